@@ -1,0 +1,189 @@
+"""Channels that act on each row of a database by itself.
+
+A mechanism such as E_d is one small kernel per row. Rows that share a kernel share the object, so
+that a million identical rows cost as much as one. Priors answer questions about such mechanisms
+(`Distribution.through`, `Distribution.information_through`, ...) in their own structure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._validation import Floats, Ints
+
+
+_SCALE = 2.0**-500
+
+
+class RowKernel:
+    """A channel for one row, p(y_i | x_i), given by its matrix."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self.matrix = matrix
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of values in and out."""
+        return self.matrix.shape[0], self.matrix.shape[1]
+
+    @cached_property
+    def log_ratios(self) -> Floats:
+        """Largest ln W[s, y] / W[t, y] over y, for every pair (s, t) of inputs."""
+        W = self.matrix
+        ratios = np.empty((W.shape[0], W.shape[0]))
+        for s, row in enumerate(W):
+            seen = row > 0
+            ratios[s] = log_ratio(row[seen], W[:, seen]).max(axis=1)
+        return ratios
+
+    def information(self, joint: Floats) -> float:
+        """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""
+        from fastpriv.kernels import factor_information
+
+        return factor_information(np.ascontiguousarray(joint), self.matrix)
+
+
+class Symmetric(RowKernel):
+    """The m-ary symmetric channel R_epsilon (Wang-Ying-Zhang 2015, eq. (27) for one row).
+
+    Keeps ``off`` = b, the chance of each wrong value, and ``gap`` = a - b apart from the matrix:
+    at small epsilon the difference of the rounded a and b has lost most of its digits.
+    """
+
+    def __init__(self, m: int, epsilon: float) -> None:
+        self.m, self.epsilon = m, epsilon
+        r = math.exp(-epsilon)
+        total = 1.0 + (m - 1) * r
+        self.stay, self.off, self.gap = 1.0 / total, r / total, -math.expm1(-epsilon) / total
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of values in and out."""
+        return self.m, self.m
+
+    @cached_property
+    def matrix(self) -> Floats:  # type: ignore[override]
+        """The m x m matrix: ``stay`` on the diagonal, ``off`` beside it."""
+        matrix = np.full((self.m, self.m), self.off)
+        np.fill_diagonal(matrix, self.stay)
+        return matrix
+
+    @cached_property
+    def log_ratios(self) -> Floats:
+        """Epsilon between any two values, exactly."""
+        return self.epsilon * (1.0 - np.eye(self.m))
+
+    def information(self, joint: Floats) -> float:
+        """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""
+        from fastpriv.kernels import symmetric_information
+
+        return symmetric_information(np.ascontiguousarray(joint), self.off, self.gap)
+
+    @property
+    def mixing(self) -> float:
+        """The c in v <- v + c (sum - m v), which applies R to the row's axis."""
+        return self.off
+
+    @property
+    def unmixing(self) -> float:
+        """The c in v <- v + c (sum - m v), which applies the inverse of R.
+
+        At epsilon 0, R keeps nothing but the sum; only a flat law can be unmixed, and any c does.
+        """
+        r = math.exp(-self.epsilon)
+        return r / math.expm1(-self.epsilon) if self.epsilon > 0.0 else 0.0
+
+
+class RowKernels(Sequence[RowKernel]):
+    """One kernel per row: the distinct ones, and which of them each row uses."""
+
+    def __init__(self, distinct: Sequence[RowKernel], assignment: Ints) -> None:
+        self.distinct = tuple(distinct)
+        self.assignment = assignment
+
+    @classmethod
+    def symmetric(cls, sizes: Sequence[int], epsilon: float) -> RowKernels:
+        """R_epsilon on every row, each with its own number of values."""
+        values, assignment = np.unique(np.asarray(sizes), return_inverse=True)
+        return cls([Symmetric(int(m), epsilon) for m in values], assignment.reshape(-1))
+
+    def __len__(self) -> int:
+        return len(self.assignment)
+
+    def __getitem__(self, i: int) -> RowKernel:  # type: ignore[override]
+        return self.distinct[self.assignment[i]]
+
+    def groups(self) -> Iterator[tuple[RowKernel, Ints]]:
+        """Yield every distinct kernel with the rows that use it."""
+        for k, kernel in enumerate(self.distinct):
+            yield kernel, np.flatnonzero(self.assignment == k)
+
+    @property
+    def sizes_in(self) -> tuple[int, ...]:
+        """Number of input values of each row."""
+        return self._sizes(0)
+
+    @property
+    def sizes_out(self) -> tuple[int, ...]:
+        """Number of output values of each row."""
+        return self._sizes(1)
+
+    def _sizes(self, side: int) -> tuple[int, ...]:
+        sides = np.array([kernel.shape[side] for kernel in self.distinct])
+        return tuple(sides[self.assignment].tolist())
+
+
+def distinct(items: Sequence[ArrayLike], load: Callable[[int], Floats]) -> tuple[list[Floats], Ints]:
+    """Return the distinct arrays among ``items``, and which of them each item is.
+
+    Items are recognised first by identity, which is what a list such as ``[p] * n`` holds, and
+    only new ones are checked by ``load(i)`` and compared by their numbers.
+    """
+    by_object: dict[int, int] = {}
+    by_value: dict[tuple[tuple[int, ...], bytes], int] = {}
+    arrays: list[Floats] = []
+    assignment = np.empty(len(items), dtype=np.int64)
+    for i, item in enumerate(items):
+        k = by_object.get(id(item))
+        if k is None:
+            array = load(i)
+            k = by_value.setdefault((array.shape, array.tobytes()), len(arrays))
+            if k == len(arrays):
+                arrays.append(array)
+            if not isinstance(items, np.ndarray):  # whose items are passing views
+                by_object[id(item)] = k
+        assignment[i] = k
+    return arrays, assignment
+
+
+def log_ratio(top: Floats, bottom: Floats) -> Floats:
+    """Elementwise ln(top/bottom) for top > 0, without cancellation near 1; inf over zero."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        excess = (top - bottom) / bottom
+        near = np.log1p(excess)
+        far = np.log(top) - np.log(bottom)
+    # Far from 1 the logarithms are subtracted instead: the quotient may overflow (1 / 1e-320).
+    return np.where(np.abs(excess) < 0.5, near, far)
+
+
+def log_spread(worst: Callable[[float], float]) -> float:
+    """Return ln(1 + worst(1)), where worst(scale) is a largest quotient times scale.
+
+    A finite quotient beyond the range of a double is asked for again, scaled down; a quotient
+    over zero stays infinite.
+    """
+    plain = worst(1.0)
+    if plain < math.inf:
+        return math.log1p(plain)
+    scaled = worst(_SCALE)
+    return math.log(scaled) - math.log(_SCALE) if scaled < math.inf else math.inf
+
+
+def round_up(level: float) -> float:
+    """Push a computed positive level past its own rounding error (a few units in the last place)."""
+    return level * (1.0 + 2.0**-51) if level > 0.0 else 0.0

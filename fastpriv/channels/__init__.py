@@ -1,0 +1,15 @@
+"""Channels: mechanisms p(y|x), each answering the primitives in its own structure."""
+
+from fastpriv.channels.base import AbstractChannel
+from fastpriv.channels.dense import Channel, QueryChannel
+from fastpriv.channels.posterior import PosteriorChannel
+from fastpriv.channels.product import HammingChannel, ProductChannel
+
+__all__ = [
+    "AbstractChannel",
+    "Channel",
+    "HammingChannel",
+    "PosteriorChannel",
+    "ProductChannel",
+    "QueryChannel",
+]

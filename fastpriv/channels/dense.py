@@ -1,0 +1,246 @@
+"""Channels given by a matrix, and channels that see a database only through a query."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import _validation as check
+from fastpriv._rows import RowKernel, log_spread, round_up
+from fastpriv._threads import split
+from fastpriv._validation import Floats, Ints
+from fastpriv.channels.base import AbstractChannel
+from fastpriv.distributions import Dense, Distribution
+from fastpriv.errors import InvalidInput
+from fastpriv.spaces import Space
+
+__all__ = ["Channel", "QueryChannel"]
+
+#: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
+_SMALL = 0.1
+
+
+class Channel(AbstractChannel):
+    """Any mechanism, as a matrix W[x, y] = p(y|x).
+
+    Parameters
+    ----------
+    matrix : 2-D array
+        One row per database, one column per output; rows sum to one.
+    space : Space or sequence of int, optional
+        The databases. By default one row with as many values as the matrix has rows, so that any
+        two inputs are neighbours.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel = fp.Channel([[0.75, 0.25], [0.25, 0.75]])
+    >>> round(fp.dp_level(channel), 6)  # ln 3
+    1.098612
+    """
+
+    def __init__(self, matrix: ArrayLike, space: Space | ArrayLike | None = None) -> None:
+        self._matrix = check.stochastic(matrix, "matrix")
+        size, outputs = self._matrix.shape
+        if space is None:
+            space = Space([size])
+        self.space = space if isinstance(space, Space) else Space(space)
+        if self.space.size != size:
+            raise InvalidInput(
+                f"{self.space!r} has {self.space.size} databases but the matrix has {size} rows"
+            )
+        self.output_space = self.space if outputs == size else Space([outputs])
+
+    def matrix(self) -> Floats:
+        """Return W[x, y] = p(y|x), an N x K array (read-only)."""
+        return check.shown(self._matrix)
+
+    def _output(self, prior: Distribution) -> Dense:
+        return Dense._trusted(prior._vector() @ self._matrix, self.output_space)
+
+    def neighbour_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(N K n)."""
+        return self._level(self._matrix, 0.0)
+
+    def _level(self, matrix: Floats, shift: float) -> float:
+        from fastpriv.kernels import matrix_spread
+
+        sizes, strides = self.space.sizes, self.space._strides
+
+        def worst(scale: float) -> float:
+            found = [0.0]
+            for inner, m in zip(strides.tolist(), sizes, strict=True):
+                if m > 1:
+                    task = partial(matrix_spread, matrix, shift, scale, inner, m)
+                    found += split(task, matrix.shape[1], max(512, (1 << 18) // len(matrix)))
+            return max(found)
+
+        return round_up(log_spread(worst))
+
+    def posterior_level(self, prior: Distribution) -> float:
+        """Largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. Cost O(N K n)."""
+        p = prior._vector()
+        level = self._level(p[:, None] * self._matrix, 0.0)
+        if level >= _SMALL:
+            return level
+        # Close to zero, products p W carry rounding errors as large as the level. Work with
+        # p W / (p_0 W_0) - 1 = a + b + a b instead, where a and b come from exact differences.
+        a = (p - p[0]) / p[0]
+        first = self._matrix[0]
+        b = np.where(first > 0, (self._matrix - first) / np.where(first > 0, first, 1.0), 0.0)
+        return self._level(a[:, None] + b + a[:, None] * b, 1.0)
+
+    def information(self, prior: Distribution) -> float:
+        """Return I(X; Y) as a sum of non-negative terms. Cost O(N K)."""
+        return matrix_information(self._matrix, prior._vector())
+
+    def expected_distance(self, prior: Distribution) -> float:
+        """Expected Hamming distance, where outputs are databases. Cost O(N^2 n)."""
+        from fastpriv.kernels import hamming_cost
+
+        if self.output_space != self.space:
+            raise InvalidInput(
+                f"outputs are not databases ({self.output_space.size} outputs for "
+                f"{self.space.size} databases): give metric[x, y]"
+            )
+        rows = self.space.rows(np.arange(self.space.size))
+        return hamming_cost(self._matrix, prior._vector(), rows)
+
+    def column_maxima(self) -> Floats:
+        """Largest p(y|x) over x, for every output y."""
+        return np.asarray(self._matrix.max(axis=0))
+
+    def column_minima(self) -> Floats:
+        """Least p(y|x) over x, for every output y."""
+        return np.asarray(self._matrix.min(axis=0))
+
+    def row_entropies(self) -> Floats:
+        """Entropy of the output for every database x."""
+        from fastpriv.kernels import entropy
+
+        return np.array([entropy(row) for row in self._matrix])
+
+    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
+        drawn = sample_law(self._matrix, np.asarray(self.space.index(rows)), rng)
+        return self.space.rows(drawn) if self.output_space == self.space else drawn
+
+
+class QueryChannel(AbstractChannel):
+    """A mechanism that sees a database only through a query: p(.|x) = kernel[values[x]].
+
+    Parameters
+    ----------
+    values : integer array of length N
+        The query's answer for every database, in C order: a row of ``kernel``.
+    kernel : 2-D array
+        ``kernel[v, y]`` = p(y | answer v).
+    space : Space or sequence of int
+        The databases.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> count = [0, 1, 1, 2]  # how many of two bits are set
+    >>> kernel = [[0.8, 0.2], [0.5, 0.5], [0.2, 0.8]]
+    >>> round(fp.dp_level(fp.QueryChannel(count, kernel, [2, 2])), 6)  # ln(0.5 / 0.2)
+    0.916291
+    """
+
+    def __init__(self, values: ArrayLike, kernel: ArrayLike, space: Space | ArrayLike) -> None:
+        self._kernel = RowKernel(check.stochastic(kernel, "kernel"))
+        self.space = space if isinstance(space, Space) else Space(space)
+        given = np.asarray(values)
+        answers, outputs = self._kernel.shape
+        if given.shape != (self.space.size,) or given.dtype.kind not in "iub":
+            raise InvalidInput(
+                f"values must hold one integer for each of the {self.space.size} databases, got "
+                f"shape {given.shape} of {given.dtype}"
+            )
+        if given.min() < 0 or given.max() >= answers:
+            raise InvalidInput(f"values must be rows of the kernel, 0 .. {answers - 1}")
+        self._values: Ints = given.astype(np.int64)
+        self.output_space = Space([outputs])
+
+    def matrix(self) -> Floats:
+        """Return W[x, y] = p(y|x), an N x K array."""
+        self._check_matrix()
+        return np.asarray(self._kernel.matrix[self._values])
+
+    def _answers(self, prior: Distribution) -> Floats:
+        """Law of the query's answer."""
+        return np.bincount(self._values, prior._vector(), minlength=self._kernel.shape[0])
+
+    def _output(self, prior: Distribution) -> Dense:
+        return Dense._trusted(self._answers(prior) @ self._kernel.matrix, self.output_space)
+
+    def _worst(self, logs: Floats) -> float:
+        """Largest ln kernel ratio + logs[x] - logs[x'] over neighbours x, x'. Cost O(N n m)."""
+        rows = np.arange(self.space.size)
+        worst = 0.0
+        for inner, m in zip(self.space._strides.tolist(), self.space.sizes, strict=True):
+            lines = rows.reshape(-1, m, inner)
+            for step in range(1, m):
+                x, other = lines.reshape(-1), np.roll(lines, step, axis=1).reshape(-1)
+                alive = logs[x] > -math.inf
+                x, other = x[alive], other[alive]
+                ratios = self._kernel.log_ratios[self._values[x], self._values[other]]
+                worst = max(worst, float((ratios + (logs[x] - logs[other])).max(initial=0.0)))
+        return round_up(worst)
+
+    def neighbour_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(N n m) after one table of answers."""
+        return self._worst(np.zeros(self.space.size))
+
+    def posterior_level(self, prior: Distribution) -> float:
+        """Largest ln p(x|y)/p(x'|y) over neighbours. Cost O(N n m)."""
+        with np.errstate(divide="ignore"):
+            return self._worst(np.log(prior._vector()))
+
+    def information(self, prior: Distribution) -> float:
+        """Return I(X; Y), which is I(answer; Y)."""
+        return matrix_information(self._kernel.matrix, self._answers(prior))
+
+    def expected_distance(self, prior: Distribution) -> float:
+        """Raise: a query's outputs are not databases."""
+        raise InvalidInput("the outputs of a query are not databases: give metric[x, y]")
+
+    def _seen(self) -> Floats:
+        return self._kernel.matrix[np.unique(self._values)]
+
+    def column_maxima(self) -> Floats:
+        """Largest p(y|x) over x, for every output y."""
+        return np.asarray(self._seen().max(axis=0))
+
+    def column_minima(self) -> Floats:
+        """Least p(y|x) over x, for every output y."""
+        return np.asarray(self._seen().min(axis=0))
+
+    def row_entropies(self) -> Floats:
+        """Entropy of the output for every database x."""
+        from fastpriv.kernels import entropy
+
+        return np.array([entropy(row) for row in self._kernel.matrix])[self._values]
+
+    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
+        return sample_law(self._kernel.matrix, self._values[self.space.index(rows)], rng)
+
+
+def matrix_information(matrix: Floats, prior: Floats) -> float:
+    """Return I(X; Y) of a matrix, over threads where there are enough rows."""
+    from fastpriv.kernels import mutual_information
+
+    return mutual_information(matrix, prior)
+
+
+def sample_law(laws: Floats, which: Ints, rng: np.random.Generator) -> Ints:
+    """Draw from row ``which[j]`` of ``laws`` for every j, by inverting the cumulative law."""
+    edges = np.cumsum(laws, axis=1)
+    draws = rng.random(len(which))
+    drawn = np.empty(len(which), dtype=np.int64)
+    for x in np.unique(which):
+        chosen = which == x
+        drawn[chosen] = np.searchsorted(edges[x], draws[chosen] * edges[x, -1], side="right")
+    return drawn

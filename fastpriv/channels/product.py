@@ -1,0 +1,196 @@
+"""Channels that act on every row by itself: E_d and general products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import _validation as check
+from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
+from fastpriv._validation import Floats, Ints
+from fastpriv.channels.base import AbstractChannel
+from fastpriv.distributions import Distribution
+from fastpriv.errors import InvalidInput
+from fastpriv.results import Bracket
+from fastpriv.spaces import Space
+
+__all__ = ["HammingChannel", "ProductChannel"]
+
+
+class ProductChannel(AbstractChannel):
+    """A mechanism that treats every row by itself, W[x, y] = product of factors[i][x_i, y_i].
+
+    Parameters
+    ----------
+    factors : sequence of 2-D arrays
+        ``factors[i][s, y]`` = p(y_i = y | x_i = s), one per row; equal ones are stored once.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> noisy, exact = [[0.75, 0.25], [0.25, 0.75]], [[1.0, 0.0], [0.0, 1.0]]
+    >>> channel = fp.ProductChannel([noisy, exact])
+    >>> fp.dp_level(channel), fp.distortion(channel, fp.Uniform(2, 2))
+    (inf, 0.25)
+    """
+
+    def __init__(self, factors: Sequence[ArrayLike]) -> None:
+        if len(factors) == 0:
+            raise InvalidInput("factors must hold one matrix per row, got none")
+        matrices, which = distinct(factors, lambda i: check.stochastic(factors[i], f"factor {i}"))
+        self._set(RowKernels([RowKernel(matrix) for matrix in matrices], which))
+
+    def _set(self, kernels: RowKernels) -> None:
+        self._kernels = kernels
+        self.space = Space(kernels.sizes_in)
+        out = Space(kernels.sizes_out)
+        self.output_space = self.space if out == self.space else out
+
+    @classmethod
+    def _trusted(cls, kernels: RowKernels) -> ProductChannel:
+        self = ProductChannel.__new__(ProductChannel)
+        self._set(kernels)
+        return self
+
+    def _kron(self, parts: Sequence[Floats]) -> Floats:
+        """Kronecker product over rows of a vector or matrix given per distinct kernel."""
+        return reduce(np.kron, [parts[k] for k in self._kernels.assignment])
+
+    def matrix(self) -> Floats:
+        """Return W[x, y] = p(y|x), an N x K array."""
+        self._check_matrix()
+        return np.ascontiguousarray(self._kron([k.matrix for k in self._kernels.distinct]))
+
+    def _output(self, prior: Distribution) -> Distribution:
+        return prior.through(self._kernels)
+
+    def neighbour_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y] over neighbours: the worst row. Cost O(distinct rows)."""
+        levels = [float(kernel.log_ratios.max()) for kernel in self._kernels.distinct]
+        return round_up(max(0.0, *levels))
+
+    def posterior_level(self, prior: Distribution) -> float:
+        """Largest ln p(x|y)/p(x'|y): the worst sum of a row's and the prior's log-ratios."""
+        worst = [0.0]
+        for kernel, rows in self._kernels.groups():
+            ratios = prior._log_ratios(rows)
+            # A value that never occurs (-inf) has no posterior to compare, even with an infinity.
+            total = kernel.log_ratios[ratios > -math.inf] + ratios[ratios > -math.inf]
+            worst.append(float(total.max(initial=0.0)))
+        return round_up(max(worst))
+
+    def information(self, prior: Distribution) -> float | Bracket:
+        """Return I(X; Y), in the prior's structure."""
+        return prior.information_through(self._kernels)
+
+    def expected_distance(self, prior: Distribution) -> float:
+        """Expected number of rows that change. Cost O(distinct rows) and the prior's marginals."""
+        if self.output_space != self.space:
+            raise InvalidInput("outputs have other row sizes than databases: give metric[x, y]")
+        total = []
+        for kernel, rows in self._kernels.groups():
+            change = kernel.matrix.copy()
+            np.fill_diagonal(change, 0.0)
+            total.append(float(prior._expected_counts(rows) @ change.sum(axis=1)))
+        return math.fsum(total)
+
+    def column_maxima(self) -> Floats:
+        """Largest p(y|x) over x, for every output y."""
+        self._check_vector()
+        return self._kron([k.matrix.max(axis=0) for k in self._kernels.distinct])
+
+    def column_minima(self) -> Floats:
+        """Least p(y|x) over x, for every output y."""
+        self._check_vector()
+        return self._kron([k.matrix.min(axis=0) for k in self._kernels.distinct])
+
+    def row_entropies(self) -> Floats:
+        """Entropy of the output for every database x: the sum over its rows."""
+        from fastpriv.kernels import entropy
+
+        check.fits(self.space.size, "a vector over databases", "ask for single rows")
+        parts = [np.array([entropy(row) for row in k.matrix]) for k in self._kernels.distinct]
+        total = np.zeros(1)
+        for k in self._kernels.assignment:
+            total = np.add.outer(total, parts[k]).reshape(-1)
+        return total
+
+    def _check_vector(self) -> None:
+        check.fits(self.output_space.size, "a vector over outputs", "ask for single outputs")
+
+    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
+        return sample_rows(self._kernels, rows, rng)
+
+
+class HammingChannel(ProductChannel):
+    """E_d: every row keeps its value or moves to another one with chances 1 : e^-epsilon.
+
+    The optimal mechanism of Wang-Ying-Zhang 2015 for differential privacy on part of the range
+    (Theorem 1, Lemma 5): W[x, y] = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n. Its DP level
+    is epsilon, its distortion h(epsilon), its identifiability epsilon + eps_X.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    m : int or sequence of int
+        Number of values of every row, or of each.
+    epsilon : float
+        Differential privacy level, at least 0.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel = fp.HammingChannel(1_000_000, 4, 1.5)
+    >>> fp.dp_level(channel)
+    1.5
+    """
+
+    def __init__(self, n: int, m: int | Sequence[int], epsilon: float) -> None:
+        self.epsilon = check.real(epsilon, "epsilon", least=0.0)
+        self._set(RowKernels.symmetric(check.row_sizes(n, m), self.epsilon))
+
+    def neighbour_level(self) -> float:
+        """Epsilon itself, or 0 where no row has a second value."""
+        return self.epsilon if max(self.space.sizes) > 1 else 0.0
+
+    def posterior_level(self, prior: Distribution) -> float:
+        """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
+        return self.neighbour_level() + prior.epsilon_x()
+
+    def expected_distance(self, prior: Distribution) -> float:
+        """Return h(epsilon), whatever the prior (Lemma 5)."""
+        return hamming_distance(self._kernels)
+
+    def __repr__(self) -> str:
+        sizes = self.space.m or self.space.sizes
+        return f"HammingChannel(n={self.space.n}, m={sizes}, epsilon={self.epsilon:g})"
+
+
+def hamming_distance(kernels: RowKernels) -> float:
+    """Expected number of rows that R_epsilon moves: h(epsilon), for any row sizes."""
+    return math.fsum(
+        len(rows) * (kernel.m - 1) * kernel.off
+        for kernel, rows in kernels.groups()
+        if isinstance(kernel, Symmetric)
+    )
+
+
+def sample_rows(kernels: RowKernels, rows: Ints, rng: np.random.Generator) -> Ints:
+    """Send every row through its kernel, independently."""
+    out = np.empty_like(rows)
+    for kernel, which in kernels.groups():
+        given = rows[:, which]
+        draws = rng.random(given.shape)
+        if isinstance(kernel, Symmetric):
+            steps = rng.integers(1, max(kernel.m, 2), size=given.shape)
+            out[:, which] = np.where(draws < kernel.stay, given, (given + steps) % kernel.m)
+        else:
+            edges = np.cumsum(kernel.matrix, axis=1)
+            thresholds = edges[given, :-1] / edges[given, -1:]
+            out[:, which] = (draws[..., None] >= thresholds).sum(axis=-1)
+    return out

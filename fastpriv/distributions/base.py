@@ -1,0 +1,207 @@
+"""What every prior answers, and the parts of the answer that do not depend on its structure."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import _validation as check
+from fastpriv._rows import RowKernels, log_ratio, round_up
+from fastpriv._validation import Floats, Ints
+from fastpriv.results import Bracket
+from fastpriv.spaces import Space
+
+if TYPE_CHECKING:
+    from fastpriv.distributions.dense import Dense
+
+
+#: Largest pmf that a structured prior keeps once it was asked for.
+_KEEP = 1 << 12
+
+
+class Distribution(ABC):
+    """A law over the databases of a space.
+
+    Subclasses store a structure (independent rows, exchangeable rows, a chain, a full vector) and
+    answer every question in it, without listing the N databases where the structure allows.
+    """
+
+    space: Space
+
+    # What a user asks.
+
+    @abstractmethod
+    def pmf(self) -> Floats:
+        """Return the probability of every database, flat in C order (N numbers)."""
+
+    @abstractmethod
+    def _log_prob(self, rows: Ints) -> Floats:
+        """Log-probability of databases of shape (k, n)."""
+
+    @abstractmethod
+    def entropy(self) -> float | Bracket:
+        """Return H(X) in nats."""
+
+    @abstractmethod
+    def min_entropy(self) -> float:
+        """Return -ln of the largest probability, in nats."""
+
+    @abstractmethod
+    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+        """Draw k databases, shape (k, n)."""
+
+    def log_prob(self, rows: ArrayLike) -> Floats | float:
+        """Log-probability of databases: shape (..., n) to (...), -inf where impossible."""
+        given = check.rows(rows, self.space.sizes)
+        flat = self._log_prob(given.reshape(-1, self.space.n))
+        return float(flat[0]) if given.ndim == 1 else flat.reshape(given.shape[:-1])
+
+    def sample(self, k: int, rng: np.random.Generator | int | None = None) -> Ints:
+        """Draw ``k`` databases as an array of shape (k, n).
+
+        ``rng`` is a NumPy generator or a seed; by default one seeded from the operating system.
+        """
+        return self._sample(check.integer(k, "k", 0), check.generator(rng))
+
+    def epsilon_x(self) -> float:
+        """Return eps_X, the largest ln p(x)/p(x') over neighbours (Wang-Ying-Zhang 2015, eq. (16)).
+
+        Infinite as soon as some database has probability zero. Rounded up.
+        """
+        ratios = [self._log_ratios(rows).max() for rows in self._equal_sized_rows()]
+        return round_up(max(0.0, *map(float, ratios)))
+
+    @abstractmethod
+    def epsilon_hat(self) -> float:
+        """Return the epsilon from which E_d solves PD-DP, whatever the rest of the prior.
+
+        The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. It lies
+        between eps_X (where it is for two values per row) and eps_tilde. Rounded up.
+        """
+
+    def epsilon_tilde(self) -> float:
+        """Return the least epsilon for which E_i exists (Wang-Ying-Zhang 2015, Section 3).
+
+        The least e with R_e^-1 p >= 0, where R_e is the Hamming kernel of E_d: from there on some
+        output law makes the posterior exactly R_e. Infinite if a database has probability zero.
+        Rounded up.
+        """
+        return self._dense("epsilon_tilde").epsilon_tilde()
+
+    # What channels ask.
+
+    def _vector(self) -> Floats:
+        """Probability of every database for a kernel to read; kept while it is small."""
+        kept: Floats | None = self.__dict__.get("_kept_vector")
+        if kept is None:
+            kept = self.pmf()
+            if kept.size <= _KEEP:
+                self.__dict__["_kept_vector"] = kept
+        return kept
+
+    @abstractmethod
+    def _log_ratios(self, rows: Ints) -> Floats:
+        """Largest ln p(s, rest)/p(t, rest) for every pair (s, t) of values of the given rows."""
+
+    @abstractmethod
+    def _expected_counts(self, rows: Ints) -> Floats:
+        """Sum of the marginals of the given rows, which have the same size."""
+
+    @abstractmethod
+    def through(self, kernels: RowKernels) -> Distribution:
+        """Law of the output of a row-by-row channel."""
+
+    @abstractmethod
+    def information_through(self, kernels: RowKernels) -> float | Bracket:
+        """Return I(X; Y) across a row-by-row channel, without cancellation."""
+
+    def unmixed(self, epsilon: float) -> Distribution:
+        """Law p_Y with R_epsilon p_Y = p, clipped at zero: the output law of E_i."""
+        return self._dense("the output law of E_i").unmixed(epsilon)
+
+    def _shell_profile(self, y: Ints) -> Floats:
+        return self._dense("shell_profile")._shell_profile(y)
+
+    @abstractmethod
+    def equals(self, other: Distribution) -> bool:
+        """Whether the two are the same law in the same structure, float for float."""
+
+    # Helpers.
+
+    def _alike(self) -> list[Ints]:
+        """Return the rows in groups that play the same part in the law."""
+        return [np.array([i]) for i in range(self.space.n)]
+
+    def _equal_sized_rows(self) -> list[Ints]:
+        """Return the rows grouped by their number of values."""
+        sizes = np.asarray(self.space.sizes)
+        return [np.flatnonzero(sizes == m) for m in np.unique(sizes)]
+
+    def _dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
+        """Expand into a full vector, or say why ``what`` cannot be had that way."""
+        from fastpriv.distributions.dense import Dense
+
+        check.fits(
+            self.space.size,
+            f"{what} of {self!r} needs the dense form, which",
+            "use fewer rows, or a product or exchangeable prior, which need no such vector",
+            limit,
+        )
+        return Dense._trusted(self.pmf(), self.space)
+
+    def __repr__(self) -> str:
+        n, m = self.space.n, self.space.m
+        return f"{type(self).__name__}(n={n}, {f'm={m}' if m else f'N={self.space.size}'})"
+
+
+class LineDistribution(Distribution):
+    """A prior that can list how a row is distributed given all others."""
+
+    @abstractmethod
+    def _lines(self, rows: Ints) -> Floats:
+        """Weights of a row's values given all others, up to scale: (lines, m) for equal rows.
+
+        Every line belongs to one of ``rows`` (which have the same size) and to one setting of the
+        other rows; together they cover all ratios that occur.
+        """
+
+    def _log_ratios(self, rows: Ints) -> Floats:
+        return line_log_ratios(self._lines(rows))
+
+    def epsilon_hat(self) -> float:
+        """Return the epsilon from which E_d solves PD-DP, whatever the rest of the prior.
+
+        The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
+        """
+        lines = (self._lines(rows) for rows in self._equal_sized_rows())
+        return round_up(max(0.0, *map(_line_hat, lines)))
+
+
+def line_log_ratios(lines: Floats) -> Floats:
+    """Largest ln L[s]/L[t] over lines, for every (s, t); -inf where no line has weight at s."""
+    m = lines.shape[1]
+    worst = np.full((m, m), -math.inf)
+    for s in range(m):
+        seen = lines[lines[:, s] > 0]
+        if len(seen):
+            worst[s] = log_ratio(seen[:, s : s + 1], seen).max(axis=0)
+    return worst
+
+
+def _line_hat(lines: Floats) -> float:
+    """Largest ln(1/p(s | line) - m + 1), from sum (L - min L) / min L so that nothing cancels."""
+    least = lines.min(axis=1)
+    spread = (lines - least[:, None]).sum(axis=1)
+    if np.any(spread[least == 0] > 0):
+        return math.inf
+    live = spread > 0
+    if not live.any():
+        return 0.0
+    spread, least = spread[live], least[live]
+    with np.errstate(over="ignore"):
+        worst = float((spread / least).max())
+    return math.log1p(worst) if worst < math.inf else float((np.log(spread) - np.log(least)).max())

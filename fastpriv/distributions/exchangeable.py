@@ -1,0 +1,304 @@
+"""Rows whose order does not matter: the law is one of how many rows hold each value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import _validation as check
+from fastpriv._rows import RowKernels, Symmetric
+from fastpriv._validation import Floats, Ints
+from fastpriv.distributions._unmixing import clipped, least_epsilon, rounding
+from fastpriv.distributions.base import Distribution, LineDistribution
+from fastpriv.errors import InvalidInput
+from fastpriv.spaces import Space
+
+__all__ = ["Exchangeable"]
+
+
+class Exchangeable(LineDistribution):
+    """A law under which databases with the same counts of values are equally likely.
+
+    Parameters
+    ----------
+    weights : array or mapping
+        For two values per row, ``weights[k]`` = P(k rows hold value 1), k = 0 .. n. For m values,
+        an array with m - 1 axes of length n + 1, ``weights[c_1, ..., c_(m-1)]`` = P(c_v rows hold
+        value v for v = 1 .. m-1), zero where the counts exceed n; or a mapping from count tuples
+        ``(c_0, ..., c_(m-1))`` to probabilities.
+
+    Notes
+    -----
+    A type is stored as a monomial and the law as a homogeneous polynomial of degree n in m
+    variables, sum_t w_t u^t. A row-by-row channel substitutes u_s = sum_y W[s, y] z_y, which
+    costs O(n^2) for m = 2 and O(n (n+1)^(m-1) types) in general, all terms positive.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Exchangeable.beta_binomial(20, 0.5, 0.8)
+    >>> round(prior.epsilon_x(), 6), round(prior.epsilon_tilde(), 6)
+    (3.691376, 3.841083)
+    """
+
+    def __init__(self, weights: ArrayLike | Mapping[tuple[int, ...], float]) -> None:
+        if isinstance(weights, Mapping):
+            weights = _from_counts(weights)
+        self._set(check.law(weights, "weights", max(np.ndim(weights), 1)))
+        if np.any(self._weights[self._rest < 0] > 0):
+            raise InvalidInput(
+                "weights[c_1, ..., c_(m-1)] must be 0 where the counts add up to more than n = "
+                f"{self.space.n}"
+            )
+
+    def _set(self, weights: Floats) -> None:
+        n, m = weights.shape[0] - 1, weights.ndim + 1
+        if len(set(weights.shape)) != 1 or n < 1:
+            raise InvalidInput(
+                f"weights must have n + 1 >= 2 entries along every axis, got shape {weights.shape}"
+            )
+        self._weights = weights
+        self.space = Space.hamming(n, m)
+
+    @classmethod
+    def _trusted(cls, weights: Floats) -> Exchangeable:
+        self = cls.__new__(cls)
+        self._set(weights)
+        return self
+
+    @classmethod
+    def beta_binomial(cls, n: int, a: float, b: float) -> Exchangeable:
+        """Return n bits, independent given a common chance of 1 that is Beta(a, b)."""
+        n = check.integer(n, "n", 1)
+        a, b = (check.real(v, name, least=0.0) for v, name in ((a, "a"), (b, "b")))
+        if a == 0.0 or b == 0.0:
+            raise InvalidInput("a and b must be positive")
+        # Ratio of neighbouring weights: (n-k)(k+a) / ((k+1)(n-k-1+b)). Adding logarithms keeps
+        # the tails when they span more than the range of a double.
+        k = np.arange(n)
+        steps = np.log((n - k) / (k + 1.0) * ((k + a) / (n - 1.0 - k + b)))
+        logs = np.concatenate([[0.0], np.cumsum(steps)])
+        weights = np.exp(logs - logs.max())
+        return cls._trusted(weights / weights.sum())
+
+    @property
+    def weights(self) -> Floats:
+        """Probability of each type, as given to the constructor."""
+        return check.shown(self._weights)
+
+    @cached_property
+    def _rest(self) -> Ints:
+        """Count of value 0 for every entry of the weights; negative outside the simplex."""
+        return np.asarray(self.space.n - sum(np.indices(self._weights.shape)))
+
+    @cached_property
+    def _log_class_sizes(self) -> Floats:
+        """Log of the number of databases of each type, from exact binomials; 0 outside."""
+        n, axes = self.space.n, self._weights.ndim
+        tops = [n] if axes == 1 else range(n + 1)
+        table = np.zeros((n + 1, n + 1) if axes > 1 else (1, n + 1))
+        for top in tops:
+            ways = 1
+            for k in range(top + 1):
+                table[top if axes > 1 else 0, k] = math.log(ways)
+                ways = ways * (top - k) // (k + 1)
+        if axes == 1:
+            return table[0]
+        left = np.full(self._weights.shape, n)
+        logs = np.zeros(self._weights.shape)
+        for counts in np.indices(self._weights.shape):
+            logs += table[np.maximum(left, 0), counts]
+            left = left - counts
+        return logs
+
+    @cached_property
+    def _log_per_database(self) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._weights) - self._log_class_sizes)
+
+    def _strides(self, m: int) -> Ints:
+        return (self.space.n + 1) ** np.arange(m - 1)[::-1]
+
+    def pmf(self) -> Floats:
+        """Return the probability of every database (N numbers)."""
+        check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
+        m = self._weights.ndim + 1
+        steps = np.concatenate([[0], self._strides(m)])
+        place = np.zeros(1, dtype=np.int64)
+        for _ in range(self.space.n):
+            place = (place[:, None] + steps).reshape(-1)
+        per_database = self._weights / np.rint(np.exp(self._log_class_sizes))
+        return np.asarray(per_database.reshape(-1)[place])
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        counts = [(rows == v).sum(axis=1) for v in range(1, self._weights.ndim + 1)]
+        return np.asarray(self._log_per_database[tuple(counts)])
+
+    def entropy(self) -> float:
+        """Return H(X) = H(type) + E ln(class size). Cost O(types)."""
+        from fastpriv.kernels import entropy
+
+        spread = (self._weights * self._log_class_sizes).reshape(-1)
+        return entropy(self._weights.reshape(-1)) + math.fsum(spread)
+
+    def min_entropy(self) -> float:
+        """Return -ln max p(x). Cost O(types)."""
+        return -float(self._log_per_database.max())
+
+    def _lines(self, rows: Ints) -> Floats:
+        """A row's law given the counts of all others, for every such counts."""
+        # Weights times small integers are exact in extended precision.
+        parts = without_one(self._weights.astype(np.longdouble))
+        simplex = sum(np.indices(parts[0].shape)) < self.space.n
+        return np.stack([part[simplex] for part in parts], axis=-1)
+
+    def _alike(self) -> list[Ints]:
+        return [np.arange(self.space.n)]
+
+    def _expected_counts(self, rows: Ints) -> Floats:
+        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
+        means = (counts * self._weights).reshape(len(counts), -1).sum(axis=1)
+        return np.asarray(len(rows) / self.space.n * means)
+
+    def through(self, kernels: RowKernels) -> Distribution:
+        """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
+        if len(kernels.distinct) > 1:
+            return self._dense("the output law of different row kernels").through(kernels)
+        return Exchangeable._trusted(substitute(self._weights, kernels.distinct[0].matrix))
+
+    def unmixed(self, epsilon: float) -> Exchangeable:
+        """Law p_Y with R_epsilon p_Y = p, clipped at zero."""
+        m = self._weights.ndim + 1
+        kernel = Symmetric(m, epsilon)
+        if epsilon == 0.0:
+            return self
+        inverse = substitute(self._weights, inverse_matrix(kernel))
+        law = clipped(inverse, lambda q: substitute(q, kernel.matrix), self._weights, epsilon)
+        return Exchangeable._trusted(law)
+
+    def epsilon_tilde(self) -> float:
+        """Return the least epsilon for which E_i exists, by bisection over types.
+
+        About a hundred substitutions of cost O(n^2) for m = 2.
+        """
+        n, m = self.space.n, self._weights.ndim + 1
+
+        def fails(e: float) -> bool:
+            inverse = inverse_matrix(Symmetric(m, e))
+            with np.errstate(over="ignore", invalid="ignore"):
+                value = substitute(self._weights, inverse)
+                error = rounding(n) * substitute(self._weights, np.abs(inverse))
+                return bool(np.any(value < -error))
+
+        return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, m, fails)
+
+    def information_through(self, kernels: RowKernels) -> float:
+        """Return I(X; Y) = sum_i I(X_i; Y_i | Y_<i), contexts being the types of Y_<i.
+
+        Cost O(n^2) for m = 2 and O(n (n+1)^(m-1)) per output value in general.
+        """
+        if len(kernels.distinct) > 1:
+            dense = self._dense("mutual information through different row kernels")
+            return dense.information_through(kernels)
+        kernel, n = kernels.distinct[0], self.space.n
+        # law[s] over types of Y_<n: one pass of noise, then the outputs are dropped one by one.
+        laws = [part / n for part in without_one(self._weights)]
+        if n > 1:
+            laws = [substitute(law, kernel.matrix) for law in laws]
+        terms = []
+        for i in range(n, 0, -1):
+            joint = np.stack([law.reshape(-1) for law in laws], axis=-1)
+            terms.append(kernel.information(joint))
+            if i > 1:
+                laws = [np.asarray(sum(without_one(law))) / (i - 1) for law in laws]
+        return math.fsum(terms)
+
+    def _shell_profile(self, y: Ints) -> Floats:
+        """Hypergeometric overlaps for two values per row, O(n^2); dense otherwise."""
+        if self._weights.ndim > 1:
+            return super()._shell_profile(y)
+        from scipy.stats import hypergeom
+
+        n, ones = self.space.n, int(y.sum())
+        profile = np.zeros(n + 1)
+        for k in np.flatnonzero(self._weights):
+            overlap = np.arange(max(0, ones + k - n), min(ones, k) + 1)
+            profile[ones + k - 2 * overlap] += self._weights[k] * hypergeom.pmf(overlap, n, k, ones)
+        return profile
+
+    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+        flat = rng.choice(self._weights.size, size=k, p=self._weights.reshape(-1))
+        counts = np.stack([self._rest.reshape(-1)[flat], *np.unravel_index(flat, self._weights.shape)])
+        values = np.arange(len(counts))
+        rows = np.stack([np.repeat(values, c) for c in counts.T]) if k else np.empty((0, self.space.n))
+        return np.asarray(rng.permuted(rows.astype(np.int64), axis=1))
+
+    def equals(self, other: Distribution) -> bool:
+        """Whether the two are the same law in the same structure, float for float."""
+        return isinstance(other, Exchangeable) and np.array_equal(self._weights, other._weights)
+
+
+def _from_counts(weights: Mapping[Any, float]) -> Floats:
+    """Turn a mapping from count tuples to probabilities into the padded array."""
+    keys = list(weights)
+    if not keys or not all(isinstance(key, Sequence) and len(key) >= 2 for key in keys):
+        raise InvalidInput("count tuples must be (c_0, ..., c_(m-1)) with m >= 2 entries")
+    n, m = sum(keys[0]), len(keys[0])
+    if any(len(key) != m or sum(key) != n or min(key) < 0 for key in keys):
+        raise InvalidInput(f"all count tuples must have {m} non-negative entries that add up to {n}")
+    array = np.zeros((n + 1,) * (m - 1))
+    for key, weight in weights.items():
+        array[tuple(key[1:])] = weight
+    return array
+
+
+def without_one(weights: Any) -> list[Any]:
+    """For each value v: weights over the types of the other rows when one row holds v, times n.
+
+    Entry t of part v is weights[t + e_v] (t_v + 1): n times the probability that a given row
+    holds v and the others have type t.
+    """
+    axes, n = weights.ndim, weights.shape[0] - 1
+    counts = np.indices((n,) * axes)
+    inside = (slice(0, n),) * axes
+    parts = [weights[inside] * np.maximum(n - sum(counts), 0)]
+    for axis in range(axes):
+        ahead = tuple(slice(1, None) if a == axis else slice(0, n) for a in range(axes))
+        parts.append(weights[ahead] * (counts[axis] + 1))
+    return parts
+
+
+def inverse_matrix(kernel: Symmetric) -> Floats:
+    """R^-1, written so that its rows sum to one and its signs are right."""
+    inverse = np.full((kernel.m, kernel.m), kernel.unmixing)
+    np.fill_diagonal(inverse, 1.0 - (kernel.m - 1) * kernel.unmixing)
+    return inverse
+
+
+def substitute(weights: Floats, matrix: Floats) -> Floats:
+    """Substitute u_s = sum_y matrix[s, y] z_y in the polynomial sum_t weights[t] u^t."""
+    from fastpriv.kernels import multiply_linear, substitute_pair
+
+    n, outputs = weights.shape[0] - 1, matrix.shape[1]
+    shape = (n + 1,) * (outputs - 1)
+    strides = (n + 1) ** np.arange(outputs - 1, dtype=np.int64)[::-1]
+    size = (n + 1) ** (outputs - 1)
+
+    def expand(part: Floats, degree: int) -> Floats:
+        """Horner's rule in the last variable, down to two."""
+        top = part.ndim
+        if top == 1:
+            row = np.ascontiguousarray(part)
+            return substitute_pair(row, matrix[0], matrix[1], degree, strides, size)
+        poly = np.zeros(size)
+        for count in range(degree, -1, -1):
+            multiply_linear(poly, matrix[top], strides, poly)
+            poly += expand(part[..., count], degree - count)
+        return poly
+
+    return expand(weights, n).reshape(shape)

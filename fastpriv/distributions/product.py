@@ -1,0 +1,234 @@
+"""Independent rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import _validation as check
+from fastpriv._rows import RowKernels, Symmetric, distinct
+from fastpriv._validation import Floats, Ints
+from fastpriv.distributions.base import Distribution, LineDistribution
+from fastpriv.errors import InvalidInput
+from fastpriv.spaces import Space
+
+__all__ = ["Product", "Uniform"]
+
+#: Longest product of distinct two-point laws convolved term by term (O(n^2) work).
+_MAX_CONVOLUTION = 200_000
+
+
+class Product(LineDistribution):
+    """Independent rows, which may differ in law and in number of values.
+
+    Parameters
+    ----------
+    marginals : sequence of 1-D arrays
+        The law of each row. Equal laws are stored once.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Product([[0.5, 0.5], [0.2, 0.3, 0.5]])
+    >>> round(prior.epsilon_x(), 6)  # ln(0.5 / 0.2)
+    0.916291
+    >>> fp.Product.iid([0.9, 0.1], 1_000_000).entropy() / 1_000_000  # doctest: +ELLIPSIS
+    0.32508...
+    """
+
+    def __init__(self, marginals: Sequence[ArrayLike]) -> None:
+        if len(marginals) == 0:
+            raise InvalidInput("marginals must hold one law per row, got none")
+        self._set(*distinct(marginals, lambda i: check.law(marginals[i], f"the law of row {i}")))
+
+    def _set(self, laws: Sequence[Floats], assignment: Ints) -> None:
+        self._laws = tuple(laws)
+        self._assignment = assignment
+        sizes = np.array([len(law) for law in laws])
+        self.space = Space(sizes[assignment])
+
+    @classmethod
+    def _trusted(cls, laws: Sequence[Floats], assignment: Ints) -> Product:
+        self = Product.__new__(Product)
+        self._set(laws, assignment)
+        return self
+
+    @classmethod
+    def iid(cls, p: ArrayLike, n: int) -> Product:
+        """Return ``n`` independent rows with the same law ``p``."""
+        n = check.integer(n, "n", 1)
+        return cls._trusted([check.law(p, "p")], np.zeros(n, dtype=np.int64))
+
+    @property
+    def marginals(self) -> list[Floats]:
+        """The law of every row."""
+        return [self._laws[k] for k in self._assignment]
+
+    def _counts(self) -> Ints:
+        return np.bincount(self._assignment, minlength=len(self._laws))
+
+    def _sum(self, per_law: Sequence[float]) -> float:
+        """Add a quantity over rows, given its value for each distinct law."""
+        return math.fsum(c * v for c, v in zip(self._counts().tolist(), per_law, strict=True))
+
+    def pmf(self) -> Floats:
+        """Return the probability of every database (N numbers)."""
+        check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
+        joint = np.ones(1)
+        for marginal in self.marginals:
+            joint = np.multiply.outer(joint, marginal).reshape(-1)
+        return joint
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        total = np.zeros(len(rows))
+        for k, law in enumerate(self._laws):
+            with np.errstate(divide="ignore"):
+                logs = np.log(law)
+            total += logs[rows[:, self._assignment == k]].sum(axis=1)
+        return total
+
+    def entropy(self) -> float:
+        """Return H(X), the sum of the rows' entropies. Cost O(distinct laws)."""
+        from fastpriv.kernels import entropy
+
+        return self._sum([entropy(law) for law in self._laws])
+
+    def min_entropy(self) -> float:
+        """Return -ln max p(x), the sum over rows."""
+        return self._sum([-math.log(law.max()) for law in self._laws])
+
+    def epsilon_tilde(self) -> float:
+        """Return the least epsilon for which E_i exists: for independent rows, epsilon_hat.
+
+        max_i ln(1/min p_i - m_i + 1): R_e^-1 acts on every row by itself, so p_Y >= 0 when each
+        row's law is at least 1/(e^e + m_i - 1).
+        """
+        return self.epsilon_hat()
+
+    def _lines(self, rows: Ints) -> Floats:
+        return np.array([self._laws[k] for k in np.unique(self._assignment[rows])])
+
+    def _alike(self) -> list[Ints]:
+        return [np.flatnonzero(self._assignment == k) for k in range(len(self._laws))]
+
+    def _expected_counts(self, rows: Ints) -> Floats:
+        counts = np.bincount(self._assignment[rows], minlength=len(self._laws))
+        used = np.flatnonzero(counts)
+        return np.asarray(counts[used] @ np.array([self._laws[k] for k in used]))
+
+    def _pairs(self, kernels: RowKernels) -> tuple[Ints, Ints, Ints, Ints]:
+        """Distinct (law, kernel) pairs: their laws, kernels, how many rows, which pair a row has."""
+        width = len(kernels.distinct)
+        keys, inverse, counts = np.unique(
+            self._assignment * width + kernels.assignment, return_inverse=True, return_counts=True
+        )
+        return keys // width, keys % width, counts, inverse.reshape(-1)
+
+    def through(self, kernels: RowKernels) -> Product:
+        """Law of the output: the rows stay independent. Cost O(distinct rows)."""
+        laws, which, _, assignment = self._pairs(kernels)
+        pushed = []
+        for k, j in zip(laws, which, strict=True):
+            kernel, law = kernels.distinct[j], self._laws[k]
+            if isinstance(kernel, Symmetric):
+                pushed.append(law + kernel.mixing * _excess(law))
+            else:
+                pushed.append(law @ kernel.matrix)
+        return Product._trusted(pushed, assignment)
+
+    def unmixed(self, epsilon: float) -> Product:
+        """Law p_Y with R_epsilon p_Y = p, row by row, clipped at zero."""
+        laws = []
+        for law in self._laws:
+            inverse = law + Symmetric(len(law), epsilon).unmixing * _excess(law)
+            laws.append(np.maximum(inverse, 0.0))
+        return Product._trusted(laws, self._assignment)
+
+    def information_through(self, kernels: RowKernels) -> float:
+        """Return I(X; Y), the sum over rows of the one-row informations."""
+        laws, which, counts, _ = self._pairs(kernels)
+        return math.fsum(
+            c * kernels.distinct[j].information(self._laws[k][None, :])
+            for k, j, c in zip(laws, which, counts.tolist(), strict=True)
+        )
+
+    def _shell_profile(self, y: Ints) -> Floats:
+        """Convolve the rows' two-point laws of agreeing or not, equal ones as a binomial."""
+        from scipy.stats import binom
+
+        agree = np.empty(self.space.n)
+        for k, law in enumerate(self._laws):
+            rows = self._assignment == k
+            agree[rows] = law[y[rows]]
+        chances, counts = np.unique(agree, return_counts=True)
+        if len(chances) > 1:
+            check.fits(
+                self.space.n,
+                f"the profile of {len(chances)} distinct rows",
+                "use fewer rows or fewer distinct laws",
+                _MAX_CONVOLUTION,
+            )
+        profile = np.ones(1)
+        for chance, count in zip(chances.tolist(), counts.tolist(), strict=True):
+            # Count the agreements and read them backwards: 1 - chance would lose small digits of
+            # a chance near one, and SciPy takes the complement exactly where it matters.
+            differ = binom.pmf(np.arange(count, -1, -1), count, chance)
+            profile = np.convolve(profile, differ)
+        return profile
+
+    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+        rows = np.empty((k, self.space.n), dtype=np.int64)
+        for j, law in enumerate(self._laws):
+            which = np.flatnonzero(self._assignment == j)
+            edges = np.cumsum(law)
+            draws = rng.random((k, len(which))) * edges[-1]
+            rows[:, which] = np.searchsorted(edges, draws, side="right")
+        return rows
+
+    def equals(self, other: Distribution) -> bool:
+        """Whether the two are the same law in the same structure, float for float."""
+        return (
+            isinstance(other, Product)
+            and len(self._laws) == len(other._laws)
+            and np.array_equal(self._assignment, other._assignment)
+            and all(map(np.array_equal, self._laws, other._laws))
+        )
+
+
+class Uniform(Product):
+    """All databases equally likely.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    m : int or sequence of int
+        Number of values of every row, or of each.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Uniform(3, 2)
+    >>> prior.epsilon_x(), prior.epsilon_tilde(), prior.pmf()[0]
+    (0.0, 0.0, 0.125)
+    """
+
+    def __init__(self, n: int, m: int | Sequence[int]) -> None:
+        values, assignment = np.unique(check.row_sizes(n, m), return_inverse=True)
+        self._set([np.full(size, 1.0 / size) for size in values], assignment.reshape(-1))
+
+    def min_entropy(self) -> float:
+        """Return ln N."""
+        return self._sum([math.log(len(law)) for law in self._laws])
+
+    def entropy(self) -> float:
+        """Return ln N."""
+        return self.min_entropy()
+
+
+def _excess(law: Floats) -> Floats:
+    """Sum of the law minus m times each entry, from differences so that a flat law gives 0."""
+    return np.asarray((law[None, :] - law[:, None]).sum(axis=1))

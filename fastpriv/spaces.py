@@ -1,0 +1,227 @@
+"""The set of databases: rows with finitely many values, numbered in C order."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastpriv import _validation as check
+from fastpriv._validation import Floats, Ints
+from fastpriv.errors import InvalidInput, TooLarge
+
+if TYPE_CHECKING:
+    from fastpriv.distributions import Distribution
+
+__all__ = ["Space", "shell_profile"]
+
+_INT64 = 1 << 63
+_CHUNK = 1 << 20
+
+
+class Space:
+    """All databases of n rows, row i taking one of ``sizes[i]`` values.
+
+    Databases are numbered in C order: row 0 is the most significant digit. Every pmf and every
+    channel matrix in fastpriv is flat in that order.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of values of each row, each at least 1.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> space = fp.Space([2, 3])
+    >>> space.size, space.index([1, 2]), space.rows(5)
+    (6, 5, array([1, 2]))
+    >>> space.neighbours(0)
+    array([3, 1, 2])
+    """
+
+    def __init__(self, sizes: ArrayLike) -> None:
+        self.sizes: tuple[int, ...] = check.sizes(sizes)
+
+    @classmethod
+    def hamming(cls, n: int, m: int) -> Space:
+        """Return the space of ``n`` rows with ``m`` values each."""
+        return cls(check.row_sizes(n, m))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.sizes)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of databases, N, as an exact Python int."""
+        return math.prod(m**count for m, count in Counter(self.sizes).items())
+
+    @cached_property
+    def m(self) -> int | None:
+        """The common number of values per row, or None where rows differ."""
+        return self.sizes[0] if len(set(self.sizes)) == 1 else None
+
+    @cached_property
+    def _strides(self) -> NDArray[Any]:
+        """Weight of each row in the index: int64, or Python ints where those do not suffice."""
+        weights = [1] * self.n
+        for i in range(self.n - 1, 0, -1):
+            weights[i - 1] = weights[i] * self.sizes[i]
+        return np.array(weights, dtype=np.int64 if self.size <= _INT64 else object)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and self.sizes == other.sizes
+
+    def __hash__(self) -> int:
+        return hash(self.sizes)
+
+    def __repr__(self) -> str:
+        if self.m is not None:
+            return f"Space.hamming(n={self.n}, m={self.m})"
+        shown = ", ".join(map(str, self.sizes[:8])) + (", ..." if self.n > 8 else "")
+        return f"Space([{shown}])"
+
+    def index(self, rows: ArrayLike) -> Any:
+        """Number databases: ``rows`` of shape (..., n) to indices of shape (...).
+
+        Indices are int64, or exact Python ints in an object array where N exceeds 2^63. A single
+        database gives a plain int. Cost O(n) per database.
+        """
+        digits = check.rows(rows, self.sizes)
+        if self._strides.dtype == object:
+            digits = digits.astype(object)
+        indices = (digits * self._strides).sum(axis=-1)
+        return int(indices) if digits.ndim == 1 else indices
+
+    def rows(self, index: ArrayLike) -> Ints:
+        """Turn indices of any shape into databases: shape (...) to (..., n). The inverse of index."""
+        indices = np.asarray(index)
+        if indices.dtype.kind not in "iuO":
+            raise InvalidInput(f"index must hold integers, got {indices.dtype}")
+        if indices.size and (np.min(indices) < 0 or np.max(indices) >= self.size):
+            raise InvalidInput(f"index must lie in 0 .. {self.size - 1}")
+        if self._strides.dtype == object:
+            indices = indices.astype(object)
+        digits = indices[..., None] // self._strides % np.array(self.sizes, self._strides.dtype)
+        return np.asarray(digits, dtype=np.int64)
+
+    def shell_size(self, l: int) -> int:  # noqa: E741 - the papers' name
+        """Count the databases at Hamming distance ``l`` from any one, exactly.
+
+        Coefficient of t^l in the product over rows of 1 + (m_i - 1) t. Cost O(l^2) big-integer
+        operations per distinct row size.
+        """
+        l = check.integer(l, "l", 0)  # noqa: E741
+        if l > self.n:
+            return 0
+        ways = [1]
+        for m, count in Counter(self.sizes).items():
+            factor = [math.comb(count, k) * (m - 1) ** k for k in range(min(l, count) + 1)]
+            top = min(l, len(ways) + len(factor) - 2)
+            ways = [
+                sum(ways[j] * factor[k - j] for j in range(len(ways)) if 0 <= k - j < len(factor))
+                for k in range(top + 1)
+            ]
+        return ways[l] if l < len(ways) else 0
+
+    def iter_shell(self, center: int, l: int, chunk: int = _CHUNK) -> Iterator[Ints]:  # noqa: E741
+        """Walk the databases at distance ``l`` from ``center`` in arrays of at most ``chunk``.
+
+        Memory stays at one chunk however large the shell is. Order: by the rows changed, then by
+        the values they take, starting after the centre's own.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> sum(len(part) for part in fp.Space.hamming(40, 2).iter_shell(0, 4))
+        91390
+        """
+        from fastpriv.kernels import fill_shell
+
+        center = check.index(center, self.size, "center")
+        l = check.integer(l, "l", 0)  # noqa: E741
+        chunk = check.integer(chunk, "chunk", 1)
+        if self.size > _INT64:
+            raise TooLarge(
+                f"databases of {self!r} have indices beyond 64 bits, which a shell cannot list; "
+                "use shell_size, or a space of fewer rows"
+            )
+        delta, start = self._changes(center)
+        left = self.shell_size(l)
+        # Rows with a single value offer no change and would only make the walk stumble.
+        start = np.unique(start)
+        choice = start[:l].copy()
+        while left:
+            out = np.empty(min(chunk, left), dtype=np.int64)
+            left -= fill_shell(center, delta, start, choice, out)
+            yield out
+
+    def _changes(self, center: int) -> tuple[Ints, Ints]:
+        """All single-row changes of ``center``: index differences, and where each row's begin."""
+        digits = self.rows(center)
+        start = np.concatenate([[0], np.cumsum(np.asarray(self.sizes, dtype=np.int64) - 1)])
+        row = np.repeat(np.arange(self.n), np.diff(start))
+        step = np.arange(start[-1]) - start[row] + 1
+        size = np.asarray(self.sizes, dtype=np.int64)[row]
+        moved = (digits[row] + step) % size - digits[row]
+        return moved.astype(self._strides.dtype) * self._strides[row], start
+
+    def shell(self, center: int, l: int) -> Ints:  # noqa: E741
+        """List the databases at distance ``l`` from ``center``. Cost O(shell size)."""
+        check.fits(self.shell_size(l), "this shell", "walk it with iter_shell")
+        parts = list(self.iter_shell(center, l, max(self.shell_size(l), 1)))
+        return parts[0] if parts else np.empty(0, dtype=np.int64)
+
+    def neighbours(self, x: int) -> NDArray[Any]:
+        """List the databases that differ from ``x`` in exactly one row. Cost O(sum of sizes)."""
+        x = check.index(x, self.size, "x")
+        changes, _ = self._changes(x)
+        return changes + x
+
+    def shell_profile(self, prior: Distribution, y: ArrayLike) -> Floats:
+        """Mass of ``prior`` at each distance from ``y``; see :func:`fastpriv.shell_profile`."""
+        if prior.space != self:
+            raise InvalidInput(f"the prior lives on {prior.space!r}, not on {self!r}")
+        return shell_profile(prior, y)
+
+
+def shell_profile(prior: Distribution, y: ArrayLike) -> Floats:
+    """Mass of a prior at Hamming distance 0, 1, ..., n from a database.
+
+    It answers the output law of every E_d at ``y`` at once: with one row size m,
+    p_Y(y) = sum_l profile[l] e^(-epsilon l) / (1 + (m-1) e^-epsilon)^n.
+
+    Parameters
+    ----------
+    prior : Distribution
+        Law over databases.
+    y : int or array of n row values
+        The centre, by index or by rows.
+
+    Returns
+    -------
+    ndarray
+        n + 1 masses. One O(N) pass for dense and Markov priors, O(n^2) at most for product and
+        binary exchangeable ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.shell_profile(fp.Product.iid([0.75, 0.25], 2), [0, 0])
+    array([0.5625, 0.375 , 0.0625])
+    """
+    space = prior.space
+    if np.ndim(y) == 0:
+        rows = space.rows(check.index(y, space.size, "y"))
+    else:
+        rows = check.rows(y, space.sizes)
+        if rows.ndim != 1:
+            raise InvalidInput(f"y must be one database, got {rows.shape[0]} of them")
+    return prior._shell_profile(rows)

@@ -1,0 +1,1 @@
+"""Trade-offs between privacy and distortion."""

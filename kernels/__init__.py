@@ -1,0 +1,58 @@
+"""Numba kernels: arrays in, arrays or numbers out. They know nothing of priors or channels.
+
+Each file stands alone: numba keys its disk cache by the kernel's own file, so a helper imported
+from another file could change and leave old machine code in use.
+"""
+
+from contextlib import contextmanager
+
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
+
+
+class _ForgivingCache(FunctionCache):
+    """Numba's disk cache, where a failed write costs a compilation next time and nothing else."""
+
+    def save_overload(self, sig, data):
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            self.disable()
+
+
+@contextmanager
+def _optional_cache():
+    """Let kernels be defined where no cache folder can be written: they compile in memory."""
+    strict = Dispatcher.enable_caching
+
+    def enable_caching(self):
+        try:
+            self._cache = _ForgivingCache(self.py_func)
+        except RuntimeError:  # no writable place; keep the null cache a dispatcher starts with
+            pass
+
+    Dispatcher.enable_caching = enable_caching
+    try:
+        yield
+    finally:
+        Dispatcher.enable_caching = strict
+
+
+with _optional_cache():
+    from fastpriv.kernels import information, lines, markov, shells, transform, type_forms
+
+_FILES = (information, lines, markov, shells, transform, type_forms)
+
+#: Every kernel, with the argument types that the facade calls it with.
+SIGNATURES = {name: types for file in _FILES for name, types in file.SIGNATURES.items()}
+
+globals().update({name: getattr(file, name) for file in _FILES for name in file.SIGNATURES})
+
+__all__ = ["SIGNATURES", "compile_all", *SIGNATURES]
+
+
+def compile_all():
+    """Compile every kernel for the types it is called with, into the cache where there is one."""
+    for name, signatures in SIGNATURES.items():
+        for signature in signatures:
+            globals()[name].compile(signature)
