@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from fastpriv._validation import Floats, Ints
 
-
 _SCALE = 2.0**-500
 
 
@@ -116,7 +115,7 @@ class RowKernels(Sequence[RowKernel]):
         return len(self.assignment)
 
     def __getitem__(self, i: int) -> RowKernel:  # type: ignore[override]
-        return self.distinct[self.assignment[i]]
+        return self.distinct[int(self.assignment[i])]
 
     def groups(self) -> Iterator[tuple[RowKernel, Ints]]:
         """Yield every distinct kernel with the rows that use it."""
@@ -138,7 +137,9 @@ class RowKernels(Sequence[RowKernel]):
         return tuple(sides[self.assignment].tolist())
 
 
-def distinct(items: Sequence[ArrayLike], load: Callable[[int], Floats]) -> tuple[list[Floats], Ints]:
+def distinct(
+    items: Sequence[ArrayLike], load: Callable[[int], Floats]
+) -> tuple[list[Floats], Ints]:
     """Return the distinct arrays among ``items``, and which of them each item is.
 
     Items are recognised first by identity, which is what a list such as ``[p] * n`` holds, and
@@ -185,5 +186,5 @@ def log_spread(worst: Callable[[float], float]) -> float:
 
 
 def round_up(level: float) -> float:
-    """Push a computed positive level past its own rounding error (a few units in the last place)."""
+    """Push a computed positive level past its own rounding error of a few ulp."""
     return level * (1.0 + 2.0**-51) if level > 0.0 else 0.0

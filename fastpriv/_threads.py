@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -57,5 +58,5 @@ def split(task: Callable[[int, int], T], count: int, grain: int) -> list[T]:
         pool = _pool
     edges = [count * k // parts for k in range(parts + 1)]
     # The caller takes the first range itself: one thread fewer to wake, and no idle core.
-    futures = [pool.submit(task, a, b) for a, b in zip(edges[1:-1], edges[2:], strict=True)]
+    futures = [pool.submit(task, a, b) for a, b in pairwise(edges[1:])]
     return [task(0, edges[1]), *(future.result() for future in futures)]

@@ -8,21 +8,22 @@ inverse. Both leave a constant vector exactly as it is. Planning is here, arithm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil, log, prod
 from typing import NamedTuple
 
 import numpy as np
 
 from fastpriv._threads import split
-from fastpriv._validation import Floats, Ints
+from fastpriv._validation import Floats
 
 _BLOCK = 1 << 18  # most elements of a contiguous block (2 MB, shared cache)
-_PANEL = 1 << 14  # elements of a strided panel (128 KB, second-level cache)
+_PANEL = 1 << 15  # elements of a strided panel (256 KB, half a second-level cache)
 _ROWS = 1 << 9  # most rows of a strided panel
 _TURN = 12  # most axes of size 2 that are turned (32 KB, first-level cache)
-_TAIL = 64  # most elements spanned by the axes that are transposed
-_TILE = 1 << 11  # elements of a transposed tile (16 KB)
+_TAIL = 128  # most elements spanned by the axes that are transposed
+_TILE = 1 << 12  # elements of a transposed tile (32 KB)
+_FEWEST = 8  # fewest columns of a panel or tile: one cache line
 _SERIAL = 1 << 16  # vectors up to this length are one block for one thread
 
 Step = tuple[int, int, int]  # first axis, how many axes of size 2 are fused (0: none), total size
@@ -32,7 +33,7 @@ class Pass(NamedTuple):
     """One sweep over the vector: a kernel, its steps, its sizes, and how many pieces it has."""
 
     kernel: str
-    steps: Ints
+    steps: list[Step]
     arguments: tuple[int, ...]
     pieces: int
 
@@ -46,11 +47,7 @@ def mix(v: Floats, sizes: Sequence[int], coefficients: Sequence[float]) -> Float
 
     c = np.array([step for step, m in zip(coefficients, sizes, strict=True) if m > 1])
     for kernel, steps, arguments, pieces in _plan(tuple(m for m in sizes if m > 1)):
-        run = getattr(kernels, kernel)
-
-        def task(start: int, stop: int, run=run, steps=steps, arguments=arguments) -> None:  # type: ignore[no-untyped-def]
-            run(v, c, steps, *arguments, start, stop)
-
+        task = partial(getattr(kernels, kernel), v, c, np.array(steps, dtype=np.int64), *arguments)
         split(task, pieces, 1 if v.size > _SERIAL else pieces)
     return v
 
@@ -62,9 +59,11 @@ def _plan(sizes: tuple[int, ...]) -> list[Pass]:
     if not stop:
         return []
     first, length = _suffix(sizes, total if total <= _SERIAL else min(_BLOCK, total // 4))
-    steps, in_place, tail, group = _lowest(sizes, first)
-    passes = [Pass("contiguous", steps, (in_place, length, tail, group), total // length)]
     stop, stride = first, length
+    steps, in_place, tail, group = _lowest(sizes, first)
+    if not in_place:  # only moved axes: a piece is as many as are moved at a time
+        length = tail * max(group, 1)
+    passes = [Pass("contiguous", steps, (in_place, length, tail, group), -(-total // length))]
     if stop:
         # As few passes as the row limit allows, of about equal size.
         rest = total // stride
@@ -72,15 +71,15 @@ def _plan(sizes: tuple[int, ...]) -> list[Pass]:
     while stop:
         first, rows = _suffix(sizes[:stop], limit)
         steps = _steps(sizes, first, stop)
-        if rows > _PANEL:  # a single huge axis
+        if rows > _PANEL // _FEWEST:  # a single huge axis
             length = rows * stride
             passes.append(Pass("contiguous", steps, (len(steps), length, 1, 1), total // length))
         else:
-            columns = min(stride, max(_PANEL // rows, 8))
+            columns = min(stride, max(_PANEL // rows, _FEWEST))
             pieces = total // (rows * stride) * -(-stride // columns)
             passes.append(Pass("strided", steps, (rows, stride, columns), pieces))
         stop, stride = first, stride * rows
-    return [p._replace(steps=np.array(p.steps, dtype=np.int64)) for p in passes]
+    return passes
 
 
 def _suffix(sizes: Sequence[int], limit: int) -> tuple[int, int]:
@@ -117,10 +116,10 @@ def _lowest(sizes: Sequence[int], first: int) -> tuple[list[Step], int, int, int
         low, tail, group = stop - binary, 2**binary, 0
         threes = low + 3 * (binary - 8)
         last = _steps(sizes, low, threes) + _steps(sizes, threes, stop, 2)
-    elif sizes[-1] <= _PANEL:
+    elif sizes[-1] <= _PANEL // _FEWEST:
         low, tail = _suffix(sizes[first:], _TAIL)
         low += first
-        group = max(min(_TILE // tail, prod(sizes[first:low])), 1)
+        group = max(_TILE // tail, _FEWEST)
         last = _steps(sizes, low, stop)
     else:
         low, tail, group, last = stop, 1, 1, []

@@ -114,17 +114,19 @@ def sizes(values: Sequence[int] | ArrayLike, name: str = "sizes") -> tuple[int, 
         raise InvalidInput(f"{name} must be a non-empty sequence of integers, got {values!r:.80}")
     if array.min() < 1:
         raise InvalidInput(f"{name} must all be at least 1, got {int(array.min())}")
-    return tuple(array.tolist())
+    return tuple(int(m) for m in array.tolist())
 
 
 def row_sizes(n: Any, m: Any) -> tuple[int, ...]:
     """Return the sizes of ``n`` rows from one ``m`` for all of them or one for each."""
-    n = integer(n, "n", 1)
+    count = integer(n, "n", 1)
     if np.ndim(m) == 0:
-        return (integer(m, "m", 1),) * n
+        return (integer(m, "m", 1),) * count
     given = sizes(m, "m")
-    if len(given) != n:
-        raise InvalidInput(f"m must be one integer or one for each of n = {n} rows, got {len(given)}")
+    if len(given) != count:
+        raise InvalidInput(
+            f"m must be one integer or one for each of n = {n} rows, got {len(given)}"
+        )
     return given
 
 

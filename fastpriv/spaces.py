@@ -101,7 +101,7 @@ class Space:
         return int(indices) if digits.ndim == 1 else indices
 
     def rows(self, index: ArrayLike) -> Ints:
-        """Turn indices of any shape into databases: shape (...) to (..., n). The inverse of index."""
+        """Turn indices into databases: shape (...) to (..., n). The inverse of index."""
         indices = np.asarray(index)
         if indices.dtype.kind not in "iuO":
             raise InvalidInput(f"index must hold integers, got {indices.dtype}")
@@ -112,13 +112,13 @@ class Space:
         digits = indices[..., None] // self._strides % np.array(self.sizes, self._strides.dtype)
         return np.asarray(digits, dtype=np.int64)
 
-    def shell_size(self, l: int) -> int:  # noqa: E741 - the papers' name
+    def shell_size(self, l: int) -> int:
         """Count the databases at Hamming distance ``l`` from any one, exactly.
 
         Coefficient of t^l in the product over rows of 1 + (m_i - 1) t. Cost O(l^2) big-integer
         operations per distinct row size.
         """
-        l = check.integer(l, "l", 0)  # noqa: E741
+        l = check.integer(l, "l", 0)
         if l > self.n:
             return 0
         ways = [1]
@@ -131,7 +131,7 @@ class Space:
             ]
         return ways[l] if l < len(ways) else 0
 
-    def iter_shell(self, center: int, l: int, chunk: int = _CHUNK) -> Iterator[Ints]:  # noqa: E741
+    def iter_shell(self, center: int, l: int, chunk: int = _CHUNK) -> Iterator[Ints]:
         """Walk the databases at distance ``l`` from ``center`` in arrays of at most ``chunk``.
 
         Memory stays at one chunk however large the shell is. Order: by the rows changed, then by
@@ -146,7 +146,7 @@ class Space:
         from fastpriv.kernels import fill_shell
 
         center = check.index(center, self.size, "center")
-        l = check.integer(l, "l", 0)  # noqa: E741
+        l = check.integer(l, "l", 0)
         chunk = check.integer(chunk, "chunk", 1)
         if self.size > _INT64:
             raise TooLarge(
@@ -173,7 +173,7 @@ class Space:
         moved = (digits[row] + step) % size - digits[row]
         return moved.astype(self._strides.dtype) * self._strides[row], start
 
-    def shell(self, center: int, l: int) -> Ints:  # noqa: E741
+    def shell(self, center: int, l: int) -> Ints:
         """List the databases at distance ``l`` from ``center``. Cost O(shell size)."""
         check.fits(self.shell_size(l), "this shell", "walk it with iter_shell")
         parts = list(self.iter_shell(center, l, max(self.shell_size(l), 1)))

@@ -4,20 +4,22 @@ Each file stands alone: numba keys its disk cache by the kernel's own file, so a
 from another file could change and leave old machine code in use.
 """
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
 
 class _ForgivingCache(FunctionCache):
-    """Numba's disk cache, where a failed write costs a compilation next time and nothing else."""
+    """Numba's disk cache, where a folder that fails costs a compilation and nothing else."""
+
+    def load_overload(self, sig, target_context):
+        with suppress(OSError):
+            return super().load_overload(sig, target_context)
 
     def save_overload(self, sig, data):
-        try:
+        with suppress(OSError):
             super().save_overload(sig, data)
-        except OSError:
-            self.disable()
 
 
 @contextmanager
@@ -26,10 +28,8 @@ def _optional_cache():
     strict = Dispatcher.enable_caching
 
     def enable_caching(self):
-        try:
+        with suppress(RuntimeError):  # no writable place: keep the null cache it starts with
             self._cache = _ForgivingCache(self.py_func)
-        except RuntimeError:  # no writable place; keep the null cache a dispatcher starts with
-            pass
 
     Dispatcher.enable_caching = enable_caching
     try:

@@ -64,7 +64,7 @@ def _tail(s):
 
 @njit(nogil=True, cache=True)
 def _head(w, minus_q, diff):
-    """s and h with D(w, q) = h + w _tail(s), given diff = w - q and q >= TINY.
+    """S and h with D(w, q) = h + w _tail(s), given diff = w - q and q >= TINY.
 
     With s = (w - 2^k q) / (w + 2^k q), ln(w / q) = k ln 2 + 2 s + _tail(s).  For k = 0
     the numerator, exact otherwise, is the caller's more precise diff, and what is
@@ -86,7 +86,7 @@ def _divergence(w, minus_q, diff):
 
 @njit(nogil=True, cache=True)
 def _mean(ref, shift):
-    """ref + shift as q + c, q the rounded sum and c its rounding error (Knuth)."""
+    """Ref + shift as q + c, q the rounded sum and c its rounding error (Knuth)."""
     q = ref + shift
     back = q - ref
     return q, (ref - (q - back)) + (shift - back)
@@ -109,14 +109,6 @@ def _fold(lanes, n):
             lanes[i] += lanes[n - half + i]
         n -= half
     return lanes[0]
-
-
-@njit(nogil=True, cache=True)
-def _transpose(joint, start, n, out):
-    """out[:, :n] = joint[start:start + n].T, so that loops run along the contexts."""
-    for s in range(joint.shape[1]):
-        for i in range(n):
-            out[s, i] = joint[start + i, s]
 
 
 @njit(nogil=True, cache=True)
@@ -172,6 +164,7 @@ def mutual_information(W, p):
     divide by the sum of p, add the `information_rows`, divide again.
     """
     mass = _fold(p.copy(), p.size)
+    mass = mass if mass > 0.0 else 1.0
     ref = W[np.argmax(p)]
     shift = shift_rows(W, p, ref, 0, p.size)
     for y in range(shift.size):
@@ -194,7 +187,7 @@ def entropy_range(p, start, stop):
             lanes[i] = p[low + i] * (k * LN2 + (2.0 * s + _tail(s)))
         total, error = _mean(total, _fold(lanes, n))
         carry += error
-    return -(total + carry)
+    return 0.0 - (total + carry)
 
 
 @njit(nogil=True, cache=True)
@@ -220,7 +213,7 @@ def symmetric_information(joint, off, gap):
     carry = 0.0
     for low in range(0, count, BLOCK):
         n = min(BLOCK, count - low)
-        _transpose(joint, low, n, same)
+        same[:, :n] = joint[low : low + n].T
         run[:] = 0.0
         for y in range(m):
             for i in range(n):
@@ -265,7 +258,7 @@ def factor_information(joint, W):
     carry = 0.0
     for low in range(0, count, BLOCK):
         n = min(BLOCK, count - low)
-        _transpose(joint, low, n, weight)
+        weight[:, :n] = joint[low : low + n].T
         mass[:] = 0.0
         for i in range(n):
             heavy[i] = np.argmax(joint[low + i])

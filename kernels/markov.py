@@ -98,8 +98,8 @@ def hidden_markov_log_prob(initial, transition, emissions, assignment, rows):
 
 
 SIGNATURES = {
-    "markov_counts": ["f8[::1](f8[::1], Array(f8, 2, 'C', readonly=True), i8[::1])"],
-    "markov_best_path": [],
-    "markov_paths": [],
-    "hidden_markov_log_prob": [],
+    "hidden_markov_log_prob": ["f8[::1](f8[::1], f8[:, ::1], f8[:, :, ::1], i8[::1], i8[:, ::1])"],
+    "markov_best_path": ["f8(f8[::1], f8[:, ::1], i8)"],
+    "markov_counts": ["f8[::1](f8[::1], f8[:, ::1], i8[::1])"],
+    "markov_paths": ["i8[:, ::1](f8[::1], f8[:, ::1], f8[:, ::1])"],
 }

@@ -3,6 +3,7 @@
 The vector is worked on in pieces that fit in cache, each stored contiguously,
 so that every inner loop runs over adjacent elements and is vectorised.
 """
+
 import numpy as np
 from numba import njit, uint64
 
@@ -25,6 +26,18 @@ def four(w, x, y, z, c, d):
     w, x = pair(w, x, d)
     y, z = pair(y, z, d)
     return w, x, y, z
+
+
+@njit(nogil=True, cache=True)
+def eight(w, x, y, z, W, X, Y, Z, c, d, e):
+    """Three axes of size 2."""
+    w, W = pair(w, W, c)
+    x, X = pair(x, X, c)
+    y, Y = pair(y, Y, c)
+    z, Z = pair(z, Z, c)
+    w, x, y, z = four(w, x, y, z, d, e)
+    W, X, Y, Z = four(W, X, Y, Z, d, e)
+    return w, x, y, z, W, X, Y, Z
 
 
 @njit(nogil=True, cache=True)
@@ -51,12 +64,19 @@ def radix8(a, p, h, c, d, e):
     p0, p1, p2, p3 = uint64(p), uint64(p + h), uint64(p + 2 * h), uint64(p + 3 * h)
     q0, q1, q2, q3 = uint64(q), uint64(q + h), uint64(q + 2 * h), uint64(q + 3 * h)
     for j in range(uint64(h)):
-        w, W = pair(a[p0 + j], a[q0 + j], c)
-        x, X = pair(a[p1 + j], a[q1 + j], c)
-        y, Y = pair(a[p2 + j], a[q2 + j], c)
-        z, Z = pair(a[p3 + j], a[q3 + j], c)
-        w, x, y, z = four(w, x, y, z, d, e)
-        W, X, Y, Z = four(W, X, Y, Z, d, e)
+        w, x, y, z, W, X, Y, Z = eight(
+            a[p0 + j],
+            a[p1 + j],
+            a[p2 + j],
+            a[p3 + j],
+            a[q0 + j],
+            a[q1 + j],
+            a[q2 + j],
+            a[q3 + j],
+            c,
+            d,
+            e,
+        )
         a[p0 + j], a[p1 + j], a[p2 + j], a[p3 + j] = w, x, y, z
         a[q0 + j], a[q1 + j], a[q2 + j], a[q3 + j] = W, X, Y, Z
 
@@ -80,19 +100,26 @@ def turn8(a, p, b, q, h, c, d, e):
     for j in range(uint64(h)):
         i = uint64(q) + uint64(8) * j
         k = i + uint64(4)
-        w, W = pair(a[p0 + j], a[r0 + j], c)
-        x, X = pair(a[p1 + j], a[r1 + j], c)
-        y, Y = pair(a[p2 + j], a[r2 + j], c)
-        z, Z = pair(a[p3 + j], a[r3 + j], c)
-        w, x, y, z = four(w, x, y, z, d, e)
-        W, X, Y, Z = four(W, X, Y, Z, d, e)
+        w, x, y, z, W, X, Y, Z = eight(
+            a[p0 + j],
+            a[p1 + j],
+            a[p2 + j],
+            a[p3 + j],
+            a[r0 + j],
+            a[r1 + j],
+            a[r2 + j],
+            a[r3 + j],
+            c,
+            d,
+            e,
+        )
         b[i], b[i + ONE], b[i + TWO], b[i + THREE] = w, x, y, z
         b[k], b[k + ONE], b[k + TWO], b[k + THREE] = W, X, Y, Z
 
 
 @njit(nogil=True, cache=True)
-def radix3(a, p, h, c):
-    """One axis of size 3 with stride h over a[p:p+3h]."""
+def whole3(a, p, h, c):
+    """One axis of size 3 and stride h over a[p:p+3h], in place."""
     p0, p1, p2 = uint64(p), uint64(p + h), uint64(p + 2 * h)
     for j in range(uint64(h)):
         x, y, z = a[p0 + j], a[p1 + j], a[p2 + j]
@@ -103,8 +130,21 @@ def radix3(a, p, h, c):
 
 
 @njit(nogil=True, cache=True)
+def whole4(a, p, h, c):
+    """One axis of size 4 and stride h over a[p:p+4h], in place (4w is exact)."""
+    p0, p1, p2, p3 = uint64(p), uint64(p + h), uint64(p + 2 * h), uint64(p + 3 * h)
+    for j in range(uint64(h)):
+        w, x, y, z = a[p0 + j], a[p1 + j], a[p2 + j], a[p3 + j]
+        s = (w + x) + (y + z)
+        a[p0 + j] = w + c * (s - 4.0 * w)
+        a[p1 + j] = x + c * (s - 4.0 * x)
+        a[p2 + j] = y + c * (s - 4.0 * y)
+        a[p3 + j] = z + c * (s - 4.0 * z)
+
+
+@njit(nogil=True, cache=True)
 def general(a, p, h, m, c, mean):
-    """One axis of any size m with stride h over a[p:p+m*h].
+    """One axis of any size m and stride h over a[p:p+m*h], in place.
 
     The mean is row 0 plus the mean difference from row 0, so that equal rows
     give exactly their common value and stay as they are.  Four rows are summed
@@ -161,7 +201,9 @@ def block(a, p, n, steps, c, mean):
                 elif twos == 1:
                     radix2(a, q, h, c[axis])
                 elif m == 3:
-                    radix3(a, q, h, c[axis])
+                    whole3(a, q, h, c[axis])
+                elif m == 4:
+                    whole4(a, q, h, c[axis])
                 else:
                     general(a, q, h, m, c[axis], mean)
             size = h
@@ -175,7 +217,7 @@ def turned(v, p, n, steps, c, tile):
     at long strides; after four steps the order and the place are the old ones.
     """
     for s in range(4):
-        axis, twos, m = steps[s]
+        axis, twos = steps[s, 0], steps[s, 1]
         a, i, b, j = (v, p, tile, 0) if s % 2 == 0 else (tile, 0, v, p)
         if twos == 3:
             turn8(a, i, b, j, n // 8, c[axis], c[axis + 1], c[axis + 2])
@@ -204,20 +246,22 @@ def contiguous(v, c, steps, high, length, tail, group, start, end):
 
     The first `high` steps are done in place.  The others have small strides
     and span `tail` elements: they are done by `turned`, or if group > 0 by
-    `transposed`, `group` tails at a time.
+    `transposed`, `group` tails at a time.  Without steps in place the last
+    block may be shorter than the others.
     """
+    reach = tail * max(group, 1)
     mean = np.empty(CHUNK)
-    tile = np.empty(tail * max(group, 1))
+    tile = np.empty(reach)
     for p in range(start * length, end * length, length):
         if high > 0:
             block(v, p, length, steps[:high], c, mean)
         if high < len(steps):
-            reach = tail * max(group, 1)
-            for q in range(p, p + length, reach):
+            stop = min(p + length, len(v))
+            for q in range(p, stop, reach):
                 if group == 0:
                     turned(v, q, tail, steps[high:], c, tile)
                 else:
-                    rows = min(reach, p + length - q) // tail
+                    rows = min(reach, stop - q) // tail
                     transposed(v, q, tail, steps[high:], c, tile, mean, rows)
 
 

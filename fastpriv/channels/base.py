@@ -61,7 +61,9 @@ class AbstractChannel(ABC):
         """
         given = check.rows(rows, self.space.sizes)
         if given.ndim != 2:
-            raise InvalidInput(f"rows must have shape (k, n), got {given.shape}; one row: rows[None]")
+            raise InvalidInput(
+                f"rows must have shape (k, n), got {given.shape}; one row: rows[None]"
+            )
         return self._sample(given, check.generator(rng))
 
     # Primitives.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,8 @@ __all__ = ["Channel", "QueryChannel"]
 
 #: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
 _SMALL = 0.1
+#: Smallest matrix whose rows are worth a second thread.
+_THREADED = 1 << 17
 
 
 class Channel(AbstractChannel):
@@ -66,19 +68,26 @@ class Channel(AbstractChannel):
         return self._level(self._matrix, 0.0)
 
     def _level(self, matrix: Floats, shift: float) -> float:
+        """Log of the worst ratio between neighbouring rows of a matrix that holds ratio - shift."""
         from fastpriv.kernels import matrix_spread
-
-        sizes, strides = self.space.sizes, self.space._strides
 
         def worst(scale: float) -> float:
             found = [0.0]
-            for inner, m in zip(strides.tolist(), sizes, strict=True):
-                if m > 1:
+            for inner, m in self._axes:
+                if matrix.size < _THREADED:
+                    found.append(matrix_spread(matrix, shift, scale, inner, m, 0, matrix.shape[1]))
+                else:
                     task = partial(matrix_spread, matrix, shift, scale, inner, m)
-                    found += split(task, matrix.shape[1], max(512, (1 << 18) // len(matrix)))
+                    found += split(task, matrix.shape[1], 512)
             return max(found)
 
         return round_up(log_spread(worst))
+
+    @cached_property
+    def _axes(self) -> list[tuple[int, int]]:
+        """Stride and size of the rows that have two or more values."""
+        pairs = zip(self.space._strides.tolist(), self.space.sizes, strict=True)
+        return [(inner, m) for inner, m in pairs if m > 1]
 
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. Cost O(N K n)."""
@@ -171,7 +180,9 @@ class QueryChannel(AbstractChannel):
 
     def _answers(self, prior: Distribution) -> Floats:
         """Law of the query's answer."""
-        return np.bincount(self._values, prior._vector(), minlength=self._kernel.shape[0])
+        return np.asarray(
+            np.bincount(self._values, prior._vector(), minlength=self._kernel.shape[0]), np.float64
+        )
 
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._answers(prior) @ self._kernel.matrix, self.output_space)
@@ -229,10 +240,16 @@ class QueryChannel(AbstractChannel):
 
 
 def matrix_information(matrix: Floats, prior: Floats) -> float:
-    """Return I(X; Y) of a matrix, over threads where there are enough rows."""
-    from fastpriv.kernels import mutual_information
+    """Return I(X; Y) of a matrix, its rows split over threads where there are enough."""
+    from fastpriv.kernels import information_rows, mutual_information, shift_rows
 
-    return mutual_information(matrix, prior)
+    if matrix.size < _THREADED:
+        return mutual_information(matrix, prior)
+    count, grain = len(matrix), max(1, _THREADED // matrix.shape[1])
+    mass, reference = prior.sum(), matrix[np.argmax(prior)]
+    shift = sum(split(partial(shift_rows, matrix, prior, reference), count, grain)) / mass
+    parts = split(partial(information_rows, matrix, prior, reference, shift), count, grain)
+    return math.fsum(parts) / float(mass)
 
 
 def sample_law(laws: Floats, which: Ints, rng: np.random.Generator) -> Ints:

@@ -51,14 +51,18 @@ class PosteriorChannel(AbstractChannel):
 
     def __init__(self, prior: Distribution, epsilon: float) -> None:
         if not isinstance(prior, Distribution):
-            raise InvalidInput(f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}")
+            raise InvalidInput(
+                f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}"
+            )
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         least = prior.epsilon_tilde()
         if self.epsilon < least:
             reason = "no finite epsilon will do: some database has probability zero"
             if least < math.inf:
                 reason = f"it needs epsilon >= epsilon_tilde = {least!r}"
-            raise Infeasible(f"E_i does not exist at epsilon {self.epsilon!r} for {prior!r}; {reason}")
+            raise Infeasible(
+                f"E_i does not exist at epsilon {self.epsilon!r} for {prior!r}; {reason}"
+            )
         self.prior = prior
         self.space = self.output_space = prior.space
         self._kernels = RowKernels.symmetric(prior.space.sizes, self.epsilon)
@@ -173,7 +177,7 @@ class PosteriorChannel(AbstractChannel):
         return np.asarray(total / realised)
 
     def _closure(self, start: Floats, move: float) -> Floats:
-        """max over x of start(x) move^d(x, y), for every y, axis by axis. Cost O(N n)."""
+        """Max over x of start(x) move^d(x, y), for every y, axis by axis. Cost O(N n)."""
         from fastpriv.kernels import axis_closure
 
         best = start.copy()

@@ -58,7 +58,7 @@ class ProductChannel(AbstractChannel):
 
     def _kron(self, parts: Sequence[Floats]) -> Floats:
         """Kronecker product over rows of a vector or matrix given per distinct kernel."""
-        return reduce(np.kron, [parts[k] for k in self._kernels.assignment])
+        return np.asarray(reduce(np.kron, [parts[k] for k in self._kernels.assignment]))
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array."""

@@ -50,7 +50,9 @@ def least_epsilon(
             upper = middle
 
 
-def clipped(inverse: Floats, forward: Callable[[Floats], Floats], prior: Floats, e: float) -> Floats:
+def clipped(
+    inverse: Floats, forward: Callable[[Floats], Floats], prior: Floats, e: float
+) -> Floats:
     """Clip R^-1 p at zero and check that it still mixes to the prior."""
     law = np.maximum(inverse, 0.0)
     if np.isfinite(law).all():

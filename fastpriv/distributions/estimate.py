@@ -65,7 +65,7 @@ def estimate(
     if kind not in _KINDS:
         raise InvalidInput(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
     smoothing = check.real(smoothing, "smoothing", least=0.0)
-    k, n = array.shape
+    n = array.shape[1]
     if sizes is None:
         if array.min() < 0:
             raise InvalidInput("row values must not be negative")

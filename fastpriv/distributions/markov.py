@@ -254,6 +254,8 @@ class HiddenMarkov(Distribution):
             and np.array_equal(self._kernels.assignment, other._kernels.assignment)
             and all(
                 np.array_equal(mine.matrix, theirs.matrix)
-                for mine, theirs in zip(self._kernels.distinct, other._kernels.distinct, strict=False)
+                for mine, theirs in zip(
+                    self._kernels.distinct, other._kernels.distinct, strict=False
+                )
             )
         )

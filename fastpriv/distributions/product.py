@@ -120,7 +120,7 @@ class Product(LineDistribution):
         return np.asarray(counts[used] @ np.array([self._laws[k] for k in used]))
 
     def _pairs(self, kernels: RowKernels) -> tuple[Ints, Ints, Ints, Ints]:
-        """Distinct (law, kernel) pairs: their laws, kernels, how many rows, which pair a row has."""
+        """Distinct (law, kernel) pairs: laws, kernels, how many rows, which pair a row has."""
         width = len(kernels.distinct)
         keys, inverse, counts = np.unique(
             self._assignment * width + kernels.assignment, return_inverse=True, return_counts=True
@@ -212,7 +212,7 @@ class Uniform(Product):
     --------
     >>> import fastpriv as fp
     >>> prior = fp.Uniform(3, 2)
-    >>> prior.epsilon_x(), prior.epsilon_tilde(), prior.pmf()[0]
+    >>> prior.epsilon_x(), prior.epsilon_tilde(), float(prior.pmf()[0])
     (0.0, 0.0, 0.125)
     """
 

@@ -1,0 +1,102 @@
+"""Small priors and channels of every structure, beside their full tables for the oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import fastpriv as fp
+import oracles as o
+
+
+def law(rng, size, floor=0.05):
+    """Return a random full-support law."""
+    weights = rng.random(size) + floor
+    return weights / weights.sum()
+
+
+def kernel(rng, inputs, outputs, floor=0.05):
+    """Return a random positive channel."""
+    return np.array([law(rng, outputs, floor) for _ in range(inputs)])
+
+
+def simplex_weights(rng, n, m):
+    """Return random exchangeable weights, as an array and as a mapping from counts."""
+    counts = {c: 0.0 for c in np.ndindex(*(n + 1,) * m) if sum(c) == n}
+    values = law(rng, len(counts))
+    counts = dict(zip(counts, values.tolist(), strict=True))
+    array = np.zeros((n + 1,) * (m - 1))
+    for c, w in counts.items():
+        array[c[1:]] = w
+    return array, counts
+
+
+def priors(seed=0):
+    """Return (name, prior, pmf) for every structure on small spaces."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for n, m in [(1, 2), (3, 2), (2, 3), (1, 4), (2, 1)]:
+        found.append((f"uniform-{n}-{m}", fp.Uniform(n, m), o.product_pmf([[1 / m] * m] * n)))
+    for sizes in [(2, 2, 2), (3, 2), (2, 3, 1), (4,)]:
+        rows = [law(rng, m) for m in sizes]
+        found.append((f"product-{sizes}", fp.Product(rows), o.product_pmf(rows)))
+    p = law(rng, 3)
+    found.append(("iid", fp.Product.iid(p, 2), o.product_pmf([p, p])))
+    for n in (1, 2, 3, 4):
+        w = law(rng, n + 1)
+        found.append((f"exchangeable-{n}", fp.Exchangeable(w), o.exchangeable_pmf(w, n)))
+    for n, m in [(2, 3), (3, 3), (2, 4)]:
+        array, counts = simplex_weights(rng, n, m)
+        pmf = o.exchangeable_pmf_general(counts, n, m)
+        found.append((f"exchangeable-{n}-{m}", fp.Exchangeable(array), pmf))
+    for n, m in [(1, 2), (2, 2), (3, 2), (4, 2), (2, 3)]:
+        start, step = law(rng, m), kernel(rng, m, m)
+        found.append((f"markov-{n}-{m}", fp.Markov(start, step, n), o.markov_pmf(start, step, n)))
+    for sizes in [(2, 2, 2), (3, 3), (2, 1, 3), (5,), (1,)]:
+        pmf = law(rng, int(np.prod(sizes)))
+        found.append((f"dense-{sizes}", fp.Dense(pmf, sizes), list(pmf)))
+    return found
+
+
+def row_channels(sizes, seed=1):
+    """Return (name, channel, matrix) that act row by row on a space."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for epsilon in (0.0, 0.3, 2.0):
+        channel = fp.HammingChannel(len(sizes), sizes, epsilon)
+        found.append((f"hamming-{epsilon}", channel, o.e_d_matrix(sizes, epsilon)))
+    square = [kernel(rng, m, m) for m in sizes]
+    found.append(("product-square", fp.ProductChannel(square), o.product_matrix(square)))
+    other = [kernel(rng, m, m % 3 + 2) for m in sizes]
+    found.append(("product-other", fp.ProductChannel(other), o.product_matrix(other)))
+    zeros = [np.eye(m)[:, ::-1] * 0.5 + np.eye(m) * 0.5 for m in sizes]
+    found.append(("product-zeros", fp.ProductChannel(zeros), o.product_matrix(zeros)))
+    if len(set(sizes)) == 1:
+        same = [kernel(rng, sizes[0], 3)] * len(sizes)
+        found.append(("product-same", fp.ProductChannel(same), o.product_matrix(same)))
+    return found
+
+
+def full_channels(sizes, seed=2):
+    """Return (name, channel, matrix) without row structure."""
+    rng = np.random.default_rng(seed)
+    size = int(np.prod(sizes))
+    square, wide = kernel(rng, size, size), kernel(rng, size, 3)
+    zeros = np.where(rng.random((size, 4)) < 0.3, 0.0, kernel(rng, size, 4))
+    zeros[:, 0] += 0.1
+    zeros /= zeros.sum(axis=1, keepdims=True)
+    values, table = rng.integers(0, 3, size), kernel(rng, 3, 2)
+    return [
+        ("matrix", fp.Channel(square, sizes), square),
+        ("matrix-wide", fp.Channel(wide, sizes), wide),
+        ("matrix-zeros", fp.Channel(zeros, sizes), zeros),
+        ("matrix-one-output", fp.Channel(np.ones((size, 1)), sizes), np.ones((size, 1))),
+        ("query", fp.QueryChannel(values, table, sizes), o.query_matrix(values, table)),
+    ]
+
+
+def close(value, truth, rel=1e-12, abs_=0.0):
+    """Whether a float agrees with the oracle's number, infinities included."""
+    truth = o.num(truth)
+    if truth == o.inf or value == np.inf:
+        return truth == o.inf and value == np.inf
+    return abs(o.num(value) - truth) <= rel * abs(truth) + abs_

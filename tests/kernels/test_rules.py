@@ -1,0 +1,47 @@
+"""Rules that keep numba's cache honest and two threads from aborting the process."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import fastpriv.kernels as kernels
+
+FOLDER = Path(kernels.__file__).parent
+FILES = sorted(path for path in FOLDER.glob("*.py") if path.name != "__init__.py")
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+
+
+@each_file
+def test_a_kernel_file_imports_nothing_of_ours(path):
+    # Numba keys its cache by the kernel's own file: a helper changed elsewhere would go unnoticed.
+    allowed = {"math", "numba", "numpy", "typing"}
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names = [node.module]
+        assert {name.split(".")[0] for name in names} <= allowed
+
+
+@each_file
+def test_every_function_spells_out_its_flags(path):
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            (decorator,) = map(ast.unparse, node.decorator_list)
+            assert re.fullmatch(
+                r"njit\(nogil=True, cache=True(, error_model='numpy')?(, inline='always')?\)",
+                decorator,
+            ), (node.name, decorator)
+
+
+def test_every_kernel_is_typed_and_warmed_up():
+    stub = (Path(__file__).parents[2] / "fastpriv" / "kernels.pyi").read_text()
+    typed = set(re.findall(r"^def (\w+)", stub, re.MULTILINE)) - {"compile_all"}
+    assert typed == set(kernels.SIGNATURES)
+    kernels.compile_all()
+    for name, signatures in kernels.SIGNATURES.items():
+        assert len(getattr(kernels, name).signatures) >= len(signatures) >= 1, name
