@@ -108,8 +108,8 @@ class RowKernels(Sequence[RowKernel]):
     @classmethod
     def symmetric(cls, sizes: Sequence[int], epsilon: float) -> RowKernels:
         """R_epsilon on every row, each with its own number of values."""
-        values, assignment = np.unique(np.asarray(sizes), return_inverse=True)
-        return cls([Symmetric(int(m), epsilon) for m in values], assignment.reshape(-1))
+        values, assignment = distinct_sizes(sizes)
+        return cls([Symmetric(m, epsilon) for m in values], assignment)
 
     def __len__(self) -> int:
         return len(self.assignment)
@@ -134,7 +134,16 @@ class RowKernels(Sequence[RowKernel]):
 
     def _sizes(self, side: int) -> tuple[int, ...]:
         sides = np.array([kernel.shape[side] for kernel in self.distinct])
-        return tuple(sides[self.assignment].tolist())
+        found: list[int] = sides[self.assignment].tolist()
+        return tuple(found)
+
+
+def distinct_sizes(sizes: Sequence[int]) -> tuple[list[int], Ints]:
+    """Return the distinct row sizes, and which of them each row has."""
+    values = sorted(set(sizes))
+    if len(values) == 1:
+        return values, np.zeros(len(sizes), dtype=np.int64)
+    return values, np.searchsorted(values, np.asarray(sizes))
 
 
 def distinct(

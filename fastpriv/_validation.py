@@ -114,7 +114,8 @@ def sizes(values: Sequence[int] | ArrayLike, name: str = "sizes") -> tuple[int, 
         raise InvalidInput(f"{name} must be a non-empty sequence of integers, got {values!r:.80}")
     if array.min() < 1:
         raise InvalidInput(f"{name} must all be at least 1, got {int(array.min())}")
-    return tuple(int(m) for m in array.tolist())
+    found: list[int] = array.tolist()
+    return tuple(found)
 
 
 def row_sizes(n: Any, m: Any) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -50,36 +50,73 @@ def axis_log_ratios(pmf, inner, m, start, stop, worst):
                     worst[s, t] = max(worst[s, t], ratio)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def matrix_spread(matrix, shift, scale, inner, m, first, last):
-    """Largest scale (max - min)/(shift + min) within a column, over lines of rows along one axis.
+@njit(nogil=True, cache=True)
+def _low(u, v):
+    """The lesser of two, as a select that vectorises."""
+    return u if u < v else v
 
-    The rows of a line are m rows of the matrix a stride ``inner`` apart; columns ``first`` to
-    ``last`` - 1 are looked at, in blocks whose running extremes stay in cache. With shift 0 this
-    is the worst ratio between neighbours, less one; a matrix that holds ratio - 1 already is
-    passed with shift 1. A zero beside a positive entry gives infinity.
+
+@njit(nogil=True, cache=True)
+def _high(u, v):
+    """The greater of two, as a select that vectorises."""
+    return v if u < v else u
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _worst_column(least, most, width, shift, scale, worst):
+    """Raise ``worst`` to the largest scale (most - least)/(shift + least).
+
+    Dividing is rare: the columns are first compared with the worst so far, by a count that
+    vectorises. 0/0 of an all-zero column is a NaN, which no comparison lets through.
     """
+    above = 0
+    for y in range(width):
+        above += (most[y] - least[y]) * scale > worst * (shift + least[y])
+    if above > 0:
+        for y in range(width):
+            spread = (most[y] - least[y]) * scale / (shift + least[y])
+            worst = spread if spread > worst else worst
+    return worst
+
+
+@njit(nogil=True, cache=True)
+def matrix_spread(matrix, shift, scale, axes, first, last):
+    """Largest scale (max - min)/(shift + min) within a column, over lines of rows along any axis.
+
+    ``axes[k]`` = (stride, size) of an axis of the row index; a line is the rows that differ on
+    that axis only. Columns ``first`` to ``last`` - 1 are looked at, in blocks whose running
+    extremes stay in cache, four rows at a time. With shift 0 this is the worst ratio between
+    neighbours, less one; a matrix that holds ratio - 1 already is passed with shift 1. A zero
+    beside a positive entry gives infinity, an all-zero column nothing.
+    """
+    stride = matrix.shape[1]
+    flat = matrix.reshape(-1)
     block = min(512, last - first)
     least = np.empty(block)
     most = np.empty(block)
     worst = 0.0
-    for left in range(first, last, block):
-        width = min(block, last - left)
-        for line in range(matrix.shape[0] // m):
-            base = line // inner * inner * m + line % inner
-            for y in range(width):
-                least[y] = matrix[base, left + y]
-                most[y] = matrix[base, left + y]
-            for j in range(1, m):
-                row = base + j * inner
+    for k in range(axes.shape[0]):
+        inner, m = axes[k]
+        step = inner * stride
+        for left in range(first, last, block):
+            width = uint64(min(block, last - left))
+            for line in range(matrix.shape[0] // m):
+                top = (line // inner * inner * m + line % inner) * stride + left
+                p0, p1 = uint64(top), uint64(top + step)
                 for y in range(width):
-                    value = matrix[row, left + y]
-                    least[y] = value if value < least[y] else least[y]
-                    most[y] = value if value > most[y] else most[y]
-            for y in range(width):
-                # An all-zero column gives 0/0; no comparison with that NaN is true.
-                spread = (most[y] - least[y]) * scale / (shift + least[y])
-                worst = spread if spread > worst else worst
+                    a, b = flat[p0 + y], flat[p1 + y]
+                    least[y] = _low(a, b)
+                    most[y] = _high(a, b)
+                for j in range(2, m, 4):
+                    p0 = uint64(top + j * step)
+                    p1 = uint64(top + min(j + 1, m - 1) * step)
+                    p2 = uint64(top + min(j + 2, m - 1) * step)
+                    p3 = uint64(top + min(j + 3, m - 1) * step)
+                    for y in range(width):
+                        a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
+                        least[y] = _low(least[y], _low(_low(a, b), _low(c, d)))
+                        most[y] = _high(most[y], _high(_high(a, b), _high(c, d)))
+                worst = _worst_column(least, most, width, shift, scale, worst)
     return worst
 
 
@@ -132,7 +169,7 @@ SIGNATURES = {
     "any_below": ["b1(f8[::1], f8[::1], f8)"],
     "axis_spreads": ["UniTuple(f8, 2)(f8[::1], f8, i8, i8, i8, i8)"],
     "axis_log_ratios": ["void(f8[::1], i8, i8, i8, i8, f8[:, ::1])"],
-    "matrix_spread": ["f8(f8[:, ::1], f8, f8, i8, i8, i8, i8)"],
+    "matrix_spread": ["f8(f8[:, ::1], f8, f8, i8[:, ::1], i8, i8)"],
     "hamming_cost": ["f8(f8[:, ::1], f8[::1], i8[:, ::1])"],
     "axis_closure": ["void(f8[::1], f8, i8, i8)"],
 }

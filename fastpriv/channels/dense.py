@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv import kernels
 from fastpriv._rows import RowKernel, log_spread, round_up
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
@@ -69,25 +70,19 @@ class Channel(AbstractChannel):
 
     def _level(self, matrix: Floats, shift: float) -> float:
         """Log of the worst ratio between neighbouring rows of a matrix that holds ratio - shift."""
-        from fastpriv.kernels import matrix_spread
+        return round_up(log_spread(partial(self._spread, matrix, shift)))
 
-        def worst(scale: float) -> float:
-            found = [0.0]
-            for inner, m in self._axes:
-                if matrix.size < _THREADED:
-                    found.append(matrix_spread(matrix, shift, scale, inner, m, 0, matrix.shape[1]))
-                else:
-                    task = partial(matrix_spread, matrix, shift, scale, inner, m)
-                    found += split(task, matrix.shape[1], 512)
-            return max(found)
-
-        return round_up(log_spread(worst))
+    def _spread(self, matrix: Floats, shift: float, scale: float) -> float:
+        if matrix.size < _THREADED:
+            return kernels.matrix_spread(matrix, shift, scale, self._axes, 0, matrix.shape[1])
+        task = partial(kernels.matrix_spread, matrix, shift, scale, self._axes)
+        return max(split(task, matrix.shape[1], 512))
 
     @cached_property
-    def _axes(self) -> list[tuple[int, int]]:
-        """Stride and size of the rows that have two or more values."""
+    def _axes(self) -> Ints:
+        """Stride and size of every row that has two or more values."""
         pairs = zip(self.space._strides.tolist(), self.space.sizes, strict=True)
-        return [(inner, m) for inner, m in pairs if m > 1]
+        return np.array([(inner, m) for inner, m in pairs if m > 1], np.int64).reshape(-1, 2)
 
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. Cost O(N K n)."""
@@ -108,15 +103,13 @@ class Channel(AbstractChannel):
 
     def expected_distance(self, prior: Distribution) -> float:
         """Expected Hamming distance, where outputs are databases. Cost O(N^2 n)."""
-        from fastpriv.kernels import hamming_cost
-
         if self.output_space != self.space:
             raise InvalidInput(
                 f"outputs are not databases ({self.output_space.size} outputs for "
                 f"{self.space.size} databases): give metric[x, y]"
             )
         rows = self.space.rows(np.arange(self.space.size))
-        return hamming_cost(self._matrix, prior._vector(), rows)
+        return kernels.hamming_cost(self._matrix, prior._vector(), rows)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
@@ -128,9 +121,7 @@ class Channel(AbstractChannel):
 
     def row_entropies(self) -> Floats:
         """Entropy of the output for every database x."""
-        from fastpriv.kernels import entropy
-
-        return np.array([entropy(row) for row in self._matrix])
+        return np.array([kernels.entropy(row) for row in self._matrix])
 
     def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
         drawn = sample_law(self._matrix, np.asarray(self.space.index(rows)), rng)
@@ -231,9 +222,7 @@ class QueryChannel(AbstractChannel):
 
     def row_entropies(self) -> Floats:
         """Entropy of the output for every database x."""
-        from fastpriv.kernels import entropy
-
-        return np.array([entropy(row) for row in self._kernel.matrix])[self._values]
+        return np.array([kernels.entropy(row) for row in self._kernel.matrix])[self._values]
 
     def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
         return sample_law(self._kernel.matrix, self._values[self.space.index(rows)], rng)
@@ -241,14 +230,12 @@ class QueryChannel(AbstractChannel):
 
 def matrix_information(matrix: Floats, prior: Floats) -> float:
     """Return I(X; Y) of a matrix, its rows split over threads where there are enough."""
-    from fastpriv.kernels import information_rows, mutual_information, shift_rows
-
     if matrix.size < _THREADED:
-        return mutual_information(matrix, prior)
+        return kernels.mutual_information(matrix, prior)
     count, grain = len(matrix), max(1, _THREADED // matrix.shape[1])
     mass, reference = prior.sum(), matrix[np.argmax(prior)]
-    shift = sum(split(partial(shift_rows, matrix, prior, reference), count, grain)) / mass
-    parts = split(partial(information_rows, matrix, prior, reference, shift), count, grain)
+    shift = sum(split(partial(kernels.shift_rows, matrix, prior, reference), count, grain)) / mass
+    parts = split(partial(kernels.information_rows, matrix, prior, reference, shift), count, grain)
     return math.fsum(parts) / float(mass)
 
 

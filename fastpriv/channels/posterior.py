@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from fastpriv import _validation as check
+from fastpriv import kernels
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
@@ -178,12 +179,10 @@ class PosteriorChannel(AbstractChannel):
 
     def _closure(self, start: Floats, move: float) -> Floats:
         """Max over x of start(x) move^d(x, y), for every y, axis by axis. Cost O(N n)."""
-        from fastpriv.kernels import axis_closure
-
         best = start.copy()
         for i, m in enumerate(self.space.sizes):
             if m > 1:
-                axis_closure(best, move, int(self.space._strides[i]), m)
+                kernels.axis_closure(best, move, int(self.space._strides[i]), m)
         return best
 
     def _scale(self) -> float:

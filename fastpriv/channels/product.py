@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv import kernels
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
@@ -46,8 +47,8 @@ class ProductChannel(AbstractChannel):
 
     def _set(self, kernels: RowKernels) -> None:
         self._kernels = kernels
-        self.space = Space(kernels.sizes_in)
-        out = Space(kernels.sizes_out)
+        self.space = Space._trusted(kernels.sizes_in)
+        out = Space._trusted(kernels.sizes_out)
         self.output_space = self.space if out == self.space else out
 
     @classmethod
@@ -110,10 +111,10 @@ class ProductChannel(AbstractChannel):
 
     def row_entropies(self) -> Floats:
         """Entropy of the output for every database x: the sum over its rows."""
-        from fastpriv.kernels import entropy
-
         check.fits(self.space.size, "a vector over databases", "ask for single rows")
-        parts = [np.array([entropy(row) for row in k.matrix]) for k in self._kernels.distinct]
+        parts = [
+            np.array([kernels.entropy(row) for row in k.matrix]) for k in self._kernels.distinct
+        ]
         total = np.zeros(1)
         for k in self._kernels.assignment:
             total = np.add.outer(total, parts[k]).reshape(-1)

@@ -53,12 +53,18 @@ def least_epsilon(
 def clipped(
     inverse: Floats, forward: Callable[[Floats], Floats], prior: Floats, e: float
 ) -> Floats:
-    """Clip R^-1 p at zero and check that it still mixes to the prior."""
-    law = np.maximum(inverse, 0.0)
-    if np.isfinite(law).all():
-        misfit = np.abs(forward(law) - prior)
-        if np.all(misfit <= _MISFIT * prior):
-            return np.asarray(law / law.sum())
+    """Clip R^-1 p at zero, in place, and check that it still mixes to the prior."""
+    from fastpriv.kernels import any_below
+
+    law = np.maximum(inverse, 0.0, out=inverse)
+    misfit = forward(law)
+    np.subtract(misfit, prior, out=misfit)
+    np.abs(misfit, out=misfit)
+    np.negative(misfit, out=misfit)
+    total = float(law.sum())
+    if math.isfinite(total) and not any_below(misfit.reshape(-1), prior.reshape(-1), _MISFIT):
+        law /= total
+        return law
     raise Infeasible(
         f"no output law makes the posterior a Hamming kernel at epsilon {e:.6g} for this prior in "
         "double precision: its smallest entries drown in rounding; use a larger epsilon, or a "

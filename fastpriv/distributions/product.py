@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._rows import RowKernels, Symmetric, distinct
+from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions.base import Distribution, LineDistribution
 from fastpriv.errors import InvalidInput
@@ -47,8 +47,8 @@ class Product(LineDistribution):
     def _set(self, laws: Sequence[Floats], assignment: Ints) -> None:
         self._laws = tuple(laws)
         self._assignment = assignment
-        sizes = np.array([len(law) for law in laws])
-        self.space = Space(sizes[assignment])
+        sizes: list[int] = np.array([len(law) for law in laws])[assignment].tolist()
+        self.space = Space._trusted(tuple(sizes))
 
     @classmethod
     def _trusted(cls, laws: Sequence[Floats], assignment: Ints) -> Product:
@@ -122,10 +122,11 @@ class Product(LineDistribution):
     def _pairs(self, kernels: RowKernels) -> tuple[Ints, Ints, Ints, Ints]:
         """Distinct (law, kernel) pairs: laws, kernels, how many rows, which pair a row has."""
         width = len(kernels.distinct)
-        keys, inverse, counts = np.unique(
-            self._assignment * width + kernels.assignment, return_inverse=True, return_counts=True
-        )
-        return keys // width, keys % width, counts, inverse.reshape(-1)
+        keys = self._assignment * width + kernels.assignment
+        counts = np.bincount(keys)
+        used = np.flatnonzero(counts)
+        place = np.cumsum(counts > 0) - 1
+        return used // width, used % width, counts[used], place[keys]
 
     def through(self, kernels: RowKernels) -> Product:
         """Law of the output: the rows stay independent. Cost O(distinct rows)."""
@@ -217,8 +218,8 @@ class Uniform(Product):
     """
 
     def __init__(self, n: int, m: int | Sequence[int]) -> None:
-        values, assignment = np.unique(check.row_sizes(n, m), return_inverse=True)
-        self._set([np.full(size, 1.0 / size) for size in values], assignment.reshape(-1))
+        values, assignment = distinct_sizes(check.row_sizes(n, m))
+        self._set([np.full(size, 1.0 / size) for size in values], assignment)
 
     def min_entropy(self) -> float:
         """Return ln N."""

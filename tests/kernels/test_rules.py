@@ -33,7 +33,7 @@ def test_every_function_spells_out_its_flags(path):
         if isinstance(node, ast.FunctionDef):
             (decorator,) = map(ast.unparse, node.decorator_list)
             assert re.fullmatch(
-                r"njit\(nogil=True, cache=True(, error_model='numpy')?(, inline='always')?\)",
+                r"njit\(nogil=True, cache=True(, error_model='numpy'|, fastmath=\{'contract'\})?\)",
                 decorator,
             ), (node.name, decorator)
 

@@ -1,0 +1,44 @@
+"""Peak memory of dense work, in vectors of length N."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import fastpriv as fp
+
+BITS = 20
+N = 2**BITS
+
+
+@pytest.fixture(scope="module")
+def prior():
+    pmf = np.random.default_rng(0).random(N) + 1.0
+    return fp.Dense(pmf / pmf.sum(), [2] * BITS)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda prior: fp.HammingChannel(BITS, 2, 1.0).output(prior),
+        lambda prior: fp.PosteriorChannel(prior, 6.0),
+        lambda prior: fp.dp_level(fp.PosteriorChannel(prior, 6.0)),
+        lambda prior: fp.mutual_information(fp.HammingChannel(BITS, 2, 1.0), prior),
+        lambda prior: fp.mutual_information(fp.PosteriorChannel(prior, 6.0), prior),
+        lambda prior: fp.identifiability_level(fp.HammingChannel(BITS, 2, 1.0), prior),
+        lambda prior: prior.epsilon_tilde(),
+        lambda prior: prior.epsilon_hat(),
+        lambda prior: prior.entropy(),
+        lambda prior: fp.shell_profile(prior, 12345),
+        lambda prior: fp.distortion(fp.ProductChannel([[[0.9, 0.1], [0.2, 0.8]]] * BITS), prior),
+    ],
+)
+def test_at_most_four_vectors_with_the_prior(prior, work):
+    work(prior)  # kernels compiled and plans made
+    tracemalloc.start()
+    try:
+        work(prior)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= (4 - 1) * 8 * N + 2**21  # three besides the prior itself, and scratch
