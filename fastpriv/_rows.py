@@ -8,13 +8,15 @@ that a million identical rows cost as much as one. Priors answer questions about
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv import _validation as check
 from fastpriv._validation import Floats, Ints
+from fastpriv.errors import InvalidInput
 
 _SCALE = 2.0**-500
 
@@ -68,6 +70,7 @@ class Symmetric(RowKernel):
     @cached_property
     def matrix(self) -> Floats:  # type: ignore[override]
         """The m x m matrix: ``stay`` on the diagonal, ``off`` beside it."""
+        check.fits(self.m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
         matrix = np.full((self.m, self.m), self.off)
         np.fill_diagonal(matrix, self.stay)
         return matrix
@@ -92,10 +95,11 @@ class Symmetric(RowKernel):
     def unmixing(self) -> float:
         """The c in v <- v + c (sum - m v), which applies the inverse of R.
 
-        At epsilon 0, R keeps nothing but the sum; only a flat law can be unmixed, and any c does.
+        Near epsilon 0, R keeps nothing but the sum: only a flat law can be unmixed, by any c.
         """
-        r = math.exp(-self.epsilon)
-        return r / math.expm1(-self.epsilon) if self.epsilon > 0.0 else 0.0
+        if self.epsilon < 1e-300:
+            return 0.0
+        return math.exp(-self.epsilon) / math.expm1(-self.epsilon)
 
 
 class RowKernels(Sequence[RowKernel]):
@@ -147,26 +151,31 @@ def distinct_sizes(sizes: Sequence[int]) -> tuple[list[int], Ints]:
 
 
 def distinct(
-    items: Sequence[ArrayLike], load: Callable[[int], Floats]
+    items: Iterable[ArrayLike], load: Callable[[ArrayLike, int], Floats], what: str
 ) -> tuple[list[Floats], Ints]:
     """Return the distinct arrays among ``items``, and which of them each item is.
 
     Items are recognised first by identity, which is what a list such as ``[p] * n`` holds, and
-    only new ones are checked by ``load(i)`` and compared by their numbers.
+    only new ones are checked by ``load(item, i)`` and compared by their numbers.
     """
+    try:
+        kept = list(items)  # alive until the end, so that no identity is used twice
+    except TypeError:
+        raise InvalidInput(f"{what} must be a sequence with one item per row") from None
+    if not kept or isinstance(items, Mapping):
+        raise InvalidInput(f"{what} must be a sequence with one item per row, got {items!r:.60}")
     by_object: dict[int, int] = {}
     by_value: dict[tuple[tuple[int, ...], bytes], int] = {}
     arrays: list[Floats] = []
-    assignment = np.empty(len(items), dtype=np.int64)
-    for i, item in enumerate(items):
+    assignment = np.empty(len(kept), dtype=np.int64)
+    for i, item in enumerate(kept):
         k = by_object.get(id(item))
         if k is None:
-            array = load(i)
-            k = by_value.setdefault((array.shape, array.tobytes()), len(arrays))
+            found = load(item, i)
+            k = by_value.setdefault((found.shape, found.tobytes()), len(arrays))
             if k == len(arrays):
-                arrays.append(array)
-            if not isinstance(items, np.ndarray):  # whose items are passing views
-                by_object[id(item)] = k
+                arrays.append(found)
+            by_object[id(item)] = k
         assignment[i] = k
     return arrays, assignment
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.errors import InvalidInput, TooLarge, short
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,25 +21,31 @@ SUM_TOLERANCE = 1e-9
 MAX_VECTOR = 1 << 28
 #: Most entries of a matrix that a structured channel expands into.
 MAX_MATRIX = 1 << 27
+#: Laws further from one than a rounded sum can be are divided by their sum.
+_ROUNDED = 1e-14
 
 
 def integer(value: Any, name: str, least: int) -> int:
     """Return ``value`` as a Python int that is at least ``least``."""
     try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InvalidInput(f"{name} must be an integer, got {value!r}") from None
+        raise InvalidInput(f"{name} must be an integer, got {value!r:.80}") from None
     if number < least:
-        raise InvalidInput(f"{name} must be at least {least}, got {number}")
+        raise InvalidInput(f"{name} must be at least {least}, got {short(number)}")
     return number
 
 
 def real(value: Any, name: str, least: float = -math.inf, most: float = math.inf) -> float:
     """Return ``value`` as a finite float in ``[least, most]``."""
     try:
+        if isinstance(value, str | bytes | bool | np.bool_):
+            raise TypeError
         number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be a number, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be a number, got {value!r:.80}") from None
     if not math.isfinite(number) or not least <= number <= most:
         raise InvalidInput(f"{name} must be a finite number {_range(least, most)}, got {number}")
     return number
@@ -51,45 +57,77 @@ def _range(least: float, most: float) -> str:
     return f"between {least:g} and {most:g}"
 
 
+def array(values: Any, name: str) -> NDArray[Any]:
+    """Return ``values`` as an array of real numbers, refusing what numpy would bend into one."""
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be a rectangular array of numbers") from None
+    if found.dtype.kind == "O":  # Fractions, mpmath numbers, huge ints
+        try:
+            numbers = found.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidInput(f"{name} must hold numbers within the range of a double") from None
+        whole = all(isinstance(v, int) and not isinstance(v, bool) for v in found.flat)
+        return found if whole else numbers
+    if found.dtype.kind not in "iufb":
+        raise InvalidInput(f"{name} must hold real numbers, got {found.dtype}")
+    if isinstance(values, np.ma.MaskedArray) and values.mask.any():
+        raise InvalidInput(f"{name} must not have masked entries; fill or drop them")
+    return found
+
+
 def floats(values: ArrayLike, name: str, ndim: int) -> Floats:
     """Return ``values`` as a C-contiguous float array with finite, non-negative entries."""
-    try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be an array of numbers") from None
-    if np.ndim(values) == 0 or array.ndim != ndim:  # ascontiguousarray makes scalars 1-D
-        raise InvalidInput(f"{name} must have {ndim} dimension(s), got shape {np.shape(values)}")
-    if array.size == 0:
+    given = array(values, name)
+    if given.ndim != ndim:
+        raise InvalidInput(f"{name} must have {ndim} dimension(s), got shape {given.shape}")
+    if given.size == 0:
         raise InvalidInput(f"{name} must not be empty")
-    least, most = array.min(), array.max()
+    found = np.ascontiguousarray(given, dtype=np.float64)
+    least, most = found.min(), found.max()
     if not (least >= 0.0 and most < math.inf):  # written so that a NaN fails
-        raise InvalidInput(
-            f"{name} must hold finite numbers of at least 0, found "
-            f"{'a NaN' if math.isnan(least) else least if not least >= 0 else most}"
-        )
-    return array
+        culprit = "a NaN" if math.isnan(least) else str(least if not least >= 0 else most)
+        raise InvalidInput(f"{name} must hold finite numbers of at least 0, found {culprit}")
+    return found
 
 
 def law(values: ArrayLike, name: str, ndim: int = 1) -> Floats:
     """Return a probability law: non-negative, summing to one within ``SUM_TOLERANCE``."""
-    array = floats(values, name, ndim)
-    total = float(array.sum())
-    if abs(total - 1.0) > SUM_TOLERANCE:
-        raise InvalidInput(f"{name} must sum to 1, got a sum of {total!r}; divide it by its sum")
-    return owned(array, values)
+    found = floats(values, name, ndim)
+    with np.errstate(over="ignore"):
+        total = float(found.sum())
+    if not abs(total - 1.0) <= SUM_TOLERANCE:
+        raise InvalidInput(
+            f"{name} must sum to 1 within {SUM_TOLERANCE:g}, got a sum of {total!r}"
+            f"{_percent(total)}; divide it by its sum"
+        )
+    return found / total if abs(total - 1.0) > _ROUNDED else owned(found, values)
 
 
 def stochastic(values: ArrayLike, name: str) -> Floats:
     """Return a row-stochastic matrix: every row is a law over the outputs."""
-    array = floats(values, name, 2)
-    totals = array.sum(axis=1)
-    worst = int(np.argmax(np.abs(totals - 1.0)))
-    if abs(totals[worst] - 1.0) > SUM_TOLERANCE:
+    found = floats(values, name, 2)
+    with np.errstate(over="ignore"):
+        totals = found.sum(axis=1)
+    wrong = np.flatnonzero(~(np.abs(totals - 1.0) <= SUM_TOLERANCE))
+    if len(wrong):
+        total = float(totals[wrong[0]])
+        hint = _percent(total)
+        if np.all(np.abs(found.sum(axis=0) - 1.0) <= SUM_TOLERANCE):
+            hint = " while all columns sum to 1: is it transposed?"
         raise InvalidInput(
-            f"every row of {name} must sum to 1 (rows are inputs, columns outputs), "
-            f"but row {worst} sums to {totals[worst]!r}"
+            f"every row of {name} must sum to 1 within {SUM_TOLERANCE:g} (rows are inputs, columns "
+            f"outputs), but {len(wrong)} of {len(totals)} do not; row {wrong[0]} sums to {total!r}"
+            f"{hint}; to normalise: W / W.sum(axis=1, keepdims=True)"
         )
-    return owned(array, values)
+    if np.abs(totals - 1.0).max() > _ROUNDED:
+        return np.asarray(found / totals[:, None])
+    return owned(found, values)
+
+
+def _percent(total: float) -> str:
+    return " (percentages? divide by 100)" if abs(total - 100.0) < 1.0 else ""
 
 
 def owned(array: Floats, given: object) -> Floats:
@@ -109,49 +147,60 @@ def shown(array: Floats) -> Floats:
 
 def sizes(values: Sequence[int] | ArrayLike, name: str = "sizes") -> tuple[int, ...]:
     """Return row sizes as a tuple of ints, each at least 1."""
-    array = np.asarray(values)
-    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+    given = array(values, name)
+    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iuO":
         raise InvalidInput(f"{name} must be a non-empty sequence of integers, got {values!r:.80}")
-    if array.min() < 1:
-        raise InvalidInput(f"{name} must all be at least 1, got {int(array.min())}")
-    found: list[int] = array.tolist()
+    if given.min() < 1:
+        raise InvalidInput(f"{name} must all be at least 1, got {int(given.min())}")
+    if given.max() > MAX_VECTOR:
+        raise TooLarge.entries("a row's law", int(given.max()), "use rows of fewer values")
+    found: list[int] = given.tolist()
     return tuple(found)
 
 
 def row_sizes(n: Any, m: Any) -> tuple[int, ...]:
     """Return the sizes of ``n`` rows from one ``m`` for all of them or one for each."""
     count = integer(n, "n", 1)
-    if np.ndim(m) == 0:
-        return (integer(m, "m", 1),) * count
-    given = sizes(m, "m")
-    if len(given) != count:
-        raise InvalidInput(
-            f"m must be one integer or one for each of n = {n} rows, got {len(given)}"
-        )
-    return given
+    fits(count, "a database", "use fewer rows")
+    if isinstance(m, Sequence) or np.ndim(m) > 0:
+        given = sizes(m, "m")
+        if len(given) != count:
+            raise InvalidInput(
+                f"m must be one integer or one for each of {n} rows, got {len(given)}"
+            )
+        return given
+    size = integer(m, "m", 1)
+    fits(size, "a row's law", "use rows of fewer values")
+    return (size,) * count
 
 
 def rows(values: ArrayLike, of: tuple[int, ...]) -> Ints:
     """Return databases as an integer array of shape ``(..., n)`` with every value in its range."""
-    array = np.asarray(values)
+    given = array(values, "rows")
     n = len(of)
-    if array.ndim == 0 or array.shape[-1] != n or array.dtype.kind not in "iub":
+    if given.ndim == 0 or given.shape[-1] != n or given.dtype.kind not in "iub":
         raise InvalidInput(
             f"rows must be an integer array whose last axis has n = {n} entries, "
-            f"got shape {array.shape} of {array.dtype}"
+            f"got shape {given.shape} of {given.dtype}"
         )
-    array = np.ascontiguousarray(array, dtype=np.int64)
-    low, high = (array < 0).any(), (array >= np.asarray(of)).any()
-    if low or high:
-        raise InvalidInput("every row value must lie in 0 .. size - 1 of its row")
-    return array
+    found = np.ascontiguousarray(given, dtype=np.int64)
+    outside = (found < 0) | (found >= np.asarray(of))
+    if outside.any():
+        place = np.argwhere(outside)[0]
+        i = int(place[-1])
+        raise InvalidInput(
+            f"row {i} takes values in 0 .. {of[i] - 1} (0 .. size - 1), got {found[tuple(place)]}"
+        )
+    return found
 
 
 def index(value: Any, size: int, name: str) -> int:
     """Return a database index as a Python int in ``[0, size)``."""
     number = integer(value, name, 0)
     if number >= size:
-        raise InvalidInput(f"{name} must be below the number of databases {size}, got {number}")
+        raise InvalidInput(
+            f"{name} must be below the number of databases {short(size)}, got {short(number)}"
+        )
     return number
 
 
@@ -163,8 +212,10 @@ def fits(count: int, what: str, instead: str, limit: int = MAX_VECTOR) -> None:
 
 def generator(rng: Any) -> np.random.Generator:
     """Return the given generator, or one seeded from the operating system's entropy."""
-    if rng is None or isinstance(rng, int | np.integer | np.random.SeedSequence):
+    if rng is None or isinstance(rng, np.random.SeedSequence):
         return np.random.default_rng(rng)
+    if isinstance(rng, int | np.integer):
+        return np.random.default_rng(integer(rng, "rng", 0))
     if not isinstance(rng, np.random.Generator):
         raise InvalidInput(f"rng must be a numpy.random.Generator, an int or None, got {rng!r}")
     return rng

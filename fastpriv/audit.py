@@ -19,11 +19,10 @@ def levels(channel: AbstractChannel, prior: Distribution) -> dict[str, float | B
     }
 
 
-def example(epsilon: float | None = None) -> tuple[Distribution, dict[str, AbstractChannel]]:
-    """Return a small prior and its two optimal mechanisms, at the least epsilon both have."""
+def example(epsilon: float) -> tuple[Product, dict[str, AbstractChannel]]:
+    """Return a small prior and its two optimal mechanisms, which exist from ln 3 on."""
     prior = Product([[0.5, 0.3, 0.2], [0.6, 0.2, 0.2], [0.4, 0.35, 0.25]])
-    level = prior.epsilon_tilde() if epsilon is None else epsilon
     return prior, {
-        "E_d": HammingChannel(prior.space.n, prior.space.sizes, level),
-        "E_i": PosteriorChannel(prior, level),
+        "E_d": HammingChannel(prior.space.n, prior.space.sizes, epsilon),
+        "E_i": PosteriorChannel(prior, epsilon),
     }

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Print every level for E_d and E_i on three rows of three values.",
         epilog="example: fastpriv audit --epsilon 2.0 --json",
     )
-    audit.add_argument("--epsilon", type=float, help="level of both (default: epsilon_tilde)")
+    audit.add_argument("--epsilon", type=float, default=2.0, help="level of both (default: 2)")
     audit.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(arguments)
     try:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _audit(epsilon: float | None, as_json: bool) -> str:
+def _audit(epsilon: float, as_json: bool) -> str:
     from fastpriv.audit import example, levels
 
     prior, channels = example(epsilon)
@@ -46,7 +46,9 @@ def _audit(epsilon: float | None, as_json: bool) -> str:
     found = {name: levels(channel, prior) for name, channel in channels.items()}
     if as_json:
         return json.dumps({"prior": about, "mechanisms": found}, indent=2)
-    lines = [f"Prior: {prior!r}", *(f"  {name:<22}{value:>12.6f}" for name, value in about.items())]
+    lines = [f"Prior: {prior.space.n} independent rows with laws"]
+    lines += [f"  {law.tolist()}" for law in prior.marginals]
+    lines += [f"  {name:<22}{value:>12.6f}" for name, value in about.items()]
     lines.append("")
     lines.append(f"{'Level (nats)':<24}" + "".join(f"{name:>12}" for name in channels))
     for notion in next(iter(found.values())):
@@ -54,7 +56,3 @@ def _audit(epsilon: float | None, as_json: bool) -> str:
         unit = " (rows)" if notion == "distortion" else ""
         lines.append(f"{notion + unit:<24}{row}")
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

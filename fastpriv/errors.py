@@ -29,13 +29,13 @@ class TooLarge(ValueError):
         instead : str
             What to do instead.
         """
-        return cls(f"{what} has {_short(count)} entries ({_short(8 * count)} bytes); {instead}.")
+        return cls(f"{what} has {short(count)} entries ({short(8 * count)} bytes); {instead}.")
 
 
 class SolverFailure(ValueError):
     """A solver stopped without an answer; the message keeps the solver's own status."""
 
 
-def _short(count: int) -> str:
+def short(count: int) -> str:
     """Write a count in full while it is readable, in powers of two beyond."""
-    return f"{count:,}" if count < 10**15 else f"about 2^{count.bit_length() - 1}"
+    return f"{count:,}" if abs(count) < 10**15 else f"about 2^{abs(count).bit_length() - 1}"

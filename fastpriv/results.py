@@ -28,6 +28,14 @@ class Bracket:
         """How far apart the two bounds are; 0 for two equal infinities."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
+    @property
+    def midpoint(self) -> float:
+        """Halfway between the two bounds; the value is within half a width of it."""
+        return self.lower if self.lower == self.upper else 0.5 * (self.lower + self.upper)
+
+    def __format__(self, spec: str) -> str:
+        return f"[{self.lower:{spec}}, {self.upper:{spec}}]"
+
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
 

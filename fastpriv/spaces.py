@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import _validation as check
 from fastpriv._validation import Floats, Ints
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.errors import InvalidInput, TooLarge, short
 
 if TYPE_CHECKING:
     from fastpriv.distributions import Distribution
@@ -108,13 +108,12 @@ class Space:
 
     def rows(self, index: ArrayLike) -> Ints:
         """Turn indices into databases: shape (...) to (..., n). The inverse of index."""
-        indices = np.asarray(index)
+        indices = check.array(index, "index")
         if indices.dtype.kind not in "iuO":
             raise InvalidInput(f"index must hold integers, got {indices.dtype}")
         if indices.size and (np.min(indices) < 0 or np.max(indices) >= self.size):
-            raise InvalidInput(f"index must lie in 0 .. {self.size - 1}")
-        if self._strides.dtype == object:
-            indices = indices.astype(object)
+            raise InvalidInput(f"index must lie in 0 .. {short(self.size - 1)}")
+        indices = indices.astype(self._strides.dtype)
         digits = indices[..., None] // self._strides % np.array(self.sizes, self._strides.dtype)
         return np.asarray(digits, dtype=np.int64)
 
@@ -127,6 +126,8 @@ class Space:
         l = check.integer(l, "l", 0)
         if l > self.n:
             return 0
+        if self.m is not None:
+            return math.comb(self.n, l) * int((self.m - 1) ** l)
         ways = [1]
         for m, count in Counter(self.sizes).items():
             factor = [math.comb(count, k) * (m - 1) ** k for k in range(min(l, count) + 1)]
@@ -171,6 +172,7 @@ class Space:
 
     def _changes(self, center: int) -> tuple[Ints, Ints]:
         """All single-row changes of ``center``: index differences, and where each row's begin."""
+        check.fits(sum(self.sizes), "the list of changes", "use rows of fewer values")
         digits = self.rows(center)
         start = np.concatenate([[0], np.cumsum(np.asarray(self.sizes, dtype=np.int64) - 1)])
         row = np.repeat(np.arange(self.n), np.diff(start))
@@ -193,7 +195,7 @@ class Space:
 
     def shell_profile(self, prior: Distribution, y: ArrayLike) -> Floats:
         """Mass of ``prior`` at each distance from ``y``; see :func:`fastpriv.shell_profile`."""
-        if prior.space != self:
+        if getattr(prior, "space", self) != self:
             raise InvalidInput(f"the prior lives on {prior.space!r}, not on {self!r}")
         return shell_profile(prior, y)
 
@@ -223,6 +225,8 @@ def shell_profile(prior: Distribution, y: ArrayLike) -> Floats:
     >>> fp.shell_profile(fp.Product.iid([0.75, 0.25], 2), [0, 0])
     array([0.5625, 0.375 , 0.0625])
     """
+    if not hasattr(prior, "_shell_profile"):
+        raise InvalidInput(f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}")
     space = prior.space
     if np.ndim(y) == 0:
         rows = space.rows(check.index(y, space.size, "y"))

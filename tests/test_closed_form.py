@@ -30,6 +30,15 @@ def test_round_trip(n, m, epsilon):
     assert fp.h_inverse(fp.h(epsilon, n, m), n, m) == pytest.approx(epsilon, rel=1e-12, abs=1e-13)
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 1.0, 30.0, -2.0])
+def test_rows_of_different_sizes_add(epsilon):
+    sizes = [2, 3, 7, 3]
+    total = fp.h(epsilon, 4, sizes)
+    assert close(total, sum(o.h(epsilon, 1, m) for m in sizes))
+    assert fp.h_inverse(total, 4, sizes) == pytest.approx(epsilon, rel=1e-12, abs=1e-14)
+    assert fp.h_inverse([0.0, 4.0], 4, sizes).tolist() == [math.inf, -math.inf]
+
+
 def test_ends_and_arrays():
     assert fp.h_inverse(0.0, 5, 2) == math.inf
     assert fp.h_inverse(5.0, 5, 2) == -math.inf

@@ -392,7 +392,7 @@ def test_samples_follow_the_channel(make):
         (lambda: fp.HammingChannel(2, 2, math.inf), "finite"),
         (lambda: fp.HammingChannel(2, 2, math.nan), "finite"),
         (lambda: fp.HammingChannel(2, 2, "a lot"), "number"),
-        (lambda: fp.ProductChannel([]), "none"),
+        (lambda: fp.ProductChannel([]), "one item per row"),
         (lambda: fp.ProductChannel([np.eye(2), [[0.5, 0.4]]]), "factor 1"),
         (lambda: fp.QueryChannel([0, 3], np.eye(2), [2]), "rows of the kernel"),
         (lambda: fp.QueryChannel([0], np.eye(2), [2]), "one integer for each"),

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions import Dense, Distribution
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
@@ -57,7 +57,7 @@ class AbstractChannel(ABC):
         Returns
         -------
         ndarray
-            (k, n) rows where outputs are databases, (k,) output indices otherwise.
+            (k, n) rows where outputs come row by row, (k,) output indices otherwise.
         """
         given = check.rows(rows, self.space.sizes)
         if given.ndim != 2:
@@ -105,7 +105,13 @@ class AbstractChannel(ABC):
     def prior_for(self, prior: Distribution | ArrayLike) -> Distribution:
         """Return the prior, made from a plain vector if it is one, and on this channel's space."""
         if not isinstance(prior, Distribution):
-            return Dense(prior, self.space.sizes)
+            pmf = check.law(prior, "prior")
+            if len(pmf) != self.space.size:
+                raise InvalidInput(
+                    f"prior has {len(pmf)} entries, but the channel has "
+                    f"{short(self.space.size)} databases"
+                )
+            return Dense._trusted(pmf, self.space)
         if prior.space is not self.space and prior.space != self.space:
             raise InvalidInput(
                 f"the prior is on {prior.space!r} but the channel on {self.space!r}; make both on "
@@ -122,4 +128,5 @@ class AbstractChannel(ABC):
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.space!r} -> {self.output_space.size} outputs)"
+        outputs = short(self.output_space.size)
+        return f"{type(self).__name__}({self.space!r} -> {outputs} outputs)"

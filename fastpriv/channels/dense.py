@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._rows import RowKernel, log_spread, round_up
+from fastpriv._rows import RowKernel, log_ratio, log_spread, round_up
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.distributions import Dense, Distribution
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.spaces import Space
 
 __all__ = ["Channel", "QueryChannel"]
@@ -53,7 +53,8 @@ class Channel(AbstractChannel):
         self.space = space if isinstance(space, Space) else Space(space)
         if self.space.size != size:
             raise InvalidInput(
-                f"{self.space!r} has {self.space.size} databases but the matrix has {size} rows"
+                f"{self.space!r} has {short(self.space.size)} databases but the matrix has "
+                f"{size} rows"
             )
         self.output_space = self.space if outputs == size else Space([outputs])
 
@@ -87,7 +88,8 @@ class Channel(AbstractChannel):
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. Cost O(N K n)."""
         p = prior._vector()
-        level = self._level(p[:, None] * self._matrix, 0.0)
+        # A power of two keeps products of small numbers from underflowing, and is exact.
+        level = self._level((p * 2.0**900)[:, None] * self._matrix, 0.0)
         if level >= _SMALL:
             return level
         # Close to zero, products p W carry rounding errors as large as the level. Work with
@@ -143,21 +145,23 @@ class QueryChannel(AbstractChannel):
     Examples
     --------
     >>> import fastpriv as fp
-    >>> count = [0, 1, 1, 2]  # how many of two bits are set
+    >>> import numpy as np
+    >>> space = fp.Space.hamming(2, 2)
+    >>> count = space.rows(np.arange(space.size)).sum(axis=1)  # how many of two bits are set
     >>> kernel = [[0.8, 0.2], [0.5, 0.5], [0.2, 0.8]]
-    >>> round(fp.dp_level(fp.QueryChannel(count, kernel, [2, 2])), 6)  # ln(0.5 / 0.2)
+    >>> round(fp.dp_level(fp.QueryChannel(count, kernel, space)), 6)  # ln(0.5 / 0.2)
     0.916291
     """
 
     def __init__(self, values: ArrayLike, kernel: ArrayLike, space: Space | ArrayLike) -> None:
         self._kernel = RowKernel(check.stochastic(kernel, "kernel"))
         self.space = space if isinstance(space, Space) else Space(space)
-        given = np.asarray(values)
+        given = check.array(values, "values")
         answers, outputs = self._kernel.shape
         if given.shape != (self.space.size,) or given.dtype.kind not in "iub":
             raise InvalidInput(
-                f"values must hold one integer for each of the {self.space.size} databases, got "
-                f"shape {given.shape} of {given.dtype}"
+                f"values must hold one integer for each of the {short(self.space.size)} databases, "
+                f"got shape {given.shape} of {given.dtype}"
             )
         if given.min() < 0 or given.max() >= answers:
             raise InvalidInput(f"values must be rows of the kernel, 0 .. {answers - 1}")
@@ -178,28 +182,28 @@ class QueryChannel(AbstractChannel):
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._answers(prior) @ self._kernel.matrix, self.output_space)
 
-    def _worst(self, logs: Floats) -> float:
-        """Largest ln kernel ratio + logs[x] - logs[x'] over neighbours x, x'. Cost O(N n m)."""
+    def _worst(self, pmf: Floats) -> float:
+        """Largest ln kernel ratio + ln pmf(x)/pmf(x') over neighbours x, x'. Cost O(N n m)."""
         rows = np.arange(self.space.size)
         worst = 0.0
         for inner, m in zip(self.space._strides.tolist(), self.space.sizes, strict=True):
             lines = rows.reshape(-1, m, inner)
             for step in range(1, m):
                 x, other = lines.reshape(-1), np.roll(lines, step, axis=1).reshape(-1)
-                alive = logs[x] > -math.inf
+                alive = pmf[x] > 0
                 x, other = x[alive], other[alive]
                 ratios = self._kernel.log_ratios[self._values[x], self._values[other]]
-                worst = max(worst, float((ratios + (logs[x] - logs[other])).max(initial=0.0)))
+                levels = ratios + log_ratio(pmf[x], pmf[other])
+                worst = max(worst, float(levels.max(initial=0.0)))
         return round_up(worst)
 
     def neighbour_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(N n m) after one table of answers."""
-        return self._worst(np.zeros(self.space.size))
+        return self._worst(np.ones(self.space.size))
 
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y) over neighbours. Cost O(N n m)."""
-        with np.errstate(divide="ignore"):
-            return self._worst(np.log(prior._vector()))
+        return self._worst(prior._vector())
 
     def information(self, prior: Distribution) -> float:
         """Return I(X; Y), which is I(answer; Y)."""

@@ -14,6 +14,7 @@ from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel, hamming_distance
 from fastpriv.distributions import Dense, Distribution, Product
+from fastpriv.distributions._unmixing import rounding
 from fastpriv.distributions.dense import apply_rows
 from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.results import Bracket
@@ -55,14 +56,17 @@ class PosteriorChannel(AbstractChannel):
             raise InvalidInput(
                 f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}"
             )
-        self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         least = prior.epsilon_tilde()
-        if self.epsilon < least:
-            reason = "no finite epsilon will do: some database has probability zero"
-            if least < math.inf:
-                reason = f"it needs epsilon >= epsilon_tilde = {least!r}"
+        if least == math.inf:
             raise Infeasible(
-                f"E_i does not exist at epsilon {self.epsilon!r} for {prior!r}; {reason}"
+                f"E_i does not exist for {prior!r}: some database has probability zero, and no "
+                "finite epsilon will do"
+            )
+        self.epsilon = check.real(epsilon, "epsilon", least=0.0)
+        if self.epsilon < least:
+            raise Infeasible(
+                f"E_i does not exist at epsilon {self.epsilon!r} for {prior!r}; it needs epsilon "
+                f">= epsilon_tilde = {least!r}"
             )
         self.prior = prior
         self.space = self.output_space = prior.space
@@ -134,12 +138,20 @@ class PosteriorChannel(AbstractChannel):
         if not self._moves:
             return 0.0
         if self._own(prior):
-            return self.epsilon
+            return self._own_level
         if self._rows is not None:
             return self._rows.posterior_level(prior)
         _, realised = self._vectors()
         tilted = Dense._trusted(prior._vector() / realised, self.space)
         return round_up(self.epsilon + tilted.epsilon_x())
+
+    @cached_property
+    def _own_level(self) -> float:
+        """Epsilon, plus what clipping p_Y cost where R^-1 had amplified the prior's rounding."""
+        if isinstance(self._law, Product):
+            return self.epsilon
+        misfit = self.prior._misfit(self._law.through(self._kernels))
+        return self.epsilon if misfit <= rounding(self.space.n) else self.epsilon + 2.0 * misfit
 
     def information(self, prior: Distribution) -> float | Bracket:
         """Return I(X; Y): under its own prior that of E_d applied to p_Y. Cost O(N n) if dense.
@@ -197,7 +209,8 @@ class PosteriorChannel(AbstractChannel):
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y. Cost O(N n)."""
         law, realised = self._vectors()
-        return self._scale() * law / self._closure(realised, math.exp(self.epsilon))
+        with np.errstate(over="ignore"):  # beyond the range of a double the minimum rounds to 0
+            return self._scale() * law / self._closure(realised, float(np.exp(self.epsilon)))
 
     def row_entropies(self) -> Floats:
         """Entropy of the output for every database x. Cost O(N n)."""
@@ -212,7 +225,7 @@ class PosteriorChannel(AbstractChannel):
     def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
         if self._rows is not None:
             return self._rows._sample(rows, rng)
-        law = self._law._vector()
+        law = self._law._dense("sampling E_i")._vector()
         drawn = np.empty(len(rows), dtype=np.int64)
         for j, row in enumerate(rows):
             chances = np.ones(1)

@@ -40,9 +40,7 @@ class ProductChannel(AbstractChannel):
     """
 
     def __init__(self, factors: Sequence[ArrayLike]) -> None:
-        if len(factors) == 0:
-            raise InvalidInput("factors must hold one matrix per row, got none")
-        matrices, which = distinct(factors, lambda i: check.stochastic(factors[i], f"factor {i}"))
+        matrices, which = distinct(factors, _load, "factors")
         self._set(RowKernels([RowKernel(matrix) for matrix in matrices], which))
 
     def _set(self, kernels: RowKernels) -> None:
@@ -64,7 +62,7 @@ class ProductChannel(AbstractChannel):
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array."""
         self._check_matrix()
-        return np.ascontiguousarray(self._kron([k.matrix for k in self._kernels.distinct]))
+        return np.array(self._kron([k.matrix for k in self._kernels.distinct]), order="C")
 
     def _output(self, prior: Distribution) -> Distribution:
         return prior.through(self._kernels)
@@ -149,6 +147,9 @@ class HammingChannel(ProductChannel):
     >>> channel = fp.HammingChannel(1_000_000, 4, 1.5)
     >>> fp.dp_level(channel)
     1.5
+    >>> table = [[0, 1, 1]]  # one database of three bits; five noisy versions of it
+    >>> fp.HammingChannel(3, 2, 1.5).sample(table * 5, rng=1).shape
+    (5, 3)
     """
 
     def __init__(self, n: int, m: int | Sequence[int], epsilon: float) -> None:
@@ -161,15 +162,20 @@ class HammingChannel(ProductChannel):
 
     def posterior_level(self, prior: Distribution) -> float:
         """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
-        return self.neighbour_level() + prior.epsilon_x()
+        spread = prior.epsilon_x()
+        return round_up(self.epsilon + spread) if spread > 0.0 else self.neighbour_level()
 
     def expected_distance(self, prior: Distribution) -> float:
         """Return h(epsilon), whatever the prior (Lemma 5)."""
         return hamming_distance(self._kernels)
 
     def __repr__(self) -> str:
-        sizes = self.space.m or self.space.sizes
+        sizes = self.space.m or "mixed"
         return f"HammingChannel(n={self.space.n}, m={sizes}, epsilon={self.epsilon:g})"
+
+
+def _load(factor: ArrayLike, i: int) -> Floats:
+    return check.stochastic(factor, f"factor {i}")
 
 
 def hamming_distance(kernels: RowKernels) -> float:

@@ -65,7 +65,9 @@ class Distribution(ABC):
 
         ``rng`` is a NumPy generator or a seed; by default one seeded from the operating system.
         """
-        return self._sample(check.integer(k, "k", 0), check.generator(rng))
+        k = check.integer(k, "k", 0)
+        check.fits(k * self.space.n, "the sample", "draw it in parts")
+        return self._sample(k, check.generator(rng))
 
     def epsilon_x(self) -> float:
         """Return eps_X, the largest ln p(x)/p(x') over neighbours (Wang-Ying-Zhang 2015, eq. (16)).
@@ -77,7 +79,10 @@ class Distribution(ABC):
 
     @abstractmethod
     def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d solves PD-DP, whatever the rest of the prior.
+        """Return the epsilon from which E_d is the best mechanism for differential privacy.
+
+        From there on it has the least expected distortion of all epsilon-private mechanisms (it
+        solves the program PD-DP of Wang-Ying-Zhang 2015; the threshold is our own result).
 
         The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. It lies
         between eps_X (where it is for two values per row) and eps_tilde. Rounded up.
@@ -88,7 +93,10 @@ class Distribution(ABC):
 
         The least e with R_e^-1 p >= 0, where R_e is the Hamming kernel of E_d: from there on some
         output law makes the posterior exactly R_e. Infinite if a database has probability zero.
-        Rounded up.
+
+        R_e^-1 amplifies the rounding of the prior, the more the smaller e is. The answer is the
+        least e that a prior within a few ulp of the given one can have: rounded binomial weights
+        get the threshold of independent bits, not that of their rounding errors.
         """
         return self._dense("epsilon_tilde").epsilon_tilde()
 
@@ -123,6 +131,10 @@ class Distribution(ABC):
         """Law p_Y with R_epsilon p_Y = p, clipped at zero: the output law of E_i."""
         return self._dense("the output law of E_i").unmixed(epsilon)
 
+    def _misfit(self, other: Distribution) -> float:
+        """Largest |ln p(x)/q(x)| between this full-support law and another of its structure."""
+        return log_misfit(self._vector(), other._vector())
+
     def _shell_profile(self, y: Ints) -> Floats:
         return self._dense("shell_profile")._shell_profile(y)
 
@@ -155,7 +167,7 @@ class Distribution(ABC):
 
     def __repr__(self) -> str:
         n, m = self.space.n, self.space.m
-        return f"{type(self).__name__}(n={n}, {f'm={m}' if m else f'N={self.space.size}'})"
+        return f"{type(self).__name__}(n={n}, {f'm={m}' if m else 'mixed m'})"
 
 
 class LineDistribution(Distribution):
@@ -172,13 +184,29 @@ class LineDistribution(Distribution):
     def _log_ratios(self, rows: Ints) -> Floats:
         return line_log_ratios(self._lines(rows))
 
+    def epsilon_x(self) -> float:
+        """Return eps_X, the largest ln p(x)/p(x') over neighbours. Rounded up."""
+        worst = 0.0
+        for rows in self._equal_sized_rows():
+            lines = self._lines(rows)
+            most, least = lines.max(axis=1), lines.min(axis=1)
+            seen = most > 0
+            worst = max(worst, float(log_ratio(most[seen], least[seen]).max(initial=0.0)))
+        return round_up(worst)
+
     def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d solves PD-DP, whatever the rest of the prior.
+        """Return the epsilon from which E_d is the best mechanism for differential privacy.
 
         The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
         """
         lines = (self._lines(rows) for rows in self._equal_sized_rows())
         return round_up(max(0.0, *map(_line_hat, lines)))
+
+
+def log_misfit(p: Floats, q: Floats) -> float:
+    """Largest |ln p/q| over the support of p."""
+    p, q = p[p > 0], q[p > 0]
+    return float(np.abs(log_ratio(p, q)).max())
 
 
 def line_log_ratios(lines: Floats) -> Floats:

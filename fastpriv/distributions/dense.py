@@ -16,7 +16,7 @@ from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions._unmixing import clipped, least_epsilon, rounding
 from fastpriv.distributions.base import Distribution
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.spaces import Space
 
 __all__ = ["Dense"]
@@ -51,7 +51,7 @@ class Dense(Distribution):
         self.space = Space([len(self._pmf)] if sizes is None else sizes)
         if self.space.size != len(self._pmf):
             raise InvalidInput(
-                f"sizes {self.space.sizes} make {self.space.size} databases, but pmf has "
+                f"sizes make {short(self.space.size)} databases, but pmf has "
                 f"{len(self._pmf)} entries"
             )
 
@@ -108,7 +108,7 @@ class Dense(Distribution):
         return round_up(self._spreads(0))
 
     def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d solves PD-DP. Cost O(N n). Rounded up."""
+        """Return the epsilon from which E_d is optimal for DP. Cost O(N n). Rounded up."""
         return round_up(self._spreads(1))
 
     def _log_ratios(self, rows: Ints) -> Floats:

@@ -59,17 +59,20 @@ def estimate(
     >>> fp.estimate([[0, 1], [1, 1], [0, 1]], "iid", smoothing=1.0).marginals[0]
     array([0.375, 0.625])
     """
-    array = np.asarray(samples)
+    array = check.array(samples, "samples")
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "iub":
-        raise InvalidInput(f"samples must be a (k, n) array of integers, got shape {array.shape}")
-    if kind not in _KINDS:
+        raise InvalidInput(
+            "samples must be a (k, n) array of integers, one database per line, got shape "
+            f"{array.shape} of {array.dtype}"
+        )
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidInput(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
-    smoothing = check.real(smoothing, "smoothing", least=0.0)
+    smoothing = check.real(smoothing, "smoothing", least=0.0, most=1e12)
     n = array.shape[1]
     if sizes is None:
         if array.min() < 0:
             raise InvalidInput("row values must not be negative")
-        tops = array.max(axis=0) + 1
+        tops = array.max(axis=0).astype(np.int64) + 1
         sizes = tops.tolist() if kind in ("product", "dense") else [int(tops.max())] * n
     space = Space(sizes)
     if space.n != n:
@@ -100,6 +103,7 @@ def estimate(
         return Dense(law(np.asarray(space.index(rows)), space.size), space.sizes)
     if m < 2:
         raise InvalidInput("kind 'exchangeable' needs at least two values per row")
+    check.fits((n + 1) ** (m - 1), "the table of types", "use fewer rows or another kind")
     counts = np.stack([(rows == v).sum(axis=1) for v in range(1, m)])
     weights = np.full((n + 1,) * (m - 1), smoothing)
     weights[np.indices(weights.shape).sum(axis=0) > n] = 0.0

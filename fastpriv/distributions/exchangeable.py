@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._rows import RowKernels, Symmetric
+from fastpriv._rows import RowKernels, Symmetric, log_ratio
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions._unmixing import clipped, least_epsilon, rounding
-from fastpriv.distributions.base import Distribution, LineDistribution
+from fastpriv.distributions.base import Distribution, LineDistribution, log_misfit
+from fastpriv.distributions.product import Uniform
 from fastpriv.errors import InvalidInput
 from fastpriv.spaces import Space
 
@@ -75,16 +76,25 @@ class Exchangeable(LineDistribution):
     def beta_binomial(cls, n: int, a: float, b: float) -> Exchangeable:
         """Return n bits, independent given a common chance of 1 that is Beta(a, b)."""
         n = check.integer(n, "n", 1)
+        check.fits(n, "the weights", "use fewer rows")
         a, b = (check.real(v, name, least=0.0) for v, name in ((a, "a"), (b, "b")))
         if a == 0.0 or b == 0.0:
             raise InvalidInput("a and b must be positive")
-        # Ratio of neighbouring weights: (n-k)(k+a) / ((k+1)(n-k-1+b)). Adding logarithms keeps
-        # the tails when they span more than the range of a double.
+        # A row holds 1 given k ones among the others with chance (k+a)/(n-1+a+b): the lines are
+        # known exactly, also where a weight is too small for a double.
         k = np.arange(n)
-        steps = np.log((n - k) / (k + 1.0) * ((k + a) / (n - 1.0 - k + b)))
+        lines = np.stack([n - 1.0 - k + b, k + a], axis=1)
+        steps = np.log((n - k) / (k + 1.0)) + log_ratio(lines[:, 1], lines[:, 0])
         logs = np.concatenate([[0.0], np.cumsum(steps)])
         weights = np.exp(logs - logs.max())
-        return cls._trusted(weights / weights.sum())
+        if not np.isfinite(weights).all():
+            raise InvalidInput(f"a = {a!r} and b = {b!r} are too extreme for double precision")
+        self = cls._trusted(weights / weights.sum())
+        self.__dict__["_line_table"] = lines
+        self.__dict__["_log_per_database"] = (
+            logs - logs.max() - math.log(weights.sum()) - self._log_class_sizes
+        )
+        return self
 
     @property
     def weights(self) -> Floats:
@@ -152,6 +162,10 @@ class Exchangeable(LineDistribution):
 
     def _lines(self, rows: Ints) -> Floats:
         """A row's law given the counts of all others, for every such counts."""
+        return self._line_table
+
+    @cached_property
+    def _line_table(self) -> Floats:
         # Weights times small integers are exact in extended precision.
         parts = without_one(self._weights.astype(np.longdouble))
         simplex = sum(np.indices(parts[0].shape)) < self.space.n
@@ -169,6 +183,8 @@ class Exchangeable(LineDistribution):
         """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
         if len(kernels.distinct) > 1:
             return self._dense("the output law of different row kernels").through(kernels)
+        if kernels.distinct[0].shape[1] == 1:
+            return Uniform(self.space.n, 1)
         return Exchangeable._trusted(substitute(self._weights, kernels.distinct[0].matrix))
 
     def unmixed(self, epsilon: float) -> Exchangeable:
@@ -180,6 +196,10 @@ class Exchangeable(LineDistribution):
         inverse = substitute(self._weights, inverse_matrix(kernel))
         law = clipped(inverse, lambda q: substitute(q, kernel.matrix), self._weights, epsilon)
         return Exchangeable._trusted(law)
+
+    def _misfit(self, other: Distribution) -> float:
+        assert isinstance(other, Exchangeable)
+        return log_misfit(self._weights, other._weights)
 
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists, by bisection over types.
@@ -206,6 +226,8 @@ class Exchangeable(LineDistribution):
             dense = self._dense("mutual information through different row kernels")
             return dense.information_through(kernels)
         kernel, n = kernels.distinct[0], self.space.n
+        if kernel.shape[1] == 1:
+            return 0.0
         # law[s] over types of Y_<n: one pass of noise, then the outputs are dropped one by one.
         laws = [part / n for part in without_one(self._weights)]
         if n > 1:
@@ -250,16 +272,16 @@ class Exchangeable(LineDistribution):
 def _from_counts(weights: Mapping[Any, float]) -> Floats:
     """Turn a mapping from count tuples to probabilities into the padded array."""
     keys = list(weights)
-    if not keys or not all(isinstance(key, Sequence) and len(key) >= 2 for key in keys):
+    if not keys or not all(isinstance(key, tuple) and len(key) >= 2 for key in keys):
         raise InvalidInput("count tuples must be (c_0, ..., c_(m-1)) with m >= 2 entries")
-    n, m = sum(keys[0]), len(keys[0])
-    if any(len(key) != m or sum(key) != n or min(key) < 0 for key in keys):
-        raise InvalidInput(
-            f"all count tuples must have {m} non-negative entries that add up to {n}"
-        )
+    counts = [tuple(check.integer(c, "a count", 0) for c in key) for key in keys]
+    n, m = sum(counts[0]), len(counts[0])
+    if any(len(key) != m or sum(key) != n for key in counts):
+        raise InvalidInput(f"all count tuples must have {m} entries that add up to {n}")
+    check.fits((n + 1) ** (m - 1), "the table of types", "use fewer rows or values")
     array = np.zeros((n + 1,) * (m - 1))
-    for key, weight in weights.items():
-        array[tuple(key[1:])] = weight
+    for key, weight in zip(counts, weights.values(), strict=True):
+        array[key[1:]] = check.real(weight, "a weight", 0.0)
     return array
 
 

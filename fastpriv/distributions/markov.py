@@ -96,12 +96,13 @@ class Markov(LineDistribution):
             # line has a positive weight beside a zero one.
             return np.eye(m)
         lines = []
+        big = T * 2.0**500  # lines have no scale, and products of small chances underflow
         if rows[0] == 0:
-            lines.append(first * T.T)
+            lines.append(first * big.T)
         if rows[-1] == n - 1:
             lines.append(T)
         if np.any((rows > 0) & (rows < n - 1)):
-            lines.append((T[:, None, :] * T.T[None, :, :]).reshape(m * m, m))
+            lines.append((big[:, None, :] * T.T[None, :, :]).reshape(m * m, m))
         return np.concatenate(lines)
 
     def _expected_counts(self, rows: Ints) -> Floats:
@@ -139,7 +140,8 @@ class Markov(LineDistribution):
         lower = self._window_terms(np.diag(starts), kernels, window)[-1]
         head = math.fsum(terms)
         slack = 1e-12 * (head + upper)
-        return Bracket(max(0.0, head + lower - slack), head + upper + slack)
+        most = min(head + upper + slack, self.entropy())
+        return Bracket(min(max(0.0, head + lower - slack), most), most)
 
     def _window_terms(self, start: Floats, kernels: RowKernels, window: int) -> list[float]:
         """I(X_i; Y_i | Y_<i, C) for i < window, ``start[c, s]`` = P(C = c, X_0 = s)."""
@@ -219,7 +221,7 @@ class HiddenMarkov(Distribution):
         return self._dense("min_entropy").min_entropy()
 
     def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d solves PD-DP, through the dense form."""
+        """Return the epsilon from which E_d is optimal for DP, through the dense form."""
         return self._dense("epsilon_hat").epsilon_hat()
 
     def _log_ratios(self, rows: Ints) -> Floats:

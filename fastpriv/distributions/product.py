@@ -12,7 +12,6 @@ from fastpriv import _validation as check
 from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions.base import Distribution, LineDistribution
-from fastpriv.errors import InvalidInput
 from fastpriv.spaces import Space
 
 __all__ = ["Product", "Uniform"]
@@ -40,9 +39,7 @@ class Product(LineDistribution):
     """
 
     def __init__(self, marginals: Sequence[ArrayLike]) -> None:
-        if len(marginals) == 0:
-            raise InvalidInput("marginals must hold one law per row, got none")
-        self._set(*distinct(marginals, lambda i: check.law(marginals[i], f"the law of row {i}")))
+        self._set(*distinct(marginals, _load, "marginals"))
 
     def _set(self, laws: Sequence[Floats], assignment: Ints) -> None:
         self._laws = tuple(laws)
@@ -64,8 +61,9 @@ class Product(LineDistribution):
 
     @property
     def marginals(self) -> list[Floats]:
-        """The law of every row."""
-        return [self._laws[k] for k in self._assignment]
+        """The law of every row (read-only)."""
+        shown = [check.shown(law) for law in self._laws]
+        return [shown[k] for k in self._assignment]
 
     def _counts(self) -> Ints:
         return np.bincount(self._assignment, minlength=len(self._laws))
@@ -230,6 +228,11 @@ class Uniform(Product):
         return self.min_entropy()
 
 
+def _load(law: ArrayLike, i: int) -> Floats:
+    return check.law(law, f"the law of row {i} (for equal rows use Product.iid)")
+
+
 def _excess(law: Floats) -> Floats:
     """Sum of the law minus m times each entry, from differences so that a flat law gives 0."""
-    return np.asarray((law[None, :] - law[:, None]).sum(axis=1))
+    above = law - law.min()
+    return np.asarray(above.sum() - len(law) * above)

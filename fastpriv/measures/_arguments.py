@@ -6,19 +6,22 @@ from numpy.typing import ArrayLike
 
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.distributions import Distribution
+from fastpriv.errors import InvalidInput
+from fastpriv.spaces import Space
 
 
-def as_channel(channel: AbstractChannel | ArrayLike) -> AbstractChannel:
+def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None) -> AbstractChannel:
     """Return the channel, made from a plain matrix if it is one."""
-    return channel if isinstance(channel, AbstractChannel) else Channel(channel)
+    if isinstance(channel, AbstractChannel):
+        return channel
+    if isinstance(channel, Distribution):
+        raise InvalidInput(f"the first argument must be a channel, got the prior {channel!r}")
+    return Channel(channel, space)
 
 
 def as_pair(
     channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
 ) -> tuple[AbstractChannel, Distribution]:
     """Return a channel and a prior on its space; a plain matrix takes the prior's space."""
-    if isinstance(channel, AbstractChannel):
-        mechanism: AbstractChannel = channel
-    else:
-        mechanism = Channel(channel, prior.space if isinstance(prior, Distribution) else None)
+    mechanism = as_channel(channel, prior.space if isinstance(prior, Distribution) else None)
     return mechanism, mechanism.prior_for(prior)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv import _validation as check
 from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.measures._arguments import as_pair
 from fastpriv.results import Bracket
 
@@ -84,7 +85,10 @@ def distortion(
     if metric is None:
         return mechanism.expected_distance(law)
     shape = (mechanism.space.size, mechanism.output_space.size)
-    cost = np.asarray(metric, dtype=np.float64)
-    if cost.shape != shape or not np.isfinite(cost).all():
-        raise InvalidInput(f"metric must be a finite array of shape {shape}, got {cost.shape}")
+    cost = check.array(metric, "metric").astype(np.float64)
+    if cost.shape != shape:
+        want = " x ".join(map(short, shape))
+        raise InvalidInput(f"metric[x, y] must have shape {want}, got {cost.shape}")
+    if not np.isfinite(cost).all():
+        raise InvalidInput("metric must hold finite numbers, found a NaN or an infinity")
     return mechanism.expected_cost(law, cost)
