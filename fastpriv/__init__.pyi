@@ -1,5 +1,6 @@
 from ._warm_up import warm_up
 from .channels import Channel, HammingChannel, PosteriorChannel, ProductChannel, QueryChannel
+from .channels.types import TypeChannel
 from .distributions import (
     Dense,
     Distribution,
@@ -13,9 +14,11 @@ from .distributions import (
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .measures.indistinguishability import dp_level, identifiability_level
 from .measures.information import distortion, mutual_information
-from .results import Bracket
+from .results import Bracket, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
+from .tradeoff.curve import TradeoffCurve, privacy_level, tradeoff_curve
+from .tradeoff.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 
 __version__: str
 
@@ -34,9 +37,12 @@ __all__ = [
     "Product",
     "ProductChannel",
     "QueryChannel",
+    "Solution",
     "SolverFailure",
     "Space",
     "TooLarge",
+    "TradeoffCurve",
+    "TypeChannel",
     "Uniform",
     "distortion",
     "dp_level",
@@ -45,6 +51,11 @@ __all__ = [
     "h_inverse",
     "identifiability_level",
     "mutual_information",
+    "privacy_level",
     "shell_profile",
+    "solve_pd_dp",
+    "solve_pd_i",
+    "solve_r_pd",
+    "tradeoff_curve",
     "warm_up",
 ]

@@ -10,6 +10,45 @@ SIGNATURES: dict[str, list[str]]
 
 def compile_all() -> None: ...
 
+# cone
+def cone_adjoint(
+    weight: Floats, source: Ints, target: Ints, ratio: Floats, growth: float, out: Floats
+) -> None: ...
+def cone_closure(
+    v: Floats, source: Ints, target: Ints, ratio: Floats, shrink: float, sweeps: int
+) -> bool: ...
+def cone_factor(
+    diagonal_weight: Floats,
+    source: Ints,
+    target: Ints,
+    ratio: Floats,
+    growth: float,
+    row: Ints,
+    starts: Ints,
+    edges: Ints,
+    bands: Ints,
+    places: Ints,
+    first: int,
+    last: int,
+    factors: Floats,
+    scales: Floats,
+    schur: Floats,
+) -> None: ...
+def cone_slack(
+    v: Floats, source: Ints, target: Ints, ratio: Floats, growth: float, out: Floats
+) -> None: ...
+def cone_solve(
+    rhs: Floats,
+    starts: Ints,
+    bands: Ints,
+    places: Ints,
+    factors: Floats,
+    scales: Floats,
+    first: int,
+    last: int,
+    out: Floats,
+) -> None: ...
+
 # information
 def entropy(p: Floats) -> float: ...
 def entropy_range(p: Floats, start: int, stop: int) -> float: ...

@@ -1,10 +1,14 @@
-"""What fastpriv returns when a number is bounded rather than known."""
+"""What fastpriv returns when a number is bounded rather than known, or something was optimised."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-__all__ = ["Bracket"]
+if TYPE_CHECKING:
+    from fastpriv.channels import AbstractChannel
+
+__all__ = ["Bracket", "Solution"]
 
 
 @dataclass(frozen=True)
@@ -41,3 +45,45 @@ class Bracket:
 
     def __repr__(self) -> str:
         return f"Bracket({self.lower:.10g}, {self.upper:.10g})"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """An optimised mechanism with its certificate.
+
+    Attributes
+    ----------
+    value : float
+        What was minimised, of the returned channel itself.
+    bound : float
+        Proved lower bound on what any mechanism can reach; ``value`` is optimal within the gap.
+    channel : channel
+        The mechanism. It meets its privacy constraint for the very floats in it.
+    level : float
+        Certified privacy level of that channel.
+    method : {"closed-form", "rows", "types", "dense"}
+        How it was found.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.solve_pd_dp(fp.Uniform(3, 2), 1.0)
+    Solution(value=0.8068242641, bound=0.8068242641, level=1, method='closed-form')
+    """
+
+    value: float
+    bound: float
+    channel: AbstractChannel
+    level: float
+    method: str
+
+    @property
+    def gap(self) -> float:
+        """Certified relative distance from the optimum."""
+        return 0.0 if self.value == self.bound else (self.value - self.bound) / abs(self.value)
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution(value={self.value:.10g}, bound={self.bound:.10g}, level={self.level:.6g}, "
+            f"method={self.method!r})"
+        )

@@ -68,6 +68,17 @@ class PosteriorChannel(AbstractChannel):
                 f"E_i does not exist at epsilon {self.epsilon!r} for {prior!r}; it needs epsilon "
                 f">= epsilon_tilde = {least!r}"
             )
+        self._set(prior)
+
+    @classmethod
+    def _near(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
+        """Build E_i a rounding error below ``epsilon_tilde``, where clipping p_Y costs nothing."""
+        self = cls.__new__(cls)
+        self.epsilon = epsilon
+        self._set(prior)
+        return self
+
+    def _set(self, prior: Distribution) -> None:
         self.prior = prior
         self.space = self.output_space = prior.space
         self._kernels = RowKernels.symmetric(prior.space.sizes, self.epsilon)

@@ -1,0 +1,182 @@
+"""Channels that see only how many rows hold which pair of values."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastpriv import _validation as check
+from fastpriv._rows import log_ratio, round_up
+from fastpriv._validation import Floats, Ints
+from fastpriv.channels.base import AbstractChannel
+from fastpriv.channels.dense import Channel
+from fastpriv.distributions import Distribution, Exchangeable
+from fastpriv.spaces import Space
+
+if TYPE_CHECKING:
+    from fastpriv.tradeoff._blocks import Classes, Types
+
+__all__ = ["TypeChannel"]
+
+
+class TypeChannel(AbstractChannel):
+    """A mechanism on n rows of m values that no permutation of the rows changes.
+
+    p(y|x) depends only on how many rows hold value s in x and v in y. It is stored as one number
+    per class of pairs, C(n + m^2 - 1, m^2 - 1) in all, so that a mechanism over 2^60 databases is
+    some 40,000 numbers. Made by the programs of :mod:`fastpriv.tradeoff`, not by hand.
+
+    Parameters
+    ----------
+    types : Types
+        The types of databases, all rows in one block.
+    classes : list of Classes
+        The classes of databases against an output of each type.
+    entries : list of arrays
+        p(y|x) for every class, for one output y of each type.
+    """
+
+    def __init__(self, types: Types, classes: list[Classes], entries: list[Floats]) -> None:
+        (rows,), (m,) = types.blocks.rows, types.blocks.sizes
+        self.space = self.output_space = Space.hamming(len(rows), m)
+        self._types, self._classes, self._entries = types, classes, entries
+
+    @cached_property
+    def _row(self) -> Ints:
+        return np.concatenate([c.row for c in self._classes])
+
+    @cached_property
+    def _entry(self) -> Floats:
+        return np.concatenate(self._entries)
+
+    @cached_property
+    def _kind(self) -> Ints:
+        """Type of the output, per class."""
+        return np.repeat(np.arange(len(self._classes)), [len(c.row) for c in self._classes])
+
+    @cached_property
+    def _log_outputs(self) -> Floats:
+        """Log of the number of outputs y that make each class, for one x of its type."""
+        logs, counts = self._types.log_sizes, [c.log_count for c in self._classes]
+        return np.asarray(logs[self._kind] + np.concatenate(counts) - logs[self._row])
+
+    @cached_property
+    def _mass(self) -> Floats:
+        """P(the output makes this class | x), for any x of the class's type."""
+        return np.asarray(self._entry * np.exp(self._log_outputs))
+
+    def _edges(self) -> tuple[Ints, Ints]:
+        starts = np.cumsum([0, *(len(c.row) for c in self._classes)])
+        pairs = [(c.source + start, c.target + start) for c, start in zip(self._classes, starts)]  # noqa: B905
+        return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+
+    def _type_weights(self, prior: Distribution) -> Floats | None:
+        """Probability of each type under an exchangeable prior, None for others."""
+        if not isinstance(prior, Exchangeable):
+            return None
+        weights = prior.weights
+        return np.array([weights[kind[0][1:]] for kind in self._types.counts])
+
+    def _plain(self) -> Channel:
+        return Channel(self.matrix(), self.space)
+
+    def matrix(self) -> Floats:
+        """Return W[x, y] = p(y|x), an N x N array."""
+        self._check_matrix()
+        from fastpriv.tradeoff._expand import expand
+
+        return expand(self._types, self._classes, self._entries)
+
+    def _output(self, prior: Distribution) -> Distribution:
+        weights = self._type_weights(prior)
+        if weights is None:
+            return self._plain()._output(prior)
+        law = np.bincount(self._kind, weights[self._row] * self._mass, len(self._classes))
+        table = np.zeros((self.space.n + 1,) * (len(self._types.counts[0][0]) - 1))
+        for kind, chance in zip(self._types.counts, law, strict=True):
+            table[kind[0][1:]] = chance
+        return Exchangeable._trusted(table / table.sum())
+
+    def neighbour_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(classes)."""
+        return self._level(self._entry)
+
+    def _level(self, entry: Floats) -> float:
+        source, target = self._edges()
+        seen = entry[source] > 0
+        ratios = log_ratio(entry[source][seen], entry[target][seen])
+        return round_up(float(ratios.max(initial=0.0)))
+
+    def posterior_level(self, prior: Distribution) -> float:
+        """Largest ln p(x|y)/p(x'|y) over neighbours. Cost O(classes)."""
+        weights = self._type_weights(prior)
+        if weights is None:
+            return self._plain().posterior_level(prior)
+        with np.errstate(divide="ignore"):
+            logs = np.log(weights) - self._types.log_sizes
+        return self._level(np.exp(logs - logs.max())[self._row] * self._entry)
+
+    def information(self, prior: Distribution) -> float:
+        """Return I(X; Y) as a sum of non-negative terms over classes."""
+        from scipy.special import kl_div
+
+        weights = self._type_weights(prior)
+        if weights is None:
+            return self._plain().information(prior)
+        law = np.bincount(self._kind, weights[self._row] * self._mass, len(self._classes))
+        # Of the law of Y, the part that falls into this class when x is of the class's type.
+        expected = law[self._kind] * np.exp(self._log_outputs - self._types.log_sizes[self._kind])
+        return math.fsum(weights[self._row] * kl_div(self._mass, expected))
+
+    def expected_distance(self, prior: Distribution) -> float:
+        """Expected number of rows that change."""
+        weights = self._type_weights(prior)
+        if weights is None:
+            rows = self.space.rows(np.arange(len(prior._vector())))
+            found = np.bincount(self._types.number(rows), prior._vector(), len(self._classes))
+            weights = np.asarray(found, dtype=np.float64)
+        distance = np.concatenate([c.distance for c in self._classes])
+        return math.fsum(weights[self._row] * self._mass * distance)
+
+    def _spread_out(self, per_type: Floats) -> Floats:
+        """Turn a number per type into one per database."""
+        check.fits(self.space.size, "a vector over databases", "ask for single rows")
+        return per_type[self._types.number(self.space.rows(np.arange(self.space.size)))]
+
+    def column_maxima(self) -> Floats:
+        """Largest p(y|x) over x, for every output y."""
+        return self._spread_out(np.array([entry.max() for entry in self._entries]))
+
+    def column_minima(self) -> Floats:
+        """Least p(y|x) over x, for every output y."""
+        return self._spread_out(np.array([entry.min() for entry in self._entries]))
+
+    def row_entropies(self) -> Floats:
+        """Entropy of the output for every database x."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(self._entry > 0, -self._mass * np.log(self._entry), 0.0)
+        return self._spread_out(np.asarray(np.bincount(self._row, terms), dtype=np.float64))
+
+    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
+        out = np.empty_like(rows)
+        m = self._types.blocks.sizes[0]
+        starts = np.cumsum([0, *(len(c.row) for c in self._classes)])
+        kinds = self._types.number(rows)
+        for kind in np.unique(kinds):
+            members = np.flatnonzero(self._row == kind)
+            edges = np.cumsum(self._mass[members])
+            which = np.flatnonzero(kinds == kind)
+            drawn = np.searchsorted(edges, rng.random(len(which)) * edges[-1], side="right")
+            for k, found in zip(which, members[drawn], strict=True):
+                j = self._kind[found]
+                pairs = self._classes[j].pair_counts(int(found - starts[j]), m)
+                for s in range(m):  # rows that hold s, in random order, get the outputs due to them
+                    places = rng.permutation(np.flatnonzero(rows[k] == s))
+                    out[k, places] = np.repeat(np.arange(m), pairs[:, s])
+        return out
+
+    def __repr__(self) -> str:
+        return f"TypeChannel(n={self.space.n}, m={self.space.m}, {len(self._entry)} classes)"

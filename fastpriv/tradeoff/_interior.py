@@ -1,0 +1,231 @@
+"""An interior-point method for the privacy programs, block by block.
+
+    minimise <c, v>  subject to  s = A v >= 0,  B v = b,
+
+where A holds one row per ordered pair of neighbouring classes of one output and B sums classes
+into equations. Only B couples the outputs, so a Newton step factors each output's normal matrix
+A' (lambda/s) A by itself (banded) and solves one small system with as many unknowns as there are
+equations. Iterates are strictly inside the cone, hence private as they stand.
+
+Three things make it converge where the textbook method stalls. It starts at the analytic centre,
+found by Newton's method first, where multipliers lambda ~ 1/s are dual feasible up to the cost.
+Complementarity is kept even in class masses, not in single entries, which span too many orders of
+magnitude. And lambda is refined after every step: rounding in A v, divided by a tiny s, would
+otherwise leave a dual residual that no certificate survives.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from fastpriv import kernels
+from fastpriv._threads import split
+from fastpriv._validation import Floats, Ints
+
+_CENTRING = 80
+_STEPS = 120
+_STEP = 0.95
+_REFINEMENTS = 4
+#: Steps in which the gap must halve, or rounding has won.
+_PATIENCE = 12
+#: First complementarity, as a multiple of the cost of the centre.
+_FIRST = 20.0
+#: Relative error granted to the coefficients of the program when a bound is proved.
+_ROUNDING = 1e-13
+
+
+@dataclass
+class Program:
+    """A reduced privacy program in class masses; see :mod:`fastpriv.tradeoff._blocks`."""
+
+    cost: Floats
+    rhs: Floats
+    row: Ints  # equation of every class
+    source: Ints
+    target: Ints
+    ratio: Floats  # slack = e^epsilon ratio v[target] - v[source]
+    epsilon: float
+    starts: Ints  # classes of every block
+    edges: Ints  # pairs of every block
+    bands: Ints
+    inside: Floats  # a strictly feasible start
+    growth: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.growth = math.expm1(self.epsilon)
+
+    def slack(self, v: Floats) -> Floats:
+        """A v."""
+        out = np.empty(len(self.source))
+        kernels.cone_slack(v, self.source, self.target, self.ratio, self.growth, out)
+        return out
+
+    def adjoint(self, weight: Floats) -> Floats:
+        """A' weight."""
+        out = np.empty(len(self.row))
+        kernels.cone_adjoint(weight, self.source, self.target, self.ratio, self.growth, out)
+        return out
+
+    def totals(self, v: Floats) -> Floats:
+        """B v."""
+        return np.asarray(np.bincount(self.row, v, len(self.rhs)))
+
+    def bound(self, weight: Floats) -> float:
+        """Lower bound on the optimum proved by multipliers ``weight`` >= 0 of the slacks.
+
+        mu(r) = min over classes of equation r of c - A' weight is dual feasible, since v >= 0
+        for every v in the cone. Rounded down by what the sums and coefficients may be off.
+        """
+        pull = self.adjoint(weight)
+        size = pull + 2.0 * np.bincount(self.source, weight, len(self.row))
+        least = np.full(len(self.rhs), math.inf)
+        np.minimum.at(least, self.row, self.cost - pull - _ROUNDING * (size + self.cost))
+        terms = self.rhs * least
+        return math.fsum(terms) - _ROUNDING * math.fsum(np.abs(terms))
+
+    @cached_property
+    def places(self) -> Ints:
+        """Where the factor of each block begins, and where the last ends."""
+        sizes = np.diff(self.starts) * (self.bands + 1)
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+class _Newton:
+    """Factored normal equations at one point."""
+
+    def __init__(self, program: Program, workspace: tuple[Floats, Floats]) -> None:
+        self.program = program
+        self.factors, self.scales = workspace
+
+    def factor(self, weight: Floats) -> None:
+        """Factor A' diag(weight) A of every block and the coupling system."""
+        p, equations = self.program, len(self.program.rhs)
+
+        def part(first: int, last: int) -> Floats:
+            schur = np.zeros((equations, equations))
+            kernels.cone_factor(
+                weight, p.source, p.target, p.ratio, p.growth, p.row, p.starts, p.edges, p.bands,
+                p.places[:-1], first, last, self.factors, self.scales, schur,
+            )  # fmt: skip
+            return schur
+
+        schur = np.sum(split(part, len(p.bands), 1), axis=0)
+        self.root = 1.0 / np.sqrt(np.diag(schur))
+        scaled = schur * self.root[:, None] * self.root
+        np.fill_diagonal(scaled, 1.0 + 1e-15)
+        self.coupling = cho_factor(scaled)
+
+    def solve(self, rhs: Floats) -> Floats:
+        """H^-1 rhs, block by block."""
+        p, out = self.program, np.empty_like(rhs)
+
+        def part(first: int, last: int) -> None:
+            kernels.cone_solve(
+                rhs, p.starts, p.bands, p.places[:-1], self.factors, self.scales, first, last, out
+            )
+
+        split(part, len(p.bands), 1)
+        return out
+
+    def direction(self, pull: Floats, missing: Floats) -> tuple[Floats, Floats]:
+        """(dmu, dv) with H dv - B' dmu = pull and B dv = missing."""
+        p = self.program
+        inner = self.root * (missing - p.totals(self.solve(pull)))
+        dmu = self.root * cho_solve(self.coupling, inner)
+        return dmu, self.solve(pull + dmu[p.row])
+
+
+@dataclass
+class Iterate:
+    """What the method reached: a point of the cone and the best lower bound."""
+
+    v: Floats
+    bound: float
+
+
+def solve(program: Program, gap: float, deadline: float) -> Iterate:
+    """Minimise until the certified relative gap is below ``gap`` or the clock passes."""
+    p = program
+    newton = _Newton(p, (np.empty(int(p.places[-1])), np.empty(len(p.row))))
+    v, s = _centre(p, newton, deadline)
+    weight = _FIRST * float(p.cost @ v) / len(s) / s
+    reduced = p.cost - p.adjoint(weight)
+    mu = p.totals(reduced * v) / p.totals(v)
+    best = Iterate(v, p.bound(weight))
+    reached: list[float] = []
+    for _ in range(_STEPS):
+        value = float(p.cost @ v)
+        best = Iterate(v, max(best.bound, p.bound(weight)))
+        reached.append(value - best.bound)
+        stalled = len(reached) > _PATIENCE and reached[-1] > 0.5 * reached[-1 - _PATIENCE]
+        if reached[-1] <= gap * abs(value) or stalled or time.monotonic() > deadline:
+            break
+        residual = p.cost - p.adjoint(weight) - mu[p.row]
+        missing = p.rhs - p.totals(v)
+        complement = float(s @ weight)
+        curve = weight / s
+        newton.factor(curve)
+
+        def step(aim: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+            pull = p.adjoint(aim - weight) - residual  # noqa: B023
+            dmu, dv = newton.direction(pull, missing)  # noqa: B023
+            ds = p.slack(dv)
+            return dmu, dv, ds, aim - weight - curve * ds  # noqa: B023
+
+        _, _, ds, dw = step(np.zeros_like(s))
+        along, across = _length(s, ds, 1.0), _length(weight, dw, 1.0)
+        after = float((s + along * ds) @ (weight + across * dw))
+        even = complement / len(s)
+        aim = ((after / complement) ** 3 * even - ds * dw) / s
+        dmu, dv, ds, dw = step(aim)
+        along, across = _length(s, ds, _STEP), _length(weight, dw, _STEP)
+        if min(along, across) < 0.1:  # the corrector overshot: centre instead
+            dmu, dv, ds, dw = step(0.5 * even / s)
+            along, across = _length(s, ds, _STEP), _length(weight, dw, _STEP)
+        if not (np.isfinite(dv).all() and np.isfinite(dw).all()) or max(along, across) < 1e-10:
+            break
+        v, s = v + along * dv, s + along * ds
+        weight, mu = weight + across * dw, mu + across * dmu
+        weight = _refine(p, newton, weight, mu, (1.0 - across) * residual, curve)
+    return best
+
+
+def _length(x: Floats, dx: Floats, share: float) -> float:
+    """Step to ``share`` of the way to the boundary, at most 1."""
+    return min(1.0, share / max(1e-300, float((-dx / x).max())))
+
+
+def _centre(p: Program, newton: _Newton, deadline: float) -> tuple[Floats, Floats]:
+    """Newton's method for the analytic centre, the point with the largest product of slacks."""
+    v = p.inside
+    s = p.slack(v)
+    for _ in range(_CENTRING):
+        newton.factor(1.0 / s**2)
+        _, dv = newton.direction(p.adjoint(1.0 / s), p.rhs - p.totals(v))
+        ds = p.slack(dv)
+        relative = ds / s
+        length = _length(s, ds, 0.9)
+        while length > 1e-6 and np.log1p(length * relative).sum() < 0.0:
+            length *= 0.5
+        v, s = v + length * dv, s + length * ds
+        if float(relative @ relative) < 0.1 or time.monotonic() > deadline:
+            break
+    return v, s
+
+
+def _refine(
+    p: Program, newton: _Newton, weight: Floats, mu: Floats, aim: Floats, curve: Floats
+) -> Floats:
+    """Bring c - A' weight - B' mu to ``aim``, correcting weights in proportion to their size."""
+    goal = p.cost - mu[p.row] - aim
+    for _ in range(_REFINEMENTS):
+        residual = goal - p.adjoint(weight)
+        better = weight + curve * p.slack(newton.solve(residual))
+        weight = np.where(better > 0.1 * weight, better, weight)
+    return weight

@@ -1,0 +1,392 @@
+"""The exact privacy-distortion programs: least distortion for a privacy level.
+
+The way is chosen by the prior: a closed form where a theorem gives the optimum, one small program
+per distinct row for independent rows, a program on types for exchangeable rows, and otherwise a
+program over databases, reduced by the rows that may be swapped. Solutions are repaired and
+certified before they are returned.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+
+import numpy as np
+
+from fastpriv import _validation as check
+from fastpriv import kernels
+from fastpriv._rows import RowKernel, RowKernels
+from fastpriv._validation import Floats, Ints
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    HammingChannel,
+    PosteriorChannel,
+    ProductChannel,
+)
+from fastpriv.channels.types import TypeChannel
+from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
+from fastpriv.results import Solution
+from fastpriv.tradeoff import _interior
+from fastpriv.tradeoff._blocks import Blocks, Classes, Types, classes_against, types_of
+from fastpriv.tradeoff._expand import expand
+
+__all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
+
+_ULP = 2.0**-53
+#: Most classes of pairs a program may have: beyond it the factors do not fit.
+_MAX_CLASSES = 4_000_000
+_REPAIRS = 500
+
+
+def solve_pd_dp(
+    prior: Distribution, epsilon: float, *, gap: float = 1e-6, time_limit: float = math.inf
+) -> Solution:
+    """Find the mechanism of least expected Hamming distortion at a differential privacy level.
+
+    Parameters
+    ----------
+    prior : Distribution
+        Law of the databases.
+    epsilon : float
+        Differential privacy level, at least 0.
+    gap : float
+        Certified relative gap at which to stop.
+    time_limit : float
+        Seconds after which to return the best certified solution so far.
+
+    Returns
+    -------
+    Solution
+        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+
+    Notes
+    -----
+    PD-DP of Wang-Ying-Zhang 2015. From ``prior.epsilon_hat()`` on, E_d is optimal (closed form).
+    Below it, cost per interior-point step: N^4 for a dense prior on N databases, n^5 for an
+    exchangeable one on n bits, m^4 per distinct row of a product.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Exchangeable.beta_binomial(20, 0.5, 0.8)
+    >>> solution = fp.solve_pd_dp(prior, 1.0)
+    >>> round(solution.value, 4), solution.method  # E_d has 5.3788
+    (3.4676, 'types')
+    """
+    prior, epsilon = _arguments(prior, epsilon)
+    _check_limits(gap, time_limit)
+    if epsilon >= prior.epsilon_hat():
+        return _e_d(prior.space.sizes, epsilon)
+    if epsilon == 0.0:
+        return _constant(prior)
+    return _solve(prior, epsilon, False, gap, time.monotonic() + time_limit)
+
+
+def solve_pd_i(
+    prior: Distribution, epsilon: float, *, gap: float = 1e-6, time_limit: float = math.inf
+) -> Solution:
+    """Find the mechanism of least expected Hamming distortion at an identifiability level.
+
+    Parameters
+    ----------
+    prior : Distribution
+        Law of the databases.
+    epsilon : float
+        Identifiability level, at least ``prior.epsilon_x()``.
+    gap : float
+        Certified relative gap at which to stop.
+    time_limit : float
+        Seconds after which to return the best certified solution so far.
+
+    Returns
+    -------
+    Solution
+        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+
+    Raises
+    ------
+    Infeasible
+        Below ``prior.epsilon_x()``: the prior alone tells neighbours apart that well.
+
+    Notes
+    -----
+    PD-I of Wang-Ying-Zhang 2015, linear in the joint law. From ``prior.epsilon_tilde()`` on, E_i
+    is optimal (Theorem 1). Costs as for :func:`solve_pd_dp`.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Product([[0.6, 0.4], [0.3, 0.7]])
+    >>> fp.solve_pd_i(prior, 2.0).method
+    'closed-form'
+    """
+    prior, epsilon = _arguments(prior, epsilon)
+    _check_limits(gap, time_limit)
+    least = prior.epsilon_x()
+    if epsilon < least:
+        raise Infeasible(
+            f"no mechanism has identifiability {epsilon!r} for {prior!r}: the prior alone has "
+            f"epsilon_x = {least!r}, which is the least possible"
+        )
+    if not _tilde_known(prior) or epsilon < prior.epsilon_tilde():
+        return _solve(prior, epsilon, True, gap, time.monotonic() + time_limit)
+    return _e_i(prior, epsilon)
+
+
+def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
+    """Solve the relaxation R-PD that bounds both programs: least distortion h(epsilon).
+
+    Parameters
+    ----------
+    n, m : int
+        Number of rows and of values per row.
+    epsilon : float
+        Level of the posterior, at least 0.
+
+    Returns
+    -------
+    Solution
+        With E_d as its channel (Wang-Ying-Zhang 2015, Lemma 1).
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.solve_r_pd(10, 2, 0.0).value
+    5.0
+    """
+    return _e_d(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
+
+
+def _arguments(prior: Distribution, epsilon: float) -> tuple[Distribution, float]:
+    if not isinstance(prior, Distribution):
+        raise InvalidInput(f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}")
+    return prior, check.real(epsilon, "epsilon", least=0.0)
+
+
+def _check_limits(gap: float, time_limit: float) -> None:
+    check.real(gap, "gap", least=1e-12, most=1.0)
+    if not (isinstance(time_limit, int | float) and time_limit > 0):
+        raise InvalidInput(f"time_limit must be a positive number of seconds, got {time_limit!r}")
+
+
+def _tilde_known(prior: Distribution) -> bool:
+    """Whether eps_tilde can be had; a Markov prior beyond the dense form has none."""
+    try:
+        prior.epsilon_tilde()
+    except TooLarge:
+        return False
+    return True
+
+
+# Closed forms. Levels are lowered by a margin so that the rounded numbers still meet epsilon.
+
+
+def _margin(epsilon: float, n: int) -> float:
+    """What rounding can add to the log of a ratio of matrix entries with n row factors."""
+    return (16 + 8 * min(n, 64) + 4 * epsilon) * _ULP
+
+
+def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
+    exact = HammingChannel(len(sizes), sizes, epsilon)
+    safe = max(0.0, epsilon - _margin(epsilon, len(sizes)))
+    channel = HammingChannel(len(sizes), sizes, safe)
+    best = exact.expected_distance(channel)  # type: ignore[arg-type]
+    value = channel.expected_distance(channel)  # type: ignore[arg-type]
+    return Solution(value, best * (1.0 - 8 * _ULP), channel, epsilon, "closed-form")
+
+
+def _e_i(prior: Distribution, epsilon: float) -> Solution:
+    best = HammingChannel(prior.space.n, prior.space.sizes, epsilon).expected_distance(prior)
+    safe = max(epsilon - _margin(epsilon, prior.space.n), 0.0)
+    channel = PosteriorChannel._near(prior, safe)
+    level = max(channel.posterior_level(prior), epsilon)
+    value = channel.expected_distance(prior)
+    return Solution(value, best * (1.0 - 8 * _ULP), channel, level, "closed-form")
+
+
+def _constant(prior: Distribution) -> Solution:
+    """Best mechanism at level 0: always answer with the likeliest value of every row."""
+    answers: list[RowKernel] = []
+    value, assignment = [], np.empty(prior.space.n, dtype=np.int64)
+    for rows in prior._alike():
+        mean = prior._expected_counts(rows) / len(rows)
+        kernel = np.zeros((len(mean), len(mean)))
+        kernel[:, int(mean.argmax())] = 1.0
+        assignment[rows] = len(answers)
+        answers.append(RowKernel(kernel))
+        value.append(len(rows) * float(np.delete(mean, mean.argmax()).sum()))
+    channel = ProductChannel._trusted(RowKernels(answers, assignment))
+    best = math.fsum(value)
+    return Solution(
+        channel.expected_distance(prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
+    )
+
+
+# Programs.
+
+
+def _solve(
+    prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
+) -> Solution:
+    if isinstance(prior, Product):
+        return _rows(prior, epsilon, joint, gap, deadline)
+    if isinstance(prior, Exchangeable):
+        types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
+        weights = np.array([prior.weights[kind[0][1:]] for kind in types.counts])
+        classes, entries, bound = _program(types, weights, epsilon, joint, gap, deadline, 0.0)
+        channel: AbstractChannel = TypeChannel(types, classes, entries)
+        return _certify(prior, epsilon, joint, channel, bound, "types")
+    dense = prior._dense("the program", 1 << 13)
+    types = types_of(_symmetries(dense))
+    rows = dense.space.rows(np.arange(dense.space.size))
+    weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
+    classes, entries, bound = _program(types, weights, epsilon, joint, gap, deadline, 0.0)
+    channel = Channel(expand(types, classes, entries), dense.space)
+    return _certify(dense, epsilon, joint, channel, bound, "dense")
+
+
+def _rows(prior: Product, epsilon: float, joint: bool, gap: float, deadline: float) -> Solution:
+    """Independent rows: both programs tensorise, so the optimum is the sum over rows."""
+    found, bounds = [], []
+    solve_row = partial(_one_row, epsilon=epsilon, joint=joint, gap=gap, deadline=deadline)
+    for law in prior._laws:
+        matrix, bound = solve_row(law, extra=_margin(0.0, prior.space.n))
+        found.append(RowKernel(matrix))
+        bounds.append(bound)
+    channel = ProductChannel._trusted(RowKernels(found, prior._assignment))
+    return _certify(prior, epsilon, joint, channel, prior._sum(bounds), "rows")
+
+
+def _one_row(
+    law: Floats, epsilon: float, joint: bool, gap: float, deadline: float, extra: float
+) -> tuple[Floats, float]:
+    m = len(law)
+    if m == 1:
+        return np.ones((1, 1)), 0.0
+    types = types_of(Blocks(((0,),), (m,)))
+    order = types.number(np.arange(m)[:, None])
+    weights = np.empty(m)
+    weights[order] = law
+    classes, entries, bound = _program(types, weights, epsilon, joint, gap, deadline, extra)
+    return expand(types, classes, entries), bound
+
+
+def _symmetries(prior: Dense) -> Blocks:
+    """Group the rows that may be swapped without changing the prior. Cost O(n^2 N)."""
+    sizes = prior.space.sizes
+    cube = prior._vector().reshape(sizes)
+    blocks: list[list[int]] = []
+    for i, m in enumerate(sizes):
+        for block in blocks:
+            if sizes[block[0]] == m and np.array_equal(cube.swapaxes(block[0], i), cube):
+                block.append(i)
+                break
+        else:
+            blocks.append([i])
+    return Blocks(tuple(map(tuple, blocks)), tuple(sizes[block[0]] for block in blocks))
+
+
+def _program(
+    types: Types,
+    weights: Floats,
+    epsilon: float,
+    joint: bool,
+    gap: float,
+    deadline: float,
+    extra: float,
+) -> tuple[list[Classes], list[Floats], float]:
+    """Build, solve and repair: the classes, p(y|x) for each, and the proved lower bound."""
+    classes = []
+    for kind in types.counts:
+        classes.append(classes_against(kind, types))
+        if sum(len(c.row) for c in classes) > _MAX_CLASSES:
+            raise TooLarge(
+                f"the program has more than {_MAX_CLASSES:,} variables even after symmetry; use "
+                "fewer rows or values, or a prior with more structure"
+            )
+    starts = np.cumsum([0, *(len(c.row) for c in classes)])
+    shift = [np.full(len(c.source), start) for c, start in zip(classes, starts, strict=False)]
+    source = np.concatenate([c.source for c in classes]) + np.concatenate(shift)
+    target = np.concatenate([c.target for c in classes]) + np.concatenate(shift)
+    row = np.concatenate([c.row for c in classes])
+    distance = np.concatenate([c.distance for c in classes]).astype(np.float64)
+    counts = np.concatenate([c.log_count for c in classes])
+    kinds = np.repeat(np.arange(len(classes)), np.diff(starts))
+    # Number of outputs that make a class for one x, and masses under a constant channel whose
+    # output has a uniform type: strictly inside the cone.
+    outputs = np.exp(types.log_sizes[kinds] + counts - types.log_sizes[row])
+    inside = np.exp(counts - types.log_sizes[row]) / len(classes)
+    if joint:
+        scale, cost, rhs = counts, distance, weights
+        inside = weights[row] * inside
+    else:
+        scale, cost, rhs = (
+            counts - types.log_sizes[row],
+            weights[row] * distance,
+            np.ones_like(weights),
+        )
+    program = _interior.Program(
+        cost, rhs, row, source, target, np.exp(scale[source] - scale[target]), epsilon,
+        starts, np.cumsum([0, *(len(c.source) for c in classes)]),
+        np.array([c.band for c in classes]), inside,
+    )  # fmt: skip
+    found = _interior.solve(program, 0.5 * gap, deadline)
+    entry = found.v / outputs / (weights[row] if joint else 1.0)
+    per_database = weights / np.exp(types.log_sizes) if joint else np.ones_like(weights)
+    entry = _repair(entry, outputs, row, source, target, per_database, epsilon, extra)
+    entries = np.split(entry, starts[1:-1])
+    return classes, entries, found.bound
+
+
+def _repair(
+    entry: Floats,
+    outputs: Floats,
+    row: Ints,
+    source: Ints,
+    target: Ints,
+    prior: Floats,
+    epsilon: float,
+    extra: float,
+) -> Floats:
+    """Make rows sum to one and keep every ratio of prior times entry within e^epsilon, in floats.
+
+    Columns are raised to their Lipschitz closure and rows divided by their sums, in turn, until
+    the sums agree to a tolerance by which the closure's level was lowered beforehand, along with
+    the rounding to come. The sums are off by the solver's residual, so that is soon.
+    """
+    p, ones = prior[row], np.ones(len(source))
+    rounding = extra + (64 + 8 * epsilon) * _ULP
+    tolerance = min(1e-12, 0.01 * epsilon)
+    shrink = math.exp(-(epsilon - rounding - tolerance))
+    entry = np.maximum(entry, 0.0)
+    for _ in range(_REPAIRS):
+        weighted = p * entry
+        if not kernels.cone_closure(weighted, source, target, ones, shrink, 10_000):
+            break
+        entry = weighted / p
+        total = np.bincount(row, entry * outputs, len(prior))
+        entry = entry / total[row]
+        if math.log(total.max() / total.min()) <= tolerance:
+            return np.asarray(entry)
+    raise SolverFailure(
+        f"no mechanism at epsilon {epsilon!r} survives rounding: the prior's own level leaves it "
+        "too little room in double precision; use a slightly larger epsilon"
+    )
+
+
+def _certify(
+    prior: Distribution,
+    epsilon: float,
+    joint: bool,
+    channel: AbstractChannel,
+    bound: float,
+    method: str,
+) -> Solution:
+    level = channel.posterior_level(prior) if joint else channel.neighbour_level()
+    if not level <= epsilon:
+        raise SolverFailure(f"the repaired mechanism has level {level!r}, above {epsilon!r}")
+    value = channel.expected_distance(prior)
+    return Solution(value, min(max(bound, 0.0), value), channel, level, method)
