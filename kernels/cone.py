@@ -155,7 +155,22 @@ def cone_closure(v, source, target, ratio, shrink, sweeps):
     return False
 
 
+@njit(nogil=True, cache=True)
+def cone_ceiling(v, source, target, ratio, grow, sweeps):
+    """Lower entries until v[source] <= grow ratio v[target] for all pairs, or sweeps run out."""
+    for _ in range(sweeps):
+        changed = False
+        for e in range(source.shape[0]):
+            most = grow * ratio[e] * v[target[e]]
+            if v[source[e]] > most:
+                v[source[e]] = most
+                changed = True
+        if not changed:
+            return
+
+
 SIGNATURES = {
+    "cone_ceiling": ["void(f8[::1], i8[::1], i8[::1], f8[::1], f8, i8)"],
     "cone_adjoint": ["void(f8[::1], i8[::1], i8[::1], f8[::1], f8, f8[::1])"],
     "cone_closure": ["b1(f8[::1], i8[::1], i8[::1], f8[::1], f8, i8)"],
     "cone_factor": [

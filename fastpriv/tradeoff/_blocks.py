@@ -50,6 +50,8 @@ class Classes(NamedTuple):
     log_count: Floats  # ln of the number of x in the class, for that y
     source: Ints  # ordered pairs of neighbouring classes: x ...
     target: Ints  # ... and x'
+    count_ratio: Floats  # number of x in the source class over that in the target class
+    size_ratio: Floats  # number of databases of the target's type over that of the source's
     band: int  # largest |source - target|
 
     def number(self, x: Ints, y: Ints, blocks: Blocks) -> Ints:
@@ -113,20 +115,23 @@ def composition_index(counts: Ints, total: int) -> Ints:
 
 
 @lru_cache(maxsize=4096)
-def _cell(total: int, parts: int) -> tuple[Ints, Floats, Ints, Ints]:
-    """Compositions of one cell, ln of their multinomials, and the pairs one row apart."""
+def _cell(total: int, parts: int) -> tuple[Ints, Floats, Ints]:
+    """Compositions of one cell, ln of their multinomials, and the moves between them.
+
+    A move (from, to, s, t) takes one row from value s to value t.
+    """
     found = compositions(total, parts)
     place = {c: k for k, c in enumerate(found)}
-    pairs = []
+    moves = []
     for k, c in enumerate(found):
         for s, t in itertools.permutations(range(parts), 2):
             if c[s]:
                 moved = list(c)
                 moved[s] -= 1
                 moved[t] += 1
-                pairs.append((k, place[tuple(moved)]))
-    source, target = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return np.array(found), np.array([log_multinomial(c) for c in found]), source, target
+                moves.append((k, place[tuple(moved)], s, t))
+    logs = np.array([log_multinomial(c) for c in found])
+    return np.array(found), logs, np.array(moves, dtype=np.int64).reshape(-1, 4)
 
 
 def log_multinomial(counts: Sequence[int]) -> float:
@@ -161,20 +166,27 @@ def classes_against(kind: Counts, types: Types) -> Classes:
     distance = np.zeros(size, dtype=np.int64)
     logs = np.zeros(size)
     totals = [np.zeros((m, size), dtype=np.int64) for m in blocks.sizes]
-    sources, targets = [], []
-    for (b, v, w), (table, log, source, target), stride, count in zip(
-        cells, made, strides, shape, strict=True
-    ):
+    for (b, v, w), (table, log, _), stride, count in zip(cells, made, strides, shape, strict=True):
         digit = index // stride % count
         totals[b] += table[digit].T
         distance += w - table[digit, v]
         logs += log[digit]
-        others = index[digit == 0]  # the pairs of this cell, for every setting of the others
-        sources.append((others[:, None] + source * stride).reshape(-1))
-        targets.append((others[:, None] + target * stride).reshape(-1))
+    edges = []
+    for (b, _, _), (table, _, moves), stride, count in zip(
+        cells, made, strides, shape, strict=True
+    ):
+        # The moves of this cell, for every setting of the others. Multinomials change by ratios
+        # of counts, which keeps them exact.
+        others = index[index // stride % count == 0][:, None]
+        start, stop, s, t = moves.T
+        source, target = others + start * stride, others + stop * stride
+        counts = np.broadcast_to((table[start, t] + 1.0) / table[start, s], source.shape)
+        sizes = totals[b][s, source] / (totals[b][t, source] + 1.0)
+        edges.append([part.reshape(-1) for part in (source, target, counts, sizes)])
     row = np.zeros(size, dtype=np.int64)
     for rows, m, counts in zip(blocks.rows, blocks.sizes, totals, strict=True):
         row = row * len(compositions(len(rows), m)) + composition_index(counts, len(rows))
-    ends = np.concatenate(sources), np.concatenate(targets)
-    band = int(np.abs(ends[0] - ends[1]).max(initial=0))
-    return Classes(cells, strides, row, distance, logs, *ends, band)
+    joined = [np.concatenate(parts) for parts in zip(*edges, strict=True)]
+    band = int(np.abs(joined[0] - joined[1]).max(initial=0))
+    source, target, counts, sizes = joined
+    return Classes(cells, strides, row, distance, logs, source, target, counts, sizes, band)

@@ -38,7 +38,7 @@ __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 _ULP = 2.0**-53
 #: Most classes of pairs a program may have: beyond it the factors do not fit.
 _MAX_CLASSES = 4_000_000
-_REPAIRS = 500
+_REPAIRS = 30
 
 
 def solve_pd_dp(
@@ -319,30 +319,28 @@ def _program(
     # output has a uniform type: strictly inside the cone.
     outputs = np.exp(types.log_sizes[kinds] + counts - types.log_sizes[row])
     inside = np.exp(counts - types.log_sizes[row]) / len(classes)
+    ratio = np.concatenate([c.count_ratio for c in classes])
     if joint:
-        scale, cost, rhs = counts, distance, weights
-        inside = weights[row] * inside
+        cost, rhs, inside = distance, weights, weights[row] * inside
     else:
-        scale, cost, rhs = (
-            counts - types.log_sizes[row],
-            weights[row] * distance,
-            np.ones_like(weights),
-        )
+        cost, rhs = weights[row] * distance, np.ones_like(weights)
+        ratio = ratio * np.concatenate([c.size_ratio for c in classes])
     program = _interior.Program(
-        cost, rhs, row, source, target, np.exp(scale[source] - scale[target]), epsilon,
-        starts, np.cumsum([0, *(len(c.source) for c in classes)]),
+        cost, rhs, row, source, target, ratio, epsilon, starts,
+        np.cumsum([0, *(len(c.source) for c in classes)]),
         np.array([c.band for c in classes]), inside,
     )  # fmt: skip
     found = _interior.solve(program, 0.5 * gap, deadline)
-    entry = found.v / outputs / (weights[row] if joint else 1.0)
+    entry, constant = (v / outputs / (weights[row] if joint else 1.0) for v in (found.v, inside))
     per_database = weights / np.exp(types.log_sizes) if joint else np.ones_like(weights)
-    entry = _repair(entry, outputs, row, source, target, per_database, epsilon, extra)
+    entry = _repair(entry, constant, outputs, row, source, target, per_database, epsilon, extra)
     entries = np.split(entry, starts[1:-1])
     return classes, entries, found.bound
 
 
 def _repair(
     entry: Floats,
+    constant: Floats,
     outputs: Floats,
     row: Ints,
     source: Ints,
@@ -355,25 +353,28 @@ def _repair(
 
     Columns are raised to their Lipschitz closure and rows divided by their sums, in turn, until
     the sums agree to a tolerance by which the closure's level was lowered beforehand, along with
-    the rounding to come. The sums are off by the solver's residual, so that is soon.
+    the rounding to come. The sums are off by the solver's residual, so that is soon; where a
+    tight prior lets the two steps chase each other, a trace of a constant mechanism gives room.
     """
     p, ones = prior[row], np.ones(len(source))
     rounding = extra + (64 + 8 * epsilon) * _ULP
     tolerance = min(1e-12, 0.01 * epsilon)
     shrink = math.exp(-(epsilon - rounding - tolerance))
-    entry = np.maximum(entry, 0.0)
-    for _ in range(_REPAIRS):
-        weighted = p * entry
-        if not kernels.cone_closure(weighted, source, target, ones, shrink, 10_000):
-            break
-        entry = weighted / p
-        total = np.bincount(row, entry * outputs, len(prior))
-        entry = entry / total[row]
-        if math.log(total.max() / total.min()) <= tolerance:
-            return np.asarray(entry)
+    given = np.maximum(entry, 0.0) / np.bincount(row, np.maximum(entry, 0.0) * outputs)[row]
+    for trace in (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
+        found = (1.0 - trace) * given + trace * constant
+        for _ in range(_REPAIRS):
+            weighted = p * found
+            if not kernels.cone_closure(weighted, source, target, ones, shrink, 10_000):
+                break
+            found = weighted / p
+            total = np.bincount(row, found * outputs)
+            found = found / total[row]
+            if math.log(total.max() / total.min()) <= tolerance:
+                return np.asarray(found)
     raise SolverFailure(
         f"no mechanism at epsilon {epsilon!r} survives rounding: the prior's own level leaves it "
-        "too little room in double precision; use a slightly larger epsilon"
+        "no room in double precision; use a slightly larger epsilon"
     )
 
 
