@@ -200,7 +200,7 @@ class LineDistribution(Distribution):
         The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
         """
         lines = (self._lines(rows) for rows in self._equal_sized_rows())
-        return round_up(max(0.0, *map(_line_hat, lines)))
+        return max(self.epsilon_x(), round_up(max(map(_line_hat, lines))))
 
 
 def log_misfit(p: Floats, q: Floats) -> float:

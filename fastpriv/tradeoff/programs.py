@@ -200,9 +200,12 @@ def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
 
 def _e_i(prior: Distribution, epsilon: float) -> Solution:
     best = HammingChannel(prior.space.n, prior.space.sizes, epsilon).expected_distance(prior)
-    safe = max(epsilon - _margin(epsilon, prior.space.n), 0.0)
-    channel = PosteriorChannel._near(prior, safe)
+    margin = _margin(epsilon, prior.space.n)
+    channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
     level = max(channel.posterior_level(prior), epsilon)
+    if epsilon - margin < prior.epsilon_tilde():
+        # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
+        level += 2.0 * margin
     value = channel.expected_distance(prior)
     return Solution(value, best * (1.0 - 8 * _ULP), channel, level, "closed-form")
 
@@ -390,4 +393,8 @@ def _certify(
     if not level <= epsilon:
         raise SolverFailure(f"the repaired mechanism has level {level!r}, above {epsilon!r}")
     value = channel.expected_distance(prior)
+    constant = _constant(prior)
+    if constant.value < value:  # epsilon leaves so little that saying nothing is as good
+        value, channel = constant.value, constant.channel
+        level = channel.posterior_level(prior) if joint else 0.0
     return Solution(value, min(max(bound, 0.0), value), channel, level, method)
