@@ -32,7 +32,7 @@ _CENTRING = 80
 _STEPS = 200
 _STEP = 0.95
 _REFINEMENTS = 2
-#: Steps in which the gap must halve, or rounding has won.
+#: Steps in which the gap must shrink by a tenth, or rounding has won.
 _PATIENCE = 12
 #: First complementarity, as a multiple of the cost of the centre.
 _FIRST = 20.0
@@ -188,7 +188,7 @@ def solve(program: Program, gap: float, deadline: float) -> Iterate:
         stalled = (
             len(reached) > _PATIENCE
             and reached[-1] < 1e-3 * value
-            and reached[-1] > 0.5 * reached[-1 - _PATIENCE]
+            and reached[-1] > 0.9 * reached[-1 - _PATIENCE]
         )
         if reached[-1] <= gap * value or stalled or not sound or time.monotonic() > deadline:
             break
@@ -251,6 +251,8 @@ def _refine(
     goal = p.cost - mu[p.row] - aim
     for _ in range(_REFINEMENTS):
         residual = goal - p.adjoint(weight)
+        if np.abs(residual).max() <= 1e-9 * p.cost.max():
+            break
         better = weight + curve * p.slack(newton.solve(residual))
         weight = np.where(better > 0.1 * weight, better, weight)
     return weight
