@@ -45,7 +45,7 @@ def plain(prior):
     return (prior.pmf()[:, None] * distance).reshape(-1), ratio, total
 
 
-def with_highs(prior, method, limit):
+def with_highs(prior, method):
     """Raw HiGHS on the plain program."""
     import highspy
 
@@ -55,7 +55,6 @@ def with_highs(prior, method, limit):
     solver.silent()
     solver.setOptionValue("solver", method)
     solver.setOptionValue("run_crossover", "off")
-    solver.setOptionValue("time_limit", limit)
     lp.num_col_, lp.num_row_ = rows.shape[1], rows.shape[0]
     lp.col_cost_ = cost
     lp.col_lower_, lp.col_upper_ = np.zeros(rows.shape[1]), np.full(rows.shape[1], np.inf)
@@ -67,12 +66,11 @@ def with_highs(prior, method, limit):
     lp.a_matrix_.value_ = rows.data
     solver.passModel(lp)
     solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
+    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
     return np.array(solver.getSolution().col_value), cost
 
 
-def with_cvxpy(prior, solver, limit):
+def with_cvxpy(prior, solver):
     """The plain program through cvxpy."""
     import cvxpy as cp
 
@@ -83,15 +81,15 @@ def with_cvxpy(prior, solver, limit):
     return x.value, cost
 
 
-def with_qif(prior, limit):
+def with_qif(prior):
     """The same mechanism from qif's d-private library."""
     import qif
 
     size = prior.space.size
     rows = prior.space.rows(np.arange(size))
     distance = (rows[:, None, :] != rows[None, :, :]).sum(axis=2).astype(float)
-    metric = qif.metric.from_distance_matrix(EPSILON * distance)  # type: ignore[attr-defined]
-    loss = qif.metric.from_distance_matrix(distance)  # type: ignore[attr-defined]
+    metric = qif.metric.from_distance_matrix(EPSILON * distance)
+    loss = qif.metric.from_distance_matrix(distance)
     channel = qif.mechanism.d_privacy.min_loss_given_d(prior.pmf(), size, metric, loss)
     return np.asarray(channel).reshape(-1), prior.pmf().repeat(size) * distance.reshape(-1)
 
@@ -120,52 +118,48 @@ def test_types(benchmark, n):
     benchmark.pedantic(ours, (prior,), rounds=3, warmup_rounds=1)
 
 
+def show(program, solver, seconds, value, level, gap=None):
+    """Print one line of the table."""
+    proved = "" if gap is None else f"{gap:>10.0e}"
+    print(
+        f"{program:<14}{solver:<20}{seconds:>9.2f}{value:>13.7f}{level:>11.6f}{proved}", flush=True
+    )
+
+
+def timed(work):
+    """Seconds and result."""
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
 def main(largest):
     """Print one line per solver and size."""
     peers = {
-        "HiGHS simplex": lambda p: with_highs(p, "simplex", 60.0),
-        "HiGHS IPM": lambda p: with_highs(p, "ipm", 120.0),
-        "cvxpy + HIGHS": lambda p: with_cvxpy(p, "HIGHS", 120.0),
-        "cvxpy + CLARABEL": lambda p: with_cvxpy(p, "CLARABEL", 120.0),
-        "qif": lambda p: with_qif(p, 120.0),
+        # name: (largest N that takes less than minutes, solver)
+        "HiGHS simplex": (32, lambda p: with_highs(p, "simplex")),
+        "HiGHS IPM": (128, lambda p: with_highs(p, "ipm")),
+        "cvxpy + HIGHS": (64, lambda p: with_cvxpy(p, "HIGHS")),
+        "cvxpy + CLARABEL": (128, lambda p: with_cvxpy(p, "CLARABEL")),
+        "qif": (32, with_qif),
     }
     fp.solve_pd_dp(prior_over(3), EPSILON)
     print(f"{'program':<14}{'solver':<20}{'seconds':>9}{'distortion':>13}{'level':>11}{'gap':>10}")
-    for bits in (4, 5, 6, 7, 8):
-        size = 2**bits
+    for size in (16, 32, 64, 128, 256):
         if size > largest:
             break
-        prior = prior_over(bits)
-        start = time.perf_counter()
-        value, level, gap = ours(prior)
-        spent = time.perf_counter() - start
-        print(f"{f'dense {size}':<14}{'fastpriv':<20}{spent:>9.2f}{value:>13.7f}{level:>11.6f}{gap:>10.0e}")
-        for name, solve in peers.items():
-            # Beyond these sizes they take minutes to hours.
-            if size > {"HiGHS simplex": 32, "qif": 32, "cvxpy + HIGHS": 64}.get(name, 128):
-                continue
-            with suppress(ImportError):
-                start = time.perf_counter()
-                try:
-                    found = solve(prior)
-                except ImportError:
-                    raise
-                except Exception as problem:
-                    print(f"{'':<14}{name:<20} failed: {str(problem)[:60]}")
-                    continue
-                spent = time.perf_counter() - start
-                if found is None:
-                    print(f"{'':<14}{name:<20}{spent:>9.2f}   not solved in its time limit")
-                    continue
-                entries, cost = found
-                level = achieved(entries, size, prior)
-                print(f"{'':<14}{name:<20}{spent:>9.2f}{cost @ entries:>13.7f}{level:>11.6f}", flush=True)
+        prior = prior_over(size.bit_length() - 1)
+        seconds, found = timed(lambda prior=prior: ours(prior))
+        show(f"dense {size}", "fastpriv", seconds, *found)
+        for name, (most, solve) in peers.items():
+            if size <= most:
+                with suppress(ImportError):
+                    seconds, (entries, cost) = timed(lambda s=solve, p=prior: s(p))
+                    show("", name, seconds, cost @ entries, achieved(entries, size, prior))
     for n in (20, 40, 60):
         prior = fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
-        start = time.perf_counter()
-        value, level, gap = ours(prior)
-        spent = time.perf_counter() - start
-        print(f"{f'types {n}':<14}{'fastpriv':<20}{spent:>9.2f}{value:>13.7f}{level:>11.6f}{gap:>10.0e}")
+        seconds, found = timed(lambda prior=prior: ours(prior))
+        show(f"types {n}", "fastpriv", seconds, *found)
 
 
 if __name__ == "__main__":

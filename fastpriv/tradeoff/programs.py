@@ -15,9 +15,8 @@ from functools import partial
 import numpy as np
 
 from fastpriv import _validation as check
-from fastpriv import kernels
 from fastpriv._rows import RowKernel, RowKernels
-from fastpriv._validation import Floats, Ints
+from fastpriv._validation import Floats
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -29,16 +28,11 @@ from fastpriv.channels.types import TypeChannel
 from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from fastpriv.results import Solution
-from fastpriv.tradeoff import _interior
-from fastpriv.tradeoff._blocks import Blocks, Classes, Types, classes_against, types_of
+from fastpriv.tradeoff._blocks import Blocks, types_of
 from fastpriv.tradeoff._expand import expand
+from fastpriv.tradeoff._reduced import ULP, solve_reduced
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
-
-_ULP = 2.0**-53
-#: Most classes of pairs a program may have: beyond it the factors do not fit.
-_MAX_CLASSES = 4_000_000
-_REPAIRS = 30
 
 
 def solve_pd_dp(
@@ -186,7 +180,7 @@ def _tilde_known(prior: Distribution) -> bool:
 
 def _margin(epsilon: float, n: int) -> float:
     """What rounding can add to the log of a ratio of matrix entries with n row factors."""
-    return (16 + 8 * min(n, 64) + 4 * epsilon) * _ULP
+    return (16 + 8 * min(n, 64) + 4 * epsilon) * ULP
 
 
 def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
@@ -195,7 +189,7 @@ def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
     channel = HammingChannel(len(sizes), sizes, safe)
     best = exact.expected_distance(channel)  # type: ignore[arg-type]
     value = channel.expected_distance(channel)  # type: ignore[arg-type]
-    return Solution(value, best * (1.0 - 8 * _ULP), channel, epsilon, "closed-form")
+    return Solution(value, best * (1.0 - 8 * ULP), channel, epsilon, "closed-form")
 
 
 def _e_i(prior: Distribution, epsilon: float) -> Solution:
@@ -207,7 +201,7 @@ def _e_i(prior: Distribution, epsilon: float) -> Solution:
         # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
         level += 2.0 * margin
     value = channel.expected_distance(prior)
-    return Solution(value, best * (1.0 - 8 * _ULP), channel, level, "closed-form")
+    return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
 
 
 def _constant(prior: Distribution) -> Solution:
@@ -239,14 +233,14 @@ def _solve(
     if isinstance(prior, Exchangeable):
         types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
         weights = np.array([prior.weights[kind[0][1:]] for kind in types.counts])
-        classes, entries, bound = _program(types, weights, epsilon, joint, gap, deadline, 0.0)
+        classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
         channel: AbstractChannel = TypeChannel(types, classes, entries)
         return _certify(prior, epsilon, joint, channel, bound, "types")
     dense = prior._dense("the program", 1 << 13)
     types = types_of(_symmetries(dense))
     rows = dense.space.rows(np.arange(dense.space.size))
     weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
-    classes, entries, bound = _program(types, weights, epsilon, joint, gap, deadline, 0.0)
+    classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
     channel = Channel(expand(types, classes, entries), dense.space)
     return _certify(dense, epsilon, joint, channel, bound, "dense")
 
@@ -273,7 +267,7 @@ def _one_row(
     order = types.number(np.arange(m)[:, None])
     weights = np.empty(m)
     weights[order] = law
-    classes, entries, bound = _program(types, weights, epsilon, joint, gap, deadline, extra)
+    classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, extra)
     return expand(types, classes, entries), bound
 
 
@@ -290,95 +284,6 @@ def _symmetries(prior: Dense) -> Blocks:
         else:
             blocks.append([i])
     return Blocks(tuple(map(tuple, blocks)), tuple(sizes[block[0]] for block in blocks))
-
-
-def _program(
-    types: Types,
-    weights: Floats,
-    epsilon: float,
-    joint: bool,
-    gap: float,
-    deadline: float,
-    extra: float,
-) -> tuple[list[Classes], list[Floats], float]:
-    """Build, solve and repair: the classes, p(y|x) for each, and the proved lower bound."""
-    classes = []
-    for kind in types.counts:
-        classes.append(classes_against(kind, types))
-        if sum(len(c.row) for c in classes) > _MAX_CLASSES:
-            raise TooLarge(
-                f"the program has more than {_MAX_CLASSES:,} variables even after symmetry; use "
-                "fewer rows or values, or a prior with more structure"
-            )
-    starts = np.cumsum([0, *(len(c.row) for c in classes)])
-    shift = [np.full(len(c.source), start) for c, start in zip(classes, starts, strict=False)]
-    source = np.concatenate([c.source for c in classes]) + np.concatenate(shift)
-    target = np.concatenate([c.target for c in classes]) + np.concatenate(shift)
-    row = np.concatenate([c.row for c in classes])
-    distance = np.concatenate([c.distance for c in classes]).astype(np.float64)
-    counts = np.concatenate([c.log_count for c in classes])
-    kinds = np.repeat(np.arange(len(classes)), np.diff(starts))
-    # Number of outputs that make a class for one x, and masses under a constant channel whose
-    # output has a uniform type: strictly inside the cone.
-    outputs = np.exp(types.log_sizes[kinds] + counts - types.log_sizes[row])
-    inside = np.exp(counts - types.log_sizes[row]) / len(classes)
-    ratio = np.concatenate([c.count_ratio for c in classes])
-    if joint:
-        cost, rhs, inside = distance, weights, weights[row] * inside
-    else:
-        cost, rhs = weights[row] * distance, np.ones_like(weights)
-        ratio = ratio * np.concatenate([c.size_ratio for c in classes])
-    program = _interior.Program(
-        cost, rhs, row, source, target, ratio, epsilon, starts,
-        np.cumsum([0, *(len(c.source) for c in classes)]),
-        np.array([c.band for c in classes]), inside,
-    )  # fmt: skip
-    found = _interior.solve(program, 0.5 * gap, deadline)
-    entry, constant = (v / outputs / (weights[row] if joint else 1.0) for v in (found.v, inside))
-    per_database = weights / np.exp(types.log_sizes) if joint else np.ones_like(weights)
-    entry = _repair(entry, constant, outputs, row, source, target, per_database, epsilon, extra)
-    entries = np.split(entry, starts[1:-1])
-    return classes, entries, found.bound
-
-
-def _repair(
-    entry: Floats,
-    constant: Floats,
-    outputs: Floats,
-    row: Ints,
-    source: Ints,
-    target: Ints,
-    prior: Floats,
-    epsilon: float,
-    extra: float,
-) -> Floats:
-    """Make rows sum to one and keep every ratio of prior times entry within e^epsilon, in floats.
-
-    Columns are raised to their Lipschitz closure and rows divided by their sums, in turn, until
-    the sums agree to a tolerance by which the closure's level was lowered beforehand, along with
-    the rounding to come. The sums are off by the solver's residual, so that is soon; where a
-    tight prior lets the two steps chase each other, a trace of a constant mechanism gives room.
-    """
-    p, ones = prior[row], np.ones(len(source))
-    rounding = extra + (64 + 8 * epsilon) * _ULP
-    tolerance = min(1e-12, 0.01 * epsilon)
-    shrink = math.exp(-(epsilon - rounding - tolerance))
-    given = np.maximum(entry, 0.0) / np.bincount(row, np.maximum(entry, 0.0) * outputs)[row]
-    for trace in (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
-        found = (1.0 - trace) * given + trace * constant
-        for _ in range(_REPAIRS):
-            weighted = p * found
-            if not kernels.cone_closure(weighted, source, target, ones, shrink, 10_000):
-                break
-            found = weighted / p
-            total = np.bincount(row, found * outputs)
-            found = found / total[row]
-            if math.log(total.max() / total.min()) <= tolerance:
-                return np.asarray(found)
-    raise SolverFailure(
-        f"no mechanism at epsilon {epsilon!r} survives rounding: the prior's own level leaves it "
-        "no room in double precision; use a slightly larger epsilon"
-    )
 
 
 def _certify(

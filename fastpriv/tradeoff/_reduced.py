@@ -1,0 +1,107 @@
+"""One reduced program from start to finish: build it, solve it, repair the floats."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._validation import Floats, Ints
+from fastpriv.errors import SolverFailure, TooLarge
+from fastpriv.tradeoff import _interior
+from fastpriv.tradeoff._blocks import Classes, Types, classes_against
+
+ULP = 2.0**-53
+#: Most classes of pairs a program may have: beyond it the factors do not fit.
+_MAX_CLASSES = 4_000_000
+_REPAIRS = 30
+
+
+def solve_reduced(
+    types: Types,
+    weights: Floats,
+    epsilon: float,
+    joint: bool,
+    gap: float,
+    deadline: float,
+    extra: float,
+) -> tuple[list[Classes], list[Floats], float]:
+    """Build, solve and repair: the classes, p(y|x) for each, and the proved lower bound."""
+    classes = []
+    for kind in types.counts:
+        classes.append(classes_against(kind, types))
+        if sum(len(c.row) for c in classes) > _MAX_CLASSES:
+            raise TooLarge(
+                f"the program has more than {_MAX_CLASSES:,} variables even after symmetry; use "
+                "fewer rows or values, or a prior with more structure"
+            )
+    starts = np.cumsum([0, *(len(c.row) for c in classes)])
+    shift = [np.full(len(c.source), start) for c, start in zip(classes, starts, strict=False)]
+    source = np.concatenate([c.source for c in classes]) + np.concatenate(shift)
+    target = np.concatenate([c.target for c in classes]) + np.concatenate(shift)
+    row = np.concatenate([c.row for c in classes])
+    distance = np.concatenate([c.distance for c in classes]).astype(np.float64)
+    counts = np.concatenate([c.log_count for c in classes])
+    kinds = np.repeat(np.arange(len(classes)), np.diff(starts))
+    # Number of outputs that make a class for one x, and masses under a constant channel whose
+    # output has a uniform type: strictly inside the cone.
+    outputs = np.exp(types.log_sizes[kinds] + counts - types.log_sizes[row])
+    inside = np.exp(counts - types.log_sizes[row]) / len(classes)
+    ratio = np.concatenate([c.count_ratio for c in classes])
+    if joint:
+        cost, rhs, inside = distance, weights, weights[row] * inside
+    else:
+        cost, rhs = weights[row] * distance, np.ones_like(weights)
+        ratio = ratio * np.concatenate([c.size_ratio for c in classes])
+    program = _interior.Program(
+        cost, rhs, row, source, target, ratio, epsilon, starts,
+        np.cumsum([0, *(len(c.source) for c in classes)]),
+        np.array([c.band for c in classes]), inside,
+    )  # fmt: skip
+    found = _interior.solve(program, 0.5 * gap, deadline)
+    entry, constant = (v / outputs / (weights[row] if joint else 1.0) for v in (found.v, inside))
+    per_database = weights / np.exp(types.log_sizes) if joint else np.ones_like(weights)
+    entry = _repair(entry, constant, outputs, row, source, target, per_database, epsilon, extra)
+    entries = np.split(entry, starts[1:-1])
+    return classes, entries, found.bound
+
+
+def _repair(
+    entry: Floats,
+    constant: Floats,
+    outputs: Floats,
+    row: Ints,
+    source: Ints,
+    target: Ints,
+    prior: Floats,
+    epsilon: float,
+    extra: float,
+) -> Floats:
+    """Make rows sum to one and keep every ratio of prior times entry within e^epsilon, in floats.
+
+    Columns are raised to their Lipschitz closure and rows divided by their sums, in turn, until
+    the sums agree to a tolerance by which the closure's level was lowered beforehand, along with
+    the rounding to come. The sums are off by the solver's residual, so that is soon; where a
+    tight prior lets the two steps chase each other, a trace of a constant mechanism gives room.
+    """
+    p, ones = prior[row], np.ones(len(source))
+    rounding = extra + (64 + 8 * epsilon) * ULP
+    tolerance = min(1e-12, 0.01 * epsilon)
+    shrink = math.exp(-(epsilon - rounding - tolerance))
+    given = np.maximum(entry, 0.0) / np.bincount(row, np.maximum(entry, 0.0) * outputs)[row]
+    for trace in (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
+        found = (1.0 - trace) * given + trace * constant
+        for _ in range(_REPAIRS):
+            weighted = p * found
+            if not kernels.cone_closure(weighted, source, target, ones, shrink, 10_000):
+                break
+            found = weighted / p
+            total = np.bincount(row, found * outputs)
+            found = found / total[row]
+            if math.log(total.max() / total.min()) <= tolerance:
+                return np.asarray(found)
+    raise SolverFailure(
+        f"no mechanism at epsilon {epsilon!r} survives rounding: the prior's own level leaves it "
+        "no room in double precision; use a slightly larger epsilon"
+    )
