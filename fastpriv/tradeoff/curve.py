@@ -92,7 +92,10 @@ def privacy_level(
     if notion == "identifiability":
         if plain >= tilde:
             return _around(plain)
-        return _search(prior, cost, solve_pd_i, max(plain, least), tilde, time_limit)
+        # Beyond some distortion the prior's own level is reached: look there first.
+        low = max(plain, least)
+        first = low + 0.9 * _TOLERANCE * (1.0 + low)
+        return _search(prior, cost, solve_pd_i, low, tilde, time_limit, first)
     return _information_level(prior, cost, plain, tilde, sizes)
 
 
@@ -108,6 +111,7 @@ def _search(
     low: float,
     high: float,
     time_limit: float,
+    first: float = math.nan,
 ) -> Bracket:
     """Narrow [low, high] by solving programs; either end moves only on a certificate.
 
@@ -117,8 +121,8 @@ def _search(
     ends: list[tuple[float, float] | None] = [None, None]  # (epsilon, distortion) at low and high
     while high - low > _TOLERANCE * (1.0 + high):
         width = high - low
-        guess = 0.5 * (low + high)
         a, b = ends
+        guess = first if low < first < high else 0.5 * (low + high)
         if a is not None and b is not None and a[1] > b[1]:
             guess = a[0] + (a[1] - cost) / (a[1] - b[1]) * (b[0] - a[0])
             nudge = max(0.02 * width, 0.4 * _TOLERANCE * (1.0 + high))
