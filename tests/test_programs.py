@@ -386,3 +386,78 @@ def test_curve_on_a_dask_cluster():
     ):
         spread = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5], executor=client.get_executor())
     assert np.array_equal(plain.upper["dp"], spread.upper["dp"])
+
+
+# What once failed.
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-12, 1e-10, 1e-8, 1e-6])
+def test_identifiability_at_and_just_above_the_priors_own_level(share):
+    for prior in (
+        fp.Dense([0.1, 0.2, 0.3, 0.4], [2, 2]),
+        fp.Dense([0.5, 0.3, 0.2]),
+        fp.Exchangeable.beta_binomial(4, 0.5, 0.8),
+        fp.Markov([0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]], 3),
+    ):
+        epsilon = prior.epsilon_x() * (1 + share)
+        solution = fp.solve_pd_i(prior, epsilon)
+        if solution.method != "closed-form":
+            assert violations(solution, prior.pmf(), prior.space.sizes, epsilon, True) == 0
+        assert 0 < solution.bound <= solution.value
+        best = fp.solve_pd_dp(prior, 0.0).value
+        assert solution.value <= best * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-100, 1e-16, 1e-14, 1e-11, 1e-9])
+def test_levels_too_small_to_use(epsilon):
+    for prior in (fp.Dense([0.5, 0.3, 0.2]), fp.Exchangeable.beta_binomial(6, 0.5, 0.8)):
+        solution = fp.solve_pd_dp(prior, epsilon)
+        assert fp.dp_level(solution.channel) <= epsilon
+        assert solution.value <= fp.solve_pd_dp(prior, 0.0).value * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [30.0, 100.0, 400.0, 709.0, 800.0])
+def test_large_levels_with_zero_probabilities(epsilon):
+    for prior in (
+        fp.Dense([0.5, 0.5, 0.0]),
+        fp.Dense([0.5, 0.0, 0.0, 0.5], [2, 2]),
+        fp.Exchangeable([0.5, 0.0, 0.0, 0.5]),
+        fp.Product([[0.5, 0.5, 0.0], [0.2, 0.8]]),
+    ):
+        solution = fp.solve_pd_dp(prior, epsilon)
+        sizes = prior.space.sizes
+        assert solution.value <= fp.h(epsilon, len(sizes), sizes) * (1 + 1e-9)
+        assert solution.level <= epsilon
+
+
+def test_never_worse_than_e_d_or_a_constant():
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        pmf = rng.dirichlet(np.full(6, 0.2)) + 1e-9
+        prior = fp.Dense(pmf / pmf.sum(), [3, 2])
+        epsilon = float(10 ** rng.uniform(-6, 1.3))
+        solution = fp.solve_pd_dp(prior, epsilon)
+        assert solution.value <= fp.h(epsilon, 2, [3, 2]) * (1 + 1e-12)
+        assert solution.value <= fp.solve_pd_dp(prior, 0.0).value * (1 + 1e-12)
+        assert solution.bound >= fp.h(epsilon + prior.epsilon_x(), 2, [3, 2]) * (1 - 1e-9)
+
+
+def test_nearly_uniform_priors_have_an_answer():
+    pmf = 1 + 1e-9 * np.random.default_rng(0).random(8)
+    prior = fp.Dense(pmf / pmf.sum(), [2] * 3)
+    for epsilon in (prior.epsilon_tilde(), 1e-3):
+        solution = fp.solve_pd_i(prior, epsilon)
+        assert 0 < solution.bound <= solution.value
+
+
+def test_information_level_of_a_prior_with_zeros():
+    prior = fp.Dense([0.5, 0.0, 0.0, 0.5], [2, 2])
+    bracket = fp.privacy_level(prior, 0.1, "mutual-information")
+    assert 0 <= bracket.lower <= bracket.upper <= prior.entropy()
+    curve = fp.tradeoff_curve(prior, distortions=[0.2, 0.6])
+    assert np.isinf(curve.lower["identifiability"]).all()
+
+
+def test_rows_of_one_value_have_no_trade_off():
+    curve = fp.tradeoff_curve(fp.Uniform(2, 1), ["dp", "identifiability"], [0.0])
+    assert curve.upper["dp"].tolist() == [0.0]

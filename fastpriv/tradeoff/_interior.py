@@ -123,8 +123,8 @@ class _Newton:
         self.program = program
         self.factors, self.scales = workspace
 
-    def factor(self, weight: Floats) -> None:
-        """Factor A' diag(weight) A of every block and the coupling system."""
+    def factor(self, weight: Floats) -> bool:
+        """Factor A' diag(weight) A of every block and the coupling; False if rounding won."""
         p, equations = self.program, len(self.program.rhs)
 
         def part(first: int, last: int) -> Floats:
@@ -139,7 +139,13 @@ class _Newton:
         self.root = 1.0 / np.sqrt(np.diag(schur))
         scaled = schur * self.root[:, None] * self.root
         np.fill_diagonal(scaled, 1.0 + 1e-15)
-        self.coupling = cho_factor(scaled)
+        if not np.isfinite(scaled).all():
+            return False
+        try:
+            self.coupling = cho_factor(scaled)
+        except np.linalg.LinAlgError:
+            return False
+        return True
 
     def solve(self, rhs: Floats) -> Floats:
         """H^-1 rhs, block by block."""
@@ -170,20 +176,29 @@ class Iterate:
 
 
 def solve(program: Program, gap: float, deadline: float) -> Iterate:
-    """Minimise until the certified relative gap is below ``gap`` or the clock passes."""
-    p = program
+    """Minimise until the certified relative gap is below ``gap`` or the clock passes.
+
+    Where rounding ends the search early, what was reached is returned with its honest bound.
+    """
+    with np.errstate(all="ignore"):
+        return _follow(program, gap, deadline)
+
+
+def _follow(p: Program, gap: float, deadline: float) -> Iterate:
+    """Follow the central path from the analytic centre."""
     newton = _Newton(p, (np.empty(int(p.places[-1])), np.empty(len(p.row))))
     v, s = _centre(p, newton, deadline)
     weight = _FIRST * float(p.cost @ v) / len(s) / s
     reduced = p.cost - p.adjoint(weight)
     mu = p.totals(reduced * v) / p.totals(v)
-    best = Iterate(v, p.bound(weight))
+    best = Iterate(v, 0.0)  # distortion is never negative
     reached: list[float] = []
     for _ in range(_STEPS):
         value = float(p.cost @ v)
         missing = p.rhs - p.totals(v)
         sound = float(np.abs(missing / p.rhs).max()) < 1e-6
-        best = Iterate(v if sound else best.v, max(best.bound, p.bound(weight)))
+        bound = p.bound(weight)
+        best = Iterate(v if sound else best.v, bound if bound > best.bound else best.bound)
         reached.append(value - best.bound)
         stalled = (
             len(reached) > _PATIENCE
@@ -195,7 +210,8 @@ def solve(program: Program, gap: float, deadline: float) -> Iterate:
         residual = p.cost - p.adjoint(weight) - mu[p.row]
         complement = float(s @ weight)
         curve = weight / s
-        newton.factor(curve)
+        if not newton.factor(curve):
+            break
 
         def step(aim: Floats) -> tuple[Floats, Floats, Floats, Floats]:
             pull = p.adjoint(aim - weight) - residual  # noqa: B023
@@ -207,7 +223,7 @@ def solve(program: Program, gap: float, deadline: float) -> Iterate:
         along, across = _length(s, ds, 1.0), _length(weight, dw, 1.0)
         after = float((s + along * ds) @ (weight + across * dw))
         even = complement / len(s)
-        aim = ((after / complement) ** 3 * even - ds * dw) / s
+        aim = (min(max(after / complement, 0.0), 1.0) ** 3 * even - ds * dw) / s
         dmu, dv, ds, dw = step(aim)
         along, across = _length(s, ds, _STEP), _length(weight, dw, _STEP)
         if min(along, across) < 0.1:  # the corrector overshot: centre instead
@@ -231,10 +247,13 @@ def _centre(p: Program, newton: _Newton, deadline: float) -> tuple[Floats, Float
     v = p.inside
     s = p.slack(v)
     for _ in range(_CENTRING):
-        newton.factor(1.0 / s**2)
+        if not newton.factor(1.0 / s**2):
+            break
         _, dv = newton.direction(p.adjoint(1.0 / s), p.rhs - p.totals(v))
         ds = p.slack(dv)
         relative = ds / s
+        if not np.isfinite(relative).all():
+            break
         length = _length(s, ds, 0.9)
         while length > 1e-6 and np.log1p(length * relative).sum() < 0.0:
             length *= 0.5

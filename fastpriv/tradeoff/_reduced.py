@@ -8,13 +8,13 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._validation import Floats, Ints
-from fastpriv.errors import SolverFailure, TooLarge
+from fastpriv.errors import TooLarge
 from fastpriv.tradeoff import _interior
 from fastpriv.tradeoff._blocks import Classes, Types, classes_against
 
 ULP = 2.0**-53
-#: Most classes of pairs a program may have: beyond it the factors do not fit.
-_MAX_CLASSES = 4_000_000
+#: Most entries of the blocks' Cholesky factors (2.4 GB).
+_MAX_FACTORS = 300_000_000
 _REPAIRS = 30
 
 
@@ -28,13 +28,15 @@ def solve_reduced(
     extra: float,
 ) -> tuple[list[Classes], list[Floats], float]:
     """Build, solve and repair: the classes, p(y|x) for each, and the proved lower bound."""
-    classes = []
+    classes: list[Classes] = []
+    size = 0
     for kind in types.counts:
         classes.append(classes_against(kind, types))
-        if sum(len(c.row) for c in classes) > _MAX_CLASSES:
+        size += len(classes[-1].row) * (classes[-1].band + 1)
+        if size > _MAX_FACTORS:
             raise TooLarge(
-                f"the program has more than {_MAX_CLASSES:,} variables even after symmetry; use "
-                "fewer rows or values, or a prior with more structure"
+                f"the program's factors have more than {_MAX_FACTORS:,} entries even after "
+                "symmetry; use fewer rows or values, or a prior with more structure"
             )
     starts = np.cumsum([0, *(len(c.row) for c in classes)])
     shift = [np.full(len(c.source), start) for c, start in zip(classes, starts, strict=False)]
@@ -60,7 +62,8 @@ def solve_reduced(
         np.array([c.band for c in classes]), inside,
     )  # fmt: skip
     found = _interior.solve(program, 0.5 * gap, deadline)
-    entry, constant = (v / outputs / (weights[row] if joint else 1.0) for v in (found.v, inside))
+    entry = found.v / outputs / (weights[row] if joint else 1.0)
+    constant = np.exp(-types.log_sizes)[kinds] / len(classes)  # the same for every x, exactly
     per_database = weights / np.exp(types.log_sizes) if joint else np.ones_like(weights)
     entry = _repair(entry, constant, outputs, row, source, target, per_database, epsilon, extra)
     entries = np.split(entry, starts[1:-1])
@@ -83,11 +86,14 @@ def _repair(
     Columns are raised to their Lipschitz closure and rows divided by their sums, in turn, until
     the sums agree to a tolerance by which the closure's level was lowered beforehand, along with
     the rounding to come. The sums are off by the solver's residual, so that is soon; where a
-    tight prior lets the two steps chase each other, a trace of a constant mechanism gives room.
+    tight prior lets the two steps chase each other, a trace of a constant mechanism gives room,
+    and where there is none at all the constant mechanism itself is what is left.
     """
     p, ones = prior[row], np.ones(len(source))
     rounding = extra + (64 + 8 * epsilon) * ULP
     tolerance = min(1e-12, 0.01 * epsilon)
+    if not epsilon > 2.0 * (rounding + tolerance) or not np.isfinite(entry).all():
+        return constant
     shrink = math.exp(-(epsilon - rounding - tolerance))
     given = np.maximum(entry, 0.0) / np.bincount(row, np.maximum(entry, 0.0) * outputs)[row]
     for trace in (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
@@ -101,7 +107,4 @@ def _repair(
             found = found / total[row]
             if math.log(total.max() / total.min()) <= tolerance:
                 return np.asarray(found)
-    raise SolverFailure(
-        f"no mechanism at epsilon {epsilon!r} survives rounding: the prior's own level leaves it "
-        "no room in double precision; use a slightly larger epsilon"
-    )
+    return constant

@@ -133,15 +133,43 @@ def _search(
             high, ends[1] = guess, (guess, solution.value)
         elif solution.bound > cost:
             low, ends[0] = guess, (guess, solution.bound)
-        else:  # the certificate straddles the distortion: no program can tell any closer
+        else:  # the certificate straddles the distortion: step aside until it no longer does
+            low, high = _aside(prior, cost, solve, low, guess, high, time_limit)
             break
     return Bracket(low, high)
+
+
+def _aside(
+    prior: Distribution,
+    cost: float,
+    solve: Callable[..., Solution],
+    low: float,
+    middle: float,
+    high: float,
+    time_limit: float,
+) -> tuple[float, float]:
+    """Move both ends towards a point that no program can tell from the answer."""
+    step = 0.5 * _TOLERANCE * (1.0 + high)
+    ends = [low, high]
+    for side, sign in enumerate((-1.0, 1.0)):
+        for k in range(6):
+            guess = middle + sign * step * 4.0**k
+            if not low < guess < high:
+                break
+            solution = solve(prior, guess, gap=2e-7, time_limit=time_limit)
+            if (solution.bound > cost, solution.value <= cost)[side]:
+                ends[side] = guess
+                break
+    return ends[0], ends[1]
 
 
 def _information_level(
     prior: Distribution, cost: float, plain: float, tilde: float, sizes: Sequence[int]
 ) -> Bracket:
     """E_i up to h(eps_tilde) (Theorem 2); beyond, a convex function between tangent and chord."""
+    end = _constant(prior).value
+    if tilde == math.inf:  # a convex function from H(X) at 0 down to 0
+        return Bracket(0.0, float(prior.entropy()) * (1.0 - cost / end) * (1.0 + _WIDEN))  # type: ignore[arg-type]
     epsilon = max(plain, tilde)
     information = mutual_information(PosteriorChannel(prior, epsilon), prior)
     if isinstance(information, Bracket):
@@ -149,7 +177,6 @@ def _information_level(
     if plain >= tilde:
         return _around(information)
     start = float(h(tilde, len(sizes), sizes))
-    end = _constant(prior).value
     tangent = information - tilde * (cost - start)
     chord = information * (end - cost) / (end - start)
     return Bracket(max(0.0, tangent * (1.0 - _WIDEN)), chord * (1.0 + _WIDEN))
@@ -246,6 +273,10 @@ def tradeoff_curve(
     >>> curve.upper["dp"].round(4).tolist()
     [2.1972, 1.3863, 0.8473]
     """
+    if not isinstance(prior, Distribution):
+        raise InvalidInput(f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}")
+    if not isinstance(notions, str | Sequence):
+        raise InvalidInput(f"notions must be a sequence of names, got {notions!r:.60}")
     names = [notions] if isinstance(notions, str) else list(notions)
     if not names or any(name not in NOTIONS for name in names):
         raise InvalidInput(f"notions must be chosen from {', '.join(NOTIONS)}, got {names}")
@@ -253,6 +284,8 @@ def tradeoff_curve(
         grid = _constant(prior).value * np.linspace(0.04, 1.0, 25)
     else:
         grid = np.atleast_1d(check.array(distortions, "distortions").astype(np.float64))
+        if grid.ndim != 1:
+            raise InvalidInput(f"distortions must be one-dimensional, got shape {grid.shape}")
     tasks = [(prior, float(cost), name) for name in names for cost in grid]
     run = map if executor is None else executor.map
     results: Any = run(_point, tasks)
@@ -274,6 +307,8 @@ def _theorem_1(
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Lower and upper bounds of Wang-Ying-Zhang 2015, Theorem 1, at every distortion."""
     sizes = [m for m in prior.space.sizes if m > 1]
+    if not sizes:
+        return {}, {}
     plain = h_inverse(np.minimum(grid, len(sizes)), len(sizes), sizes)
     spread = prior.epsilon_x()
     with np.errstate(invalid="ignore"):

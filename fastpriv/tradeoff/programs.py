@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -26,13 +27,16 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.types import TypeChannel
 from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge
 from fastpriv.results import Solution
 from fastpriv.tradeoff._blocks import Blocks, types_of
 from fastpriv.tradeoff._expand import expand
 from fastpriv.tradeoff._reduced import ULP, solve_reduced
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
+
+#: Programs are solved up to here; h(200) is 1e-87 of a row.
+_LARGEST = 200.0
 
 
 def solve_pd_dp(
@@ -72,7 +76,8 @@ def solve_pd_dp(
     """
     prior, epsilon = _arguments(prior, epsilon)
     _check_limits(gap, time_limit)
-    if epsilon >= prior.epsilon_hat():
+    if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
+        # Beyond the largest level of a program E_d errs by less than any double can tell.
         return _e_d(prior.space.sizes, epsilon)
     if epsilon == 0.0:
         return _constant(prior)
@@ -108,7 +113,8 @@ def solve_pd_i(
     Notes
     -----
     PD-I of Wang-Ying-Zhang 2015, linear in the joint law. From ``prior.epsilon_tilde()`` on, E_i
-    is optimal (Theorem 1). Costs as for :func:`solve_pd_dp`.
+    is optimal (Theorem 1). Costs as for :func:`solve_pd_dp`. Exactly at that threshold E_i has no
+    room to round inwards: ``.level`` then says what rounding may have added, some 1e-14.
 
     Examples
     --------
@@ -125,9 +131,11 @@ def solve_pd_i(
             f"no mechanism has identifiability {epsilon!r} for {prior!r}: the prior alone has "
             f"epsilon_x = {least!r}, which is the least possible"
         )
-    if not _tilde_known(prior) or epsilon < prior.epsilon_tilde():
-        return _solve(prior, epsilon, True, gap, time.monotonic() + time_limit)
-    return _e_i(prior, epsilon)
+    if _tilde_known(prior) and epsilon >= prior.epsilon_tilde():
+        # A nearly uniform prior may leave E_i to rounding; then the program has to do.
+        with suppress(Infeasible):
+            return _e_i(prior, epsilon)
+    return _solve(prior, epsilon, True, gap, time.monotonic() + time_limit)
 
 
 def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
@@ -162,8 +170,8 @@ def _arguments(prior: Distribution, epsilon: float) -> tuple[Distribution, float
 
 def _check_limits(gap: float, time_limit: float) -> None:
     check.real(gap, "gap", least=1e-12, most=1.0)
-    if not (isinstance(time_limit, int | float) and time_limit > 0):
-        raise InvalidInput(f"time_limit must be a positive number of seconds, got {time_limit!r}")
+    if time_limit != math.inf:
+        check.real(time_limit, "time_limit", least=1e-9)
 
 
 def _tilde_known(prior: Distribution) -> bool:
@@ -268,7 +276,11 @@ def _one_row(
     weights = np.empty(m)
     weights[order] = law
     classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, extra)
-    return expand(types, classes, entries), bound
+    matrix = expand(types, classes, entries)
+    answer = np.zeros((m, m))
+    answer[:, int(law.argmax())] = 1.0
+    costs = [float(law @ (w.sum(axis=1) - np.diag(w))) for w in (matrix, answer)]
+    return (matrix if costs[0] <= costs[1] else answer), bound
 
 
 def _symmetries(prior: Dense) -> Blocks:
@@ -294,12 +306,24 @@ def _certify(
     bound: float,
     method: str,
 ) -> Solution:
+    """Keep the best of what is known to be private: the program's mechanism, a constant, E_d.
+
+    The bound is at least what the relaxation R-PD gives for nothing (Theorem 1).
+    """
+    sizes = prior.space.sizes
+    relaxed = epsilon if joint else epsilon + prior.epsilon_x()
+    free = HammingChannel(len(sizes), sizes, min(relaxed, 1e6)).expected_distance(prior)
+    bound = max(bound, free * (1.0 - 1e-12) if relaxed < math.inf else 0.0)
     level = channel.posterior_level(prior) if joint else channel.neighbour_level()
-    if not level <= epsilon:
-        raise SolverFailure(f"the repaired mechanism has level {level!r}, above {epsilon!r}")
-    value = channel.expected_distance(prior)
-    constant = _constant(prior)
-    if constant.value < value:  # epsilon leaves so little that saying nothing is as good
-        value, channel = constant.value, constant.channel
-        level = channel.posterior_level(prior) if joint else 0.0
-    return Solution(value, min(max(bound, 0.0), value), channel, level, method)
+    level += _margin(0.0, prior.space.n)
+    found = Solution(channel.expected_distance(prior), bound, channel, min(level, epsilon), method)
+    others = [_constant(prior)]
+    if joint:
+        least = prior.epsilon_x()
+        others = [Solution(others[0].value, bound, others[0].channel, least, method)]
+    else:
+        others.append(_e_d(sizes, epsilon))
+    if not level <= epsilon + _margin(0.0, prior.space.n) or not math.isfinite(found.value):
+        found = others[0]
+    best = min([found, *others], key=lambda solution: solution.value)
+    return Solution(best.value, min(bound, best.value), best.channel, best.level, method)
