@@ -25,6 +25,7 @@ from fastpriv.channels import (
     PosteriorChannel,
     ProductChannel,
 )
+from fastpriv.channels.product import hamming_distance
 from fastpriv.channels.types import TypeChannel
 from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge
@@ -192,16 +193,15 @@ def _margin(epsilon: float, n: int) -> float:
 
 
 def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
-    exact = HammingChannel(len(sizes), sizes, epsilon)
     safe = max(0.0, epsilon - _margin(epsilon, len(sizes)))
     channel = HammingChannel(len(sizes), sizes, safe)
-    best = exact.expected_distance(channel)  # type: ignore[arg-type]
-    value = channel.expected_distance(channel)  # type: ignore[arg-type]
+    value = hamming_distance(RowKernels.symmetric(sizes, safe))
+    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
     return Solution(value, best * (1.0 - 8 * ULP), channel, epsilon, "closed-form")
 
 
 def _e_i(prior: Distribution, epsilon: float) -> Solution:
-    best = HammingChannel(prior.space.n, prior.space.sizes, epsilon).expected_distance(prior)
+    best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
     margin = _margin(epsilon, prior.space.n)
     channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
     level = max(channel.posterior_level(prior), epsilon)
@@ -312,8 +312,9 @@ def _certify(
     """
     sizes = prior.space.sizes
     relaxed = epsilon if joint else epsilon + prior.epsilon_x()
-    free = HammingChannel(len(sizes), sizes, min(relaxed, 1e6)).expected_distance(prior)
-    bound = max(bound, free * (1.0 - 1e-12) if relaxed < math.inf else 0.0)
+    if relaxed < math.inf:
+        free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
+        bound = max(bound, free * (1.0 - 1e-12))
     level = channel.posterior_level(prior) if joint else channel.neighbour_level()
     level += _margin(0.0, prior.space.n)
     found = Solution(channel.expected_distance(prior), bound, channel, min(level, epsilon), method)
