@@ -462,3 +462,24 @@ def test_information_level_of_a_prior_with_zeros():
 def test_rows_of_one_value_have_no_trade_off():
     curve = fp.tradeoff_curve(fp.Uniform(2, 1), ["dp", "identifiability"], [0.0])
     assert curve.upper["dp"].tolist() == [0.0]
+
+
+def test_every_bound_on_the_way_is_below_the_optimum(monkeypatch):
+    from fastpriv.tradeoff import _interior
+
+    plain, seen = _interior.Program.bound, []
+
+    def watched(self, weight):
+        seen.append(plain(self, weight))
+        return seen[-1]
+
+    monkeypatch.setattr(_interior.Program, "bound", watched)
+    rng = np.random.default_rng(1)
+    for sizes in [(2, 2), (3,), (2, 3), (2, 2, 2)] * 4:
+        prior = fp.Dense(law(rng, int(np.prod(sizes)), 0.01), sizes)
+        epsilon = rng.uniform(0.05, 0.9) * prior.epsilon_hat()
+        seen.clear()
+        fp.solve_pd_dp(prior, epsilon)
+        optimum = naive(prior.pmf(), sizes, epsilon, False)
+        assert len(seen) > 3
+        assert max(seen) <= optimum * (1 + 1e-9)

@@ -91,9 +91,13 @@ class Program:
         first = np.searchsorted(row, np.arange(len(self.rhs)))
         before = filled - room - (filled - room)[first][row]
         taken = np.clip(self.rhs[row] - before, 0.0, room)
-        # Where filling stops is off by the rounding of the sums; so is the value, by as much.
-        slack = 1e-15 * len(z) * float(np.abs(z[taken > 0]).max(initial=0.0) * self.rhs.sum())
-        return math.fsum(z * taken) - slack
+        # Rounded sums may stop filling an equation a little early or late. What is missing or too
+        # much would have been filled at the z where it stopped.
+        count = np.bincount(row)
+        off = np.abs(np.bincount(row, taken) - self.rhs) + 2.0**-52 * count * self.rhs
+        cut = np.zeros(len(self.rhs))
+        np.maximum.at(cut, row[taken > 0], np.abs(z[taken > 0]))
+        return math.fsum(z * taken) - math.fsum(cut * off) * (1.0 + 1e-12)
 
     @cached_property
     def most(self) -> Floats:
