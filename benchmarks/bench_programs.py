@@ -156,7 +156,7 @@ def main(largest):
                 with suppress(ImportError):
                     seconds, (entries, cost) = timed(lambda s=solve, p=prior: s(p))
                     show("", name, seconds, cost @ entries, achieved(entries, size, prior))
-    for n in (20, 40, 60):
+    for n in (20, 40, 60, 100) if largest >= 256 else (20, 40, 60):
         prior = fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
         seconds, found = timed(lambda prior=prior: ours(prior))
         show(f"types {n}", "fastpriv", seconds, *found)
