@@ -17,9 +17,7 @@ def cone_adjoint(
 def cone_ceiling(
     v: Floats, source: Ints, target: Ints, ratio: Floats, grow: float, sweeps: int
 ) -> None: ...
-def cone_closure(
-    v: Floats, source: Ints, target: Ints, ratio: Floats, shrink: float, sweeps: int
-) -> bool: ...
+def cone_closure(v: Floats, source: Ints, target: Ints, shrink: float, sweeps: int) -> bool: ...
 def cone_factor(
     diagonal_weight: Floats,
     source: Ints,

@@ -225,9 +225,9 @@ def shell_profile(prior: Distribution, y: ArrayLike) -> Floats:
     >>> fp.shell_profile(fp.Product.iid([0.75, 0.25], 2), [0, 0])
     array([0.5625, 0.375 , 0.0625])
     """
-    if not hasattr(prior, "_shell_profile"):
-        raise InvalidInput(f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}")
-    space = prior.space
+    from fastpriv.distributions.base import as_prior
+
+    space = as_prior(prior).space
     if np.ndim(y) == 0:
         rows = space.rows(check.index(y, space.size, "y"))
     else:

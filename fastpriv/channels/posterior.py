@@ -15,8 +15,9 @@ from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel, hamming_distance
 from fastpriv.distributions import Dense, Distribution, Product
 from fastpriv.distributions._unmixing import rounding
+from fastpriv.distributions.base import as_prior
 from fastpriv.distributions.dense import apply_rows
-from fastpriv.errors import Infeasible, InvalidInput
+from fastpriv.errors import Infeasible
 from fastpriv.results import Bracket
 
 __all__ = ["PosteriorChannel"]
@@ -52,11 +53,7 @@ class PosteriorChannel(AbstractChannel):
     """
 
     def __init__(self, prior: Distribution, epsilon: float) -> None:
-        if not isinstance(prior, Distribution):
-            raise InvalidInput(
-                f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}"
-            )
-        least = prior.epsilon_tilde()
+        least = as_prior(prior).epsilon_tilde()
         if least == math.inf:
             raise Infeasible(
                 f"E_i does not exist for {prior!r}: some database has probability zero, and no "
@@ -90,11 +87,11 @@ class PosteriorChannel(AbstractChannel):
         if not (isinstance(self.prior, Product) and isinstance(self._law, Product)):
             return None
         pairs = self._law._pairs(self._kernels)
-        kernels = []
+        factors = []
         for k, j in zip(pairs[0], pairs[1], strict=True):
             joint = self._kernels.distinct[j].matrix * self._law._laws[k]
-            kernels.append(RowKernel(joint / joint.sum(axis=1, keepdims=True)))
-        return ProductChannel._trusted(RowKernels(kernels, pairs[3]))
+            factors.append(RowKernel(joint / joint.sum(axis=1, keepdims=True)))
+        return ProductChannel._trusted(RowKernels(factors, pairs[3]))
 
     def _own(self, prior: Distribution) -> bool:
         return prior is self.prior or prior.equals(self.prior)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fastpriv import _validation as check
+from fastpriv._blocks import Classes, Stack, Types, expand
 from fastpriv._rows import log_ratio, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Exchangeable
 from fastpriv.spaces import Space
-
-if TYPE_CHECKING:
-    from fastpriv.tradeoff._blocks import Classes, Types
 
 __all__ = ["TypeChannel"]
 
@@ -45,33 +42,17 @@ class TypeChannel(AbstractChannel):
         self._types, self._classes, self._entries = types, classes, entries
 
     @cached_property
-    def _row(self) -> Ints:
-        return np.concatenate([c.row for c in self._classes])
+    def _stack(self) -> Stack:
+        return Stack.of(self._types, self._classes)
 
     @cached_property
     def _entry(self) -> Floats:
         return np.concatenate(self._entries)
 
     @cached_property
-    def _kind(self) -> Ints:
-        """Type of the output, per class."""
-        return np.repeat(np.arange(len(self._classes)), [len(c.row) for c in self._classes])
-
-    @cached_property
-    def _log_outputs(self) -> Floats:
-        """Log of the number of outputs y that make each class, for one x of its type."""
-        logs, counts = self._types.log_sizes, [c.log_count for c in self._classes]
-        return np.asarray(logs[self._kind] + np.concatenate(counts) - logs[self._row])
-
-    @cached_property
     def _mass(self) -> Floats:
         """P(the output makes this class | x), for any x of the class's type."""
-        return np.asarray(self._entry * np.exp(self._log_outputs))
-
-    def _edges(self) -> tuple[Ints, Ints]:
-        starts = np.cumsum([0, *(len(c.row) for c in self._classes)])
-        pairs = [(c.source + start, c.target + start) for c, start in zip(self._classes, starts)]  # noqa: B905
-        return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+        return np.asarray(self._entry * np.exp(self._stack.log_outputs))
 
     def _type_weights(self, prior: Distribution) -> Floats | None:
         """Probability of each type under an exchangeable prior, None for others."""
@@ -80,21 +61,24 @@ class TypeChannel(AbstractChannel):
         weights = prior.weights
         return np.array([weights[kind[0][1:]] for kind in self._types.counts])
 
+    def _output_types(self, weights: Floats) -> Floats:
+        """Law of the output's type, from that of the database's."""
+        masses = weights[self._stack.row] * self._mass
+        return np.asarray(np.bincount(self._stack.kind, masses), dtype=np.float64)
+
     def _plain(self) -> Channel:
         return Channel(self.matrix(), self.space)
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x N array."""
         self._check_matrix()
-        from fastpriv.tradeoff._expand import expand
-
         return expand(self._types, self._classes, self._entries)
 
     def _output(self, prior: Distribution) -> Distribution:
         weights = self._type_weights(prior)
         if weights is None:
             return self._plain()._output(prior)
-        law = np.bincount(self._kind, weights[self._row] * self._mass, len(self._classes))
+        law = self._output_types(weights)
         table = np.zeros((self.space.n + 1,) * (len(self._types.counts[0][0]) - 1))
         for kind, chance in zip(self._types.counts, law, strict=True):
             table[kind[0][1:]] = chance
@@ -105,7 +89,7 @@ class TypeChannel(AbstractChannel):
         return self._level(self._entry)
 
     def _level(self, entry: Floats) -> float:
-        source, target = self._edges()
+        source, target = self._stack.source, self._stack.target
         seen = entry[source] > 0
         ratios = log_ratio(entry[source][seen], entry[target][seen])
         return round_up(float(ratios.max(initial=0.0)))
@@ -117,7 +101,7 @@ class TypeChannel(AbstractChannel):
             return self._plain().posterior_level(prior)
         with np.errstate(divide="ignore"):
             logs = np.log(weights) - self._types.log_sizes
-        return self._level(np.exp(logs - logs.max())[self._row] * self._entry)
+        return self._level(np.exp(logs - logs.max())[self._stack.row] * self._entry)
 
     def information(self, prior: Distribution) -> float:
         """Return I(X; Y) as a sum of non-negative terms over classes."""
@@ -126,10 +110,12 @@ class TypeChannel(AbstractChannel):
         weights = self._type_weights(prior)
         if weights is None:
             return self._plain().information(prior)
-        law = np.bincount(self._kind, weights[self._row] * self._mass, len(self._classes))
+        law = self._output_types(weights)
         # Of the law of Y, the part that falls into this class when x is of the class's type.
-        expected = law[self._kind] * np.exp(self._log_outputs - self._types.log_sizes[self._kind])
-        return math.fsum(weights[self._row] * kl_div(self._mass, expected))
+        expected = law[self._stack.kind] * np.exp(
+            self._stack.log_outputs - self._types.log_sizes[self._stack.kind]
+        )
+        return math.fsum(weights[self._stack.row] * kl_div(self._mass, expected))
 
     def expected_distance(self, prior: Distribution) -> float:
         """Expected number of rows that change."""
@@ -138,8 +124,7 @@ class TypeChannel(AbstractChannel):
             rows = self.space.rows(np.arange(len(prior._vector())))
             found = np.bincount(self._types.number(rows), prior._vector(), len(self._classes))
             weights = np.asarray(found, dtype=np.float64)
-        distance = np.concatenate([c.distance for c in self._classes])
-        return math.fsum(weights[self._row] * self._mass * distance)
+        return math.fsum(weights[self._stack.row] * self._mass * self._stack.distance)
 
     def _spread_out(self, per_type: Floats) -> Floats:
         """Turn a number per type into one per database."""
@@ -158,21 +143,20 @@ class TypeChannel(AbstractChannel):
         """Entropy of the output for every database x."""
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = np.where(self._entry > 0, -self._mass * np.log(self._entry), 0.0)
-        return self._spread_out(np.asarray(np.bincount(self._row, terms), dtype=np.float64))
+        return self._spread_out(np.asarray(np.bincount(self._stack.row, terms), dtype=np.float64))
 
     def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
         out = np.empty_like(rows)
         m = self._types.blocks.sizes[0]
-        starts = np.cumsum([0, *(len(c.row) for c in self._classes)])
         kinds = self._types.number(rows)
         for kind in np.unique(kinds):
-            members = np.flatnonzero(self._row == kind)
+            members = np.flatnonzero(self._stack.row == kind)
             edges = np.cumsum(self._mass[members])
             which = np.flatnonzero(kinds == kind)
             drawn = np.searchsorted(edges, rng.random(len(which)) * edges[-1], side="right")
             for k, found in zip(which, members[drawn], strict=True):
-                j = self._kind[found]
-                pairs = self._classes[j].pair_counts(int(found - starts[j]), m)
+                j = self._stack.kind[found]
+                pairs = self._classes[j].pair_counts(int(found - self._stack.starts[j]), m)
                 for s in range(m):  # rows that hold s, in random order, get the outputs due to them
                     places = rng.permutation(np.flatnonzero(rows[k] == s))
                     out[k, places] = np.repeat(np.arange(m), pairs[:, s])

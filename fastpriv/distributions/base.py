@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv._rows import RowKernels, log_ratio, round_up
 from fastpriv._validation import Floats, Ints
+from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
@@ -201,6 +202,13 @@ class LineDistribution(Distribution):
         """
         lines = (self._lines(rows) for rows in self._equal_sized_rows())
         return max(self.epsilon_x(), round_up(max(map(_line_hat, lines))))
+
+
+def as_prior(prior: object) -> Distribution:
+    """Return the prior, or say what one looks like."""
+    if not isinstance(prior, Distribution):
+        raise InvalidInput(f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}")
+    return prior
 
 
 def log_misfit(p: Floats, q: Floats) -> float:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -40,7 +40,7 @@ _FIRST = 20.0
 
 @dataclass
 class Program:
-    """A reduced privacy program in class masses; see :mod:`fastpriv.tradeoff._blocks`."""
+    """A reduced privacy program in class masses; see :mod:`fastpriv._blocks`."""
 
     cost: Floats
     rhs: Floats
@@ -53,10 +53,11 @@ class Program:
     edges: Ints  # pairs of every block
     bands: Ints
     inside: Floats  # a strictly feasible start
-    growth: float = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.growth = math.expm1(self.epsilon)
+    @cached_property
+    def growth(self) -> float:
+        """Return e^epsilon - 1."""
+        return math.expm1(self.epsilon)
 
     def slack(self, v: Floats) -> Floats:
         """A v."""
@@ -123,9 +124,10 @@ class Program:
 class _Newton:
     """Factored normal equations at one point."""
 
-    def __init__(self, program: Program, workspace: tuple[Floats, Floats]) -> None:
+    def __init__(self, program: Program) -> None:
         self.program = program
-        self.factors, self.scales = workspace
+        self.factors = np.empty(int(program.places[-1]))
+        self.scales = np.empty(len(program.row))
 
     def factor(self, weight: Floats) -> bool:
         """Factor A' diag(weight) A of every block and the coupling; False if rounding won."""
@@ -190,7 +192,7 @@ def solve(program: Program, gap: float, deadline: float) -> Iterate:
 
 def _follow(p: Program, gap: float, deadline: float) -> Iterate:
     """Follow the central path from the analytic centre."""
-    newton = _Newton(p, (np.empty(int(p.places[-1])), np.empty(len(p.row))))
+    newton = _Newton(p)
     v, s = _centre(p, newton, deadline)
     weight = _FIRST * float(p.cost @ v) / len(s) / s
     reduced = p.cost - p.adjoint(weight)

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._validation import Floats, Ints
+from fastpriv._blocks import Classes, Stack, Types, classes_against
+from fastpriv._validation import Floats
 from fastpriv.errors import TooLarge
 from fastpriv.tradeoff import _interior
-from fastpriv.tradeoff._blocks import Classes, Types, classes_against
 
 ULP = 2.0**-53
 #: Most entries of the blocks' Cholesky factors (2.4 GB).
@@ -38,18 +38,13 @@ def solve_reduced(
                 f"the program's factors have more than {_MAX_FACTORS:,} entries even after "
                 "symmetry; use fewer rows or values, or a prior with more structure"
             )
-    starts = np.cumsum([0, *(len(c.row) for c in classes)])
-    shift = [np.full(len(c.source), start) for c, start in zip(classes, starts, strict=False)]
-    source = np.concatenate([c.source for c in classes]) + np.concatenate(shift)
-    target = np.concatenate([c.target for c in classes]) + np.concatenate(shift)
-    row = np.concatenate([c.row for c in classes])
-    distance = np.concatenate([c.distance for c in classes]).astype(np.float64)
-    counts = np.concatenate([c.log_count for c in classes])
-    kinds = np.repeat(np.arange(len(classes)), np.diff(starts))
+    stack = Stack.of(types, classes)
+    row = stack.row
     # Number of outputs that make a class for one x, and masses under a constant channel whose
     # output has a uniform type: strictly inside the cone.
-    outputs = np.exp(types.log_sizes[kinds] + counts - types.log_sizes[row])
-    inside = np.exp(counts - types.log_sizes[row]) / len(classes)
+    outputs = np.exp(stack.log_outputs)
+    inside = np.exp(stack.log_count - types.log_sizes[row]) / len(classes)
+    distance = stack.distance.astype(np.float64)
     ratio = np.concatenate([c.count_ratio for c in classes])
     if joint:
         cost, rhs, inside = distance, weights, weights[row] * inside
@@ -57,26 +52,23 @@ def solve_reduced(
         cost, rhs = weights[row] * distance, np.ones_like(weights)
         ratio = ratio * np.concatenate([c.size_ratio for c in classes])
     program = _interior.Program(
-        cost, rhs, row, source, target, ratio, epsilon, starts,
+        cost, rhs, row, stack.source, stack.target, ratio, epsilon, stack.starts,
         np.cumsum([0, *(len(c.source) for c in classes)]),
         np.array([c.band for c in classes]), inside,
     )  # fmt: skip
     found = _interior.solve(program, 0.5 * gap, deadline)
     entry = found.v / outputs / (weights[row] if joint else 1.0)
-    constant = np.exp(-types.log_sizes)[kinds] / len(classes)  # the same for every x, exactly
+    constant = np.exp(-types.log_sizes)[stack.kind] / len(classes)  # the same for every x, exactly
     per_database = weights / np.exp(types.log_sizes) if joint else np.ones_like(weights)
-    entry = _repair(entry, constant, outputs, row, source, target, per_database, epsilon, extra)
-    entries = np.split(entry, starts[1:-1])
-    return classes, entries, found.bound
+    entry = _repair(entry, constant, outputs, stack, per_database, epsilon, extra)
+    return classes, np.split(entry, stack.starts[1:-1]), found.bound
 
 
 def _repair(
     entry: Floats,
     constant: Floats,
     outputs: Floats,
-    row: Ints,
-    source: Ints,
-    target: Ints,
+    stack: Stack,
     prior: Floats,
     epsilon: float,
     extra: float,
@@ -89,7 +81,8 @@ def _repair(
     tight prior lets the two steps chase each other, a trace of a constant mechanism gives room,
     and where there is none at all the constant mechanism itself is what is left.
     """
-    p, ones = prior[row], np.ones(len(source))
+    row = stack.row
+    p = prior[row]
     rounding = extra + (64 + 8 * epsilon) * ULP
     tolerance = min(1e-12, 0.01 * epsilon)
     if not epsilon > 2.0 * (rounding + tolerance) or not np.isfinite(entry).all():
@@ -100,7 +93,7 @@ def _repair(
         found = (1.0 - trace) * given + trace * constant
         for _ in range(_REPAIRS):
             weighted = p * found
-            if not kernels.cone_closure(weighted, source, target, ones, shrink, 10_000):
+            if not kernels.cone_closure(weighted, stack.source, stack.target, shrink, 10_000):
                 break
             found = weighted / p
             total = np.bincount(row, found * outputs)

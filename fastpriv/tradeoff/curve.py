@@ -20,6 +20,7 @@ from fastpriv._extras import optional
 from fastpriv._validation import Floats
 from fastpriv.channels import PosteriorChannel
 from fastpriv.distributions import Distribution
+from fastpriv.distributions.base import as_prior
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.information import mutual_information
 from fastpriv.results import Bracket, Solution
@@ -70,8 +71,7 @@ def privacy_level(
     >>> fp.privacy_level(prior, 4.0, "dp")
     Bracket(0, 0)
     """
-    if not isinstance(prior, Distribution):
-        raise InvalidInput(f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}")
+    as_prior(prior)
     if notion not in NOTIONS:
         raise InvalidInput(f"notion must be one of {', '.join(NOTIONS)}, got {notion!r}")
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
@@ -273,8 +273,7 @@ def tradeoff_curve(
     >>> curve.upper["dp"].round(4).tolist()
     [2.1972, 1.3863, 0.8473]
     """
-    if not isinstance(prior, Distribution):
-        raise InvalidInput(f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}")
+    as_prior(prior)
     if not isinstance(notions, str | Sequence):
         raise InvalidInput(f"notions must be a sequence of names, got {notions!r:.60}")
     names = [notions] if isinstance(notions, str) else list(notions)

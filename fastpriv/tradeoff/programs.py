@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from fastpriv import _validation as check
+from fastpriv._blocks import Blocks, expand, types_of
 from fastpriv._rows import RowKernel, RowKernels
 from fastpriv._validation import Floats
 from fastpriv.channels import (
@@ -28,10 +29,9 @@ from fastpriv.channels import (
 from fastpriv.channels.product import hamming_distance
 from fastpriv.channels.types import TypeChannel
 from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
-from fastpriv.errors import Infeasible, InvalidInput, TooLarge
+from fastpriv.distributions.base import as_prior
+from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.results import Solution
-from fastpriv.tradeoff._blocks import Blocks, types_of
-from fastpriv.tradeoff._expand import expand
 from fastpriv.tradeoff._reduced import ULP, solve_reduced
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
@@ -75,7 +75,8 @@ def solve_pd_dp(
     >>> round(solution.value, 4), solution.method  # E_d has 5.3788
     (3.4676, 'types')
     """
-    prior, epsilon = _arguments(prior, epsilon)
+    as_prior(prior)
+    epsilon = check.real(epsilon, "epsilon", least=0.0)
     _check_limits(gap, time_limit)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
         # Beyond the largest level of a program E_d errs by less than any double can tell.
@@ -124,7 +125,8 @@ def solve_pd_i(
     >>> fp.solve_pd_i(prior, 2.0).method
     'closed-form'
     """
-    prior, epsilon = _arguments(prior, epsilon)
+    as_prior(prior)
+    epsilon = check.real(epsilon, "epsilon", least=0.0)
     _check_limits(gap, time_limit)
     least = prior.epsilon_x()
     if epsilon < least:
@@ -132,10 +134,11 @@ def solve_pd_i(
             f"no mechanism has identifiability {epsilon!r} for {prior!r}: the prior alone has "
             f"epsilon_x = {least!r}, which is the least possible"
         )
-    if _tilde_known(prior) and epsilon >= prior.epsilon_tilde():
+    tilde = _tilde(prior)
+    if epsilon >= tilde:
         # A nearly uniform prior may leave E_i to rounding; then the program has to do.
         with suppress(Infeasible):
-            return _e_i(prior, epsilon)
+            return _e_i(prior, epsilon, tilde)
     return _solve(prior, epsilon, True, gap, time.monotonic() + time_limit)
 
 
@@ -163,25 +166,18 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
     return _e_d(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
 
 
-def _arguments(prior: Distribution, epsilon: float) -> tuple[Distribution, float]:
-    if not isinstance(prior, Distribution):
-        raise InvalidInput(f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}")
-    return prior, check.real(epsilon, "epsilon", least=0.0)
-
-
 def _check_limits(gap: float, time_limit: float) -> None:
     check.real(gap, "gap", least=1e-12, most=1.0)
     if time_limit != math.inf:
         check.real(time_limit, "time_limit", least=1e-9)
 
 
-def _tilde_known(prior: Distribution) -> bool:
-    """Whether eps_tilde can be had; a Markov prior beyond the dense form has none."""
+def _tilde(prior: Distribution) -> float:
+    """Return eps_tilde, infinite where it cannot be had: a Markov prior beyond the dense form."""
     try:
-        prior.epsilon_tilde()
+        return prior.epsilon_tilde()
     except TooLarge:
-        return False
-    return True
+        return math.inf
 
 
 # Closed forms. Levels are lowered by a margin so that the rounded numbers still meet epsilon.
@@ -200,12 +196,12 @@ def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
     return Solution(value, best * (1.0 - 8 * ULP), channel, epsilon, "closed-form")
 
 
-def _e_i(prior: Distribution, epsilon: float) -> Solution:
+def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
     best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
     margin = _margin(epsilon, prior.space.n)
     channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
     level = max(channel.posterior_level(prior), epsilon)
-    if epsilon - margin < prior.epsilon_tilde():
+    if epsilon - margin < tilde:
         # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
         level += 2.0 * margin
     value = channel.expected_distance(prior)
@@ -276,11 +272,10 @@ def _one_row(
     weights = np.empty(m)
     weights[order] = law
     classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, extra)
-    matrix = expand(types, classes, entries)
-    answer = np.zeros((m, m))
-    answer[:, int(law.argmax())] = 1.0
-    costs = [float(law @ (w.sum(axis=1) - np.diag(w))) for w in (matrix, answer)]
-    return (matrix if costs[0] <= costs[1] else answer), bound
+    row = Product._trusted([law], np.zeros(1, dtype=np.int64))
+    best, constant = Channel(expand(types, classes, entries)), _constant(row)
+    found = best if best.expected_distance(row) <= constant.value else constant.channel
+    return found.matrix(), bound
 
 
 def _symmetries(prior: Dense) -> Blocks:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._validation import Floats, Ints
+from fastpriv.spaces import Space
 
 Counts = tuple[tuple[int, ...], ...]  # per block, how many rows hold each value
 
@@ -190,3 +191,47 @@ def classes_against(kind: Counts, types: Types) -> Classes:
     band = int(np.abs(joined[0] - joined[1]).max(initial=0))
     source, target, counts, sizes = joined
     return Classes(cells, strides, row, distance, logs, source, target, counts, sizes, band)
+
+
+class Stack(NamedTuple):
+    """The classes against every type of output, one block after the other."""
+
+    starts: Ints  # where each block begins, and where the last ends
+    kind: Ints  # type of y, per class
+    row: Ints  # type of x
+    distance: Ints
+    log_count: Floats
+    log_outputs: Floats  # ln of the number of y that make the class, for one x of its type
+    source: Ints
+    target: Ints
+
+    @classmethod
+    def of(cls, types: Types, classes: list[Classes]) -> Stack:
+        """Join the classes of all blocks, pairs renumbered."""
+        sizes = [len(c.row) for c in classes]
+        starts = np.cumsum([0, *sizes])
+        kind = np.repeat(np.arange(len(classes)), sizes)
+        shift = np.repeat(starts[:-1], [len(c.source) for c in classes])
+        row, distance, log_count, source, target = (
+            np.concatenate([getattr(c, name) for c in classes])
+            for name in ("row", "distance", "log_count", "source", "target")
+        )
+        log_outputs = types.log_sizes[kind] + log_count - types.log_sizes[row]
+        return cls(
+            starts, kind, row, distance, log_count, log_outputs, source + shift, target + shift
+        )
+
+
+def expand(types: Types, classes: list[Classes], entries: list[Floats]) -> Floats:
+    """Return W[x, y] for all databases x and y, from the entry of each class. Cost O(N^2 n)."""
+    sizes = np.empty(sum(map(len, types.blocks.rows)), dtype=np.int64)
+    for rows, m in zip(types.blocks.rows, types.blocks.sizes, strict=True):
+        sizes[list(rows)] = m
+    space = Space(sizes)
+    x = space.rows(np.arange(space.size))
+    kinds = types.number(x)
+    matrix = np.empty((space.size, space.size))
+    for y in range(space.size):
+        found = classes[kinds[y]].number(x, x[y], types.blocks)
+        matrix[:, y] = entries[kinds[y]][found]
+    return matrix
