@@ -1,5 +1,12 @@
 from ._warm_up import warm_up
-from .channels import Channel, HammingChannel, PosteriorChannel, ProductChannel, QueryChannel
+from .channels import (
+    Channel,
+    HammingChannel,
+    PosteriorChannel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
 from .channels.types import TypeChannel
 from .distributions import (
     Dense,
@@ -19,6 +26,7 @@ from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
 from .tradeoff.curve import TradeoffCurve, privacy_level, tradeoff_curve
 from .tradeoff.programs import solve_pd_dp, solve_pd_i, solve_r_pd
+from .tradeoff.rate_distortion import RateDistortion, solve_pd_mip
 
 __version__: str
 
@@ -37,9 +45,11 @@ __all__ = [
     "Product",
     "ProductChannel",
     "QueryChannel",
+    "RateDistortion",
     "Solution",
     "SolverFailure",
     "Space",
+    "TiltedChannel",
     "TooLarge",
     "TradeoffCurve",
     "TypeChannel",
@@ -55,6 +65,7 @@ __all__ = [
     "shell_profile",
     "solve_pd_dp",
     "solve_pd_i",
+    "solve_pd_mip",
     "solve_r_pd",
     "tradeoff_curve",
     "warm_up",

@@ -50,6 +50,35 @@ def cone_solve(
     out: Floats,
 ) -> None: ...
 
+# descent
+def add_line_sums(
+    v: Floats,
+    out: Floats,
+    weights: Floats,
+    strides: Ints,
+    sizes: Ints,
+    block: int,
+    start: int,
+    stop: int,
+) -> None: ...
+def descend(
+    t: Floats,
+    r: Floats,
+    direction: Floats,
+    product: Floats,
+    inverse: Floats,
+    step: float,
+    start: int,
+    stop: int,
+) -> float: ...
+def finish_product(
+    out: Floats, scale: Floats, shift: Floats, t: Floats, start: int, stop: int
+) -> float: ...
+def multiply(a: Floats, b: Floats, out: Floats, start: int, stop: int) -> None: ...
+def turn(
+    direction: Floats, r: Floats, inverse: Floats, keep: float, start: int, stop: int
+) -> None: ...
+
 # information
 def entropy(p: Floats) -> float: ...
 def entropy_range(p: Floats, start: int, stop: int) -> float: ...

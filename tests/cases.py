@@ -85,7 +85,14 @@ def full_channels(sizes, seed=2):
     zeros[:, 0] += 0.1
     zeros /= zeros.sum(axis=1, keepdims=True)
     values, table = rng.integers(0, 3, size), kernel(rng, 3, 2)
+    output = law(rng, size)
+    sparse = np.where(np.arange(size) % 2, 0.0, output) / output[::2].sum()
+    tilts = [("tilted", output, 0.7), ("tilted-zeros", sparse, 1.5)]
     return [
+        *(
+            (name, fp.TiltedChannel(fp.Dense(q, sizes), e), o.tilted_matrix(q, sizes, e))
+            for name, q, e in tilts
+        ),
         ("matrix", fp.Channel(square, sizes), square),
         ("matrix-wide", fp.Channel(wide, sizes), wide),
         ("matrix-zeros", fp.Channel(zeros, sizes), zeros),

@@ -185,6 +185,15 @@ def e_i_matrix(pmf, sizes, eps):
     return [[q * r / num(p) for q, r in zip(p_y, row, strict=True)] for p, row in rows]
 
 
+def tilted_matrix(q, sizes, eps):
+    """Return W[x][y] proportional to q(y) e^(-eps d(x, y)), rows normalised."""
+    dbs = databases(sizes)
+    joint = [
+        [num(w) * exp(-num(eps) * hamming(x, y)) for w, y in zip(q, dbs, strict=True)] for x in dbs
+    ]
+    return [[v / sum(row) for v in row] for row in joint]
+
+
 def output_law(W, p):
     """Return p_Y(y) = sum over x of p(x) W[x][y]."""
     return [sum(num(p[x]) * num(W[x][y]) for x in range(len(W))) for y in range(len(W[0]))]
@@ -248,3 +257,16 @@ def shell_profile(pmf, y_index, sizes):
     """Return the mass of the shell at each distance l = 0..n from y."""
     shells = [shell(y_index, k, sizes) for k in range(len(sizes) + 1)]
     return [sum((num(pmf[i]) for i in indices), mpf(0)) for indices in shells]
+
+
+def blahut_bounds(p, d, q, slope):
+    """Return Blahut's bounds on the least I + slope E d, from any output law q."""
+    p = [num(v) / sum(map(num, p)) for v in p]
+    inputs, outputs = range(len(p)), range(len(q))
+    K = [[exp(-num(slope) * num(d[x][y])) for y in outputs] for x in inputs]
+    v = [sum(K[x][y] * num(q[y]) for y in outputs) for x in inputs]
+    c = [sum(p[x] * K[x][y] / v[x] for x in inputs) for y in outputs]
+    base = -sum(p[x] * log(v[x]) for x in inputs)
+    return base - log(max(c)), base - sum(
+        num(w) * b * log(b) for w, b in zip(q, c, strict=True) if b > 0
+    )

@@ -134,15 +134,14 @@ def test_dp_level_of_e_i_where_some_value_hardly_comes_out(prior):
     assert close(fp.dp_level(channel), truth, 1e-9, 1e-12)
 
 
-def test_dp_level_of_e_i_with_values_that_never_come_out():
+@pytest.mark.parametrize("q", [[0.0, 0.25, 0.75], [0.0, 0.0, 1.0], [0.5, 0.0, 0.5]])
+def test_levels_of_tilted_laws_with_values_that_never_come_out(q):
     """The same with exact zeros, which rounding of eps_tilde may or may not leave."""
-    prior = fp.Dense([0.125, 0.375, 0.5])
-    channel = fp.PosteriorChannel(prior, prior.epsilon_tilde() + 1e-9)
-    for q, truth in [([0.0, 0.25, 0.75], None), ([0.0, 0.0, 1.0], 0.0), ([0.5, 0.0, 0.5], None)]:
-        channel._law = fp.Dense(q)
-        level = o.dp_level(channel.matrix(), [3]) if truth is None else truth
-        channel.prior = fp.Dense(channel._vectors()[1])
-        assert close(fp.dp_level(channel), level, abs_=1e-12)
+    channel, prior = fp.TiltedChannel(fp.Dense(q), 1.8), fp.Dense([0.125, 0.375, 0.5])
+    matrix = channel.matrix()
+    assert close(fp.dp_level(channel), o.dp_level(matrix, [3]), abs_=1e-12)
+    level = o.identifiability_level(matrix, prior.pmf(), [3])
+    assert close(fp.identifiability_level(channel, prior), level, abs_=1e-12)
 
 
 def test_posterior_channel_of_a_uniform_prior_is_e_d():
@@ -366,6 +365,7 @@ def test_output_keeps_structure():
         lambda: fp.QueryChannel([0, 1, 2, 0, 1, 2], kernel(np.random.default_rng(3), 3, 2), [2, 3]),
         lambda: fp.PosteriorChannel(fp.Dense(law(np.random.default_rng(4), 6), [2, 3]), 3.0),
         lambda: fp.PosteriorChannel(fp.Product([[0.4, 0.6], [0.3, 0.3, 0.4]]), 3.0),
+        lambda: fp.TiltedChannel(fp.Dense(law(np.random.default_rng(5), 6), [2, 3]), 0.4),
     ],
 )
 def test_samples_follow_the_channel(make):

@@ -4,6 +4,7 @@ from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel, QueryChannel
 from fastpriv.channels.posterior import PosteriorChannel
 from fastpriv.channels.product import HammingChannel, ProductChannel
+from fastpriv.channels.tilted import TiltedChannel
 
 __all__ = [
     "AbstractChannel",
@@ -12,4 +13,5 @@ __all__ = [
     "PosteriorChannel",
     "ProductChannel",
     "QueryChannel",
+    "TiltedChannel",
 ]

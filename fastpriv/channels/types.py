@@ -58,8 +58,7 @@ class TypeChannel(AbstractChannel):
         """Probability of each type under an exchangeable prior, None for others."""
         if not isinstance(prior, Exchangeable):
             return None
-        weights = prior.weights
-        return np.array([weights[kind[0][1:]] for kind in self._types.counts])
+        return type_weights(self._types, prior)
 
     def _output_types(self, weights: Floats) -> Floats:
         """Law of the output's type, from that of the database's."""
@@ -164,3 +163,9 @@ class TypeChannel(AbstractChannel):
 
     def __repr__(self) -> str:
         return f"TypeChannel(n={self.space.n}, m={self.space.m}, {len(self._entry)} classes)"
+
+
+def type_weights(types: Types, prior: Exchangeable) -> Floats:
+    """Probability of each type, all rows being in one block."""
+    weights = prior.weights
+    return np.array([weights[kind[0][1:]] for kind in types.counts])

@@ -18,14 +18,13 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv._extras import optional
 from fastpriv._validation import Floats
-from fastpriv.channels import PosteriorChannel
 from fastpriv.distributions import Distribution
 from fastpriv.distributions.base import as_prior
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.information import mutual_information
 from fastpriv.results import Bracket, Solution
-from fastpriv.tradeoff.closed_form import h, h_inverse
+from fastpriv.tradeoff.closed_form import h_inverse
 from fastpriv.tradeoff.programs import _constant, solve_pd_dp, solve_pd_i
+from fastpriv.tradeoff.rate_distortion import solve_pd_mip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,8 +58,8 @@ def privacy_level(
     Bracket
         Both ends are proved. As narrow as rounding where a closed form applies (identifiability
         and mutual information up to distortion h(eps_tilde) by Wang-Ying-Zhang 2015, Theorems 1
-        and 2; differential privacy below h(eps_hat)), within 1e-6 where programs are solved, and
-        wider for mutual information beyond h(eps_tilde), where convexity bounds it.
+        and 2; differential privacy below h(eps_hat)), within 1e-6 where programs are solved for
+        the other notions and 1e-9 nats for mutual information (:func:`solve_pd_mip`).
 
     Examples
     --------
@@ -75,12 +74,14 @@ def privacy_level(
     if notion not in NOTIONS:
         raise InvalidInput(f"notion must be one of {', '.join(NOTIONS)}, got {notion!r}")
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
+    if notion == "mutual-information":
+        point = solve_pd_mip(prior, cost, time_limit=time_limit)
+        return Bracket(point.bound, point.value * (1.0 + _WIDEN))
     least = prior.epsilon_x() if notion == "identifiability" else 0.0
     if cost >= _constant(prior).value or math.isinf(least):
         return Bracket(least, least)  # what the prior tells is all there is; a constant output does
     if cost == 0.0:
-        top = float(prior.entropy()) if notion == "mutual-information" else math.inf  # type: ignore[arg-type]
-        return Bracket(top, top)
+        return Bracket(math.inf, math.inf)
     sizes = [m for m in prior.space.sizes if m > 1]
     plain = h_inverse(cost, len(sizes), sizes)
     if notion == "dp":
@@ -89,14 +90,12 @@ def privacy_level(
         low = max(plain - prior.epsilon_x(), 0.0)
         return _search(prior, cost, solve_pd_dp, low, max(plain, 0.0), time_limit)
     tilde = prior.epsilon_tilde()
-    if notion == "identifiability":
-        if plain >= tilde:
-            return _around(plain)
-        # Beyond some distortion the prior's own level is reached: look there first.
-        low = max(plain, least)
-        first = low + 0.9 * _TOLERANCE * (1.0 + low)
-        return _search(prior, cost, solve_pd_i, low, tilde, time_limit, first)
-    return _information_level(prior, cost, plain, tilde, sizes)
+    if plain >= tilde:
+        return _around(plain)
+    # Beyond some distortion the prior's own level is reached: look there first.
+    low = max(plain, least)
+    first = low + 0.9 * _TOLERANCE * (1.0 + low)
+    return _search(prior, cost, solve_pd_i, low, tilde, time_limit, first)
 
 
 def _around(value: float) -> Bracket:
@@ -161,25 +160,6 @@ def _aside(
                 ends[side] = guess
                 break
     return ends[0], ends[1]
-
-
-def _information_level(
-    prior: Distribution, cost: float, plain: float, tilde: float, sizes: Sequence[int]
-) -> Bracket:
-    """E_i up to h(eps_tilde) (Theorem 2); beyond, a convex function between tangent and chord."""
-    end = _constant(prior).value
-    if tilde == math.inf:  # a convex function from H(X) at 0 down to 0
-        return Bracket(0.0, float(prior.entropy()) * (1.0 - cost / end) * (1.0 + _WIDEN))  # type: ignore[arg-type]
-    epsilon = max(plain, tilde)
-    information = mutual_information(PosteriorChannel(prior, epsilon), prior)
-    if isinstance(information, Bracket):
-        return information
-    if plain >= tilde:
-        return _around(information)
-    start = float(h(tilde, len(sizes), sizes))
-    tangent = information - tilde * (cost - start)
-    chord = information * (end - cost) / (end - start)
-    return Bracket(max(0.0, tangent * (1.0 - _WIDEN)), chord * (1.0 + _WIDEN))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from fastpriv.channels import (
     ProductChannel,
 )
 from fastpriv.channels.product import hamming_distance
-from fastpriv.channels.types import TypeChannel
+from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
 from fastpriv.distributions.base import as_prior
 from fastpriv.errors import Infeasible, TooLarge
@@ -236,7 +236,7 @@ def _solve(
         return _rows(prior, epsilon, joint, gap, deadline)
     if isinstance(prior, Exchangeable):
         types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
-        weights = np.array([prior.weights[kind[0][1:]] for kind in types.counts])
+        weights = type_weights(types, prior)
         classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
         channel: AbstractChannel = TypeChannel(types, classes, entries)
         return _certify(prior, epsilon, joint, channel, bound, "types")

@@ -1,0 +1,434 @@
+"""Rate-distortion: the least mutual information for an expected distortion (PD-MIP).
+
+The way is chosen by the prior. From slope eps_tilde on E_i is optimal (Theorem 2 of Wang-Ying-Zhang
+2015); independent rows share a slope, and each has a closed form; other priors are solved on types
+or on all databases by the interior-point method of `_mixture`, with Blahut's bounds around every
+answer.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import _validation as check
+from fastpriv._blocks import Blocks, Stack, classes_against, types_of
+from fastpriv._rows import RowKernel, RowKernels
+from fastpriv._validation import Floats
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    PosteriorChannel,
+    ProductChannel,
+    TiltedChannel,
+)
+from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
+from fastpriv.distributions.base import as_prior
+from fastpriv.errors import Infeasible, InvalidInput, short
+from fastpriv.results import Solution
+from fastpriv.tradeoff._mixture import Fit, certify, fit
+from fastpriv.tradeoff._tilting import Family, HammingTilt, MatrixTilt
+from fastpriv.tradeoff.closed_form import h_inverse
+from fastpriv.tradeoff.programs import _check_limits, _constant, _tilde
+
+__all__ = ["RateDistortion", "solve_pd_mip"]
+
+ULP = 2.0**-53
+#: Relative error of an information that is a sum of non-negative terms.
+_ROUNDED = 1e-12
+#: Largest space that is solved over all databases, and most pair classes of a program on types.
+_MAX_DENSE, _MAX_CLASSES = 1 << 24, 1 << 22
+#: Slopes beyond this cannot be told from infinity: e^-700 is the end of the doubles.
+_STEEPEST = 700.0
+
+
+@dataclass(frozen=True, repr=False)
+class RateDistortion(Solution):
+    """A point of the rate-distortion curve, with the mechanism that reaches it.
+
+    Attributes
+    ----------
+    value, bound, channel, level, method
+        As in :class:`Solution`; ``value`` and ``level`` are the mutual information in nats.
+    distortion : float
+        Expected distortion of the channel.
+    slope : float
+        Nats saved per unit of distortion there: minus the derivative of the curve.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> point = fp.solve_pd_mip(fp.Product.iid([0.8, 0.2], 10), slope=1.0)
+    >>> round(point.distortion, 6), round(point.value, 6)
+    (2.0, 0.0)
+    """
+
+    distortion: float
+    slope: float
+
+    def __repr__(self) -> str:
+        inside = super().__repr__().split("(", 1)[1][:-1]
+        return f"RateDistortion({inside}, distortion={self.distortion:.6g}, slope={self.slope:.6g})"
+
+
+def solve_pd_mip(
+    prior: Distribution,
+    distortion: float | None = None,
+    *,
+    slope: float | None = None,
+    metric: ArrayLike | None = None,
+    gap: float = 1e-9,
+    time_limit: float = math.inf,
+) -> RateDistortion:
+    """Find the mechanism of least mutual information I(X; Y) at an expected distortion.
+
+    Parameters
+    ----------
+    prior : Distribution
+        Law of the databases.
+    distortion : float
+        Largest expected distortion. Give this or ``slope``.
+    slope : float
+        Find the point of the curve where it falls by this many nats per unit of distortion.
+    metric : 2-D array, optional
+        ``metric[x, y]``, finite, for every database and any number of outputs. By default the
+        Hamming distance, outputs being databases.
+    gap : float
+        Certified gap in nats at which to stop.
+    time_limit : float
+        Seconds after which to return the best certified solution so far.
+
+    Returns
+    -------
+    RateDistortion
+        ``.value`` is the mutual information of ``.channel``, ``.bound`` a proved lower bound on
+        what any mechanism of that distortion has (Blahut 1972), rounded down.
+
+    Raises
+    ------
+    Infeasible
+        If the metric allows no distortion that small; the message names the least.
+
+    Notes
+    -----
+    PD-MIP of Wang-Ying-Zhang 2015. At slopes from ``prior.epsilon_tilde()`` on the optimum is E_i
+    (Theorem 2). Independent rows have a common slope; at slope s each keeps its k likeliest
+    values, q(y) = p(y) (1 + k a)/P_k - a with a = 1/(e^s - 1) and P_k their probability. The rest
+    costs some hundred to thousand products with e^(-s d): O(N n) each for the Hamming distance on
+    any prior (N up to 2^24, or so many types of an exchangeable one squared), O(N K) for a metric.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Exchangeable.beta_binomial(20, 0.5, 0.8)
+    >>> point = fp.solve_pd_mip(prior, 4.0)
+    >>> round(point.value, 6), point.method, point.gap < 1e-8
+    (0.473827, 'types', True)
+    """
+    as_prior(prior)
+    if (distortion is None) == (slope is None):
+        raise InvalidInput("give either distortion or slope, and not both")
+    _check_limits(gap, time_limit)
+    deadline = time.monotonic() + time_limit
+    if slope is not None:
+        slope = check.real(slope, "slope", 0.0, _STEEPEST)
+    if metric is not None:
+        return _by_metric(prior, distortion, slope, _metric(metric, prior), gap, deadline)
+    if distortion is not None:
+        distortion = check.real(distortion, "distortion", 0.0, float(prior.space.n))
+        if distortion >= _constant(prior).value:
+            return _silent(prior)
+        if distortion == 0.0:
+            return _truthful(prior)
+    elif slope == 0.0 or max(prior.space.sizes) == 1:
+        return _silent(prior)
+    steep = slope if distortion is None else _slope_of_e_i(prior, distortion)
+    assert steep is not None
+    if steep >= _tilde(prior):
+        # A nearly uniform prior may leave E_i to rounding; then the program has to do.
+        with suppress(Infeasible):
+            return _e_i(prior, steep, distortion)
+    if isinstance(prior, Product):
+        return _rows(prior, distortion, slope)
+    start = min(max(steep, 0.05), _STEEPEST) if slope is None else slope
+    if isinstance(prior, Exchangeable):
+        return _on_types(prior, distortion, start, gap, deadline)
+    return _on_databases(prior, distortion, start, gap, deadline)
+
+
+def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
+    """Return h^-1(distortion): where E_i has it, and not far off elsewhere."""
+    sizes = [m for m in prior.space.sizes if m > 1]
+    return float(h_inverse(distortion, len(sizes), sizes))
+
+
+def _metric(metric: ArrayLike, prior: Distribution) -> Floats:
+    cost = check.array(metric, "metric").astype(np.float64)
+    if cost.ndim != 2 or cost.shape[0] != prior.space.size or cost.shape[1] == 0:
+        raise InvalidInput(
+            f"metric[x, y] must have a row for each of the {short(prior.space.size)} databases and "
+            f"a column for each output, got shape {cost.shape}"
+        )
+    if not np.isfinite(cost).all():
+        raise InvalidInput("metric must hold finite numbers, found a NaN or an infinity")
+    return cost
+
+
+# Closed forms.
+
+
+def _silent(prior: Distribution) -> RateDistortion:
+    """Always answer with the likeliest value of every row: nothing is told."""
+    constant = _constant(prior)
+    return RateDistortion(0.0, 0.0, constant.channel, 0.0, "closed-form", constant.value, 0.0)
+
+
+def _truthful(prior: Distribution) -> RateDistortion:
+    """Without distortion the output is the database."""
+    values, assignment = np.unique(prior.space.sizes, return_inverse=True)
+    same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
+    channel = ProductChannel._trusted(same)
+    value = float(prior.entropy())  # type: ignore[arg-type]
+    bound = value * (1.0 - _ROUNDED)
+    return RateDistortion(value, bound, channel, value, "closed-form", 0.0, math.inf)
+
+
+def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistortion:
+    channel = PosteriorChannel._near(prior, slope)
+    cost = channel.expected_distance(prior)
+    while target is not None and cost > target:  # an ulp over
+        slope += 4.0 * ULP * max(slope, 1.0)
+        channel = PosteriorChannel._near(prior, slope)
+        cost = channel.expected_distance(prior)
+    value = float(channel.information(prior))  # type: ignore[arg-type]
+    bound = value * (1.0 - _ROUNDED) - (slope * (target - cost) if target is not None else 0.0)
+    return RateDistortion(value, max(bound, 0.0), channel, value, "closed-form", cost, slope)
+
+
+# Independent rows.
+
+
+def _rows(prior: Product, target: float | None, slope: float | None) -> RateDistortion:
+    """Solve every distinct row at a common slope (Gallager 1968, Section 9.6, for one row)."""
+    laws = [np.sort(law)[::-1] for law in prior._laws]
+    if slope is None:
+        assert target is not None
+        slope = _common_slope(prior, laws, target)
+    while True:
+        factors = [RowKernel(_tilted_row(law, slope)) for law in prior._laws]
+        channel = ProductChannel._trusted(RowKernels(factors, prior._assignment))
+        cost = channel.expected_distance(prior)
+        if target is None or cost <= target:
+            break
+        slope += 8.0 * ULP * max(slope, 1.0) + (cost - target) * slope / max(cost, target)
+    value = float(channel.information(prior))  # type: ignore[arg-type]
+    missed = 0.0 if target is None else slope * (target - cost)
+    bound = max(value * (1.0 - _ROUNDED) - missed, 0.0)
+    return RateDistortion(value, bound, channel, value, "rows", cost, slope)
+
+
+def _common_slope(prior: Product, laws: list[Floats], target: float) -> float:
+    """Slope at which the rows' distortions, sorted laws given, add up to the target."""
+    from scipy.optimize import brentq
+
+    def surplus(slope: float) -> float:
+        return prior._sum([_row_distortion(law, slope) for law in laws]) - target
+
+    low = 1.0
+    while low > 1e-300 and surplus(low) < 0.0:
+        low *= 0.25
+    high = 1.0
+    while high < _STEEPEST and surplus(high) > 0.0:
+        high *= 2.0
+    return float(brentq(surplus, low, min(high, _STEEPEST), xtol=1e-300, rtol=8 * ULP))
+
+
+def _live(law: Floats, slope: float) -> int:
+    """How many values of a row, likeliest first, still come out at a slope.
+
+    The k-th does while p_k (e^slope - 1) exceeds the sum over j < k of p_j - p_k.
+    """
+    grow = math.expm1(slope) if slope < _STEEPEST else math.inf
+    ahead = np.cumsum(law) - np.arange(1, len(law) + 1) * law
+    with np.errstate(invalid="ignore"):
+        return max(1, int(np.count_nonzero((law > 0.0) & (law * grow > ahead))))
+
+
+def _row_distortion(law: Floats, slope: float) -> float:
+    k, r = _live(law, slope), math.exp(-slope)
+    return float(law[:k].sum()) * (k - 1) * r / (1.0 + (k - 1) * r) + float(law[k:].sum())
+
+
+def _tilted_row(law: Floats, slope: float) -> Floats:
+    """Return W[x, y], the row's optimal channel at a slope."""
+    m, r = len(law), math.exp(-slope)
+    order = np.argsort(-law, kind="stable")
+    top = law[order]
+    k = _live(top, slope)
+    a = 1.0 / math.expm1(slope) if slope < _STEEPEST else r
+    q = np.zeros(m)
+    mass = top[:k].sum()
+    # p (1 + k a)/P - a, from differences of probabilities.
+    q[order[:k]] = np.maximum(top[:k] + a * (k * top[:k] - mass), 0.0) / mass
+    joint = np.full((m, m), r) * q
+    np.fill_diagonal(joint, q)
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+# Programs.
+
+
+def _on_databases(
+    prior: Distribution, target: float | None, start: float, gap: float, deadline: float
+) -> RateDistortion:
+    dense = prior._dense("the rate-distortion program", _MAX_DENSE)
+    family = partial(HammingTilt, dense.space.sizes)
+    p = dense._vector()
+    if target is None and _is_silent(p, family(start), _constant(prior).channel, dense):
+        return _silent(prior)
+    fitted = fit(p, family, len(p), start, target, gap, deadline)
+    law = Dense._trusted(fitted.law, dense.space)
+
+    def make(slope: float) -> tuple[AbstractChannel, float]:
+        channel = TiltedChannel(law, slope)
+        return channel, channel.expected_distance(dense)
+
+    return _finish(dense, p, family, fitted, target, make, "dense")
+
+
+def _is_silent(p: Floats, tilt: HammingTilt, constant: AbstractChannel, prior: Dense) -> bool:
+    """Whether no output improves on the best constant one at this slope, by Kuhn and Tucker."""
+    answer = constant._sample(np.zeros((1, prior.space.n), dtype=np.int64), np.random.default_rng())
+    alone = np.zeros(len(p))
+    alone[prior.space.index(answer)] = 1.0
+    # Every database must be reached by a number, not by an underflow.
+    v = tilt.forward(alone)
+    return bool(v.min() > 0.0) and float(tilt.backward(p / v).max()) <= 1.0
+
+
+def _on_types(
+    prior: Exchangeable, target: float | None, start: float, gap: float, deadline: float
+) -> RateDistortion:
+    n, m = prior.space.n, prior.space.sizes[0]
+    check.fits(
+        math.comb(n + m * m - 1, m * m - 1),
+        f"the list of pair classes of {prior!r}",
+        "use fewer rows or values, or an independent prior",
+        _MAX_CLASSES,
+    )
+    types = types_of(Blocks.single(n, m))
+    classes = [classes_against(kind, types) for kind in types.counts]
+    stack = Stack.of(types, classes)
+    count = len(classes)
+    place = stack.row * count + stack.kind
+
+    p = type_weights(types, prior)
+    members = math.fsum(p * types.log_sizes)
+
+    def family(slope: float) -> MatrixTilt:
+        # From the type of y to the type of x; a database's own share is one of the members'.
+        masses = np.exp(stack.log_count - slope * stack.distance - scale(slope))
+        tables = [np.bincount(place, masses * stack.distance**k, count**2) for k in range(3)]
+        kernel, first, second = np.reshape(np.asarray(tables, np.float64), (3, count, count))
+        return MatrixTilt(slope, kernel, first, second, scale(slope) - members)
+
+    def scale(slope: float) -> float:
+        return n * math.log1p((m - 1) * math.exp(-slope))
+
+    fitted = fit(p, family, count, start, target, gap, deadline)
+
+    def make(slope: float) -> tuple[AbstractChannel, float]:
+        # W[x, y] = q(y) R[x, y] / v(x), q and v being spread evenly over the members of a type.
+        q = np.log(fitted.law) - types.log_sizes
+        v = np.log(family(slope).forward(fitted.law)) - types.log_sizes
+        logs = q[stack.kind] - slope * stack.distance - scale(slope) - v[stack.row]
+        entries = np.split(np.exp(logs), stack.starts[1:-1])
+        channel = TypeChannel(types, classes, entries)
+        return channel, channel.expected_distance(prior)
+
+    return _finish(prior, p, family, fitted, target, make, "types")
+
+
+def _by_metric(
+    prior: Distribution,
+    target: float | None,
+    slope: float | None,
+    metric: Floats,
+    gap: float,
+    deadline: float,
+) -> RateDistortion:
+    p = prior._vector()
+    nearest = metric.min(axis=1)
+    excess = metric - nearest[:, None]
+    least = math.fsum(p * nearest)
+    columns = p @ metric
+    constant = int(columns.argmin())
+    if target is not None:
+        target = check.real(target, "distortion")
+        if target < least - 4 * ULP * math.fsum(p * np.abs(nearest)):
+            raise Infeasible(f"no mechanism has distortion {target!r}; the least is {least!r}")
+    if slope == 0.0 or (target is not None and target >= columns[constant]):
+        silent = np.zeros_like(metric)
+        silent[:, constant] = 1.0
+        channel = Channel(silent, prior.space)
+        cost = float(columns[constant])
+        return RateDistortion(0.0, 0.0, channel, 0.0, "closed-form", cost, 0.0)
+    family = partial(MatrixTilt.of, excess)
+    over = None if target is None else target - least
+    if over is not None:
+        # About 1/D would be the slope on a line; an exhausted budget has an infinite one.
+        slope = 1.0 / over if over > 1e-12 * float(excess.max()) else math.inf
+        over = None if math.isinf(slope) else over
+    assert slope is not None
+    fitted = fit(p, family, metric.shape[1], slope, over, gap, deadline)
+
+    def make(slope: float) -> tuple[AbstractChannel, float]:
+        joint = family(slope).joint(fitted.law)
+        channel = Channel(joint / joint.sum(axis=1, keepdims=True), prior.space)
+        return channel, channel.expected_cost(prior, metric)
+
+    return _finish(prior, p, family, fitted, target, make, "dense", least)
+
+
+def _finish(
+    prior: Distribution,
+    p: Floats,
+    family: Family,
+    fitted: Fit,
+    target: float | None,
+    make: Callable[[float], tuple[AbstractChannel, float]],
+    method: str,
+    least: float = 0.0,
+) -> RateDistortion:
+    """Make the channel, a little steeper if it is over the distortion, and bound it from below."""
+    slope = fitted.slope
+    channel, cost = make(slope)
+    for k in range(40):
+        if target is None or cost <= target or math.isinf(slope):
+            break
+        tilt = family(slope)
+        v = tilt.forward(fitted.law)
+        first, second = tilt.distances(fitted.law, v)
+        spread = float((p * np.maximum(second / v - (first / v) ** 2, 0.0)).sum())
+        slope += 2.0**k * (cost - target) / max(spread, 1e-300) + 2.0**k * ULP * slope
+        channel, cost = make(slope)
+    value = float(channel.information(prior))  # type: ignore[arg-type]
+    if math.isinf(slope):
+        bound = fitted.bound
+    else:
+        reached = cost if target is None else max(target, cost)
+        tilt = family(slope)
+        v = tilt.forward(fitted.law)
+        _, here = certify(p, fitted.law, tilt, v, tilt.backward(p / v))
+        bounds = [(fitted.slope, fitted.bound), (slope, here)]
+        bound = max(b - s * (reached - least) * (1.0 + 4 * ULP) for s, b in bounds)
+    bound = min(max(bound, 0.0), value)
+    return RateDistortion(value, bound, channel, value, method, cost, slope)
