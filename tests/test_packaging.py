@@ -122,6 +122,7 @@ for prior in priors:
             fp.distortion(channel, prior)
 fp.HammingChannel(2, 3, 1.0).output(three), fp.Space([2, 3]).shell(0, 2), three.entropy()
 big = fp.Channel(rng.dirichlet(np.ones(512), 512))
+fp.solve_pd_mip(priors[1], 0.3)
 fp.dp_level(big), fp.mutual_information(big, np.full(512, 1 / 512))
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
