@@ -10,6 +10,19 @@ SIGNATURES: dict[str, list[str]]
 
 def compile_all() -> None: ...
 
+# capacity
+def capacities(
+    W: Floats, gap: float, start: int, stop: int, lower: Floats, upper: Floats, law: Floats
+) -> None: ...
+def divergence(w: float, q: float, diff: float) -> float: ...
+def output_law(W: Floats, p: Floats, q: Floats, c: Floats) -> float: ...
+def row_divergences(
+    W: Floats, q: Floats, c: Floats, start: int, stop: int, out: Floats
+) -> float: ...
+def two_row_capacities(
+    W: Floats, gap: float, start: int, stop: int, lower: Floats, upper: Floats, law: Floats
+) -> None: ...
+
 # cone
 def cone_adjoint(
     weight: Floats, source: Ints, target: Ints, ratio: Floats, growth: float, out: Floats

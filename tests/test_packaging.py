@@ -123,6 +123,8 @@ for prior in priors:
 fp.HammingChannel(2, 3, 1.0).output(three), fp.Space([2, 3]).shell(0, 2), three.entropy()
 big = fp.Channel(rng.dirichlet(np.ones(512), 512))
 fp.dp_level(big), fp.mutual_information(big, np.full(512, 1 / 512))
+for channel in [*channels, e_i, big, W[:2], W[None]]:
+    fp.channel_capacity(channel), fp.capacity_prior(channel)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

@@ -174,6 +174,14 @@ class PosteriorChannel(AbstractChannel):
         output = self._output(prior).entropy()
         return max(0.0, float(output) - float(prior._vector() @ self.row_entropies()))  # type: ignore[arg-type]
 
+    def capacity(self, gap: float) -> Bracket:
+        """Row by row where the channel is a product, through the matrix otherwise."""
+        return super().capacity(gap) if self._rows is None else self._rows.capacity(gap)
+
+    def capacity_prior(self, gap: float) -> Distribution:
+        """Row by row where the channel is a product, through the matrix otherwise."""
+        return super().capacity_prior(gap) if self._rows is None else self._rows.capacity_prior(gap)
+
     def expected_distance(self, prior: Distribution) -> float:
         """Return h(epsilon) under the channel's own prior (Lemma 4)."""
         if self._own(prior):
