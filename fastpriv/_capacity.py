@@ -24,6 +24,8 @@ _COARSE = 1e-3
 #: Rows with less than this share of the mean weight leave the working set.
 _IDLE = 1e-3
 _ROUNDS = 100
+#: Positive capacities below are only bounded by it, as in the kernel.
+_LEAST = 1e-280
 #: Fewest divergences worth a thread of their own.
 _GRAIN = 1 << 15
 
@@ -48,8 +50,11 @@ def capacities(matrices: Floats, gap: float) -> tuple[Floats, Floats, Floats]:
         def task(start: int, stop: int) -> None:
             solve(matrices, gap, start, stop, lower, upper, laws)
 
-        split(task, count, grain)
-    return lower, upper, laws / laws.sum(axis=1, keepdims=True)
+        if count < 2 * grain:  # at the size of one call, even counting the cores takes time
+            task(0, count)
+        else:
+            split(task, count, grain)
+    return lower, upper, laws
 
 
 def _by_rows(matrix: Floats, gap: float) -> tuple[float, float, Floats]:
@@ -65,6 +70,8 @@ def _by_rows(matrix: Floats, gap: float) -> tuple[float, float, Floats]:
 
     lower, upper = 0.0, bound(matrix, np.full(size, 1.0 / size))
     best = np.full(size, 1.0 / size)
+    if upper < _LEAST:
+        return 0.0, 0.0 if (matrix == matrix[0]).all() else _LEAST, best
     work = np.sort(np.argsort(above)[-_FEW:])
     reach = _COARSE
     low, high = np.empty(1), np.empty(1)

@@ -45,17 +45,20 @@ def divergence(w, q, diff):
     if abs(s) > 0.2:
         return w * math.log(w / q) - diff
     z = s * s
-    tail = 2.0 / 21.0
-    tail = tail * z + 2.0 / 19.0
-    tail = tail * z + 2.0 / 17.0
-    tail = tail * z + 2.0 / 15.0
-    tail = tail * z + 2.0 / 13.0
-    tail = tail * z + 2.0 / 11.0
-    tail = tail * z + 2.0 / 9.0
-    tail = tail * z + 2.0 / 7.0
-    tail = tail * z + 2.0 / 5.0
-    tail = tail * z + 2.0 / 3.0
+    tail = 0.0
+    for k in range(21, 1, -2):
+        tail = tail * z + 2.0 / k
     return s * diff + w * s * z * tail
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _constant(W):
+    """Whether all rows are the same."""
+    for x in range(1, W.shape[0]):
+        for y in range(W.shape[1]):
+            if W[x, y] != W[0, y]:
+                return False
+    return True
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -86,12 +89,12 @@ def two_row_capacities(W, gap, start, stop, lower, upper, law):
                     bend += d * r * r
             most = max(first, second)
             found, bound = (t * first + rest * second) * (1.0 - error), most * (1.0 + error)
+            if most < LEAST:
+                lower[b], upper[b] = 0.0, 0.0 if _constant(W[b]) else LEAST
+                break
             if bound - found < upper[b] - lower[b]:
                 lower[b], upper[b], law[b, 0], law[b, 1] = found, bound, t, rest
             if bound - found <= max(gap * min(1.0, found), 4.0 * error * most):
-                break
-            if most < LEAST:
-                lower[b], upper[b] = 0.0, LEAST
                 break
             excess = first - second
             if excess > 0.0:
@@ -305,7 +308,7 @@ def _climb(W, gap, over_inputs, over_outputs, V, M, law):
     law[:] = p
     scale = D.max()
     if scale < LEAST:
-        return 0.0, LEAST if scale > 0.0 else 0.0
+        return 0.0, 0.0 if _constant(W) else LEAST
     for x in range(inputs):
         z[x] = 1.0 + CENTRED - D[x] / scale
     rounding = (4 * outputs + 4 * inputs + 512) * U
@@ -337,11 +340,30 @@ def capacities(W, gap, start, stop, lower, upper, law):
     V, M = np.empty((inputs, outputs)), np.empty((inputs, inputs))
     for b in range(start, stop):
         lower[b], upper[b] = _climb(W[b], gap, over_inputs, over_outputs, V, M, law[b])
+        total = law[b].sum()
+        for x in range(inputs):
+            law[b, x] /= total
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def are_channels(W, off):
+    """Whether all entries are finite and non-negative and all rows sum to 1 within ``off``."""
+    for b in range(W.shape[0]):
+        for x in range(W.shape[1]):
+            total = 0.0
+            for y in range(W.shape[2]):
+                if not W[b, x, y] >= 0.0:
+                    return False
+                total += W[b, x, y]
+            if not abs(total - 1.0) <= off:
+                return False
+    return True
 
 
 _BATCH = ["void(f8[:, :, ::1], f8, i8, i8, f8[::1], f8[::1], f8[:, ::1])"]
 
 SIGNATURES = {
+    "are_channels": ["b1(f8[:, :, ::1], f8)"],
     "capacities": _BATCH,
     "divergence": ["f8(f8, f8, f8)"],
     "output_law": ["f8(f8[:, ::1], f8[::1], f8[::1], f8[::1])"],

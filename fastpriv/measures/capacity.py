@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import overload
+from typing import Any, overload
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import _validation as check
+from fastpriv import kernels
 from fastpriv._capacity import capacities
 from fastpriv._validation import Floats
 from fastpriv.channels import AbstractChannel
-from fastpriv.distributions import Distribution
+from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput
 from fastpriv.measures._arguments import as_channel
 from fastpriv.results import Bracket, Brackets
+from fastpriv.spaces import Space
 
 __all__ = ["capacity_prior", "channel_capacity"]
+
+#: Rows further from one than a rounded sum can be are divided by their sum (_validation does).
+_ROUNDED = 1e-14
 
 
 @overload
@@ -70,11 +76,13 @@ def channel_capacity(
     array([0.693147, 0.      ])
     """
     gap = check.real(gap, "gap", least=0.0)
-    batch = _batch(channel)
-    if batch is not None:
-        lower, upper, _ = capacities(batch, gap)
-        return Brackets(lower, upper)
-    return as_channel(channel).capacity(gap)
+    if isinstance(channel, AbstractChannel | Distribution):
+        return as_channel(channel).capacity(gap)
+    given = check.array(channel, "channel")
+    lower, upper, _ = capacities(_checked(given), gap)
+    if given.ndim == 2:
+        return Bracket(float(lower[0]), float(upper[0]))
+    return Brackets(lower, upper)
 
 
 @overload
@@ -110,23 +118,25 @@ def capacity_prior(
     array([0.6, 0.4])
     """
     gap = check.real(gap, "gap", least=0.0)
-    batch = _batch(channel)
-    if batch is not None:
-        return capacities(batch, gap)[2]
-    return as_channel(channel).capacity_prior(gap)
-
-
-def _batch(channel: AbstractChannel | ArrayLike) -> Floats | None:
-    """Return a 3-D array of channels, checked, and None for anything that is one channel."""
     if isinstance(channel, AbstractChannel | Distribution):
-        return None
+        return as_channel(channel).capacity_prior(gap)
     given = check.array(channel, "channel")
-    if given.ndim == 2:
-        return None
-    if given.ndim != 3 or given.size == 0:
+    laws = capacities(_checked(given), gap)[2]
+    return Dense._trusted(laws[0], Space([len(given)])) if given.ndim == 2 else laws
+
+
+def _checked(given: NDArray[Any]) -> Floats:
+    """Return a matrix or a batch of them as (B, N, K), every row a law."""
+    if given.ndim not in (2, 3) or given.size == 0:
         raise InvalidInput(
             "a plain channel must be a matrix, or a batch of shape (B, N, K) with no empty side; "
             f"got shape {given.shape}"
         )
-    rows = given.reshape(-1, given.shape[2])
-    return check.stochastic(rows, "the batch, channel after channel").reshape(given.shape)
+    batch = given.reshape((-1, *given.shape[-2:]))
+    # Nothing is kept, so an array in order is used as it is: at small sizes copies cost most.
+    plain = batch.dtype == np.float64 and batch.flags.carray
+    if plain and kernels.are_channels(batch, _ROUNDED):
+        return batch
+    rows = batch.reshape(-1, given.shape[-1])
+    name = "matrix" if given.ndim == 2 else "the batch, channel after channel"
+    return check.stochastic(rows, name).reshape(batch.shape)
