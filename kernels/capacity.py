@@ -101,8 +101,8 @@ def two_row_capacities(W, gap, start, stop, lower, upper, law):
                 low = t
             else:
                 high = t
-            # excess(t) falls with slope -slope and second derivative 2 bend.
-            t += excess / (slope - excess * bend / slope)
+            # The excess has derivative -slope and second derivative bend in t.
+            t += excess / (slope - 0.5 * excess * bend / slope)
             if not low < t < high:
                 t = 0.5 * (low + high)
 
