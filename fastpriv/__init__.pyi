@@ -19,9 +19,10 @@ from .distributions import (
     estimate,
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
+from .measures.capacity import capacity_prior, channel_capacity
 from .measures.indistinguishability import dp_level, identifiability_level
 from .measures.information import distortion, mutual_information
-from .results import Bracket, Solution
+from .results import Bracket, Brackets, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
 from .tradeoff.curve import TradeoffCurve, privacy_level, tradeoff_curve
@@ -32,6 +33,7 @@ __version__: str
 
 __all__ = [
     "Bracket",
+    "Brackets",
     "Channel",
     "Dense",
     "Distribution",
@@ -54,6 +56,8 @@ __all__ = [
     "TradeoffCurve",
     "TypeChannel",
     "Uniform",
+    "capacity_prior",
+    "channel_capacity",
     "distortion",
     "dp_level",
     "estimate",

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv._validation import Floats, Ints
 from fastpriv.errors import InvalidInput
+from fastpriv.results import Bracket
 
 _SCALE = 2.0**-500
 
@@ -47,6 +48,12 @@ class RowKernel:
         from fastpriv.kernels import factor_information
 
         return factor_information(np.ascontiguousarray(joint), self.matrix)
+
+    def capacity(self, gap: float) -> tuple[Bracket, Floats]:
+        """Largest I(S; Y) over laws of S, and a law that reaches its lower end."""
+        from fastpriv._capacity import matrix_capacity
+
+        return matrix_capacity(self.matrix, gap)
 
 
 class Symmetric(RowKernel):
@@ -85,6 +92,15 @@ class Symmetric(RowKernel):
         from fastpriv.kernels import symmetric_information
 
         return symmetric_information(np.ascontiguousarray(joint), self.off, self.gap)
+
+    def capacity(self, gap: float) -> tuple[Bracket, Floats]:
+        """Return ln m - H(row), reached by the uniform law, as two terms without cancellation."""
+        from fastpriv.kernels import divergence
+
+        mean, m = 1.0 / self.m, self.m
+        stays = divergence(self.stay, mean, self.gap * (m - 1) / m)
+        value = stays + (m - 1) * divergence(self.off, mean, -self.gap / m)
+        return Bracket(value * (1.0 - 2.0**-44), value * (1.0 + 2.0**-44)), np.full(m, mean)
 
     @property
     def mixing(self) -> float:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fastpriv._validation import Floats
     from fastpriv.channels import AbstractChannel
 
-__all__ = ["Bracket", "Solution"]
+__all__ = ["Bracket", "Brackets", "Solution"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,41 @@ class Bracket:
 
     def __repr__(self) -> str:
         return f"Bracket({self.lower:.10g}, {self.upper:.10g})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Brackets:
+    """Many values, the b-th proved to lie in ``[lower[b], upper[b]]``.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> found = fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]])
+    >>> found, found[1]
+    (Brackets(2 values), Bracket(0, 0))
+    """
+
+    lower: Floats
+    upper: Floats
+
+    @property
+    def width(self) -> Floats:
+        """How far apart the two bounds of each value are."""
+        return self.upper - self.lower
+
+    @property
+    def midpoint(self) -> Floats:
+        """Halfway between the two bounds of each value."""
+        return 0.5 * (self.lower + self.upper)
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def __getitem__(self, b: int) -> Bracket:
+        return Bracket(float(self.lower[b]), float(self.upper[b]))
+
+    def __repr__(self) -> str:
+        return f"Brackets({len(self)} values)"
 
 
 @dataclass(frozen=True)

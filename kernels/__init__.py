@@ -40,6 +40,7 @@ def _optional_cache():
 
 with _optional_cache():
     from fastpriv.kernels import (
+        capacity,
         cone,
         descent,
         information,
@@ -50,7 +51,7 @@ with _optional_cache():
         type_forms,
     )
 
-_FILES = (cone, descent, information, lines, markov, shells, transform, type_forms)
+_FILES = (capacity, cone, descent, information, lines, markov, shells, transform, type_forms)
 
 #: Every kernel, with the argument types that the facade calls it with.
 SIGNATURES = {name: types for file in _FILES for name, types in file.SIGNATURES.items()}

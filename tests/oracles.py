@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 from math import comb, factorial, prod
 
-from mpmath import beta, exp, inf, libmp, log, mp, mpf
+from mpmath import beta, exp, inf, libmp, log, lu_solve, matrix, mp, mpf
 
 mp.dps = 50
 
@@ -270,3 +270,51 @@ def blahut_bounds(p, d, q, slope):
     return base - log(max(c)), base - sum(
         num(w) * b * log(b) for w, b in zip(q, c, strict=True) if b > 0
     )
+
+
+def divergence(w, q):
+    """Return the sum of w ln(w/q) - w + q, for laws the Kullback-Leibler divergence."""
+    w, q = list(map(num, w)), list(map(num, q))
+    return sum((a * log(a / b) for a, b in zip(w, q, strict=True) if a > 0), sum(q) - sum(w))
+
+
+def capacity_bracket(W, p):
+    """Return I(p, W) and the largest divergence of a row from the output law: C lies between."""
+    p = [num(v) / sum(map(num, p)) for v in p]
+    distances = [divergence(row, output_law(W, p)) for row in W]
+    return sum(a * d for a, d in zip(p, distances, strict=True)), max(distances)
+
+
+def capacity(W, steps=150):
+    """Return lower and upper bounds on the capacity: multiplicative steps, then Newton's method.
+
+    Both are heuristic ways to a good input law; whatever law they end at, its bracket is exact.
+    """
+    p = [mpf(1) / len(W)] * len(W)
+    for _ in range(steps):  # Blahut-Arimoto, with steps as long for small capacities as for large
+        distances = [divergence(row, output_law(W, p)) for row in W]
+        scale = max(distances)
+        if scale == 0:
+            return scale, scale
+        p = [a * exp(d / scale) for a, d in zip(p, distances, strict=True)]
+        p = [a / sum(p) for a in p]
+    best, support = p, [x for x in range(len(W)) if p[x] > 1e-3]
+    p = [p[x] for x in support]
+    rows = [list(map(num, W[x])) for x in support]
+    for _ in range(8):  # all divergences on the support equal, and p a law
+        q, n = output_law(rows, p), len(p)
+        ratio = [[w / v if v > 0 else 0 for w, v in zip(row, q, strict=True)] for row in rows]
+        cells = [[sum(b * (1 - r) for b, r in zip(y, x, strict=True)) for y in rows] for x in ratio]
+        system = matrix([[*line, -1] for line in cells] + [[1] * n + [0]])
+        level = [divergence(row, q) for row in rows]
+        try:
+            step = lu_solve(system, matrix([level[0] - d for d in level] + [1 - sum(p)]))
+        except ZeroDivisionError:
+            break
+        p = [a + step[i] for i, a in enumerate(p)]
+        if min(p) < 0:
+            break
+    if min(p) > 0:
+        polished = [p[support.index(x)] if x in support else mpf(0) for x in range(len(W))]
+        best = min(best, polished, key=lambda law: -capacity_bracket(W, law)[0])
+    return capacity_bracket(W, best)

@@ -124,6 +124,8 @@ fp.HammingChannel(2, 3, 1.0).output(three), fp.Space([2, 3]).shell(0, 2), three.
 big = fp.Channel(rng.dirichlet(np.ones(512), 512))
 fp.solve_pd_mip(priors[1], 0.3)
 fp.dp_level(big), fp.mutual_information(big, np.full(512, 1 / 512))
+for channel in [*channels, e_i, big, W[:2], W[None]]:
+    fp.channel_capacity(channel), fp.capacity_prior(channel)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

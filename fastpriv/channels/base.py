@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv._capacity import matrix_capacity
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
@@ -95,6 +96,14 @@ class AbstractChannel(ABC):
     @abstractmethod
     def row_entropies(self) -> Floats:
         """Entropy of the output for every database x."""
+
+    def capacity(self, gap: float) -> Bracket:
+        """Largest I(X; Y) over priors, through the matrix."""
+        return matrix_capacity(np.array(self.matrix()), gap)[0]
+
+    def capacity_prior(self, gap: float) -> Distribution:
+        """Return a prior that reaches the lower end of the capacity."""
+        return Dense._trusted(matrix_capacity(np.array(self.matrix()), gap)[1], self.space)
 
     def expected_cost(self, prior: Distribution, metric: Floats) -> float:
         """Sum of p(x) W[x, y] metric[x, y], through the matrix."""

@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv import kernels
+from fastpriv._capacity import matrix_capacity
 from fastpriv._rows import RowKernel, log_ratio, log_spread, round_up
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
+from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 __all__ = ["Channel", "QueryChannel"]
@@ -215,6 +217,16 @@ class QueryChannel(AbstractChannel):
 
     def _seen(self) -> Floats:
         return self._kernel.matrix[np.unique(self._values)]
+
+    def capacity(self, gap: float) -> Bracket:
+        """Capacity of the answers that occur, each counted once."""
+        return matrix_capacity(self._seen(), gap)[0]
+
+    def capacity_prior(self, gap: float) -> Dense:
+        """Return the best law of answers, each given by the first database that has it."""
+        pmf = np.zeros(self.space.size)
+        pmf[np.unique(self._values, return_index=True)[1]] = matrix_capacity(self._seen(), gap)[1]
+        return Dense._trusted(pmf, self.space)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""

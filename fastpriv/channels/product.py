@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv import kernels
+from fastpriv._capacity import repeated
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.distributions import Distribution
+from fastpriv.distributions import Distribution, Product
 from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
@@ -85,6 +86,18 @@ class ProductChannel(AbstractChannel):
     def information(self, prior: Distribution) -> float | Bracket:
         """Return I(X; Y), in the prior's structure."""
         return prior.information_through(self._kernels)
+
+    def capacity(self, gap: float) -> Bracket:
+        """Sum of the rows' capacities, each to its share of the gap. Cost O(distinct rows)."""
+        kinds, rows = self._kernels.distinct, self._kernels.assignment
+        counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows).tolist()
+        found = [kernel.capacity(gap / len(rows))[0] for kernel in kinds]
+        return repeated(list(zip(counts, found, strict=True)))
+
+    def capacity_prior(self, gap: float) -> Product:
+        """Return independent rows, each with the law that is best for its kernel."""
+        kinds, rows = self._kernels.distinct, self._kernels.assignment
+        return Product._trusted([kernel.capacity(gap / len(rows))[1] for kernel in kinds], rows)
 
     def expected_distance(self, prior: Distribution) -> float:
         """Expected number of rows that change. Cost O(distinct rows) and the prior's marginals."""

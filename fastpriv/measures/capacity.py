@@ -1,0 +1,142 @@
+"""How much an output can tell about the database, whoever draws the database."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastpriv import _validation as check
+from fastpriv import kernels
+from fastpriv._capacity import capacities
+from fastpriv._validation import Floats
+from fastpriv.channels import AbstractChannel
+from fastpriv.distributions import Dense, Distribution
+from fastpriv.errors import InvalidInput
+from fastpriv.measures._arguments import as_channel
+from fastpriv.results import Bracket, Brackets
+from fastpriv.spaces import Space
+
+__all__ = ["capacity_prior", "channel_capacity"]
+
+#: Rows further from one than a rounded sum can be are divided by their sum (_validation does).
+_ROUNDED = 1e-14
+
+
+@overload
+def channel_capacity(channel: AbstractChannel, *, gap: float = ...) -> Bracket: ...
+@overload
+def channel_capacity(channel: ArrayLike, *, gap: float = ...) -> Bracket | Brackets: ...
+
+
+def channel_capacity(
+    channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9
+) -> Bracket | Brackets:
+    """Shannon capacity of a mechanism: the largest mutual information over all priors, in nats.
+
+    C = max over p of I(p, W), certified by duality: for the output law q of any prior p,
+    sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q). It bounds what any adversary, whatever the
+    prior, learns on average, and is where individual leakage starts from (Wu-Xia-He 2020).
+
+    Parameters
+    ----------
+    channel : channel, 2-D array or 3-D array
+        The mechanism, or a batch of B mechanisms as an array of shape (B, N, K). Rows count as the
+        floats they are: one that sums to 1 + 1e-16 is not divided by its sum.
+    gap : float
+        Width to reach, in nats, and relative to capacities below one nat. 0 asks for all that
+        rounding allows. Where that is less than asked for, the bracket is wider and still true.
+
+    Returns
+    -------
+    Bracket or Brackets
+        One bracket, or the brackets of the whole batch.
+
+    Notes
+    -----
+    Divergences are sums of w ln(w/q) - w + q >= 0, each good to 100 units of 2^-53, so D is good
+    to K + 100 of them relatively, however small it is; the upper end is raised by K + 128 of them,
+    the lower end is cut by K + 2N + 136 and by the square of the error of q. Positive capacities
+    below 1e-280 are not resolved further: Bracket(0, 1e-280).
+
+    Two rows take a root of one variable, more an interior-point method with about ten steps of
+    O(N^2 K); beyond 64 rows only rows that may carry mass enter, and a step over all rows costs
+    O(N K). Independent rows add up (one solution per distinct row, a closed form for E_d);
+    a query counts each of its answers once; other structured channels are solved as matrices.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.channel_capacity([[0.9, 0.1], [0.1, 0.9]])  # ln 2 - H(0.1)
+    Bracket(0.3680642072, 0.3680642072)
+    >>> fp.channel_capacity(fp.HammingChannel(1_000_000, 2, 1.0))  # a million times one row's
+    Bracket(110944.0717, 110944.0717)
+    >>> fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]]).upper.round(6)
+    array([0.693147, 0.      ])
+    """
+    gap = check.real(gap, "gap", least=0.0)
+    if isinstance(channel, AbstractChannel | Distribution):
+        return as_channel(channel).capacity(gap)
+    given = check.array(channel, "channel")
+    lower, upper, _ = capacities(_checked(given), gap)
+    if given.ndim == 2:
+        return Bracket(float(lower[0]), float(upper[0]))
+    return Brackets(lower, upper)
+
+
+@overload
+def capacity_prior(channel: AbstractChannel, *, gap: float = ...) -> Distribution: ...
+@overload
+def capacity_prior(channel: ArrayLike, *, gap: float = ...) -> Distribution | Floats: ...
+
+
+def capacity_prior(
+    channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9
+) -> Distribution | Floats:
+    """Find a prior under which a mechanism tells most: one that attains its capacity.
+
+    Parameters
+    ----------
+    channel : channel, 2-D array or 3-D array
+        The mechanism, or a batch of B mechanisms as an array of shape (B, N, K).
+    gap : float
+        As for :func:`channel_capacity`, whose lower end is the information of this prior (up to
+        the rounding of its probabilities).
+
+    Returns
+    -------
+    Distribution or ndarray
+        A prior on the channel's space, a product for channels that act row by row; for a batch
+        an array of shape (B, N), one law in each row.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> z = fp.Channel([[1.0, 0.0], [0.5, 0.5]])
+    >>> fp.capacity_prior(z).pmf().round(6)
+    array([0.6, 0.4])
+    """
+    gap = check.real(gap, "gap", least=0.0)
+    if isinstance(channel, AbstractChannel | Distribution):
+        return as_channel(channel).capacity_prior(gap)
+    given = check.array(channel, "channel")
+    laws = capacities(_checked(given), gap)[2]
+    return Dense._trusted(laws[0], Space([len(given)])) if given.ndim == 2 else laws
+
+
+def _checked(given: NDArray[Any]) -> Floats:
+    """Return a matrix or a batch of them as (B, N, K), every row a law."""
+    if given.ndim not in (2, 3) or given.size == 0:
+        raise InvalidInput(
+            "a plain channel must be a matrix, or a batch of shape (B, N, K) with no empty side; "
+            f"got shape {given.shape}"
+        )
+    batch = given.reshape((-1, *given.shape[-2:]))
+    # Nothing is kept, so an array in order is used as it is: at small sizes copies cost most.
+    plain = batch.dtype == np.float64 and batch.flags.carray
+    if plain and kernels.are_channels(batch, _ROUNDED):
+        return batch
+    rows = batch.reshape(-1, given.shape[-1])
+    name = "matrix" if given.ndim == 2 else "the batch, channel after channel"
+    return check.stochastic(rows, name).reshape(batch.shape)
