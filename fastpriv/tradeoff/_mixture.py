@@ -129,7 +129,9 @@ def fit(
             pull = root * (tilt.distances_back(u, c) - tilt.backward(u * mean))
             along = newton.solve(pull, along)
             curvature = _dot(p, np.maximum(second / v - mean * mean, 0.0)) + _dot(pull, along)
-            turn = (_dot(pull, move) + found.distortion - target) / curvature
+            miss = _dot(pull, move) + found.distortion - target
+            # So steep that the distortion does not answer any more: only the sign is left.
+            turn = miss / curvature if curvature > 0.0 else math.copysign(math.inf, miss)
             turn = min(max(turn, -0.5 * tilt.slope), tilt.slope)
             move -= turn * along
         move *= root

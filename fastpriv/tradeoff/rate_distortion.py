@@ -156,6 +156,8 @@ def solve_pd_mip(
         # A nearly uniform prior may leave E_i to rounding; then the program has to do.
         with suppress(Infeasible):
             return _e_i(prior, steep, distortion)
+    if prior.space.n == 1:
+        prior = Product([prior.pmf()])
     if isinstance(prior, Product):
         return _rows(prior, distortion, slope)
     start = min(max(steep, 0.05), _STEEPEST) if slope is None else slope
@@ -384,9 +386,13 @@ def _by_metric(
     family = partial(MatrixTilt.of, excess)
     over = None if target is None else target - least
     if over is not None:
-        # About 1/D would be the slope on a line; an exhausted budget has an infinite one.
-        slope = 1.0 / over if over > 1e-12 * float(excess.max()) else math.inf
-        over = None if math.isinf(slope) else over
+        # An exhausted budget has an infinite slope; else start where a flat law meets the target.
+        if over > 1e-12 * float(excess.max()):
+            flat = np.full(metric.shape[1], 1.0 / metric.shape[1])
+            usual = float(p @ excess.mean(axis=1))
+            slope = _steepen(p, family, flat, 1e-3 / usual, min(over, 0.5 * usual))
+        else:
+            slope, over = math.inf, None
     assert slope is not None
     fitted = fit(p, family, metric.shape[1], slope, over, gap, deadline)
 
@@ -408,17 +414,18 @@ def _finish(
     method: str,
     least: float = 0.0,
 ) -> RateDistortion:
-    """Make the channel, a little steeper if it is over the distortion, and bound it from below."""
-    slope = fitted.slope
+    """Make the channel, a little steeper if it is over the distortion, and bound it from below.
+
+    ``least`` is the distortion that the family does not count.
+    """
+    law, slope = fitted.law, fitted.slope
+    if target is not None and slope < math.inf:
+        slope = _steepen(p, family, law, slope, target - least)
     channel, cost = make(slope)
-    for k in range(40):
+    for k in range(50):
         if target is None or cost <= target or math.isinf(slope):
             break
-        tilt = family(slope)
-        v = tilt.forward(fitted.law)
-        first, second = tilt.distances(fitted.law, v)
-        spread = float((p * np.maximum(second / v - (first / v) ** 2, 0.0)).sum())
-        slope += 2.0**k * (cost - target) / max(spread, 1e-300) + 2.0**k * ULP * slope
+        slope *= 1.0 + 2.0**k * ULP  # the channel's own distortion is rounded differently
         channel, cost = make(slope)
     value = float(channel.information(prior))  # type: ignore[arg-type]
     if math.isinf(slope):
@@ -426,9 +433,35 @@ def _finish(
     else:
         reached = cost if target is None else max(target, cost)
         tilt = family(slope)
-        v = tilt.forward(fitted.law)
-        _, here = certify(p, fitted.law, tilt, v, tilt.backward(p / v))
+        v = tilt.forward(law)
+        _, here = certify(p, law, tilt, v, tilt.backward(p / v))
         bounds = [(fitted.slope, fitted.bound), (slope, here)]
         bound = max(b - s * (reached - least) * (1.0 + 4 * ULP) for s, b in bounds)
     bound = min(max(bound, 0.0), value)
     return RateDistortion(value, bound, channel, value, method, cost, slope)
+
+
+def _steepen(p: Floats, family: Family, q: Floats, slope: float, target: float) -> float:
+    """Raise the slope until an output law is at the target distortion or a bit below.
+
+    Newton's method in a bracket, for a distortion that falls with the slope.
+    """
+    low, high = slope, math.inf
+    for _ in range(100):
+        tilt = family(slope)
+        v = tilt.forward(q)
+        first, second = tilt.distances(q, v)
+        mean = first / v
+        miss = float((p * mean).sum()) - target
+        if miss <= 0.0:
+            high = slope
+        else:
+            low = slope
+        if (miss <= 0.0 and (slope == low or -miss <= 1e-14 * target)) or high - low <= ULP * low:
+            break
+        spread = float((p * np.maximum(second / v - mean * mean, 0.0)).sum())
+        # Aim a little short of the target, so that rounding leaves us on the right side.
+        slope += (miss + 2.0**-50 * target) / spread if spread > 0.0 else math.inf
+        if not low < slope < high:
+            slope = 0.5 * (low + high) if high < math.inf else 2.0 * low
+    return high if high < math.inf else slope
