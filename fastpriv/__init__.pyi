@@ -13,11 +13,13 @@ from .distributions import (
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .measures.indistinguishability import dp_level, identifiability_level
+from .measures.inference import error_probability_bound, leakage_factor
 from .measures.information import distortion, mutual_information
 from .results import Bracket, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
 from .tradeoff.curve import TradeoffCurve, privacy_level, tradeoff_curve
+from .tradeoff.inference import InferenceSolution, design_mapping, least_distortion
 from .tradeoff.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 
 __version__: str
@@ -31,6 +33,7 @@ __all__ = [
     "HammingChannel",
     "HiddenMarkov",
     "Infeasible",
+    "InferenceSolution",
     "InvalidInput",
     "Markov",
     "PosteriorChannel",
@@ -44,12 +47,16 @@ __all__ = [
     "TradeoffCurve",
     "TypeChannel",
     "Uniform",
+    "design_mapping",
     "distortion",
     "dp_level",
+    "error_probability_bound",
     "estimate",
     "h",
     "h_inverse",
     "identifiability_level",
+    "leakage_factor",
+    "least_distortion",
     "mutual_information",
     "privacy_level",
     "shell_profile",

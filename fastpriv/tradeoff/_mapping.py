@@ -1,0 +1,262 @@
+"""An interior-point method for the least I(S; Y) under a distortion budget.
+
+For V[y, x] = P(y, x) and posteriors r_y = r(.|y) of S, in logarithms eta = ln(r/P(s)), the program
+and its dual are
+
+    min  I(S; Y)            V >= 0,  sum_y V[y, x] = p(x),  <d, V> <= D,
+    max  sum_x p(x) mu(x) - lambda D,
+         mu(x) <= sum_s P(s|x) eta(s, y) + lambda d(x, y),   sum_s P(s) e^eta(s, y) <= 1.
+
+The dual is Gibbs' inequality: I(S; Y) >= sum P(s, y) ln(r(s|y)/P(s)) for any posteriors r. So every
+eta, scaled to sum to one, is a certificate. Keeping eta as an unknown of its own is what makes
+the method converge: read off V instead, the posterior of an output that dies is a ratio of two
+vanishing numbers and jumps from step to step.
+
+A Newton step is linear algebra of one output at a time, an |X| x |X| system that is a diagonal plus
+a matrix of rank |S|, coupled by the |X| row sums and the budget.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fastpriv._validation import Floats
+
+ULP = 2.0**-53
+_STEPS = 200
+_STEP = 0.98
+#: First complementarity, as a part of I(S; X) per entry.
+_FIRST = 0.3
+#: Steps in which the gap must shrink by a tenth, or rounding has won.
+_PATIENCE = 15
+
+
+@dataclass
+class Program:
+    """Least I(S; Y) for laws of full support, distortions counted from the least of each row."""
+
+    kernel: Floats  # P(s|x), an |S| x |X| array
+    inputs: Floats  # p(x) > 0
+    secrets: Floats  # P(s) > 0
+    cost: Floats  # d[y, x] >= 0
+    allowed: Floats  # 1.0 where output y may follow x, else 0.0
+    budget: tuple[float, float]  # D, rounded down for mechanisms and up for bounds
+
+    @cached_property
+    def centred(self) -> Floats:
+        """P(s|x) - P(s): what keeps the digits of a small information."""
+        return self.kernel - self.secrets[:, None]
+
+    @cached_property
+    def least(self) -> Floats:
+        """The joint law of x with its outputs of no distortion, all alike."""
+        free = self.allowed * (self.cost == 0.0)
+        return np.asarray(free * (self.inputs / free.sum(axis=0)))
+
+    @cached_property
+    def most(self) -> Floats:
+        """Largest ln(r/P(s)), of a posterior that is certain."""
+        return np.asarray(-np.log(self.secrets))
+
+    def start(self) -> Floats:
+        """Return a joint law inside the budget: weights 1/(1 + b d) on the outputs of every row."""
+        target = 0.5 * self.budget[0]
+        low, high = 1.0, 1.0
+        while self._distortion(self._spread(high)) > target:
+            low, high = high, 8.0 * high
+        for _ in range(3 if high > 1.0 else 0):
+            middle = math.sqrt(low * high)
+            inside = self._distortion(self._spread(middle)) <= target
+            low, high = (low, middle) if inside else (middle, high)
+        return self._spread(high)
+
+    def _spread(self, b: float) -> Floats:
+        weights = self.allowed / (1.0 + b * self.cost)
+        return np.asarray(weights * (self.inputs / weights.sum(axis=0)))
+
+    def _distortion(self, V: Floats) -> float:
+        return float(np.vdot(V, self.cost))
+
+    def repaired(self, V: Floats) -> Floats:
+        """Return V mixed with the mechanism of least distortion until it meets the budget."""
+        most = self.budget[0]
+        spent = self._distortion(V) * (1.0 + V.size * ULP)
+        if spent <= most:
+            return V
+        share = min(1.0, (spent - most) / spent * (1.0 + 1e-9) + 4.0 * ULP)
+        return np.asarray((1.0 - share) * V + share * self.least)
+
+    def excess(self, V: Floats) -> tuple[Floats, Floats]:
+        """Return q(y) and P(s|y)/P(s) - 1 for every output."""
+        q = V.sum(axis=1)
+        return q, (V @ self.centred.T) / (q[:, None] * self.secrets)
+
+    def information(self, V: Floats) -> float:
+        """I(S; Y) as a sum of P(s) q(y) f(d) with f(d) = (1+d) ln(1+d) - d."""
+        q, d = self.excess(V)
+        d = np.maximum(d, -1.0 + ULP)
+        return float(q @ (((1.0 + d) * np.log1p(d) - d) @ self.secrets))
+
+    def normalised(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Shift ln(r/P(s)) so that every r sums to one; also the size of the terms it summed."""
+        eta = np.minimum(eta, self.most)
+        excess = np.expm1(eta)
+        total = excess @ self.secrets
+        return eta - np.log1p(total)[:, None], np.abs(excess) @ self.secrets / (1.0 + total)
+
+    def bound(self, eta: Floats, scale: Floats, slope: float, prices: Floats) -> float:
+        """Lower bound on I(S; Y) proved by normalised log posteriors, rounded down.
+
+        ``prices`` is eta @ kernel + slope * cost. What its sums, the normalisation of every
+        output (by terms of total size ``scale``) and the budget lost to rounding is taken off.
+        """
+        lost = (2 * len(self.secrets) + 16) * ULP
+        size = np.abs(eta) @ self.kernel + slope * self.cost + scale[:, None]
+        floor = np.where(self.allowed > 0.0, prices - lost * size, np.inf).min(axis=0)
+        total = math.fsum(self.inputs * floor)
+        spare = (len(self.secrets) + 8) * ULP * math.fsum(self.inputs * np.abs(floor))
+        return total - spare - slope * self.budget[1] * (1.0 + 4.0 * ULP)
+
+
+class _Newton:
+    """The factored Newton system at one point.
+
+    With E = V/Z, H_y = sum_s P(s|x) P(s|x')/j - 1/q (centred, so that nothing cancels) and
+    e = sqrt(E), each output has B^-1 = (H + 1/E)^-1 = e (1 + e H e)^-1 e. H has rank below |S|:
+    for few secrets the inverse comes from an |S| x |S| system.
+    """
+
+    def __init__(self, program: Program, V: Floats, Z: Floats, r: Floats, j: Floats) -> None:
+        self.program, self.e = program, np.sqrt(V / Z)
+        few = 2 * r.shape[1] <= V.shape[1]
+        R = (program.kernel - r[:, :, None]) * (self.e[:, None, :] / np.sqrt(j)[:, :, None])
+        T = R @ R.transpose(0, 2, 1) if few else R.transpose(0, 2, 1) @ R
+        diagonal = np.einsum("yii->yi", T)
+        scale = diagonal.sum(axis=1)[:, None]
+        if few:  # sqrt(r) R = 0 and no right-hand side points that way: any weight there will do
+            root = np.sqrt(r)
+            T += scale[:, :, None] * root[:, :, None] * root[:, None, :]
+        diagonal += 1.0 + 4.0 * ULP * scale
+        inverse = np.linalg.inv(np.linalg.cholesky(T))
+        self.few, self.K = few, (inverse @ R if few else inverse) * self.e[:, None, :]
+
+    def solve(self, F: Floats) -> Floats:
+        """B^-1 F for every output."""
+        inner = self.K @ F[:, :, None]
+        back = (self.K.transpose(0, 2, 1) @ inner)[:, :, 0]
+        return np.asarray(self.e**2 * F - back if self.few else back)
+
+    def couple(self, slack_ratio: float) -> None:
+        """Factor the coupling of the row sums and the budget, a system of |X| + 1 unknowns."""
+        n, d = self.e.shape[1], self.program.cost
+        flat = self.K.reshape(-1, n)
+        self.Bd = self.solve(d)
+        schur = np.empty((n + 1, n + 1))
+        gram = flat.T @ flat
+        schur[:n, :n] = np.diag((self.e**2).sum(axis=0)) - gram if self.few else gram
+        schur[n, :n] = schur[:n, n] = -self.Bd.sum(axis=0)
+        schur[n, n] = np.vdot(d, self.Bd) + slack_ratio
+        self.root = 1.0 / np.sqrt(np.maximum(np.diag(schur), 1e-300))
+        self.schur = schur * self.root[:, None] * self.root
+        self.inverse = np.linalg.inv(self.schur)
+
+    def coupled(self, rhs: Floats) -> Floats:
+        """Solve for the steps of mu and lambda, refined once."""
+        scaled = self.root * rhs
+        found = self.inverse @ scaled
+        found += self.inverse @ (scaled - self.schur @ found)
+        return np.asarray(self.root * found)
+
+
+def solve_mapping(program: Program, gap: float, deadline: float) -> tuple[Floats, float]:
+    """Return a joint law V[y, x] within the budget and a lower bound on the least I(S; Y)."""
+    A, p, d = program.kernel, program.inputs, program.cost
+    allowed, count = program.allowed, float(program.allowed.sum()) + 1.0
+    most = program.budget[0]
+    V = program.start()
+    t = most - float(np.vdot(V, d))
+    first = _FIRST * max(program.information(np.diag(p)), 1e-30) / count
+    Z = np.where(allowed > 0.0, first / np.where(allowed > 0.0, V, 1.0), 1.0)
+    slope, mu = first / t, np.zeros(len(p))
+    eta = np.log1p(np.maximum(program.excess(V)[1], -1.0 + 1e-14))
+    best, value, bound, gaps = V, math.inf, 0.0, [math.inf]
+    for _ in range(_STEPS):
+        eta, scale = program.normalised(eta)
+        prices = eta @ A + slope * d
+        found = program.repaired(V)
+        information = program.information(found)
+        if information < value:
+            best, value = found, information
+        bound = max(bound, program.bound(eta, scale, slope, prices))
+        gaps.append(value - bound)
+        if gaps[-1] <= gap * value or time.monotonic() > deadline:
+            break
+        if len(gaps) > _PATIENCE and gaps[-1] > 0.9 * gaps[-1 - _PATIENCE]:
+            break
+        try:
+            step = _direction(program, V, Z, eta, prices, mu, slope, t, count)
+        except np.linalg.LinAlgError:
+            break
+        dV, dZ, deta, dmu, dslope, dt, length = step
+        if not math.isfinite(length):
+            break
+        V, Z, eta = V + length * dV, Z + length * dZ, eta + length * deta
+        mu, slope, t = mu + length * dmu, slope + length * dslope, t + length * dt
+        V *= p / V.sum(axis=0)
+    return best, bound
+
+
+def _direction(
+    program: Program,
+    V: Floats,
+    Z: Floats,
+    eta: Floats,
+    prices: Floats,
+    mu: Floats,
+    slope: float,
+    t: float,
+    count: float,
+) -> tuple[Floats, Floats, Floats, Floats, float, float, float]:
+    """One predictor-corrector step and its length."""
+    A, d = program.kernel, program.cost
+    r = program.secrets * np.exp(eta)
+    q = V.sum(axis=1)
+    j = q[:, None] * r
+    weight = np.where(program.allowed > 0.0, V * Z, 1.0)
+    wrong_posterior = V @ A.T - j
+    # The slack of every price and the pull of posteriors that are not yet those of V.
+    pull = prices - mu - Z + (wrong_posterior / j) @ A
+    short = program.inputs - V.sum(axis=0)
+    over = program.budget[0] - t - float(np.vdot(V, d))
+    newton = _Newton(program, V, Z, r, j)
+    newton.couple(t / slope)
+
+    def solve(
+        target: Floats, last: float
+    ) -> tuple[Floats, Floats, Floats, Floats, float, float, float]:
+        """Step towards V Z + target and slope t + last."""
+        F = target * Z / weight - pull
+        ahead = newton.solve(F)
+        rhs = np.append(short - ahead.sum(axis=0), last / slope - over + np.vdot(d, ahead))
+        both = newton.coupled(rhs)
+        dmu, dslope = both[:-1], float(both[-1])
+        dV = newton.solve(F + dmu - dslope * d)
+        dZ = Z * (target - Z * dV) / weight
+        dt = (last - t * dslope) / slope
+        deta = (wrong_posterior + dV @ A.T - r * dV.sum(axis=1)[:, None]) / j
+        shrink = max(float((-dZ / Z).max()), -dt / t, -dslope / slope)
+        shrink = max(shrink, float(np.max(-dV * Z / weight)))
+        return dV, dZ, deta, dmu, dslope, dt, min(1.0, 1.0 / shrink if shrink > 0.0 else 1.0)
+
+    mean = (float(np.vdot(V, Z)) + slope * t) / count
+    inside = program.allowed
+    dV, dZ, _, _, dslope, dt, a = solve(-V * Z, -slope * t)
+    after = float(np.vdot(V + a * dV, Z + a * dZ)) + (slope + a * dslope) * (t + a * dt)
+    aim = (after / count / mean) ** 3 * mean
+    found = solve(inside * (aim - V * Z - dV * dZ), aim - slope * t - dslope * dt)
+    return (*found[:-1], _STEP * found[-1])
