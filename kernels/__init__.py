@@ -39,9 +39,18 @@ def _optional_cache():
 
 
 with _optional_cache():
-    from fastpriv.kernels import cone, information, lines, markov, shells, transform, type_forms
+    from fastpriv.kernels import (
+        cone,
+        information,
+        lines,
+        mapping,
+        markov,
+        shells,
+        transform,
+        type_forms,
+    )
 
-_FILES = (cone, information, lines, markov, shells, transform, type_forms)
+_FILES = (cone, information, lines, mapping, markov, shells, transform, type_forms)
 
 #: Every kernel, with the argument types that the facade calls it with.
 SIGNATURES = {name: types for file in _FILES for name, types in file.SIGNATURES.items()}

@@ -12,8 +12,8 @@ eta, scaled to sum to one, is a certificate. Keeping eta as an unknown of its ow
 the method converge: read off V instead, the posterior of an output that dies is a ratio of two
 vanishing numbers and jumps from step to step.
 
-A Newton step is linear algebra of one output at a time, an |X| x |X| system that is a diagonal plus
-a matrix of rank |S|, coupled by the |X| row sums and the budget.
+A Newton step solves for one output at a time an |X| x |X| system that is a diagonal plus a matrix of
+rank |S|; the |X| row sums and the budget couple them (kernels/mapping.py).
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ from functools import cached_property
 
 import numpy as np
 
+from fastpriv import kernels
+from fastpriv._threads import split
 from fastpriv._validation import Floats
 
 ULP = 2.0**-53
 _STEPS = 200
+#: Operations worth a thread of their own.
+_GRAIN = 1 << 20
 _STEP = 0.98
 #: First complementarity, as a part of I(S; X) per entry.
 _FIRST = 0.3
@@ -123,56 +127,6 @@ class Program:
         return total - spare - slope * self.budget[1] * (1.0 + 4.0 * ULP)
 
 
-class _Newton:
-    """The factored Newton system at one point.
-
-    With E = V/Z, H_y = sum_s P(s|x) P(s|x')/j - 1/q (centred, so that nothing cancels) and
-    e = sqrt(E), each output has B^-1 = (H + 1/E)^-1 = e (1 + e H e)^-1 e. H has rank below |S|:
-    for few secrets the inverse comes from an |S| x |S| system.
-    """
-
-    def __init__(self, program: Program, V: Floats, Z: Floats, r: Floats, j: Floats) -> None:
-        self.program, self.e = program, np.sqrt(V / Z)
-        few = 2 * r.shape[1] <= V.shape[1]
-        R = (program.kernel - r[:, :, None]) * (self.e[:, None, :] / np.sqrt(j)[:, :, None])
-        T = R @ R.transpose(0, 2, 1) if few else R.transpose(0, 2, 1) @ R
-        diagonal = np.einsum("yii->yi", T)
-        scale = diagonal.sum(axis=1)[:, None]
-        if few:  # sqrt(r) R = 0 and no right-hand side points that way: any weight there will do
-            root = np.sqrt(r)
-            T += scale[:, :, None] * root[:, :, None] * root[:, None, :]
-        diagonal += 1.0 + 4.0 * ULP * scale
-        inverse = np.linalg.inv(np.linalg.cholesky(T))
-        self.few, self.K = few, (inverse @ R if few else inverse) * self.e[:, None, :]
-
-    def solve(self, F: Floats) -> Floats:
-        """B^-1 F for every output."""
-        inner = self.K @ F[:, :, None]
-        back = (self.K.transpose(0, 2, 1) @ inner)[:, :, 0]
-        return np.asarray(self.e**2 * F - back if self.few else back)
-
-    def couple(self, slack_ratio: float) -> None:
-        """Factor the coupling of the row sums and the budget, a system of |X| + 1 unknowns."""
-        n, d = self.e.shape[1], self.program.cost
-        flat = self.K.reshape(-1, n)
-        self.Bd = self.solve(d)
-        schur = np.empty((n + 1, n + 1))
-        gram = flat.T @ flat
-        schur[:n, :n] = np.diag((self.e**2).sum(axis=0)) - gram if self.few else gram
-        schur[n, :n] = schur[:n, n] = -self.Bd.sum(axis=0)
-        schur[n, n] = np.vdot(d, self.Bd) + slack_ratio
-        self.root = 1.0 / np.sqrt(np.maximum(np.diag(schur), 1e-300))
-        self.schur = schur * self.root[:, None] * self.root
-        self.inverse = np.linalg.inv(self.schur)
-
-    def coupled(self, rhs: Floats) -> Floats:
-        """Solve for the steps of mu and lambda, refined once."""
-        scaled = self.root * rhs
-        found = self.inverse @ scaled
-        found += self.inverse @ (scaled - self.schur @ found)
-        return np.asarray(self.root * found)
-
-
 def solve_mapping(program: Program, gap: float, deadline: float) -> tuple[Floats, float]:
     """Return a joint law V[y, x] within the budget and a lower bound on the least I(S; Y)."""
     A, p, d = program.kernel, program.inputs, program.cost
@@ -199,10 +153,11 @@ def solve_mapping(program: Program, gap: float, deadline: float) -> tuple[Floats
         if len(gaps) > _PATIENCE and gaps[-1] > 0.9 * gaps[-1 - _PATIENCE]:
             break
         try:
-            step = _direction(program, V, Z, eta, prices, mu, slope, t, count)
+            step = _direction(program, V, Z, eta, prices, mu, slope, t)
         except np.linalg.LinAlgError:
             break
         dV, dZ, deta, dmu, dslope, dt, length = step
+        length *= _STEP
         if not math.isfinite(length):
             break
         V, Z, eta = V + length * dV, Z + length * dZ, eta + length * deta
@@ -220,43 +175,23 @@ def _direction(
     mu: Floats,
     slope: float,
     t: float,
-    count: float,
 ) -> tuple[Floats, Floats, Floats, Floats, float, float, float]:
-    """One predictor-corrector step and its length."""
-    A, d = program.kernel, program.cost
-    r = program.secrets * np.exp(eta)
-    q = V.sum(axis=1)
-    j = q[:, None] * r
-    weight = np.where(program.allowed > 0.0, V * Z, 1.0)
-    wrong_posterior = V @ A.T - j
-    # The slack of every price and the pull of posteriors that are not yet those of V.
-    pull = prices - mu - Z + (wrong_posterior / j) @ A
-    short = program.inputs - V.sum(axis=0)
-    over = program.budget[0] - t - float(np.vdot(V, d))
-    newton = _Newton(program, V, Z, r, j)
-    newton.couple(t / slope)
+    """Return the Newton step of all unknowns and how far to go; LinAlgError if rounding won."""
+    A, (k, n) = program.kernel, program.kernel.shape
+    few = 2 * k <= n
+    r, e = program.secrets * np.exp(eta), np.sqrt(V / Z)
+    j = V.sum(axis=1)[:, None] * r
+    K = np.empty((len(V), k if few else n, n))
 
-    def solve(
-        target: Floats, last: float
-    ) -> tuple[Floats, Floats, Floats, Floats, float, float, float]:
-        """Step towards V Z + target and slope t + last."""
-        F = target * Z / weight - pull
-        ahead = newton.solve(F)
-        rhs = np.append(short - ahead.sum(axis=0), last / slope - over + np.vdot(d, ahead))
-        both = newton.coupled(rhs)
-        dmu, dslope = both[:-1], float(both[-1])
-        dV = newton.solve(F + dmu - dslope * d)
-        dZ = Z * (target - Z * dV) / weight
-        dt = (last - t * dslope) / slope
-        deta = (wrong_posterior + dV @ A.T - r * dV.sum(axis=1)[:, None]) / j
-        shrink = max(float((-dZ / Z).max()), -dt / t, -dslope / slope)
-        shrink = max(shrink, float(np.max(-dV * Z / weight)))
-        return dV, dZ, deta, dmu, dslope, dt, min(1.0, 1.0 / shrink if shrink > 0.0 else 1.0)
+    def factor(first: int, last: int) -> Floats:
+        gram = np.zeros((n, n))
+        if not kernels.mapping_factor(A, r, j, e, few, first, last, K, gram):
+            raise np.linalg.LinAlgError
+        return gram
 
-    mean = (float(np.vdot(V, Z)) + slope * t) / count
-    inside = program.allowed
-    dV, dZ, _, _, dslope, dt, a = solve(-V * Z, -slope * t)
-    after = float(np.vdot(V + a * dV, Z + a * dZ)) + (slope + a * dslope) * (t + a * dt)
-    aim = (after / count / mean) ** 3 * mean
-    found = solve(inside * (aim - V * Z - dV * dZ), aim - slope * t - dslope * dt)
-    return (*found[:-1], _STEP * found[-1])
+    grams = split(factor, len(V), 1 + _GRAIN // (K[0].size * n))
+    gram = grams[0] if len(grams) == 1 else np.sum(grams, axis=0)
+    return kernels.mapping_direction(
+        A, program.inputs, program.cost, program.allowed, program.budget[0], V, Z, r, j, prices,
+        mu, slope, t, K, e, few, gram,
+    )  # fmt: skip

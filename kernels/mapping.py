@@ -1,0 +1,234 @@
+"""Newton steps of the least I(S; Y) under a distortion budget, one output at a time.
+
+Arrays over outputs and inputs are [y, x], over outputs and secrets [y, s].
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+ULP = 2.0**-53
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+def _dot(u, v):
+    """Inner product."""
+    total = 0.0
+    for i in range(u.size):
+        total += u[i] * v[i]
+    return total
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _add_gram(M, T):
+    """Add M'M to the upper half of T, four rows of M at a time so that T is passed over less."""
+    rows, n = M.shape
+    last = rows - rows % 4
+    for s in range(0, last, 4):
+        for i in range(n):
+            a, b, c, d = M[s, i], M[s + 1, i], M[s + 2, i], M[s + 3, i]
+            for l in range(i, n):
+                T[i, l] += (a * M[s, l] + b * M[s + 1, l]) + (c * M[s + 2, l] + d * M[s + 3, l])
+    for s in range(last, rows):
+        for i in range(n):
+            a = M[s, i]
+            for l in range(i, n):
+                T[i, l] += a * M[s, l]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _factor(T):
+    """Turn the upper half of T into U with T = U'U; False where a pivot is lost to rounding."""
+    size = T.shape[0]
+    for c in range(size):
+        if not T[c, c] > 0.0:
+            return False
+        pivot = 1.0 / math.sqrt(T[c, c])
+        for l in range(c, size):
+            T[c, l] *= pivot
+        for i in range(c + 1, size):
+            a = T[c, i]
+            for l in range(i, size):
+                T[i, l] -= a * T[c, l]
+    return True
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _substitute(U, M, triangle):
+    """Turn M into U'^-1 M; a lower triangle (from M = 1) stays one and costs a third."""
+    size, n = M.shape
+    for i in range(size):
+        last = i - i % 4
+        for l in range(0, last, 4):
+            a, b, c, d = U[l, i], U[l + 1, i], U[l + 2, i], U[l + 3, i]
+            for x in range(l + 4 if triangle else n):
+                M[i, x] -= (a * M[l, x] + b * M[l + 1, x]) + (c * M[l + 2, x] + d * M[l + 3, x])
+        for l in range(last, i):
+            a = U[l, i]
+            for x in range(l + 1 if triangle else n):
+                M[i, x] -= a * M[l, x]
+        pivot = 1.0 / U[i, i]
+        for x in range(i + 1 if triangle else n):
+            M[i, x] *= pivot
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def mapping_factor(A, r, j, e, few, first, last, K, gram):
+    """Factor the outputs first <= y < last and add K_y' K_y to the upper half of gram.
+
+    With R = (A - r)/sqrt(j) e, the inverse B^-1 = e (1 + R'R)^-1 e of output y is K'K, or for few
+    secrets e^2 - K'K, from a system of as many unknowns as there are secrets. Loops, not BLAS:
+    its threads would compete with ours. False where rounding won.
+    """
+    k, n = A.shape
+    size = k if few else n
+    R = np.empty((k, n))
+    T = np.empty((size, size))
+    for y in range(first, last):
+        for s in range(k):
+            weight = 1.0 / math.sqrt(j[y, s])
+            for x in range(n):
+                R[s, x] = (A[s, x] - r[y, s]) * weight * e[y, x]
+        T[:] = 0.0
+        if few:
+            _add_gram(R.T.copy(), T)
+        else:
+            _add_gram(R, T)
+        scale = 0.0
+        for i in range(size):
+            scale += T[i, i]
+        if few:  # sqrt(r) R = 0, and no right-hand side points that way: any weight will do
+            for i in range(size):
+                for l in range(i, size):
+                    T[i, l] += scale * math.sqrt(r[y, i] * r[y, l])
+        for i in range(size):
+            T[i, i] += 1.0 + 8.0 * ULP * scale
+        if not _factor(T):
+            return False
+        if few:
+            K[y] = R
+        else:
+            K[y] = 0.0
+            for i in range(size):
+                K[y, i, i] = 1.0
+        _substitute(T, K[y], not few)
+        for i in range(size):
+            for x in range(n):
+                K[y, i, x] *= e[y, x]
+        _add_gram(K[y], gram)
+    return True
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _apply(K, e, few, F):
+    """B^-1 F for every output."""
+    out = np.zeros_like(F)
+    for y in range(F.shape[0]):
+        for i in range(K.shape[1]):
+            c = _dot(K[y, i], F[y])
+            for x in range(F.shape[1]):
+                out[y, x] += c * K[y, i, x]
+        if few:
+            for x in range(F.shape[1]):
+                out[y, x] = e[y, x] * e[y, x] * F[y, x] - out[y, x]
+    return out
+
+
+class System(NamedTuple):
+    """The factored Newton system at one point."""
+
+    d: Any
+    V: Any
+    Z: Any
+    weight: Any  # V Z, and 1 where an output is not allowed
+    pull: Any
+    short: Any
+    over: Any
+    slope: Any
+    t: Any
+    K: Any
+    e: Any
+    few: Any
+    root: Any
+    schur: Any
+    inverse: Any
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _towards(target, last, f):
+    """Solve for the step that adds ``target`` to V Z and ``last`` to slope t, and its length."""
+    n = f.d.shape[1]
+    F = target * f.Z / f.weight - f.pull
+    ahead = _apply(f.K, f.e, f.few, F)
+    rhs = np.empty(n + 1)
+    for x in range(n):
+        rhs[x] = f.root[x] * (f.short[x] - ahead[:, x].sum())
+    rhs[n] = f.root[n] * (last / f.slope - f.over + (f.d * ahead).sum())
+    found = np.dot(f.inverse, rhs)
+    found += np.dot(f.inverse, rhs - np.dot(f.schur, found))  # refined once
+    found *= f.root
+    dmu, dslope = found[:n], found[n]
+    dV = _apply(f.K, f.e, f.few, F + dmu - dslope * f.d)
+    dZ = f.Z * (target - f.Z * dV) / f.weight
+    dt = (last - f.t * dslope) / f.slope
+    shrink = max(-dt / f.t, -dslope / f.slope, (-dZ / f.Z).max(), (-dV * f.Z / f.weight).max())
+    return dV, dZ, dmu, dslope, dt, 1.0 / max(shrink, 1.0)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _coupling(d, ratio, K, e, few, gram):
+    """Row sums and budget as a system of |X| + 1 unknowns, scaled to a unit diagonal."""
+    n = d.shape[1]
+    Bd = _apply(K, e, few, d)
+    schur = np.empty((n + 1, n + 1))
+    for x in range(n):
+        for l in range(x, n):
+            schur[x, l] = schur[l, x] = -gram[x, l] if few else gram[x, l]
+        if few:
+            schur[x, x] += (e[:, x] ** 2).sum()
+        schur[x, n] = schur[n, x] = -Bd[:, x].sum()
+    schur[n, n] = (d * Bd).sum() + ratio
+    root = np.empty(n + 1)
+    for x in range(n + 1):
+        root[x] = 1.0 / math.sqrt(max(schur[x, x], 1e-300))
+    for x in range(n + 1):
+        schur[x] *= root[x] * root
+    return root, schur
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def mapping_direction(A, p, d, allowed, budget, V, Z, r, j, prices, mu, slope, t, K, e, few, gram):
+    """One predictor-corrector step: those of V, Z, eta, mu, slope and t, and its length."""
+    count = allowed.sum() + 1.0
+    wrong = np.dot(V, A.T) - j
+    # The slack of every price, and the pull of posteriors that are not yet those of V.
+    pull = prices - mu - Z + np.dot(wrong / j, A)
+    short, over = p - V.sum(axis=0), budget - t - (V * d).sum()
+    root, schur = _coupling(d, t / slope, K, e, few, gram)
+    inverse = np.linalg.inv(schur)
+    weight = V * Z + (1.0 - allowed)
+    system = System(d, V, Z, weight, pull, short, over, slope, t, K, e, few, root, schur, inverse)
+    mean = ((V * Z).sum() + slope * t) / count
+    dV, dZ, dmu, dslope, dt, a = _towards(-V * Z, -slope * t, system)
+    after = ((V + a * dV) * (Z + a * dZ)).sum() + (slope + a * dslope) * (t + a * dt)
+    aim = (after / count / mean) ** 3 * mean
+    target = allowed * (aim - V * Z - dV * dZ)
+    dV, dZ, dmu, dslope, dt, a = _towards(target, aim - slope * t - dslope * dt, system)
+    deta = wrong + np.dot(dV, A.T)
+    for y in range(V.shape[0]):
+        deta[y] = (deta[y] - r[y] * dV[y].sum()) / j[y]
+    return dV, dZ, deta, dmu, dslope, dt, a
+
+
+SIGNATURES = {
+    "mapping_factor": [
+        "b1(f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], b1, i8, i8, f8[:, :, ::1], f8[:, ::1])"
+    ],
+    "mapping_direction": [
+        "Tuple((f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[::1], f8, f8, f8))(f8[:, ::1], f8[::1], "
+        "f8[:, ::1], f8[:, ::1], f8, f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], "
+        "f8[::1], f8, f8, f8[:, :, ::1], f8[:, ::1], b1, f8[:, ::1])"
+    ],
+}
