@@ -142,7 +142,7 @@ class System(NamedTuple):
     d: Any
     V: Any
     Z: Any
-    weight: Any  # V Z, and 1 where an output is not allowed
+    allowed: Any
     pull: Any
     short: Any
     over: Any
@@ -152,73 +152,130 @@ class System(NamedTuple):
     e: Any
     few: Any
     root: Any
-    schur: Any
-    inverse: Any
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _towards(target, last, f):
-    """Solve for the step that adds ``target`` to V Z and ``last`` to slope t, and its length."""
-    n = f.d.shape[1]
-    F = target * f.Z / f.weight - f.pull
-    ahead = _apply(f.K, f.e, f.few, F)
-    rhs = np.empty(n + 1)
-    for x in range(n):
-        rhs[x] = f.root[x] * (f.short[x] - ahead[:, x].sum())
-    rhs[n] = f.root[n] * (last / f.slope - f.over + (f.d * ahead).sum())
-    found = np.dot(f.inverse, rhs)
-    found += np.dot(f.inverse, rhs - np.dot(f.schur, found))  # refined once
-    found *= f.root
-    dmu, dslope = found[:n], found[n]
-    dV = _apply(f.K, f.e, f.few, F + dmu - dslope * f.d)
-    dZ = f.Z * (target - f.Z * dV) / f.weight
-    dt = (last - f.t * dslope) / f.slope
-    shrink = max(-dt / f.t, -dslope / f.slope, (-dZ / f.Z).max(), (-dV * f.Z / f.weight).max())
-    return dV, dZ, dmu, dslope, dt, 1.0 / max(shrink, 1.0)
+    U: Any
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _coupling(d, ratio, K, e, few, gram):
-    """Row sums and budget as a system of |X| + 1 unknowns, scaled to a unit diagonal."""
-    n = d.shape[1]
+    """Row sums and budget as a system of |X| + 1 unknowns, scaled to a unit diagonal, factored."""
+    m, n = d.shape
     Bd = _apply(K, e, few, d)
-    schur = np.empty((n + 1, n + 1))
+    schur = np.zeros((n + 1, n + 1))
+    sign = -1.0 if few else 1.0
     for x in range(n):
         for l in range(x, n):
-            schur[x, l] = schur[l, x] = -gram[x, l] if few else gram[x, l]
-        if few:
-            schur[x, x] += (e[:, x] ** 2).sum()
-        schur[x, n] = schur[n, x] = -Bd[:, x].sum()
-    schur[n, n] = (d * Bd).sum() + ratio
+            schur[x, l] = sign * gram[x, l]
+    schur[n, n] = ratio
+    for y in range(m):
+        for x in range(n):
+            if few:
+                schur[x, x] += e[y, x] * e[y, x]
+            schur[x, n] -= Bd[y, x]
+            schur[n, n] += d[y, x] * Bd[y, x]
     root = np.empty(n + 1)
     for x in range(n + 1):
         root[x] = 1.0 / math.sqrt(max(schur[x, x], 1e-300))
     for x in range(n + 1):
-        schur[x] *= root[x] * root
-    return root, schur
+        for l in range(x, n + 1):
+            schur[x, l] *= root[x] * root[l]
+        schur[x, x] += 8.0 * ULP
+    return root, schur, _factor(schur)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _solve(U, b):
+    """Turn b into (U'U)^-1 b."""
+    for i in range(b.size):
+        b[i] /= U[i, i]
+        for l in range(i + 1, b.size):
+            b[l] -= U[i, l] * b[i]
+    for i in range(b.size - 1, -1, -1):
+        b[i] = (b[i] - _dot(U[i, i + 1 :], b[i + 1 :])) / U[i, i]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _towards(target, last, f, dV, dZ, dmu):
+    """Fill the step that adds ``target`` to V Z and ``last`` to slope t; also its length."""
+    m, n = f.d.shape
+    F = np.zeros((m, n))
+    for y in range(m):
+        for x in range(n):
+            if f.allowed[y, x] > 0.0:
+                F[y, x] = target[y, x] / f.V[y, x] - f.pull[y, x]
+    ahead = _apply(f.K, f.e, f.few, F)
+    both = np.empty(n + 1)
+    both[:n] = f.short
+    both[n] = last / f.slope - f.over
+    for y in range(m):
+        for x in range(n):
+            both[x] -= ahead[y, x]
+            both[n] += f.d[y, x] * ahead[y, x]
+    for x in range(n + 1):
+        both[x] *= f.root[x]
+    _solve(f.U, both)
+    for x in range(n + 1):
+        both[x] *= f.root[x]
+    dmu[:] = both[:n]
+    dslope = both[n]
+    for y in range(m):
+        for x in range(n):
+            F[y, x] += dmu[x] - dslope * f.d[y, x]
+    dV[:] = _apply(f.K, f.e, f.few, F)
+    dt = (last - f.t * dslope) / f.slope
+    shrink = max(1.0, -dt / f.t, -dslope / f.slope)
+    for y in range(m):
+        for x in range(n):
+            dZ[y, x] = 0.0
+            if f.allowed[y, x] > 0.0:
+                dZ[y, x] = (target[y, x] - f.Z[y, x] * dV[y, x]) / f.V[y, x]
+                shrink = max(shrink, -dZ[y, x] / f.Z[y, x], -dV[y, x] / f.V[y, x])
+    return dslope, dt, 1.0 / shrink
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def mapping_direction(A, p, d, allowed, budget, V, Z, r, j, prices, mu, slope, t, K, e, few, gram):
-    """One predictor-corrector step: those of V, Z, eta, mu, slope and t, and its length."""
-    count = allowed.sum() + 1.0
-    wrong = np.dot(V, A.T) - j
-    # The slack of every price, and the pull of posteriors that are not yet those of V.
-    pull = prices - mu - Z + np.dot(wrong / j, A)
-    short, over = p - V.sum(axis=0), budget - t - (V * d).sum()
-    root, schur = _coupling(d, t / slope, K, e, few, gram)
-    inverse = np.linalg.inv(schur)
-    weight = V * Z + (1.0 - allowed)
-    system = System(d, V, Z, weight, pull, short, over, slope, t, K, e, few, root, schur, inverse)
-    mean = ((V * Z).sum() + slope * t) / count
-    dV, dZ, dmu, dslope, dt, a = _towards(-V * Z, -slope * t, system)
-    after = ((V + a * dV) * (Z + a * dZ)).sum() + (slope + a * dslope) * (t + a * dt)
-    aim = (after / count / mean) ** 3 * mean
-    target = allowed * (aim - V * Z - dV * dZ)
-    dV, dZ, dmu, dslope, dt, a = _towards(target, aim - slope * t - dslope * dt, system)
-    deta = wrong + np.dot(dV, A.T)
-    for y in range(V.shape[0]):
-        deta[y] = (deta[y] - r[y] * dV[y].sum()) / j[y]
+    """One predictor-corrector step: those of V, Z, eta, mu, slope and t, and its length.
+
+    The length is 0 where rounding won.
+    """
+    (k, n), m = A.shape, len(V)
+    wrong, pull, deta = np.empty((m, k)), np.empty((m, n)), np.zeros((m, k))
+    short, dmu = p.copy(), np.zeros(n)
+    dV, dZ, target = np.zeros((m, n)), np.zeros((m, n)), np.zeros((m, n))
+    over, comp, count = budget - t, slope * t, 1.0
+    for y in range(m):
+        for x in range(n):
+            short[x] -= V[y, x]
+            over -= d[y, x] * V[y, x]
+            pull[y, x] = prices[y, x] - mu[x] - Z[y, x]  # slack of the price
+            target[y, x] = -V[y, x] * Z[y, x]
+            comp -= target[y, x]
+            count += allowed[y, x]
+        for s in range(k):  # the pull of posteriors that are not yet those of V
+            wrong[y, s] = _dot(A[s], V[y]) - j[y, s]
+            c = wrong[y, s] / j[y, s]
+            for x in range(n):
+                pull[y, x] += c * A[s, x]
+    root, U, good = _coupling(d, t / slope, K, e, few, gram)
+    if not good:
+        return dV, dZ, deta, dmu, 0.0, 0.0, 0.0
+    f = System(d, V, Z, allowed, pull, short, over, slope, t, K, e, few, root, U)
+    dslope, dt, a = _towards(target, -slope * t, f, dV, dZ, dmu)
+    after = (slope + a * dslope) * (t + a * dt)
+    for y in range(m):
+        for x in range(n):
+            after += (V[y, x] + a * dV[y, x]) * (Z[y, x] + a * dZ[y, x])
+    aim = (after / comp) ** 3 * comp / count
+    for y in range(m):
+        for x in range(n):
+            target[y, x] = allowed[y, x] * (aim - V[y, x] * Z[y, x] - dV[y, x] * dZ[y, x])
+    dslope, dt, a = _towards(target, aim - slope * t - dslope * dt, f, dV, dZ, dmu)
+    for y in range(m):
+        mass = 0.0
+        for x in range(n):
+            mass += dV[y, x]
+        for s in range(k):
+            deta[y, s] = (wrong[y, s] + _dot(A[s], dV[y]) - r[y, s] * mass) / j[y, s]
     return dV, dZ, deta, dmu, dslope, dt, a
 
 

@@ -152,14 +152,12 @@ def solve_mapping(program: Program, gap: float, deadline: float) -> tuple[Floats
             break
         if len(gaps) > _PATIENCE and gaps[-1] > 0.9 * gaps[-1 - _PATIENCE]:
             break
-        try:
-            step = _direction(program, V, Z, eta, prices, mu, slope, t)
-        except np.linalg.LinAlgError:
+        dV, dZ, deta, dmu, dslope, dt, length = _direction(
+            program, V, Z, eta, prices, mu, slope, t
+        )
+        if not length > 0.0:  # rounding won
             break
-        dV, dZ, deta, dmu, dslope, dt, length = step
         length *= _STEP
-        if not math.isfinite(length):
-            break
         V, Z, eta = V + length * dV, Z + length * dZ, eta + length * deta
         mu, slope, t = mu + length * dmu, slope + length * dslope, t + length * dt
         V *= p / V.sum(axis=0)
@@ -176,7 +174,7 @@ def _direction(
     slope: float,
     t: float,
 ) -> tuple[Floats, Floats, Floats, Floats, float, float, float]:
-    """Return the Newton step of all unknowns and how far to go; LinAlgError if rounding won."""
+    """Return the Newton step of all unknowns and how far to go."""
     A, (k, n) = program.kernel, program.kernel.shape
     few = 2 * k <= n
     r, e = program.secrets * np.exp(eta), np.sqrt(V / Z)
@@ -186,7 +184,7 @@ def _direction(
     def factor(first: int, last: int) -> Floats:
         gram = np.zeros((n, n))
         if not kernels.mapping_factor(A, r, j, e, few, first, last, K, gram):
-            raise np.linalg.LinAlgError
+            gram[:] = math.nan  # the step that follows has length 0
         return gram
 
     grams = split(factor, len(V), 1 + _GRAIN // (K[0].size * n))
