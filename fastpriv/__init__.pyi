@@ -18,8 +18,14 @@ from .measures.information import distortion, mutual_information
 from .results import Bracket, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
+from .tradeoff.contraction import design_worst_case
 from .tradeoff.curve import TradeoffCurve, privacy_level, tradeoff_curve
-from .tradeoff.inference import InferenceSolution, design_mapping, least_distortion
+from .tradeoff.inference import (
+    InferenceSolution,
+    design_mapping,
+    least_distortion,
+    perfect_privacy,
+)
 from .tradeoff.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 
 __version__: str
@@ -48,6 +54,7 @@ __all__ = [
     "TypeChannel",
     "Uniform",
     "design_mapping",
+    "design_worst_case",
     "distortion",
     "dp_level",
     "error_probability_bound",
@@ -58,6 +65,7 @@ __all__ = [
     "leakage_factor",
     "least_distortion",
     "mutual_information",
+    "perfect_privacy",
     "privacy_level",
     "shell_profile",
     "solve_pd_dp",

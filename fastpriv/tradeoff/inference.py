@@ -18,9 +18,10 @@ from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.measures.inference import error_probability_bound
 from fastpriv.results import Solution
 from fastpriv.tradeoff._mapping import ULP, Program, solve_mapping
+from fastpriv.tradeoff._private import least_private
 from fastpriv.tradeoff.programs import check_limits
 
-__all__ = ["InferenceSolution", "design_mapping", "least_distortion"]
+__all__ = ["InferenceSolution", "design_mapping", "least_distortion", "perfect_privacy"]
 
 #: Information below this is the rounding of an independent pair.
 _NOTHING = 2.0**-100
@@ -154,6 +155,59 @@ def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> floa
     return math.fsum(p * as_metric(metric, len(p)).min(axis=1)) / math.fsum(p)
 
 
+def perfect_privacy(
+    joint: ArrayLike, metric: ArrayLike, *, time_limit: float = math.inf
+) -> Solution:
+    """Find the least expected distortion at which Y can be independent of S.
+
+    The linear program min E d(X, Y) subject to sum_x P(s, x) W[x, y] = P(s) q(y) for all s and y.
+    A constant output is one way, but not always the cheapest: Y may tell what X holds besides S.
+
+    Parameters
+    ----------
+    joint : 2-D array
+        ``joint[s, x]`` = P(S = s, X = x).
+    metric : 2-D array
+        ``metric[x, y]``.
+    time_limit : float
+        Seconds after which the solver gives up.
+
+    Returns
+    -------
+    Solution
+        ``.value`` is the expected distortion of ``.channel``, ``.bound`` a proved lower bound on
+        that of any perfectly private mapping. Independence does not survive rounding unless Y is
+        constant: ``.level`` is the I(S; Y) that is left, in nats, and typically 1e-32.
+
+    Raises
+    ------
+    SolverFailure
+        Where HiGHS stops without an optimum; the message keeps its words.
+
+    Notes
+    -----
+    Full privacy of Makhdoumi-Fawaz 2013, Definition 1. The bound comes from multipliers nu(s, y) of
+    the program, repaired: sum_x p(x) min_y [d(x, y) - sum_s nu(s, y) (P(s|x) - P(s))], which holds
+    for any nu and is rounded down. Cost: a linear program of |X| |Y| unknowns and |X| + |S| |Y|
+    equations.
+
+    Examples
+    --------
+    X is the pair (S, a fair bit), and each half that is wrong costs 1. Y keeps the bit:
+
+    >>> import fastpriv as fp
+    >>> joint = [[0.3, 0.3, 0.0, 0.0], [0.0, 0.0, 0.2, 0.2]]
+    >>> metric = [[0, 1, 1, 2], [1, 0, 2, 1], [1, 2, 0, 1], [2, 1, 1, 0]]
+    >>> best = fp.perfect_privacy(joint, metric)
+    >>> round(best.value, 9), best.level < 1e-20
+    (0.4, True)
+    """
+    law = _joint(joint)
+    problem = _Problem(law, as_metric(metric, law.shape[1]), 0.0)
+    check_limits(1.0, time_limit)
+    return problem.perfect(time_limit)
+
+
 def as_metric(metric: ArrayLike, inputs: int) -> Floats:
     """Return metric[x, y] as a float array with one row for each of ``inputs`` values."""
     found = check.array(metric, "metric").astype(np.float64)
@@ -183,7 +237,7 @@ class _Problem:
         self.kernel = law / self.inputs
         self.backward = law / self.secrets[:, None]  # P(x|s)
         # A power of two keeps differences of huge costs finite, and is exact.
-        exponent = -int(np.frexp(np.abs(metric).max())[1])
+        self.exponent = exponent = -int(np.frexp(np.abs(metric).max())[1])
         with np.errstate(over="ignore", under="ignore"):
             costs = np.ldexp(metric[self.seen], exponent)
             limit = float(np.ldexp(budget, exponent))
@@ -191,7 +245,8 @@ class _Problem:
         self.cost = costs - least[:, None]
         size = math.fsum(self.inputs * np.abs(least)) + min(abs(limit), 2.0)
         self.margin = (sum(costs.shape) + len(law) + 16) * ULP * size
-        self.room = limit - math.fsum(self.inputs * least)
+        self.offset = math.fsum(self.inputs * least)
+        self.room = limit - self.offset
         self.ties = self.cost <= 4.0 * ULP * np.abs(least)[:, None]
 
     def solve(self, gap: float, deadline: float) -> InferenceSolution:
@@ -222,6 +277,26 @@ class _Problem:
         W = np.zeros_like(self.cost)
         W[:, used] = (V / self.inputs).T
         return self.solution(W / W.sum(axis=1, keepdims=True), bound, "dense")
+
+    def perfect(self, seconds: float) -> Solution:
+        """Keep the cheaper of the program's mapping and the best constant output."""
+        constant = self.only(
+            np.full(len(self.inputs), int(np.argmin(self.inputs @ self.cost)))
+        )
+        if kernels.mutual_information(self.backward, self.secrets) <= _NOTHING:
+            free = self.only(np.argmin(self.cost, axis=1))
+            return self.priced(free, 0.0, "closed-form")
+        W, bound = least_private(self.kernel, self.inputs, self.secrets, self.cost, seconds)
+        found, simple = (self.priced(each, bound, "dense") for each in (W, constant))
+        return simple if simple.value <= found.value else found
+
+    def priced(self, W: Floats, bound: float, method: str) -> Solution:
+        """Measure what a mapping costs, back in the units of the metric."""
+        found = self.solution(W, 0.0, method)
+        matrix = found.channel.matrix()[self.seen]
+        value = math.fsum(self.inputs * (matrix * self.metric[self.seen]).sum(axis=1))
+        lower = float(np.ldexp(bound + self.offset - self.margin, -self.exponent))
+        return Solution(value, min(lower, value), found.channel, found.level, method)
 
     def only(self, outputs: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
         """Return the deterministic mapping to one output for each input."""
