@@ -29,13 +29,13 @@ def _add_gram(M, T):
     for s in range(0, last, 4):
         for i in range(n):
             a, b, c, d = M[s, i], M[s + 1, i], M[s + 2, i], M[s + 3, i]
-            for l in range(i, n):
-                T[i, l] += (a * M[s, l] + b * M[s + 1, l]) + (c * M[s + 2, l] + d * M[s + 3, l])
+            for g in range(i, n):
+                T[i, g] += (a * M[s, g] + b * M[s + 1, g]) + (c * M[s + 2, g] + d * M[s + 3, g])
     for s in range(last, rows):
         for i in range(n):
             a = M[s, i]
-            for l in range(i, n):
-                T[i, l] += a * M[s, l]
+            for g in range(i, n):
+                T[i, g] += a * M[s, g]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -46,12 +46,12 @@ def _factor(T):
         if not T[c, c] > 0.0:
             return False
         pivot = 1.0 / math.sqrt(T[c, c])
-        for l in range(c, size):
-            T[c, l] *= pivot
+        for g in range(c, size):
+            T[c, g] *= pivot
         for i in range(c + 1, size):
             a = T[c, i]
-            for l in range(i, size):
-                T[i, l] -= a * T[c, l]
+            for g in range(i, size):
+                T[i, g] -= a * T[c, g]
     return True
 
 
@@ -61,14 +61,14 @@ def _substitute(U, M, triangle):
     size, n = M.shape
     for i in range(size):
         last = i - i % 4
-        for l in range(0, last, 4):
-            a, b, c, d = U[l, i], U[l + 1, i], U[l + 2, i], U[l + 3, i]
-            for x in range(l + 4 if triangle else n):
-                M[i, x] -= (a * M[l, x] + b * M[l + 1, x]) + (c * M[l + 2, x] + d * M[l + 3, x])
-        for l in range(last, i):
-            a = U[l, i]
-            for x in range(l + 1 if triangle else n):
-                M[i, x] -= a * M[l, x]
+        for g in range(0, last, 4):
+            a, b, c, d = U[g, i], U[g + 1, i], U[g + 2, i], U[g + 3, i]
+            for x in range(g + 4 if triangle else n):
+                M[i, x] -= (a * M[g, x] + b * M[g + 1, x]) + (c * M[g + 2, x] + d * M[g + 3, x])
+        for g in range(last, i):
+            a = U[g, i]
+            for x in range(g + 1 if triangle else n):
+                M[i, x] -= a * M[g, x]
         pivot = 1.0 / U[i, i]
         for x in range(i + 1 if triangle else n):
             M[i, x] *= pivot
@@ -101,8 +101,8 @@ def mapping_factor(A, r, j, e, few, first, last, K, gram):
             scale += T[i, i]
         if few:  # sqrt(r) R = 0, and no right-hand side points that way: any weight will do
             for i in range(size):
-                for l in range(i, size):
-                    T[i, l] += scale * math.sqrt(r[y, i] * r[y, l])
+                for g in range(i, size):
+                    T[i, g] += scale * math.sqrt(r[y, i] * r[y, g])
         for i in range(size):
             T[i, i] += 1.0 + 8.0 * ULP * scale
         if not _factor(T):
@@ -163,8 +163,8 @@ def _coupling(d, ratio, K, e, few, gram):
     schur = np.zeros((n + 1, n + 1))
     sign = -1.0 if few else 1.0
     for x in range(n):
-        for l in range(x, n):
-            schur[x, l] = sign * gram[x, l]
+        for g in range(x, n):
+            schur[x, g] = sign * gram[x, g]
     schur[n, n] = ratio
     for y in range(m):
         for x in range(n):
@@ -176,8 +176,8 @@ def _coupling(d, ratio, K, e, few, gram):
     for x in range(n + 1):
         root[x] = 1.0 / math.sqrt(max(schur[x, x], 1e-300))
     for x in range(n + 1):
-        for l in range(x, n + 1):
-            schur[x, l] *= root[x] * root[l]
+        for g in range(x, n + 1):
+            schur[x, g] *= root[x] * root[g]
         schur[x, x] += 8.0 * ULP
     return root, schur, _factor(schur)
 
@@ -187,8 +187,8 @@ def _solve(U, b):
     """Turn b into (U'U)^-1 b."""
     for i in range(b.size):
         b[i] /= U[i, i]
-        for l in range(i + 1, b.size):
-            b[l] -= U[i, l] * b[i]
+        for g in range(i + 1, b.size):
+            b[g] -= U[i, g] * b[i]
     for i in range(b.size - 1, -1, -1):
         b[i] = (b[i] - _dot(U[i, i + 1 :], b[i + 1 :])) / U[i, i]
 

@@ -48,9 +48,14 @@ def leakage_factor(
     """
     mechanism, law = as_pair(channel, prior)
     information, entropy = mechanism.information(law), law.entropy()
-    if isinstance(information, Bracket):
-        return Bracket(_part(information.lower, entropy), _part(information.upper, entropy))
-    return _part(information, entropy)
+    if isinstance(information, float) and isinstance(entropy, float):
+        return _part(information, entropy)
+    (i, top), (low, h) = _ends(information), _ends(entropy)
+    return Bracket(_part(i, h), _part(top, low))
+
+
+def _ends(value: float | Bracket) -> tuple[float, float]:
+    return (value.lower, value.upper) if isinstance(value, Bracket) else (value, value)
 
 
 def _part(information: float, entropy: float) -> float:
@@ -90,7 +95,7 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     # A quotient of two rounded numbers may exceed 1 by a hair.
     f = min(check.real(factor, "factor", least=0.0, most=1.0 + check.SUM_TOLERANCE), 1.0)
     if isinstance(prior, Distribution):
-        values, nats = prior.space.size, prior.entropy()
+        values, nats = prior.space.size, _ends(prior.entropy())[0]
     else:
         law = check.law(prior, "prior")
         values, nats = int(np.count_nonzero(law)), float(-(law[law > 0] @ np.log(law[law > 0])))

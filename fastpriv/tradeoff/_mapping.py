@@ -12,8 +12,8 @@ eta, scaled to sum to one, is a certificate. Keeping eta as an unknown of its ow
 the method converge: read off V instead, the posterior of an output that dies is a ratio of two
 vanishing numbers and jumps from step to step.
 
-A Newton step solves for one output at a time an |X| x |X| system that is a diagonal plus a matrix of
-rank |S|; the |X| row sums and the budget couple them (kernels/mapping.py).
+A Newton step solves an |X| x |X| system for every output, a diagonal plus a matrix of rank |S|; the
+|X| row sums and the budget couple them (kernels/mapping.py).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Program:
     def excess(self, V: Floats) -> tuple[Floats, Floats]:
         """Return q(y) and P(s|y)/P(s) - 1 for every output."""
         q = V.sum(axis=1)
-        return q, (V @ self.centred.T) / (q[:, None] * self.secrets)
+        return q, (V @ self.centred.T) / q[:, None] / self.secrets
 
     def information(self, V: Floats) -> float:
         """I(S; Y) as a sum of P(s) q(y) f(d) with f(d) = (1+d) ln(1+d) - d."""
@@ -152,13 +152,14 @@ def solve_mapping(program: Program, gap: float, deadline: float) -> tuple[Floats
             break
         if len(gaps) > _PATIENCE and gaps[-1] > 0.9 * gaps[-1 - _PATIENCE]:
             break
-        dV, dZ, deta, dmu, dslope, dt, length = _direction(
-            program, V, Z, eta, prices, mu, slope, t
-        )
+        dV, dZ, deta, dmu, dslope, dt, length = _direction(program, V, Z, eta, prices, mu, slope, t)
         if not length > 0.0:  # rounding won
             break
         length *= _STEP
-        V, Z, eta = V + length * dV, Z + length * dZ, eta + length * deta
+        V, Z = V + length * dV, Z + length * dZ
+        # A posterior that vanishes falls by the factor that V falls by, not by one in logarithms.
+        deta *= length
+        eta = eta + np.where(deta < 0.0, np.log1p(np.maximum(deta, -_STEP)), deta)
         mu, slope, t = mu + length * dmu, slope + length * dslope, t + length * dt
         V *= p / V.sum(axis=0)
     return best, bound

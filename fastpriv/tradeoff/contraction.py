@@ -95,12 +95,13 @@ def design_worst_case(
     """
     if criterion not in ("contraction", "correlation"):
         raise InvalidInput(f"criterion must be 'contraction' or 'correlation', got {criterion!r}")
-    if prior is None and (metric is None or criterion == "correlation"):
-        raise InvalidInput("without a prior, give a metric and use the criterion 'contraction'")
     p = None if prior is None else _law(prior)
-    if metric is None:
-        metric = 1.0 - np.eye(0 if p is None else len(p))
-    costs = as_metric(metric, len(metric if p is None else p))  # type: ignore[arg-type]
+    if p is not None:
+        costs = as_metric(1.0 - np.eye(len(p)) if metric is None else metric, len(p))
+    elif metric is None or criterion == "correlation":
+        raise InvalidInput("without a prior, give a metric and use the criterion 'contraction'")
+    else:
+        costs = as_metric(metric, len(np.atleast_1d(check.array(metric, "metric"))))
     budget = check.real(distortion, "distortion")
     check_limits(gap, time_limit)
     check.fits(costs.size**2, "the program", "use fewer values of X and Y", check.MAX_MATRIX)
@@ -113,7 +114,7 @@ def design_worst_case(
         return known
     seen = np.ones(len(costs), bool) if p is None else p > 0.0
     weights = np.eye(len(costs)) if p is None else p[None, seen]
-    oracle = _contraction if criterion == "contraction" else _correlation(p[seen])  # type: ignore[index]
+    oracle = _contraction if p is None or criterion == "contraction" else _correlation(p[seen])
     deadline = time.monotonic() + time_limit
     W, bound = _cutting_planes(oracle, weights, costs[seen], budget, gap, deadline)
     matrix = np.eye(costs.shape[1])[np.argmin(costs, axis=1)]
@@ -125,7 +126,8 @@ def design_worst_case(
 
 
 def _law(prior: Distribution | ArrayLike) -> Floats:
-    return prior._vector() if isinstance(prior, Distribution) else check.law(prior, "prior")
+    p = prior._vector() if isinstance(prior, Distribution) else check.law(prior, "prior")
+    return np.asarray(p / math.fsum(p))
 
 
 def _closed_form(p: Floats | None, D: float, costs: Floats, criterion: str) -> Solution | None:
@@ -180,19 +182,25 @@ def _contraction(W: Floats) -> tuple[float, list[Floats]]:
         mean = np.maximum(b[:, None] * P + (1.0 - b[:, None]) * Q, 1e-300)
         up = (P * Q * (P - Q) / mean**2).sum(axis=1) > 0.0
         low, high = np.where(up, b, low), np.where(up, high, b)
-    b = np.clip(0.5 * (low + high), 1e-9, 1.0 - 1e-9)[:, None]
-    mean = b * P + (1.0 - b) * Q
-    h = np.divide(P - Q, mean, out=np.zeros_like(mean), where=mean > 0.0)
+    # Clipping b costs a concave function that is not negative no more than 1e-12 of itself.
+    b, h = _slopes(P, Q, np.clip(0.5 * (low + high), 1e-12, 1.0 - 1e-12))
     values = (b * (1.0 - b)).ravel() * (h * (P - Q)).sum(axis=1)
-    # Clipping b and rounding cost less than this.
-    value = float(values.max(initial=0.0)) * (1.0 + 1e-12) + 1e-9 * bool(len(values))
+    most = float(values.max(initial=0.0))
+    b, h = _slopes(P, Q, np.clip(b.ravel(), 1e-4, 1.0 - 1e-4))  # moderate coefficients for cuts
     cuts = []
-    for i in np.flatnonzero(values >= 0.5 * values.max(initial=0.0)):
+    for i in np.flatnonzero(values >= 0.5 * most):
         G, t = np.zeros_like(W), float(b[i, 0])
         G[pairs[0][i]] = t * (1.0 - t) * (2.0 * h[i] - h[i] ** 2 * t)
         G[pairs[1][i]] = -t * (1.0 - t) * (2.0 * h[i] + h[i] ** 2 * (1.0 - t))
         cuts.append(G)
-    return value, cuts
+    return min(most * (1.0 + 1e-11), 1.0), cuts
+
+
+def _slopes(P: Floats, Q: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return b as a column and (P - Q)/(bP + (1-b)Q), zero where both are."""
+    b = b[:, None]
+    mean = b * P + (1.0 - b) * Q
+    return b, np.divide(P - Q, mean, out=np.zeros_like(mean), where=mean > 0.0)
 
 
 def _correlation(p: Floats) -> Criterion:
@@ -252,10 +260,11 @@ def _cutting_planes(
             W, weight, price = _master(np.array(cuts), rows, budget, n, m, left)
         except SolverFailure:
             break
-        total = np.tensordot(weight, cuts, 1)
-        floor = (total.ravel() + price @ rows).reshape(n, m).min(axis=1)
-        lost = (len(cuts) + n + m + 64) * ULP * (4.0 + np.abs(price).sum() * (1.0 + abs(budget)))
-        bound = max(bound, math.fsum(floor) - price.sum() * (budget + slack) - lost)
+        lost = (len(cuts) + n + m + 64) * ULP
+        reach = np.tensordot(weight, np.abs(cuts), 1).ravel() + price @ np.abs(rows)
+        floor = np.tensordot(weight, cuts, 1).ravel() + price @ rows - lost * reach
+        total = math.fsum(floor.reshape(n, m).min(axis=1)) - price.sum() * (budget + slack)
+        bound = max(bound, total - lost * (4.0 + price.sum() * abs(budget)))
         for point in (within(0.5 * (W + best)), within(0.9 * W + 0.1 * best)):
             reached, found = oracle(point)
             cuts = cuts + found

@@ -25,6 +25,9 @@ __all__ = ["InferenceSolution", "design_mapping", "least_distortion", "perfect_p
 
 #: Information below this is the rounding of an independent pair.
 _NOTHING = 2.0**-100
+#: Values of S or X below this probability are left out: they move an information by far less
+#: than the amount that bounds are lowered by.
+_RARE, _LOWERED = 1e-60, 1e-50
 
 
 @dataclass(frozen=True, repr=False)
@@ -230,9 +233,8 @@ class _Problem:
     """One design problem: impossible values dropped, distortions counted from the least."""
 
     def __init__(self, law: Floats, metric: Floats, budget: float) -> None:
-        self.size, self.seen = law.shape[1], law.sum(axis=0) > 0.0
-        self.metric = metric
-        law = law[law.sum(axis=1) > 0.0][:, self.seen]
+        self.metric, self.seen = metric, law.sum(axis=0) > _RARE
+        law = law[law.sum(axis=1) > _RARE][:, self.seen]
         self.inputs, self.secrets = law.sum(axis=0), law.sum(axis=1)
         self.kernel = law / self.inputs
         self.backward = law / self.secrets[:, None]  # P(x|s)
@@ -280,9 +282,7 @@ class _Problem:
 
     def perfect(self, seconds: float) -> Solution:
         """Keep the cheaper of the program's mapping and the best constant output."""
-        constant = self.only(
-            np.full(len(self.inputs), int(np.argmin(self.inputs @ self.cost)))
-        )
+        constant = self.only(np.full(len(self.inputs), int(np.argmin(self.inputs @ self.cost))))
         if kernels.mutual_information(self.backward, self.secrets) <= _NOTHING:
             free = self.only(np.argmin(self.cost, axis=1))
             return self.priced(free, 0.0, "closed-form")
@@ -304,11 +304,12 @@ class _Problem:
 
     def solution(self, W: Floats, bound: float, method: str) -> InferenceSolution:
         """Measure a mapping; values of X that never occur get their cheapest output."""
-        value = max(kernels.mutual_information(self.backward @ W, self.secrets), 0.0)
+        alike = bool((W == W[0]).all())
+        value = 0.0 if alike else kernels.mutual_information(self.backward @ W, self.secrets)
         matrix = np.eye(W.shape[1])[np.argmin(self.metric, axis=1)]
         matrix[self.seen] = W
         entropy = kernels.entropy(self.secrets)
         factor = min(1.0, value / entropy) if entropy > 0.0 else 0.0
         error = error_probability_bound(factor, self.secrets)
-        bound = min(max(bound, 0.0), value)
+        bound = min(max(bound - _LOWERED, 0.0), value)
         return InferenceSolution(value, bound, Channel(matrix), value, method, factor, error)
