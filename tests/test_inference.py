@@ -113,7 +113,7 @@ def test_no_mapping_beats_the_bound(seed, shape, part, zeros):
         assert leak >= best.bound - 1e-12
 
 
-@pytest.mark.parametrize(("seed", "shape", "slope"), [(0, (2, 3, 3), 0.3), (1, (3, 2, 4), 0.02)])
+@pytest.mark.parametrize(("seed", "shape", "slope"), [(0, (2, 3, 3), 0.3), (4, (3, 2, 4), 0.3)])
 def test_against_mirror_descent(seed, shape, slope):
     joint, metric, *_ = random_problem(seed, *shape)
     W = o.mirror_descent(joint.tolist(), metric.tolist(), slope, 6000)
@@ -123,7 +123,7 @@ def test_against_mirror_descent(seed, shape, slope):
     assert leak > 1e-4
     best = fp.design_mapping(joint, metric, reached)
     assert best.bound <= leak
-    assert best.value == pytest.approx(leak, rel=1e-4)
+    assert best.value == pytest.approx(leak, rel=1e-6)
 
 
 def test_independent_pairs_add_up():

@@ -123,6 +123,7 @@ for prior in priors:
 fp.HammingChannel(2, 3, 1.0).output(three), fp.Space([2, 3]).shell(0, 2), three.entropy()
 big = fp.Channel(rng.dirichlet(np.ones(512), 512))
 fp.dp_level(big), fp.mutual_information(big, np.full(512, 1 / 512))
+fp.design_mapping(W / 8, 1 - np.eye(8), 0.1), fp.design_mapping(W[:2] / 2, 1 - np.eye(8), 0.1)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

@@ -15,7 +15,7 @@ from fastpriv.results import Bracket
 
 __all__ = ["error_probability_bound", "leakage_factor"]
 
-#: Relative rounding of an entropy and of the few operations after it.
+#: Relative rounding of the entropy of a structured prior.
 _ROUNDING = 2.0**-44
 
 
@@ -90,22 +90,23 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     >>> round(fp.error_probability_bound(0.5, [0.5, 0.5]), 6)  # h2(0.110028) = 1/2
     0.110028
     >>> round(fp.error_probability_bound(0.25, fp.Uniform(4, 2)), 6)  # (3/4 of 4 bits - 1)/log2(15)
-    0.511917
+    0.511916
     """
     # A quotient of two rounded numbers may exceed 1 by a hair.
     f = min(check.real(factor, "factor", least=0.0, most=1.0 + check.SUM_TOLERANCE), 1.0)
     if isinstance(prior, Distribution):
-        values, nats = prior.space.size, _ends(prior.entropy())[0]
+        values, nats, lost = prior.space.size, _ends(prior.entropy())[0], _ROUNDING
     else:
         law = check.law(prior, "prior")
-        values, nats = int(np.count_nonzero(law)), float(-(law[law > 0] @ np.log(law[law > 0])))
-    left = (1.0 - f) * nats / math.log(2.0) * (1.0 - _ROUNDING)
+        law = law[law > 0.0]
+        values, nats, lost = len(law), float(-(law @ np.log(law))), (len(law) + 32) * 2.0**-53
+    left = (1.0 - f) * nats / math.log(2.0) * (1.0 - lost)
     if values < 2 or left <= 0.0:
         return 0.0
     if values == 2:
         return _inverse_binary_entropy(left)
     bound = (left - 1.0) / math.log2(values - 1)
-    return min(max(bound * (1.0 - _ROUNDING), 0.0), (1.0 - 1.0 / values) * (1.0 - _ROUNDING))
+    return min(max(bound, 0.0), 1.0 - 1.0 / values) * (1.0 - lost)
 
 
 def _inverse_binary_entropy(bits: float) -> float:
@@ -116,5 +117,5 @@ def _inverse_binary_entropy(bits: float) -> float:
         if middle in (low, high):
             return low
         entropy = -(middle * math.log(middle) + (1.0 - middle) * math.log1p(-middle))
-        rounded = entropy / math.log(2.0) * (1.0 + _ROUNDING)
+        rounded = entropy / math.log(2.0) * (1.0 + 2.0**-50)
         low, high = (middle, high) if rounded <= bits else (low, middle)

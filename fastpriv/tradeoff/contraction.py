@@ -179,8 +179,9 @@ def _contraction(W: Floats) -> tuple[float, list[Floats]]:
     low, high = np.zeros(len(P)), np.ones(len(P))
     for _ in range(60):  # 1 - sum PQ/(bP+(1-b)Q) is concave in b
         b = 0.5 * (low + high)
-        mean = np.maximum(b[:, None] * P + (1.0 - b[:, None]) * Q, 1e-300)
-        up = (P * Q * (P - Q) / mean**2).sum(axis=1) > 0.0
+        mean = b[:, None] * P + (1.0 - b[:, None]) * Q
+        mean[mean == 0.0] = 1.0
+        up = ((P / mean) * (Q / mean) * (P - Q)).sum(axis=1) > 0.0
         low, high = np.where(up, b, low), np.where(up, high, b)
     # Clipping b costs a concave function that is not negative no more than 1e-12 of itself.
     b, h = _slopes(P, Q, np.clip(0.5 * (low + high), 1e-12, 1.0 - 1e-12))

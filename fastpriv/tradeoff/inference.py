@@ -44,8 +44,9 @@ class InferenceSolution(Solution):
     Examples
     --------
     >>> import fastpriv as fp
-    >>> fp.design_mapping([[0.4, 0.1], [0.1, 0.4]], [[0, 1], [1, 0]], 0.5).error_bound
-    0.4999999
+    >>> best = fp.design_mapping([[0.4, 0.1], [0.1, 0.4]], [[0, 1], [1, 0]], 0.3)
+    >>> round(best.leakage_factor, 6), round(best.error_bound, 6)
+    (0.041958, 0.38)
     """
 
     leakage_factor: float
@@ -234,7 +235,7 @@ class _Problem:
 
     def __init__(self, law: Floats, metric: Floats, budget: float) -> None:
         self.metric, self.seen = metric, law.sum(axis=0) > _RARE
-        law = law[law.sum(axis=1) > _RARE][:, self.seen]
+        law = np.ascontiguousarray(law[np.ix_(law.sum(axis=1) > _RARE, self.seen)])
         self.inputs, self.secrets = law.sum(axis=0), law.sum(axis=1)
         self.kernel = law / self.inputs
         self.backward = law / self.secrets[:, None]  # P(x|s)
@@ -304,7 +305,7 @@ class _Problem:
 
     def solution(self, W: Floats, bound: float, method: str) -> InferenceSolution:
         """Measure a mapping; values of X that never occur get their cheapest output."""
-        alike = bool((W == W[0]).all())
+        alike = bool((W[0] == W).all())
         value = 0.0 if alike else kernels.mutual_information(self.backward @ W, self.secrets)
         matrix = np.eye(W.shape[1])[np.argmin(self.metric, axis=1)]
         matrix[self.seen] = W
