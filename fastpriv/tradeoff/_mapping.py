@@ -34,10 +34,14 @@ _STEPS = 200
 #: Operations worth a thread of their own.
 _GRAIN = 1 << 20
 _STEP = 0.98
-#: First complementarity, as a part of I(S; X) per entry.
-_FIRST = 0.3
+#: First complementarity, as a part of I(S; X) per entry; the second where the first one stalls.
+_FIRST = (0.3, 0.03)
+#: A gap in nats that is not worth a second start.
+_SMALL = 1e-10
 #: Steps in which the gap must shrink by a tenth, or rounding has won.
-_PATIENCE = 15
+_PATIENCE = 40
+#: Information that is nothing but rounding.
+_NOTHING = 1e-28
 
 
 @dataclass
@@ -129,12 +133,27 @@ class Program:
 
 def solve_mapping(program: Program, gap: float, deadline: float) -> tuple[Floats, float]:
     """Return a joint law V[y, x] within the budget and a lower bound on the least I(S; Y)."""
+    best, value, bound = _from(program, _FIRST[0], gap, deadline)
+    if value - bound > max(gap * value, _SMALL) and time.monotonic() < deadline:
+        other, again, raised = _from(program, _FIRST[1], gap, deadline)
+        best, bound = other if again < value else best, max(bound, raised)
+    return best, bound
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def _from(
+    program: Program, part: float, gap: float, deadline: float
+) -> tuple[Floats, float, float]:
+    """Follow the path from one start; return the best V, its I(S; Y) and the best bound.
+
+    A step that overflows yields NaNs, which improve on nothing and end the method.
+    """
     A, p, d = program.kernel, program.inputs, program.cost
     allowed, count = program.allowed, float(program.allowed.sum()) + 1.0
     most = program.budget[0]
     V = program.start()
     t = most - float(np.vdot(V, d))
-    first = _FIRST * max(program.information(np.diag(p)), 1e-30) / count
+    first = part * max(program.information(np.diag(p)), 1e-30) / count
     Z = np.where(allowed > 0.0, first / np.where(allowed > 0.0, V, 1.0), 1.0)
     slope, mu = first / t, np.zeros(len(p))
     eta = np.log1p(np.maximum(program.excess(V)[1], -1.0 + 1e-14))
@@ -148,7 +167,7 @@ def solve_mapping(program: Program, gap: float, deadline: float) -> tuple[Floats
             best, value = found, information
         bound = max(bound, program.bound(eta, scale, slope, prices))
         gaps.append(value - bound)
-        if gaps[-1] <= gap * value or time.monotonic() > deadline:
+        if gaps[-1] <= max(gap * value, _NOTHING) or time.monotonic() > deadline:
             break
         if len(gaps) > _PATIENCE and gaps[-1] > 0.9 * gaps[-1 - _PATIENCE]:
             break
@@ -162,7 +181,7 @@ def solve_mapping(program: Program, gap: float, deadline: float) -> tuple[Floats
         eta = eta + np.where(deta < 0.0, np.log1p(np.maximum(deta, -_STEP)), deta)
         mu, slope, t = mu + length * dmu, slope + length * dslope, t + length * dt
         V *= p / V.sum(axis=0)
-    return best, bound
+    return best, value, bound
 
 
 def _direction(
