@@ -41,7 +41,7 @@ _SMALL = 1e-10
 #: Steps in which the gap must shrink by a tenth, or rounding has won.
 _PATIENCE = 40
 #: Information that is nothing but rounding.
-_NOTHING = 1e-28
+_NOTHING = 1e-24
 
 
 @dataclass
