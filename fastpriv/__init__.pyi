@@ -21,11 +21,19 @@ from .distributions import (
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.indistinguishability import dp_level, identifiability_level
+from .measures.inference import error_probability_bound, leakage_factor
 from .measures.information import distortion, mutual_information
 from .results import Bracket, Brackets, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
+from .tradeoff.contraction import design_worst_case
 from .tradeoff.curve import TradeoffCurve, privacy_level, tradeoff_curve
+from .tradeoff.inference import (
+    InferenceSolution,
+    design_mapping,
+    least_distortion,
+    perfect_privacy,
+)
 from .tradeoff.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .tradeoff.rate_distortion import RateDistortion, solve_pd_mip
 
@@ -41,6 +49,7 @@ __all__ = [
     "HammingChannel",
     "HiddenMarkov",
     "Infeasible",
+    "InferenceSolution",
     "InvalidInput",
     "Markov",
     "PosteriorChannel",
@@ -58,13 +67,19 @@ __all__ = [
     "Uniform",
     "capacity_prior",
     "channel_capacity",
+    "design_mapping",
+    "design_worst_case",
     "distortion",
     "dp_level",
+    "error_probability_bound",
     "estimate",
     "h",
     "h_inverse",
     "identifiability_level",
+    "leakage_factor",
+    "least_distortion",
     "mutual_information",
+    "perfect_privacy",
     "privacy_level",
     "shell_profile",
     "solve_pd_dp",

@@ -126,6 +126,21 @@ def stochastic(values: ArrayLike, name: str) -> Floats:
     return owned(found, values)
 
 
+def metric(values: ArrayLike, inputs: int, outputs: int | None = None) -> Floats:
+    """Return metric[x, y], finite costs with a row per input and any (or the given) columns."""
+    found = np.ascontiguousarray(array(values, "metric"), dtype=np.float64)
+    wrong = found.ndim != 2 or found.shape[0] != inputs or found.size == 0
+    if wrong or found.shape[1] != (outputs or found.shape[1]):
+        columns = "any number of" if outputs is None else short(outputs)
+        raise InvalidInput(
+            f"metric[x, y] must have a row for each of {short(inputs)} inputs and a column for "
+            f"each of {columns} outputs, got shape {found.shape}"
+        )
+    if not np.isfinite(found).all():
+        raise InvalidInput("metric must hold finite numbers, found a NaN or an infinity")
+    return found
+
+
 def _percent(total: float) -> str:
     return " (percentages? divide by 100)" if abs(total - 100.0) < 1.0 else ""
 

@@ -118,6 +118,38 @@ def matrix_spread(
     matrix: Floats, shift: float, scale: float, axes: Ints, first: int, last: int
 ) -> float: ...
 
+# mapping
+def mapping_direction(
+    A: Floats,
+    p: Floats,
+    d: Floats,
+    allowed: Floats,
+    budget: float,
+    V: Floats,
+    Z: Floats,
+    r: Floats,
+    j: Floats,
+    prices: Floats,
+    mu: Floats,
+    slope: float,
+    t: float,
+    K: Floats,
+    e: Floats,
+    few: bool,
+    gram: Floats,
+) -> tuple[Floats, Floats, Floats, Floats, float, float, float]: ...
+def mapping_factor(
+    A: Floats,
+    r: Floats,
+    j: Floats,
+    e: Floats,
+    few: bool,
+    first: int,
+    last: int,
+    K: Floats,
+    gram: Floats,
+) -> bool: ...
+
 # markov
 def hidden_markov_log_prob(
     initial: Floats, transition: Floats, emissions: Floats, assignment: Ints, rows: Ints

@@ -45,13 +45,25 @@ with _optional_cache():
         descent,
         information,
         lines,
+        mapping,
         markov,
         shells,
         transform,
         type_forms,
     )
 
-_FILES = (capacity, cone, descent, information, lines, markov, shells, transform, type_forms)
+_FILES = (
+    capacity,
+    cone,
+    descent,
+    information,
+    lines,
+    mapping,
+    markov,
+    shells,
+    transform,
+    type_forms,
+)
 
 #: Every kernel, with the argument types that the facade calls it with.
 SIGNATURES = {name: types for file in _FILES for name, types in file.SIGNATURES.items()}

@@ -318,3 +318,56 @@ def capacity(W, steps=150):
         polished = [p[support.index(x)] if x in support else mpf(0) for x in range(len(W))]
         best = min(best, polished, key=lambda law: -capacity_bracket(W, law)[0])
     return capacity_bracket(W, best)
+
+
+def secret_channel(joint, W):
+    """Return P(y|s) and P(s) of S -> X -> Y, from joint[s][x] and W[x][y]."""
+    total = sum(num(v) for row in joint for v in row)
+    P = [[num(v) / total for v in row] for row in joint]
+    prior = [sum(row) for row in P]
+    seen = [s for s in range(len(P)) if prior[s] > 0]
+    outputs, inputs = range(len(W[0])), range(len(W))
+    rows = [[sum(P[s][x] * num(W[x][y]) for x in inputs) / prior[s] for y in outputs] for s in seen]
+    return rows, [prior[s] for s in seen]
+
+
+def inference_leakage(joint, W):
+    """Return I(S;Y) of S -> X -> Y."""
+    return mutual_information(*secret_channel(joint, W))
+
+
+def guessing_error(joint, W):
+    """Return the error of the best guess of S from Y: 1 - sum over y of max over s of P(s, y)."""
+    rows, prior = secret_channel(joint, W)
+    cells = [[prior[s] * v for v in row] for s, row in enumerate(rows)]
+    return 1 - sum(max(column) for column in zip(*cells, strict=True))
+
+
+def mirror_descent(joint, metric, slope, steps, rate=0.5):
+    """Return W that nearly minimises I(S;Y) + slope E d(X,Y), by exponentiated gradients."""
+    from math import exp as e
+    from math import log as ln
+
+    secrets, inputs, outputs = range(len(joint)), range(len(metric)), range(len(metric[0]))
+    p = [sum(joint[s][x] for s in secrets) for x in inputs]
+    prior = [sum(joint[s]) for s in secrets]
+    W = [[1 / len(outputs) * (1 + 0.1 * (x == y)) for y in outputs] for x in inputs]
+    W = [[v / sum(row) for v in row] for row in W]
+    for _ in range(steps):
+        j = [[sum(joint[s][x] * W[x][y] for x in inputs) for y in outputs] for s in secrets]
+        q = [sum(j[s][y] for s in secrets) for y in outputs]
+        for x in inputs:
+            pull = [
+                sum(joint[s][x] / p[x] * ln(j[s][y] / (prior[s] * q[y])) for s in secrets)
+                + slope * metric[x][y]
+                for y in outputs
+            ]
+            weights = [W[x][y] * e(-rate * (pull[y] - min(pull))) for y in outputs]
+            W[x] = [max(w / sum(weights), 1e-300) for w in weights]
+    return W
+
+
+def chi_square(P, Q, b):
+    """Return b(1-b) sum (P-Q)^2/(bP+(1-b)Q), whose largest over b and pairs of rows is eta(W)."""
+    pairs = [(num(u), num(v)) for u, v in zip(P, Q, strict=True) if u + v > 0]
+    return sum(b * (1 - b) * (u - v) ** 2 / (b * u + (1 - b) * v) for u, v in pairs)

@@ -126,6 +126,7 @@ fp.solve_pd_mip(priors[1], 0.3)
 fp.dp_level(big), fp.mutual_information(big, np.full(512, 1 / 512))
 for channel in [*channels, e_i, big, W[:2], W[None]]:
     fp.channel_capacity(channel), fp.capacity_prior(channel)
+fp.design_mapping(W / 8, 1 - np.eye(8), 0.1), fp.design_mapping(W[:2] / 2, 1 - np.eye(8), 0.1)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
-from fastpriv.errors import InvalidInput, short
 from fastpriv.measures._arguments import as_pair
 from fastpriv.results import Bracket
 
@@ -84,11 +82,5 @@ def distortion(
     mechanism, law = as_pair(channel, prior)
     if metric is None:
         return mechanism.expected_distance(law)
-    shape = (mechanism.space.size, mechanism.output_space.size)
-    cost = check.array(metric, "metric").astype(np.float64)
-    if cost.shape != shape:
-        want = " x ".join(map(short, shape))
-        raise InvalidInput(f"metric[x, y] must have shape {want}, got {cost.shape}")
-    if not np.isfinite(cost).all():
-        raise InvalidInput("metric must hold finite numbers, found a NaN or an infinity")
+    cost = check.metric(metric, mechanism.space.size, mechanism.output_space.size)
     return mechanism.expected_cost(law, cost)

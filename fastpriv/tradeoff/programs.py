@@ -77,7 +77,7 @@ def solve_pd_dp(
     """
     as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
-    _check_limits(gap, time_limit)
+    check_limits(gap, time_limit)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
         # Beyond the largest level of a program E_d errs by less than any double can tell.
         return _e_d(prior.space.sizes, epsilon)
@@ -127,7 +127,7 @@ def solve_pd_i(
     """
     as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
-    _check_limits(gap, time_limit)
+    check_limits(gap, time_limit)
     least = prior.epsilon_x()
     if epsilon < least:
         raise Infeasible(
@@ -166,7 +166,8 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
     return _e_d(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
 
 
-def _check_limits(gap: float, time_limit: float) -> None:
+def check_limits(gap: float, time_limit: float) -> None:
+    """Check what every program takes: the gap to stop at and the seconds to stop after."""
     check.real(gap, "gap", least=1e-12, most=1.0)
     if time_limit != math.inf:
         check.real(time_limit, "time_limit", least=1e-9)

@@ -32,12 +32,12 @@ from fastpriv.channels import (
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
 from fastpriv.distributions.base import as_prior
-from fastpriv.errors import Infeasible, InvalidInput, short
+from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.results import Solution
 from fastpriv.tradeoff._mixture import Fit, certify, fit
 from fastpriv.tradeoff._tilting import Family, HammingTilt, MatrixTilt
 from fastpriv.tradeoff.closed_form import h_inverse
-from fastpriv.tradeoff.programs import _check_limits, _constant, _tilde
+from fastpriv.tradeoff.programs import _constant, _tilde, check_limits
 
 __all__ = ["RateDistortion", "solve_pd_mip"]
 
@@ -136,12 +136,13 @@ def solve_pd_mip(
     as_prior(prior)
     if (distortion is None) == (slope is None):
         raise InvalidInput("give either distortion or slope, and not both")
-    _check_limits(gap, time_limit)
+    check_limits(gap, time_limit)
     deadline = time.monotonic() + time_limit
     if slope is not None:
         slope = check.real(slope, "slope", 0.0, _STEEPEST)
     if metric is not None:
-        return _by_metric(prior, distortion, slope, _metric(metric, prior), gap, deadline)
+        costs = check.metric(metric, prior.space.size)
+        return _by_metric(prior, distortion, slope, costs, gap, deadline)
     if distortion is not None:
         distortion = check.real(distortion, "distortion", 0.0, float(prior.space.n))
         if distortion >= _constant(prior).value:
@@ -170,18 +171,6 @@ def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
     """Return h^-1(distortion): where E_i has it, and not far off elsewhere."""
     sizes = [m for m in prior.space.sizes if m > 1]
     return float(h_inverse(distortion, len(sizes), sizes))
-
-
-def _metric(metric: ArrayLike, prior: Distribution) -> Floats:
-    cost = check.array(metric, "metric").astype(np.float64)
-    if cost.ndim != 2 or cost.shape[0] != prior.space.size or cost.shape[1] == 0:
-        raise InvalidInput(
-            f"metric[x, y] must have a row for each of the {short(prior.space.size)} databases and "
-            f"a column for each output, got shape {cost.shape}"
-        )
-    if not np.isfinite(cost).all():
-        raise InvalidInput("metric must hold finite numbers, found a NaN or an infinity")
-    return cost
 
 
 # Closed forms.
