@@ -73,11 +73,19 @@ def plain_gap(prior, seconds):
         steps += 1
 
 
+#: A peer that took longer than this at one size is not asked for the next.
+PATIENCE = 2.0
+taken = {}
+
+
 def report(name, solve, prior, bound):
+    if taken.get(name, 0.0) > PATIENCE:
+        print(f"  {name:24s} not run: {taken[name]:.1f} s at the last size")
+        return
     start = time.perf_counter()
     with suppress(ImportError):
         channel = solve()
-        seconds = time.perf_counter() - start
+        taken[name] = seconds = time.perf_counter() - start
         gap = lagrangian(fp.Channel(channel, prior.space), prior) - bound
         print(f"  {name:24s} {seconds:9.3f} s   gap {gap:.1e}", flush=True)
 

@@ -102,7 +102,7 @@ def fit(
     tilt = family(slope)
     q = np.full(outputs, 1.0 / outputs)
     v = tilt.forward(q)
-    c = tilt.backward(p / v)
+    c = tilt.backward(p / v, overwrite=True)
     z = np.maximum(1.0 - c, 0.0) + 0.1
     along: Floats | None = None  # how q / sqrt(q) answers to the slope
     best = Fit(q, slope, math.inf, -math.inf, 0.0 if target is None else target)
@@ -144,7 +144,7 @@ def fit(
             tilt = family(tilt.slope + length * turn)
         length = min(length, dual)
         v = tilt.forward(q)
-        c = tilt.backward(p / v)
+        c = tilt.backward(p / v, overwrite=True)
     return Fit(best.law / best.law.sum(), best.slope, best.value, best.bound, best.distortion)
 
 
@@ -167,11 +167,11 @@ class _Newton:
 
     def _product(self, t: Floats) -> tuple[Floats, float]:
         """Return the matrix times t, and its product with t."""
-        scaled = np.empty_like(t)
-        _each(kernels.multiply, self._root, t, scaled)
-        middle = self._tilt.forward(scaled)
-        _each(kernels.multiply, middle, self._b, middle)
-        out = self._tilt.backward(middle)
+        out = np.empty_like(t)
+        _each(kernels.multiply, self._root, t, out)
+        out = self._tilt.forward(out, overwrite=True)
+        _each(kernels.multiply, out, self._b, out)
+        out = self._tilt.backward(out, overwrite=True)
         return out, math.fsum(_each(kernels.finish_product, out, self._root, self._z, t))
 
     def solve(self, right: Floats, start: Floats | None = None) -> Floats:

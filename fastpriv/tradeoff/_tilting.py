@@ -29,12 +29,12 @@ class Tilt(ABC):
     log_scale: float = 0.0
 
     @abstractmethod
-    def forward(self, q: Floats) -> Floats:
-        """Return v = K q over databases, a new vector."""
+    def forward(self, q: Floats, overwrite: bool = False) -> Floats:
+        """Return v = K q over databases, in the memory of q if it may be overwritten."""
 
     @abstractmethod
-    def backward(self, u: Floats) -> Floats:
-        """Return c = K^T u over outputs, a new vector."""
+    def backward(self, u: Floats, overwrite: bool = False) -> Floats:
+        """Return c = K^T u over outputs, in the memory of u if it may be overwritten."""
 
     @abstractmethod
     def squares(self, b: Floats) -> Floats:
@@ -77,11 +77,11 @@ class HammingTilt(Tilt):
         self._a = 1.0 / math.expm1(slope) if slope < 700.0 else r
         self._g = np.asarray(1.0 + (self._lengths - 1) * r, dtype=np.float64)
 
-    def forward(self, q: Floats) -> Floats:
-        return mix(q.copy(), self._sizes, self._mixing)
+    def forward(self, q: Floats, overwrite: bool = False) -> Floats:
+        return mix(q if overwrite else q.copy(), self._sizes, self._mixing)
 
-    def backward(self, u: Floats) -> Floats:
-        return self.forward(u)
+    def backward(self, u: Floats, overwrite: bool = False) -> Floats:
+        return self.forward(u, overwrite)
 
     def squares(self, b: Floats) -> Floats:
         return mix(b.copy(), self._sizes, self._squared) * self._square_scale
@@ -138,10 +138,10 @@ class MatrixTilt(Tilt):
         first = kernel * metric
         return cls(slope, kernel, first, first * metric)
 
-    def forward(self, q: Floats) -> Floats:
+    def forward(self, q: Floats, overwrite: bool = False) -> Floats:
         return np.asarray(self._kernel @ q)
 
-    def backward(self, u: Floats) -> Floats:
+    def backward(self, u: Floats, overwrite: bool = False) -> Floats:
         return np.asarray(u @ self._kernel)
 
     def squares(self, b: Floats) -> Floats:
