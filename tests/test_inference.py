@@ -42,7 +42,7 @@ def check(solution, joint, metric, budget, gap=1e-8):
     assert np.allclose(W.sum(axis=1), 1.0, atol=1e-14)
     truth = o.inference_leakage(np.asarray(joint).tolist(), W.tolist())
     # Rounded P(y|s) shift a small information by their error times its square root.
-    assert abs(solution.value - truth) <= 1e-12 * truth + 1e-15 * math.sqrt(truth) + 1e-30
+    assert abs(solution.value - truth) <= 1e-12 * truth + 1e-15 * math.sqrt(max(truth, 0)) + 1e-30
     assert solution.level == solution.value >= solution.bound >= 0.0
     assert spent(solution, joint, metric) <= budget + 1e-15 * max(1.0, abs(budget))
     assert solution.value - solution.bound <= gap * max(solution.value, 1e-6)
