@@ -20,8 +20,19 @@ from .distributions import (
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .measures.capacity import capacity_prior, channel_capacity
+from .measures.disclosure import (
+    correlated_example,
+    discloses,
+    disclosure_threshold,
+    lower_entropy_attribute,
+    remaining_uncertainty_bound,
+    singles_out,
+)
+from .measures.hockey_stick import hockey_stick, hockey_stick_epsilon
 from .measures.indistinguishability import dp_level, identifiability_level
 from .measures.information import distortion, mutual_information
+from .measures.threshold_query import threshold_query_bound, threshold_query_leakage
+from .relations import Implications, implications
 from .results import Bracket, Brackets, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
@@ -40,6 +51,7 @@ __all__ = [
     "Exchangeable",
     "HammingChannel",
     "HiddenMarkov",
+    "Implications",
     "Infeasible",
     "InvalidInput",
     "Markov",
@@ -58,19 +70,30 @@ __all__ = [
     "Uniform",
     "capacity_prior",
     "channel_capacity",
+    "correlated_example",
+    "discloses",
+    "disclosure_threshold",
     "distortion",
     "dp_level",
     "estimate",
     "h",
     "h_inverse",
+    "hockey_stick",
+    "hockey_stick_epsilon",
     "identifiability_level",
+    "implications",
+    "lower_entropy_attribute",
     "mutual_information",
     "privacy_level",
+    "remaining_uncertainty_bound",
     "shell_profile",
+    "singles_out",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",
     "solve_r_pd",
+    "threshold_query_bound",
+    "threshold_query_leakage",
     "tradeoff_curve",
     "warm_up",
 ]
