@@ -258,7 +258,7 @@ def implications(
     Examples
     --------
     >>> import fastpriv as fp
-    >>> fp.implications(0.1, "identifiability", prior=[0.5, 0.5]).levels["pml"]
+    >>> round(fp.implications(0.1, "identifiability", prior=[0.5, 0.5]).levels["pml"], 12)
     0.1
     >>> fp.implications(0.25, "maximal-leakage")
     notion              level  from             as  source

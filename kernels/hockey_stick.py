@@ -37,27 +37,28 @@ def _crossing(first, second, slope, delta):
     """Where the line that the curve of a pair follows at ``slope`` falls to delta, rounded up.
 
     The line sums over the outputs with a - b >= slope b: sum (a - b) - delta - E sum b. The
-    sum less delta carries its rounding errors along, so that where all that is left is mass on
-    outputs impossible under b, which no E removes, it is compared with delta to the last digit.
+    sum less delta carries its rounding errors along: where nothing is left of it, as of mass on
+    outputs impossible under b that delta just pays for, no E is needed, and a last digit counts.
     """
     total = -delta
     carry = 0.0
-    gains = 0.0
+    lost = 0.0
     mass = 0.0
     for y in range(first.size):
         b = second[y]
         gain = first[y] - b
         if gain > 0.0 and gain >= slope * (1.0 - 8.0 * UNIT) * b:
             new = total + gain
-            carry += (total - new) + gain if abs(total) >= gain else (gain - new) + total
+            error = (total - new) + gain if abs(total) >= gain else (gain - new) + total
+            rest = (first[y] - gain) - b  # what a - b lost, exactly
+            carry += error + rest
+            lost += abs(error) + abs(rest)
             total = new
-            if b > 0.0:  # only then is the difference a - b rounded
-                gains += gain
-                mass += b
+            mass += b
     excess = total + carry
     if mass == 0.0:
         return math.inf if excess > 0.0 else 0.0
-    excess += 4.0 * UNIT * (abs(excess) + gains)
+    excess += 2.0 * UNIT * (abs(excess) + first.size * lost)
     if excess <= 0.0:
         return 0.0
     return excess / (mass * (1.0 - (first.size + 24.0) * UNIT)) * (1.0 + 4.0 * UNIT)

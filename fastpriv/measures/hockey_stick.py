@@ -52,9 +52,9 @@ def hockey_stick(
     >>> import fastpriv as fp
     >>> channel = [[0.75, 0.25], [0.25, 0.75]]
     >>> fp.hockey_stick(channel, [0.0, 0.5, fp.dp_level(channel)]).round(6)
-    array([0.5     , 0.33782 , 0.      ])
+    array([0.5    , 0.33782, 0.     ])
     >>> round(fp.hockey_stick(fp.HammingChannel(1_000_000, 2, 1.0), 0.5), 6)
-    0.287648
+    0.287649
     """
     given = check.array(epsilon, "epsilon")
     epsilons = check.floats(given.reshape(-1), "epsilon", 1)

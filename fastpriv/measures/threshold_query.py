@@ -54,10 +54,10 @@ def threshold_query_leakage(n: int, t: int, p: float, answer: bool = True) -> fl
     Examples
     --------
     >>> import fastpriv as fp
-    >>> round(fp.threshold_query_leakage(200, 60, 0.5), 12)  # P(Bin <= 60) is about 6e-9
-    6.191e-09
+    >>> round(fp.threshold_query_leakage(200, 60, 0.5), 12)  # P(Bin <= 60), nearly
+    7.535e-09
     >>> round(fp.threshold_query_leakage(10**7, 10**7 // 2, 0.5, answer=False), 6)
-    0.693021
+    0.692895
     """
     n, t, chance = _checked(n, t, p)
     if t >= n or chance == 0:
