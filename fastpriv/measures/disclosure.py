@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -158,7 +159,12 @@ def disclosure_threshold(prior: Distribution | ArrayLike) -> float:
     log_least = _log_least(prior)
     if log_least >= 0.0:
         return math.inf
-    return -math.log1p(-math.exp(log_least)) * (1.0 - 8.0 * _UNIT)
+    return _normal(-math.log1p(-math.exp(log_least)) * (1.0 - 8.0 * _UNIT))
+
+
+def _normal(bound: float) -> float:
+    """Return a lower bound, or 0 where it is too small for a double to be rounded relatively."""
+    return bound if bound >= sys.float_info.min else 0.0
 
 
 def _log_least(prior: Distribution | ArrayLike) -> float:
@@ -200,7 +206,7 @@ def remaining_uncertainty_bound(capacity: float, prior: Distribution | ArrayLike
     log_odds = log_least - math.log1p(-math.exp(log_least)) - level
     if log_odds == -math.inf:
         return 0.0
-    return math.log1p(math.exp(log_odds * (1.0 + 8.0 * _UNIT) - 8.0 * _UNIT))
+    return _normal(math.log1p(math.exp(log_odds * (1.0 + 8.0 * _UNIT) - 8.0 * _UNIT)))
 
 
 def lower_entropy_attribute(

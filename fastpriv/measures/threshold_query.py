@@ -13,8 +13,8 @@ from fastpriv.errors import InvalidInput
 
 __all__ = ["threshold_query_bound", "threshold_query_leakage"]
 
-#: Logarithms of factorials are of the order 10^9; what is left of them is wanted to 10^-20.
-_DIGITS = Context(prec=40)
+#: Terms of the order 10^9 cancel, down to 10^-33 in a divergence where t/n and p are an ulp apart.
+_DIGITS = Context(prec=64)
 _HALF_LOG_TWO_PI = Decimal("0.9189385332046727417803297364056176398614")
 _STIRLING = [(1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360)]
 _UNIT = 2.0**-53
@@ -47,7 +47,7 @@ def threshold_query_leakage(n: int, t: int, p: float, answer: bool = True) -> fl
 
     Notes
     -----
-    The tail that does not hold the mean is one probability, to 40 digits, times a sum of
+    The tail that does not hold the mean is one probability, from 64 digits, times a sum of
     positive terms that fall from 1, so that nothing cancels and nothing underflows; the other
     tail is its complement. Cost O(sqrt(n)).
 
@@ -149,7 +149,7 @@ def _log_tail(n: int, k: int, chance: Fraction) -> float:
 
 
 def _log_probability(n: int, k: int, chance: Fraction) -> float:
-    """Return ln P(Bin(n, chance) = k): terms of order n that cancel, hence 40 digits."""
+    """Return ln P(Bin(n, chance) = k): terms of order n that cancel, hence many digits."""
     with localcontext(_DIGITS):
         ways = _log_factorial(n) - _log_factorial(k) - _log_factorial(n - k)
         return float(ways + k * _decimal(chance).ln() + (n - k) * _decimal(1 - chance).ln())
