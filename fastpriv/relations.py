@@ -265,7 +265,7 @@ def implications(
     maximal-leakage     0.25                        given
     mutual-information  0.25   maximal-leakage  e   Sibson order 1 below infinity
     """
-    if notion not in NOTIONS:
+    if not isinstance(notion, str) or notion not in NOTIONS:
         raise InvalidInput(f"notion must be one of {', '.join(NOTIONS)}; got {notion!r:.60}")
     given = check.real(level, "level", least=0.0)
     facts = _facts(prior, n)
