@@ -118,11 +118,12 @@ def implications(found: Implications, ax: Axes | None = None) -> Axes:
     for name in found.levels:
         layers.setdefault(len(found.chain(name)), []).append(name)
     ax = _axes(ax, (3.6 * len(layers), 1.1 * max(map(len, layers.values())) + 0.8))
-    place = {
-        name: (float(depth), -(row + 0.5) / len(names))
-        for depth, names in layers.items()
-        for row, name in enumerate(names)
-    }
+    place: dict[str, tuple[float, float]] = {}
+    for depth, names in sorted(layers.items()):
+        if depth:  # in the order of what they rest on, so that few arrows cross
+            names.sort(key=lambda name: -place[found.steps[name].premise][1])
+        for row, name in enumerate(names):
+            place[name] = float(depth), -(row + 0.5) / len(names)
     for name, (x, y) in place.items():
         colour = _COLOURS["identifiability" if name == found.notion else "dp"]
         box = {"boxstyle": "round", "facecolor": "white", "edgecolor": colour}
@@ -133,7 +134,8 @@ def implications(found: Implications, ax: Axes | None = None) -> Axes:
         ax.annotate("", xy=head, xytext=tail, arrowprops=arrow)
         middle = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
         note = f"{step.formula}\n{step.source.replace(', ', chr(10), 1)}"
-        ax.text(*middle, note, ha="center", va="center", fontsize=6, color="0.3")
+        plain = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
+        ax.text(*middle, note, ha="center", va="center", fontsize=7, color="0.3", bbox=plain)
     ax.set_xlim(-0.5, max(layers) + 0.5)
     ax.set_ylim(-1.0, 0.0)
     ax.set_axis_off()
