@@ -20,9 +20,20 @@ from .distributions import (
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .measures.capacity import capacity_prior, channel_capacity
+from .measures.disclosure import (
+    correlated_example,
+    discloses,
+    disclosure_threshold,
+    lower_entropy_attribute,
+    remaining_uncertainty_bound,
+    singles_out,
+)
+from .measures.hockey_stick import hockey_stick, hockey_stick_epsilon
 from .measures.indistinguishability import dp_level, identifiability_level
 from .measures.inference import error_probability_bound, leakage_factor
 from .measures.information import distortion, mutual_information
+from .measures.threshold_query import threshold_query_bound, threshold_query_leakage
+from .relations import Implications, implications
 from .results import Bracket, Brackets, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
@@ -48,6 +59,7 @@ __all__ = [
     "Exchangeable",
     "HammingChannel",
     "HiddenMarkov",
+    "Implications",
     "Infeasible",
     "InferenceSolution",
     "InvalidInput",
@@ -67,25 +79,36 @@ __all__ = [
     "Uniform",
     "capacity_prior",
     "channel_capacity",
+    "correlated_example",
     "design_mapping",
     "design_worst_case",
+    "discloses",
+    "disclosure_threshold",
     "distortion",
     "dp_level",
     "error_probability_bound",
     "estimate",
     "h",
     "h_inverse",
+    "hockey_stick",
+    "hockey_stick_epsilon",
     "identifiability_level",
+    "implications",
     "leakage_factor",
     "least_distortion",
+    "lower_entropy_attribute",
     "mutual_information",
     "perfect_privacy",
     "privacy_level",
+    "remaining_uncertainty_bound",
     "shell_profile",
+    "singles_out",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",
     "solve_r_pd",
+    "threshold_query_bound",
+    "threshold_query_leakage",
     "tradeoff_curve",
     "warm_up",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from fastpriv._extras import optional
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from fastpriv.relations import Implications
     from fastpriv.tradeoff.curve import TradeoffCurve
 
-__all__ = ["tradeoff"]
+__all__ = ["implications", "threshold_query", "tradeoff"]
 
 #: Colour-blind safe (Okabe and Ito).
 _COLOURS = {"dp": "#0072B2", "identifiability": "#D55E00", "mutual-information": "#009E73"}
@@ -22,6 +24,20 @@ _NAMES = {
     "identifiability": "identifiability",
     "mutual-information": "mutual information",
 }
+
+
+#: More of them, for families of lines.
+_FAMILY = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_STYLES = ("-", "--", ":", "-.")
+
+
+def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes, new ones of this size if there are none."""
+    if ax is not None:
+        return ax
+    pyplot: Any = optional("matplotlib.pyplot", "plot")
+    made: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
+    return made
 
 
 def tradeoff(curve: TradeoffCurve, ax: Axes | None = None) -> Axes:
@@ -34,10 +50,7 @@ def tradeoff(curve: TradeoffCurve, ax: Axes | None = None) -> Axes:
     ax : matplotlib Axes, optional
         Where; by default new ones.
     """
-    if ax is None:
-        pyplot: Any = optional("matplotlib.pyplot", "plot")
-        _, ax = pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")
-    assert ax is not None
+    ax = _axes(ax, (6.4, 4.4))
     for notion in curve.lower:
         colour, low, high = _COLOURS[notion], curve.lower[notion], curve.upper[notion]
         finite = np.isfinite(low) & np.isfinite(high)
@@ -52,4 +65,79 @@ def tradeoff(curve: TradeoffCurve, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("best privacy level (nats)")
     ax.set_ylim(bottom=0.0)
     ax.legend(title="bounds of Theorem 1: dotted below, dashed above", frameon=False)
+    return ax
+
+
+def threshold_query(
+    sizes: Sequence[int] = (200, 500, 1000, 2000),
+    chances: Sequence[float] = (0.3, 0.5),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what a truthful "yes, more than t" can leak at most (Saeidian et al. 2024, Figure 1).
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Numbers of rows, one colour each.
+    chances : sequence of float
+        Chances that a row holds a one, one line style each.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    """
+    from fastpriv.measures.threshold_query import threshold_query_bound
+
+    ax = _axes(ax, (6.4, 4.4))
+    for i, n in enumerate(sizes):
+        for j, p in enumerate(chances):
+            thresholds = [t for t in range(0, n, max(1, n // 200)) if t < n * p]
+            ax.plot(
+                [t / n for t in thresholds],
+                [threshold_query_bound(n, t, p) for t in thresholds],
+                _STYLES[j % len(_STYLES)],
+                color=_FAMILY[i % len(_FAMILY)],
+                label=f"{n} rows, chance {p:g}",
+            )
+    ax.set_yscale("log")
+    ax.set_xlabel("threshold, as a fraction of the rows")
+    ax.set_ylabel("upper bound on the leakage (nats)")
+    ax.legend(frameon=False)
+    return ax
+
+
+def implications(found: Implications, ax: Axes | None = None) -> Axes:
+    """Draw which guarantee gives which, each box one step to the right of the one it rests on.
+
+    Parameters
+    ----------
+    found : Implications
+        What to draw.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    """
+    layers: dict[int, list[str]] = {}
+    for name in found.levels:
+        layers.setdefault(len(found.chain(name)), []).append(name)
+    ax = _axes(ax, (3.6 * len(layers), 1.1 * max(map(len, layers.values())) + 0.8))
+    place: dict[str, tuple[float, float]] = {}
+    for depth, names in sorted(layers.items()):
+        if depth:  # in the order of what they rest on, so that few arrows cross
+            names.sort(key=lambda name: -place[found.steps[name].premise][1])
+        for row, name in enumerate(names):
+            place[name] = float(depth), -(row + 0.5) / len(names)
+    for name, (x, y) in place.items():
+        colour = _COLOURS["identifiability" if name == found.notion else "dp"]
+        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": colour}
+        ax.text(x, y, f"{name}\n{found.levels[name]:.4g}", ha="center", va="center", bbox=box)
+    for step in found.steps.values():
+        tail, head = place[step.premise], place[step.conclusion]
+        arrow = {"arrowstyle": "->", "color": "0.4", "shrinkA": 42, "shrinkB": 42}
+        ax.annotate("", xy=head, xytext=tail, arrowprops=arrow)
+        middle = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
+        note = f"{step.formula}\n{step.source.replace(', ', chr(10), 1)}"
+        plain = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
+        ax.text(*middle, note, ha="center", va="center", fontsize=7, color="0.3", bbox=plain)
+    ax.set_xlim(-0.5, max(layers) + 0.5)
+    ax.set_ylim(-1.0, 0.0)
+    ax.set_axis_off()
+    ax.set_title(f"what follows from {found.notion} at level {found.level:g}")
     return ax

@@ -181,6 +181,14 @@ class Space:
         moved = (digits[row] + step) % size - digits[row]
         return moved.astype(self._strides.dtype) * self._strides[row], start
 
+    def _steps(self) -> Iterator[tuple[Ints, Ints]]:
+        """Yield all databases beside a neighbour of each, for every row and change of its value."""
+        index = np.arange(self.size)
+        for inner, m in zip(self._strides.tolist(), self.sizes, strict=True):
+            lines = index.reshape(-1, m, inner)
+            for step in range(1, m):
+                yield index, np.roll(lines, step, axis=1).reshape(-1)
+
     def shell(self, center: int, l: int) -> Ints:
         """List the databases at distance ``l`` from ``center``. Cost O(shell size)."""
         check.fits(self.shell_size(l), "this shell", "walk it with iter_shell")

@@ -12,7 +12,9 @@ def axis_spreads(pmf, scale, inner, m, start, stop):
 
     Lines have m entries a stride ``inner`` apart; those numbered ``start`` to ``stop`` - 1 are
     looked at. A line with a zero beside a positive entry gives infinity, an all-zero line nothing.
+    Denominators are scaled up: a small numerator scaled down could vanish over a zero.
     """
+    lift = 1.0 / scale
     worst_ratio = 0.0
     worst_sum = 0.0
     for line in range(start, stop):
@@ -27,8 +29,8 @@ def axis_spreads(pmf, scale, inner, m, start, stop):
             total = 0.0
             for j in range(m):
                 total += pmf[base + j * inner] - least
-            worst_ratio = max(worst_ratio, (most - least) * scale / least)
-            worst_sum = max(worst_sum, total * scale / least)
+            worst_ratio = max(worst_ratio, (most - least) / (least * lift))
+            worst_sum = max(worst_sum, total / (least * lift))
     return worst_ratio, worst_sum
 
 
@@ -63,18 +65,18 @@ def _high(u, v):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _worst_column(least, most, width, shift, scale, worst):
-    """Raise ``worst`` to the largest scale (most - least)/(shift + least).
+def _worst_column(least, most, width, shift, lift, worst):
+    """Raise ``worst`` to the largest (most - least)/(lift (shift + least)).
 
     Dividing is rare: the columns are first compared with the worst so far, by a count that
     vectorises. 0/0 of an all-zero column is a NaN, which no comparison lets through.
     """
     above = 0
     for y in range(width):
-        above += (most[y] - least[y]) * scale > worst * (shift + least[y])
+        above += most[y] - least[y] > worst * ((shift + least[y]) * lift)
     if above > 0:
         for y in range(width):
-            spread = (most[y] - least[y]) * scale / (shift + least[y])
+            spread = (most[y] - least[y]) / ((shift + least[y]) * lift)
             worst = spread if spread > worst else worst
     return worst
 
@@ -94,6 +96,7 @@ def matrix_spread(matrix, shift, scale, axes, first, last):
     block = min(512, last - first)
     least = np.empty(block)
     most = np.empty(block)
+    lift = 1.0 / scale
     worst = 0.0
     for k in range(axes.shape[0]):
         inner, m = axes[k]
@@ -116,7 +119,7 @@ def matrix_spread(matrix, shift, scale, axes, first, last):
                         a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
                         least[y] = _low(least[y], _low(_low(a, b), _low(c, d)))
                         most[y] = _high(most[y], _high(_high(a, b), _high(c, d)))
-                worst = _worst_column(least, most, width, shift, scale, worst)
+                worst = _worst_column(least, most, width, shift, lift, worst)
     return worst
 
 

@@ -127,6 +127,11 @@ fp.dp_level(big), fp.mutual_information(big, np.full(512, 1 / 512))
 for channel in [*channels, e_i, big, W[:2], W[None]]:
     fp.channel_capacity(channel), fp.capacity_prior(channel)
 fp.design_mapping(W / 8, 1 - np.eye(8), 0.1), fp.design_mapping(W[:2] / 2, 1 - np.eye(8), 0.1)
+for channel in [*channels, e_i, big, W[:2]]:
+    fp.hockey_stick(channel, [0.1, 1.0]), fp.hockey_stick_epsilon(channel, 0.1)
+    fp.singles_out(channel)
+fp.discloses(W, np.arange(8)), [fp.disclosure_threshold(prior) for prior in priors]
+fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

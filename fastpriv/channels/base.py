@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import _validation as check
 from fastpriv._capacity import matrix_capacity
 from fastpriv._validation import Floats, Ints
+from fastpriv.channels._pairs import Pairs, crossing, excesses
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
 from fastpriv.results import Bracket
@@ -97,6 +100,35 @@ class AbstractChannel(ABC):
     def row_entropies(self) -> Floats:
         """Entropy of the output for every database x."""
 
+    def neighbour_laws(self) -> Iterator[Pairs]:
+        """Yield output laws and which of them neighbours have, through the matrix.
+
+        Only outputs that tell the two apart count, so a channel may leave out common factors.
+        """
+        matrix = np.array(self.matrix())
+        for x, other in self.space._steps():
+            yield matrix, np.stack([x, other], axis=1)
+
+    def excess(self, epsilons: Floats) -> Floats:
+        """Largest sum_y (W[x, y] - e^epsilon W[x', y])_+ over neighbours, for each epsilon."""
+        return excesses(self.neighbour_laws(), epsilons)
+
+    def excess_crossing(self, delta: float) -> float:
+        """Least epsilon >= 0 from which the excess is at most delta > 0."""
+        return crossing(self.neighbour_laws(), delta)
+
+    def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """Least ``low`` and largest ``high`` over the databases that can cause each output.
+
+        Through the matrix; an output that nothing causes keeps the neutral elements.
+        """
+        return support_range(np.array(self.matrix()) > 0.0, low, high)
+
+    def least_support(self) -> int:
+        """Least number of databases that can cause an output, over outputs that can occur."""
+        counts = (self.matrix() > 0.0).sum(axis=0)
+        return int(counts[counts > 0].min())
+
     def capacity(self, gap: float) -> Bracket:
         """Largest I(X; Y) over priors, through the matrix."""
         return matrix_capacity(np.array(self.matrix()), gap)[0]
@@ -139,3 +171,26 @@ class AbstractChannel(ABC):
     def __repr__(self) -> str:
         outputs = short(self.output_space.size)
         return f"{type(self).__name__}({self.space!r} -> {outputs} outputs)"
+
+
+#: Neutral elements of the least and the largest attribute value.
+NO_LOW, NO_HIGH = np.iinfo(np.int64).max, -1
+#: Entries of a boolean matrix that are looked at in one go.
+_BLOCK = 1 << 20
+
+
+def support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Least ``low[x]`` and largest ``high[x]`` over the x with ``seen[x, y]``, for every y.
+
+    ``low`` and ``high`` may have further axes after the first. Cost O(N K) for each of them.
+    """
+    tail = low.shape[1:]
+    least = np.full((seen.shape[1], *tail), NO_LOW, dtype=np.int64)
+    most = np.full((seen.shape[1], *tail), NO_HIGH, dtype=np.int64)
+    rows = max(1, _BLOCK // (seen.shape[1] * math.prod(tail)))
+    for start in range(0, len(seen), rows):
+        part = slice(start, start + rows)
+        mask = seen[part].reshape(*seen[part].shape, *(1,) * len(tail))
+        np.minimum(least, np.where(mask, low[part, None], NO_LOW).min(axis=0), out=least)
+        np.maximum(most, np.where(mask, high[part, None], NO_HIGH).max(axis=0), out=most)
+    return least, most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property, partial
 
 import numpy as np
@@ -14,7 +15,8 @@ from fastpriv._capacity import matrix_capacity
 from fastpriv._rows import RowKernel, log_ratio, log_spread, round_up
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
-from fastpriv.channels.base import AbstractChannel
+from fastpriv.channels._pairs import Pairs
+from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
 from fastpriv.results import Bracket
@@ -186,18 +188,39 @@ class QueryChannel(AbstractChannel):
 
     def _worst(self, pmf: Floats) -> float:
         """Largest ln kernel ratio + ln pmf(x)/pmf(x') over neighbours x, x'. Cost O(N n m)."""
-        rows = np.arange(self.space.size)
+        alive = pmf > 0
         worst = 0.0
-        for inner, m in zip(self.space._strides.tolist(), self.space.sizes, strict=True):
-            lines = rows.reshape(-1, m, inner)
-            for step in range(1, m):
-                x, other = lines.reshape(-1), np.roll(lines, step, axis=1).reshape(-1)
-                alive = pmf[x] > 0
-                x, other = x[alive], other[alive]
-                ratios = self._kernel.log_ratios[self._values[x], self._values[other]]
-                levels = ratios + log_ratio(pmf[x], pmf[other])
-                worst = max(worst, float(levels.max(initial=0.0)))
+        for x, other in self.space._steps():
+            x, other = x[alive], other[alive]
+            ratios = self._kernel.log_ratios[self._values[x], self._values[other]]
+            levels = ratios + log_ratio(pmf[x], pmf[other])
+            worst = max(worst, float(levels.max(initial=0.0)))
         return round_up(worst)
+
+    def neighbour_laws(self) -> Iterator[Pairs]:
+        """Yield the kernel and the pairs of answers that neighbours have, each pair once."""
+        count = self._kernel.shape[0]
+        codes = [
+            np.unique(self._values[x] * count + self._values[other])
+            for x, other in self.space._steps()
+        ]
+        pairs = np.stack(np.divmod(np.unique(np.concatenate([*codes, [0]])), count), axis=1)
+        yield self._kernel.matrix, np.ascontiguousarray(pairs, dtype=np.int64)
+
+    def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """Least ``low`` and largest ``high`` behind each output: per answer, then per output."""
+        answers = self._kernel.shape[0]
+        least = np.full(answers, NO_LOW, dtype=np.int64)
+        most = np.full(answers, NO_HIGH, dtype=np.int64)
+        np.minimum.at(least, self._values, low)
+        np.maximum.at(most, self._values, high)
+        return support_range(self._kernel.matrix > 0.0, least, most)
+
+    def least_support(self) -> int:
+        """Least number of databases whose answers can cause an output."""
+        sizes = np.bincount(self._values, minlength=self._kernel.shape[0])
+        counts = sizes @ (self._kernel.matrix > 0.0)
+        return int(counts[counts > 0].min())
 
     def neighbour_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(N n m) after one table of answers."""

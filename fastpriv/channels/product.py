@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 
 import numpy as np
@@ -14,7 +14,8 @@ from fastpriv import kernels
 from fastpriv._capacity import repeated
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
-from fastpriv.channels.base import AbstractChannel
+from fastpriv.channels._pairs import Pairs, all_pairs
+from fastpriv.channels.base import AbstractChannel, support_range
 from fastpriv.distributions import Distribution, Product
 from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
@@ -72,6 +73,29 @@ class ProductChannel(AbstractChannel):
         """Largest ln W[x, y]/W[x', y] over neighbours: the worst row. Cost O(distinct rows)."""
         levels = [float(kernel.log_ratios.max()) for kernel in self._kernels.distinct]
         return round_up(max(0.0, *levels))
+
+    def neighbour_laws(self) -> Iterator[Pairs]:
+        """Yield the laws of one row, per distinct kernel: the other rows' factors sum to one."""
+        for kernel in self._kernels.distinct:
+            yield from all_pairs(kernel.matrix)
+
+    def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """Least ``low`` and largest ``high`` behind each output, one row after the other."""
+        for i, m in enumerate(self.space.sizes):
+            # Rows before i are outputs by now; the row in hand comes first, the rest behind it.
+            seen = self._kernels[i].matrix > 0.0
+            before = math.prod(self.output_space.sizes[:i])
+            low, high = (np.moveaxis(v.reshape(before, m, -1), 1, 0) for v in (low, high))
+            least, most = support_range(seen, low, high)
+            low, high = (np.moveaxis(v, 0, 1).reshape(-1) for v in (least, most))
+        return low, high
+
+    def least_support(self) -> int:
+        """Product over rows of the least number of values behind an output. O(distinct rows)."""
+        counts = [(k.matrix > 0.0).sum(axis=0) for k in self._kernels.distinct]
+        least = [int(c[c > 0].min()) for c in counts]
+        used = np.bincount(self._kernels.assignment, minlength=len(least)).tolist()
+        return math.prod(size**times for size, times in zip(least, used, strict=True))
 
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y): the worst sum of a row's and the prior's log-ratios."""
@@ -177,6 +201,37 @@ class HammingChannel(ProductChannel):
         """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
         spread = prior.epsilon_x()
         return round_up(self.epsilon + spread) if spread > 0.0 else self.neighbour_level()
+
+    def excess(self, epsilons: Floats) -> Floats:
+        """Chance of the one output that favours x, less e^epsilon times its chance under x'.
+
+        a - e^t b = a (1 - e^(t - epsilon)), largest for the rows with the fewest values.
+        """
+        stay = max((k.stay for k in self._symmetric() if k.m > 1), default=0.0)
+        gaps = np.minimum(epsilons - self.epsilon, 0.0)
+        return -stay * np.expm1(gaps) * (1.0 + 2.0**-49)
+
+    def excess_crossing(self, delta: float) -> float:
+        """Where a (1 - e^(t - epsilon)) falls to delta: t = epsilon + ln(1 - delta/a)."""
+        stay = max((k.stay for k in self._symmetric() if k.m > 1), default=0.0)
+        share = delta / stay if delta < stay else 1.0
+        if share >= 1.0:
+            return 0.0
+        level = self.epsilon + math.log1p(-share)
+        # The chance a is good to 4 units, which log1p amplifies where the share is close to 1.
+        level += 2.0**-50 * (self.epsilon + share / (1.0 - share))
+        return min(max(level, 0.0), self.neighbour_level())
+
+    def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """Every database can cause every output, also where its chance rounds to 0."""
+        return low.min(keepdims=True), high.max(keepdims=True)
+
+    def least_support(self) -> int:
+        """All databases."""
+        return self.space.size
+
+    def _symmetric(self) -> list[Symmetric]:
+        return [k for k in self._kernels.distinct if isinstance(k, Symmetric)]
 
     def expected_distance(self, prior: Distribution) -> float:
         """Return h(epsilon), whatever the prior (Lemma 5)."""

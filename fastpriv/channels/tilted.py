@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, round_up
 from fastpriv._validation import Floats, Ints
+from fastpriv.channels._pairs import Pairs
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel, hamming_distance
 from fastpriv.distributions import Dense, Distribution, Product
@@ -165,6 +166,18 @@ class TiltedChannel(AbstractChannel):
             spent += np.where(law > 0, law * gain * np.log(gain), 0.0).sum()
         moved = self.epsilon * float((p * self._distances()).sum())
         return max(0.0, math.log(self._scale()) - moved - float(spent))
+
+    def neighbour_laws(self) -> Iterator[Pairs]:
+        """Row by row where the channel is a product, through the matrix otherwise."""
+        return super().neighbour_laws() if self._rows is None else self._rows.neighbour_laws()
+
+    def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """Every database can cause every output that can occur."""
+        return low.min(keepdims=True), high.max(keepdims=True)
+
+    def least_support(self) -> int:
+        """All databases."""
+        return self.space.size
 
     def capacity(self, gap: float) -> Bracket:
         """Row by row where the channel is a product, through the matrix otherwise."""

@@ -132,6 +132,11 @@ class Distribution(ABC):
         """Law p_Y with R_epsilon p_Y = p, clipped at zero: the output law of E_i."""
         return self._dense("the output law of E_i").unmixed(epsilon)
 
+    def _log_least(self) -> float:
+        """Log of the least positive probability, through the dense form. Rounded down."""
+        pmf = self._dense("the least probability")._vector()
+        return -round_up(-math.log(pmf[pmf > 0].min()))
+
     def _misfit(self, other: Distribution) -> float:
         """Largest |ln p(x)/q(x)| between this full-support law and another of its structure."""
         return log_misfit(self._vector(), other._vector())

@@ -160,6 +160,15 @@ class Exchangeable(LineDistribution):
         """Return -ln max p(x). Cost O(types)."""
         return -float(self._log_per_database.max())
 
+    def _log_least(self) -> float:
+        """Log of the least positive probability, over types. Rounded down.
+
+        By some ulp of the log-factorials and of up to n steps from one type to the next.
+        """
+        logs = self._log_per_database
+        least, n = float(logs[logs > -math.inf].min()), self.space.n
+        return least * (1.0 + n * 2.0**-51) - n * math.log(n + 1.0) * 2.0**-50
+
     def _lines(self, rows: Ints) -> Floats:
         """A row's law given the counts of all others, for every such counts."""
         return self._line_table

@@ -86,6 +86,17 @@ class Markov(LineDistribution):
             logs = np.log(self._initial), np.log(self._transition)
         return -markov_best_path(*logs, self.space.n)
 
+    def _log_least(self) -> float:
+        """Log-probability of the least likely path, by Viterbi on -ln p. Rounded down."""
+        from fastpriv.kernels import markov_best_path
+
+        start, step = (
+            np.where(p > 0.0, -np.log(np.where(p > 0.0, p, 1.0)), -math.inf)
+            for p in (self._initial, self._transition)
+        )
+        least = markov_best_path(start, step, self.space.n)
+        return -least * (1.0 + (self.space.n + 4.0) * 2.0**-53)
+
     def _lines(self, rows: Ints) -> Floats:
         """Local patterns: a row's law given its two neighbours, for every setting of them."""
         first, T, n, m = self._initial, self._transition, self.space.n, len(self._initial)

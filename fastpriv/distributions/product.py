@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes
+from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions.base import Distribution, LineDistribution
 from fastpriv.spaces import Space
@@ -97,6 +97,10 @@ class Product(LineDistribution):
     def min_entropy(self) -> float:
         """Return -ln max p(x), the sum over rows."""
         return self._sum([-math.log(law.max()) for law in self._laws])
+
+    def _log_least(self) -> float:
+        """Log of the least positive probability, the sum over rows. Rounded down."""
+        return -round_up(self._sum([-math.log(law[law > 0].min()) for law in self._laws]))
 
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists: for independent rows, epsilon_hat.

@@ -1,0 +1,54 @@
+"""Pairs of output laws that neighbours have, and how far one exceeds multiples of the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._rows import round_up
+from fastpriv._threads import split
+from fastpriv._validation import Floats, Ints
+
+#: Laws as the rows of a matrix, and which rows to compare: (P, 2).
+Pairs = tuple[Floats, Ints]
+
+_UNIT = 2.0**-53
+#: Beyond this level e^epsilon overflows; the curves only fall, so its value is a bound from there.
+_LARGEST = 709.0
+#: Fewest entries worth a thread.
+_GRAIN = 1 << 16
+
+
+def _grain(laws: Floats) -> int:
+    return max(1, _GRAIN // len(laws[0]))
+
+
+def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
+    """Largest sum_y (a_y - e^epsilon b_y)_+ over pairs of laws, for each epsilon. Rounded up."""
+    slopes = np.expm1(np.minimum(epsilons, _LARGEST)) * (1.0 - 8.0 * _UNIT)
+    worst = np.zeros(len(slopes))
+    for laws, pairs in groups:
+        task = partial(kernels.largest_excess, laws, pairs, slopes)
+        found = np.max(split(task, len(pairs), _grain(laws)), axis=0)
+        worst = np.maximum(worst, found * (1.0 + (laws.shape[1] + 8.0) * _UNIT))
+    return worst
+
+
+def crossing(groups: Iterable[Pairs], delta: float) -> float:
+    """Least epsilon >= 0 from which no pair of laws exceeds ``delta``. Rounded up."""
+    slope = 0.0
+    for laws, pairs in groups:
+        task = partial(kernels.least_slope, laws, pairs, delta, slope)
+        slope = max(split(task, len(pairs), _grain(laws)))
+    return round_up(math.log1p(slope)) if slope < math.inf else math.inf
+
+
+def all_pairs(laws: Floats) -> Iterable[Pairs]:
+    """Every law against every other, a number of pairs as large as that of laws at a time."""
+    rows = np.arange(len(laws))
+    for step in range(1, len(laws)):
+        yield laws, np.stack([rows, np.roll(rows, step)], axis=1)
