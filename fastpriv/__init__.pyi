@@ -22,6 +22,20 @@ from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.indistinguishability import dp_level, identifiability_level
 from .measures.information import distortion, mutual_information
+from .measures.pointwise import (
+    conditional_pml,
+    information_privacy_level,
+    leakage_capacity,
+    leakage_factor,
+    max_information,
+    maximal_leakage,
+    pml,
+    pml_level,
+    row_pml,
+    strong_dp_level,
+    worst_leakage_factor,
+)
+from .prior_sets import PriorSet
 from .results import Bracket, Brackets, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
@@ -44,6 +58,7 @@ __all__ = [
     "InvalidInput",
     "Markov",
     "PosteriorChannel",
+    "PriorSet",
     "Product",
     "ProductChannel",
     "QueryChannel",
@@ -58,19 +73,30 @@ __all__ = [
     "Uniform",
     "capacity_prior",
     "channel_capacity",
+    "conditional_pml",
     "distortion",
     "dp_level",
     "estimate",
     "h",
     "h_inverse",
     "identifiability_level",
+    "information_privacy_level",
+    "leakage_capacity",
+    "leakage_factor",
+    "max_information",
+    "maximal_leakage",
     "mutual_information",
+    "pml",
+    "pml_level",
     "privacy_level",
+    "row_pml",
     "shell_profile",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",
     "solve_r_pd",
+    "strong_dp_level",
     "tradeoff_curve",
     "warm_up",
+    "worst_leakage_factor",
 ]
