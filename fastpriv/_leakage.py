@@ -41,9 +41,17 @@ class Leakages(NamedTuple):
         return float(self.above.max()), float(self.below.max())
 
 
-def over_rows(task: Callable[[int, int], Floats], matrix: Floats) -> list[Floats]:
-    """Run a pass over the rows of a matrix, in threads where there are enough."""
-    return split(task, len(matrix), max(1, _THREADED // matrix.shape[1]))
+def over_rows(
+    task: Callable[[int, int], Floats], matrix: Floats, count: int | None = None
+) -> list[Floats]:
+    """Run a pass over (so many of) the rows of a matrix, in threads where there are enough."""
+    rows = len(matrix) if count is None else count
+    return split(task, rows, max(1, _THREADED // matrix.shape[1]))
+
+
+def added(parts: list[Floats]) -> Floats:
+    """Add up what the threads found."""
+    return np.asarray(np.sum(parts, axis=0))
 
 
 def extremes(matrix: Floats) -> tuple[Floats, Floats]:
@@ -63,8 +71,8 @@ def matrix_leakages(matrix: Floats, prior: Floats, error: float = 0.0) -> Leakag
 
     # A power of two keeps products of small numbers from underflowing, and is exact.
     p = prior * 2.0**900
-    mass = p.sum()
-    parts = np.stack(over_rows(partial(column_summary, matrix, p), matrix))
+    mass, rows = p.sum(), np.flatnonzero(p)
+    parts = np.stack(over_rows(partial(column_summary, matrix, p, rows), matrix, len(rows)))
     most, least = parts[:, 0].max(axis=0), parts[:, 1].min(axis=0)
     law = parts[:, 2].sum(axis=0) / mass
     seen = most > 0.0
@@ -76,7 +84,8 @@ def matrix_leakages(matrix: Floats, prior: Floats, error: float = 0.0) -> Leakag
         return Leakages(*(np.where(seen, v, 0.0) for v in found))
     near = seen & (up < 0.5), seen & (down < 0.5)
     if np.any(near):
-        gaps = sum(over_rows(partial(column_gaps, matrix, p, most, least), matrix)) / mass
+        task = partial(column_gaps, matrix, p, most, least, rows)
+        gaps = added(over_rows(task, matrix, len(rows))) / mass
         up = np.where(near[0], np.log1p(np.where(near[0], gaps[0] / law, 0.0)), up)
         base = np.where(near[1], least, 1.0)
         down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / base, 0.0)), down)
@@ -185,27 +194,22 @@ def matrix_gain(matrix: Floats, prior: Floats, inner: Floats | None = None) -> f
     d = W/q - 1 the gain is sum p f(d) + sum d inner, f(d) = (1+d) ln(1+d) - d, so that columns
     close to constant keep their digits.
     """
-    from scipy.special import kl_div, xlogy
+    from scipy.special import xlogy
+
+    from fastpriv.kernels import divergence_columns, shift_rows
 
     p = prior / prior.sum()
-    own = xlogy(p, p) if inner is None else inner
-    alive = p > 0
-    rows, weight, own = matrix[alive], p[alive], own[alive]
-    heavy = rows[np.argmax(weight)]
-    best, chunk = 0.0, max(1, (1 << 20) // len(rows))
-    for left in range(0, matrix.shape[1], chunk):
-        part, ref = rows[:, left : left + chunk], heavy[left : left + chunk]
-        away = part - ref
-        shift = weight @ away
-        law = weight @ part
-        law = np.where(law > 0, law, 1.0)
-        odds = np.where(part > 0, (away - shift) / law, -1.0)
-        small = odds**2 * (0.5 - odds / 6.0 + odds**2 / 12.0)
-        bend = np.where(np.abs(odds) < 1e-4, small, kl_div(part / law, 1.0))
-        error = weight @ bend + np.abs(own) @ np.abs(odds)
-        gains = weight @ bend + own @ odds + (len(rows) + 16) * ULP * error
-        best = max(best, float(gains[part.max(axis=0) > 0].max(initial=0.0)))
-    return best
+    own = np.asarray(xlogy(p, p) if inner is None else inner)
+    ref = matrix[np.argmax(p)]
+    shift = added(over_rows(partial(shift_rows, matrix, p, ref), matrix))
+    drift = added(over_rows(partial(shift_rows, matrix, own, ref), matrix)) - own.sum() * shift
+    bend = added(over_rows(partial(divergence_columns, matrix, p, ref, shift), matrix))
+    law = p @ matrix
+    most, least = extremes(matrix)
+    # Every term of the drift is at most own times the width of its column.
+    error = (len(p) + 32) * ULP * (bend + 3.0 * np.abs(own).sum() * (most - least))
+    seen = law > 0
+    return max(0.0, float(((bend + drift + error)[seen] / law[seen]).max()))
 
 
 def vector_gain(

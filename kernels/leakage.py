@@ -3,67 +3,108 @@
 import math
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
 
-BLOCK = 1024  # columns whose running numbers stay in the first-level cache
+BLOCK = 512  # columns whose running numbers stay in the first-level cache
+
+
+@njit(nogil=True, cache=True)
+def _low(u, v):
+    """The lesser of two, as a select that vectorises."""
+    return u if u < v else v
+
+
+@njit(nogil=True, cache=True)
+def _high(u, v):
+    """The greater of two, as a select that vectorises."""
+    return v if u < v else u
 
 
 @njit(nogil=True, cache=True)
 def column_extremes(W, start, stop):
-    """Largest and least entry of every column, over rows start <= x < stop: a (2, K) array."""
-    width = W.shape[1]
-    found = np.empty((2, width))
-    for left in range(0, width, BLOCK):
-        right = min(left + BLOCK, width)
-        most, least = found[0, left:right], found[1, left:right]
-        most[:] = W[start, left:right]
-        least[:] = W[start, left:right]
-        for x in range(start + 1, stop):
-            row = W[x, left:right]
-            for y in range(right - left):
-                w = row[y]
-                most[y] = w if w > most[y] else most[y]
-                least[y] = w if w < least[y] else least[y]
-    return found
+    """Largest and least entry of every column, over rows start <= x < stop: a (2, K) array.
 
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def column_summary(W, p, start, stop):
-    """Largest entry, least entry and p-mean of every column over rows with p > 0: (3, K).
-
-    Where no row of the range has p > 0 the extremes are -inf and inf.
+    Four rows at a time, the last ones again where they do not go up.
     """
-    width = W.shape[1]
-    found = np.empty((3, width))
-    found[0] = -math.inf
-    found[1] = math.inf
-    found[2] = 0.0
-    for left in range(0, width, BLOCK):
-        right = min(left + BLOCK, width)
-        most, least, law = found[0, left:right], found[1, left:right], found[2, left:right]
-        for x in range(start, stop):
-            weight = p[x]
-            if weight > 0.0:
-                row = W[x, left:right]
-                for y in range(right - left):
-                    w = row[y]
-                    most[y] = w if w > most[y] else most[y]
-                    least[y] = w if w < least[y] else least[y]
-                    law[y] += weight * w
+    stride = W.shape[1]
+    flat = W.reshape(-1)
+    found = np.empty((2, stride))
+    most = np.empty(BLOCK)
+    least = np.empty(BLOCK)
+    for left in range(0, stride, BLOCK):
+        width = uint64(min(BLOCK, stride - left))
+        most[:] = -math.inf
+        least[:] = math.inf
+        for x in range(start, stop, 4):
+            p0 = uint64(x * stride + left)
+            p1 = uint64(min(x + 1, stop - 1) * stride + left)
+            p2 = uint64(min(x + 2, stop - 1) * stride + left)
+            p3 = uint64(min(x + 3, stop - 1) * stride + left)
+            for y in range(width):
+                a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
+                least[y] = _low(least[y], _low(_low(a, b), _low(c, d)))
+                most[y] = _high(most[y], _high(_high(a, b), _high(c, d)))
+        for y in range(width):
+            found[0, left + y], found[1, left + y] = most[y], least[y]
     return found
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def column_gaps(W, p, most, least, start, stop):
-    """Sums of p (most - W) and of p (W - least) for every column, no term negative: (2, K)."""
-    found = np.zeros((2, W.shape[1]))
-    down, up = found[0], found[1]
-    for x in range(start, stop):
-        weight = p[x]
-        if weight > 0.0:
-            for y in range(W.shape[1]):
-                down[y] += weight * (most[y] - W[x, y])
-                up[y] += weight * (W[x, y] - least[y])
+def column_summary(W, p, rows, start, stop):
+    """Largest entry, least entry and p-sum of every column over rows[start:stop]: (3, K).
+
+    Four rows at a time, the last one again with weight zero where they do not go up.
+    """
+    stride = W.shape[1]
+    flat = W.reshape(-1)
+    found = np.empty((3, stride))
+    most = np.empty(BLOCK)
+    least = np.empty(BLOCK)
+    law = np.empty(BLOCK)
+    for left in range(0, stride, BLOCK):
+        width = uint64(min(BLOCK, stride - left))
+        most[:] = -math.inf
+        least[:] = math.inf
+        law[:] = 0.0
+        for k in range(start, stop, 4):
+            x0, x1 = rows[k], rows[min(k + 1, stop - 1)]
+            x2, x3 = rows[min(k + 2, stop - 1)], rows[min(k + 3, stop - 1)]
+            w0, w1 = p[x0], p[x1] if k + 1 < stop else 0.0
+            w2, w3 = p[x2] if k + 2 < stop else 0.0, p[x3] if k + 3 < stop else 0.0
+            p0, p1 = uint64(x0 * stride + left), uint64(x1 * stride + left)
+            p2, p3 = uint64(x2 * stride + left), uint64(x3 * stride + left)
+            for y in range(width):
+                a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
+                least[y] = _low(least[y], _low(_low(a, b), _low(c, d)))
+                most[y] = _high(most[y], _high(_high(a, b), _high(c, d)))
+                law[y] += (w0 * a + w1 * b) + (w2 * c + w3 * d)
+        for y in range(width):
+            found[0, left + y], found[1, left + y], found[2, left + y] = most[y], least[y], law[y]
+    return found
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def column_gaps(W, p, most, least, rows, start, stop):
+    """Sums of p (most - W) and of p (W - least) over rows[start:stop], no term negative: (2, K)."""
+    stride = W.shape[1]
+    flat = W.reshape(-1)
+    found = np.empty((2, stride))
+    down = np.empty(BLOCK)
+    up = np.empty(BLOCK)
+    for left in range(0, stride, BLOCK):
+        width = uint64(min(BLOCK, stride - left))
+        high, low = most[left : left + width], least[left : left + width]
+        down[:] = 0.0
+        up[:] = 0.0
+        for k in range(start, stop):
+            weight = p[rows[k]]
+            here = uint64(rows[k] * stride + left)
+            for y in range(width):
+                w = flat[here + y]
+                down[y] += weight * (high[y] - w)
+                up[y] += weight * (w - low[y])
+        for y in range(width):
+            found[0, left + y], found[1, left + y] = down[y], up[y]
     return found
 
 
@@ -168,6 +209,6 @@ SIGNATURES = {
     "chain_log_best": ["f8(f8[::1], f8[:, ::1], f8[:, :, ::1], i8[::1], i8[::1])"],
     "chain_log_mass": ["f8(f8[::1], f8[:, ::1], f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8[::1])"],
     "column_extremes": ["f8[:, ::1](f8[:, ::1], i8, i8)"],
-    "column_gaps": ["f8[:, ::1](f8[:, ::1], f8[::1], f8[::1], f8[::1], i8, i8)"],
-    "column_summary": ["f8[:, ::1](f8[:, ::1], f8[::1], i8, i8)"],
+    "column_gaps": ["f8[:, ::1](f8[:, ::1], f8[::1], f8[::1], f8[::1], i8[::1], i8, i8)"],
+    "column_summary": ["f8[:, ::1](f8[:, ::1], f8[::1], i8[::1], i8, i8)"],
 }
