@@ -22,19 +22,16 @@ from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.indistinguishability import dp_level, identifiability_level
 from .measures.information import distortion, mutual_information
-from .measures.pointwise import (
-    conditional_pml,
+from .measures.leakage import (
     information_privacy_level,
     leakage_capacity,
     leakage_factor,
     max_information,
     maximal_leakage,
-    pml,
-    pml_level,
-    row_pml,
     strong_dp_level,
     worst_leakage_factor,
 )
+from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
 from .prior_sets import PriorSet
 from .results import Bracket, Brackets, Solution
 from .spaces import Space, shell_profile

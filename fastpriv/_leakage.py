@@ -106,8 +106,13 @@ def tropical(vector: Floats, kernels: Sequence[RowKernel], join: np.ufunc) -> Fl
     """Join vector[x] + ln near[x, y] over all x, for every y: join is max, min or logaddexp."""
 
     def step(v: Floats, kernel: RowKernel) -> Floats:
-        # A minimum is over values that are allowed (not inf) even where they never lead to y.
-        return np.stack([join.reduce(v + logs[:, None], axis=0) for logs in kernel.log_near.T])
+        parts = []
+        for logs in kernel.log_near.T:
+            sums = v + logs[:, None]
+            if join is np.minimum:  # what is not allowed (inf) stays out, also where near is 0
+                sums[v == math.inf] = math.inf
+            parts.append(join.reduce(sums, axis=0))
+        return np.stack(parts)
 
     with np.errstate(invalid="ignore"):
         return contract(vector, kernels, step)

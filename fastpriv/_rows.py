@@ -249,12 +249,14 @@ def distinct(
 
 def log_ratio(top: Floats, bottom: Floats) -> Floats:
     """Elementwise ln(top/bottom) for top > 0, without cancellation near 1; inf over zero."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         excess = (top - bottom) / bottom
-        near = np.log1p(excess)
-        far = np.log(top) - np.log(bottom)
-    # Far from 1 the logarithms are subtracted instead: the quotient may overflow (1 / 1e-320).
-    return np.where(np.abs(excess) < 0.5, near, far)
+        quotient = top / bottom
+        near, middle, far = np.log1p(excess), np.log(quotient), np.log(top) - np.log(bottom)
+    # Logarithms are subtracted only where the quotient leaves the range of a double (1 / 1e-320):
+    # of two tiny numbers they are large, and their difference has lost digits.
+    inside = (quotient > 1e-300) & (quotient < math.inf)
+    return np.where(np.abs(excess) < 0.5, near, np.where(inside, middle, far))
 
 
 def log_spread(worst: Callable[[float], float]) -> float:

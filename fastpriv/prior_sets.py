@@ -217,8 +217,9 @@ class _Box(_Convex):
         before = np.cumsum(room) - room
         added = np.clip(self._free - before, 0.0, room)
         mean = float(column @ self._lower + column[order] @ added)
-        # What rounding may have put too much into an entry, it took from a larger one.
-        return mean - (4 * self.size + 16) * ULP * mean
+        # The sums of room may be off by so many ulp of 1, which the last entry filled then gets.
+        last = float(column[order][added > 0].max(initial=0.0))
+        return mean - (4 * self.size + 16) * ULP * (mean + last)
 
     def __repr__(self) -> str:
         return f"PriorSet.box({self.size} databases)"

@@ -52,6 +52,7 @@ def covers(values, truths, rel=1e-11, abs_=1e-13):
 def test_pairings(prior, pmf, channel, matrix):
     truth = op.pml(matrix, pmf)
     covers(fp.pml(channel, prior), truth)
+    covers(channel.leakages(prior).below, op.below(matrix, pmf))
     covers(fp.pml_level(channel, prior), [max(truth)])
     covers(fp.max_information(channel, prior), [max(truth)])
     covers(fp.information_privacy_level(channel, prior), [op.information_privacy(matrix, pmf)])
@@ -517,6 +518,16 @@ def test_outputs_of_probability_zero_leak_nothing():
     assert found[:2] == pytest.approx([math.log(1 / 0.75), math.log(2)])
     assert fp.information_privacy_level(matrix, [0.0, 1.0, 0.0]) <= 1e-14
     assert fp.information_privacy_level(matrix, [0.5, 0.5, 0.0]) == math.inf
+
+
+def test_levels_are_rounded_up():
+    for n in (3, 7, 11):
+        level = fp.leakage_capacity(fp.HammingChannel(n, 2, 0.1))
+        assert o.exact(level) >= o.exact(0.1) * n
+    # Two tiny numbers: their logarithms are large, the log of their quotient is not.
+    matrix = np.array([[1.0, 3e-300], [1.0, 1e-300]])
+    assert o.num(fp.leakage_capacity(matrix)) >= op.leakage_capacity(matrix)
+    covers(fp.pml(matrix, [0.3, 0.7]), op.pml(matrix, [0.3, 0.7]), 1e-14, 0.0)
 
 
 def test_extreme_numbers():

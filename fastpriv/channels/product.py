@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import reduce
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._capacity import repeated
-from fastpriv._leakage import ULP, Column, Leakages
+from fastpriv._leakage import ULP, Column, Leakages, row_slack
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel, log_total
@@ -144,6 +145,11 @@ class ProductChannel(AbstractChannel):
         error += 16.0 * ULP * (1.0 + abs(best))
         return Column(best, float(np.logaddexp.reduce(logs)), error).leakage()
 
+    @property
+    def _law_error(self) -> float:
+        """Bound the relative error of an output law: every row's kernel, and the prior's sums."""
+        return 4.0 * row_slack(self._kernels) + 64.0 * ULP
+
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y), in the prior's structure."""
         return prior.gain_through(self._kernels)
@@ -239,8 +245,11 @@ class HammingChannel(ProductChannel):
         return self.epsilon if max(self.space.sizes) > 1 else 0.0
 
     def extreme_level(self) -> float:
-        """Epsilon for every row that has a second value."""
-        return self.epsilon * sum(m > 1 for m in self.space.sizes)
+        """Epsilon for every row that has a second value, the product rounded up."""
+        count = sum(m > 1 for m in self.space.sizes)
+        level = self.epsilon * count
+        short = Fraction(level) < Fraction(self.epsilon) * count
+        return math.nextafter(level, math.inf) if short else level
 
     def posterior_level(self, prior: Distribution) -> float:
         """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
