@@ -30,9 +30,20 @@ from .measures.disclosure import (
 )
 from .measures.hockey_stick import hockey_stick, hockey_stick_epsilon
 from .measures.indistinguishability import dp_level, identifiability_level
-from .measures.inference import error_probability_bound, leakage_factor
+from .measures.inference import error_probability_bound
 from .measures.information import distortion, mutual_information
+from .measures.leakage import (
+    information_privacy_level,
+    leakage_capacity,
+    leakage_factor,
+    max_information,
+    maximal_leakage,
+    strong_dp_level,
+    worst_leakage_factor,
+)
+from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
 from .measures.threshold_query import threshold_query_bound, threshold_query_leakage
+from .prior_sets import PriorSet
 from .relations import Implications, implications
 from .results import Bracket, Brackets, Solution
 from .spaces import Space, shell_profile
@@ -65,6 +76,7 @@ __all__ = [
     "InvalidInput",
     "Markov",
     "PosteriorChannel",
+    "PriorSet",
     "Product",
     "ProductChannel",
     "QueryChannel",
@@ -79,6 +91,7 @@ __all__ = [
     "Uniform",
     "capacity_prior",
     "channel_capacity",
+    "conditional_pml",
     "correlated_example",
     "design_mapping",
     "design_worst_case",
@@ -94,21 +107,30 @@ __all__ = [
     "hockey_stick_epsilon",
     "identifiability_level",
     "implications",
+    "information_privacy_level",
+    "leakage_capacity",
     "leakage_factor",
     "least_distortion",
     "lower_entropy_attribute",
+    "max_information",
+    "maximal_leakage",
     "mutual_information",
     "perfect_privacy",
+    "pml",
+    "pml_level",
     "privacy_level",
     "remaining_uncertainty_bound",
+    "row_pml",
     "shell_profile",
     "singles_out",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",
     "solve_r_pd",
+    "strong_dp_level",
     "threshold_query_bound",
     "threshold_query_leakage",
     "tradeoff_curve",
     "warm_up",
+    "worst_leakage_factor",
 ]

@@ -43,6 +43,36 @@ class RowKernel:
             ratios[s] = log_ratio(row[seen], W[:, seen]).max(axis=1)
         return ratios
 
+    @cached_property
+    def tops(self) -> Floats:
+        """Largest entry of every column."""
+        return np.asarray(self.matrix.max(axis=0))
+
+    @cached_property
+    def loss(self) -> Floats:
+        """1 - W[s, y] / max W[., y], without cancellation; 1 where y never comes out."""
+        tops = np.where(self.tops > 0, self.tops, 1.0)
+        return np.where(self.tops > 0, (self.tops - self.matrix) / tops, 1.0)
+
+    @cached_property
+    def near(self) -> Floats:
+        """W[s, y] / max W[., y]; 0 where y never comes out."""
+        return np.asarray(self.matrix / np.where(self.tops > 0, self.tops, 1.0))
+
+    @cached_property
+    def log_near(self) -> Floats:
+        """Log of ``near``."""
+        seen = (self.matrix > 0) & (self.tops > 0)
+        logs = -log_ratio(np.where(seen, self.tops, 1.0), np.where(seen, self.matrix, 1.0))
+        return np.where(seen, logs, -math.inf)
+
+    def column(self, y: int) -> RowKernel:
+        """Return the part of the kernel that leads to one output, with all its digits."""
+        part = RowKernel(self.matrix[:, [y]])
+        for name in ("loss", "near", "log_near"):
+            part.__dict__[name] = np.ascontiguousarray(getattr(self, name)[:, [y]])
+        return part
+
     def information(self, joint: Floats) -> float:
         """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""
         from fastpriv.kernels import factor_information
@@ -81,6 +111,21 @@ class Symmetric(RowKernel):
         matrix = np.full((self.m, self.m), self.off)
         np.fill_diagonal(matrix, self.stay)
         return matrix
+
+    @cached_property
+    def loss(self) -> Floats:
+        """1 - e^-epsilon beside the diagonal."""
+        return -math.expm1(-self.epsilon) * (1.0 - np.eye(self.m))
+
+    @cached_property
+    def near(self) -> Floats:
+        """e^-epsilon beside the diagonal."""
+        return np.where(np.eye(self.m) > 0, 1.0, math.exp(-self.epsilon))
+
+    @cached_property
+    def log_near(self) -> Floats:
+        """-epsilon beside the diagonal."""
+        return -self.epsilon * (1.0 - np.eye(self.m))
 
     @cached_property
     def log_ratios(self) -> Floats:
@@ -136,6 +181,12 @@ class RowKernels(Sequence[RowKernel]):
 
     def __getitem__(self, i: int) -> RowKernel:  # type: ignore[override]
         return self.distinct[int(self.assignment[i])]
+
+    def replaced(self, i: int, kernel: RowKernel) -> RowKernels:
+        """Return the same kernels with another one at row ``i``."""
+        assignment = self.assignment.copy()
+        assignment[i] = len(self.distinct)
+        return RowKernels([*self.distinct, kernel], assignment)
 
     def groups(self) -> Iterator[tuple[RowKernel, Ints]]:
         """Yield every distinct kernel with the rows that use it."""
@@ -198,12 +249,14 @@ def distinct(
 
 def log_ratio(top: Floats, bottom: Floats) -> Floats:
     """Elementwise ln(top/bottom) for top > 0, without cancellation near 1; inf over zero."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         excess = (top - bottom) / bottom
-        near = np.log1p(excess)
-        far = np.log(top) - np.log(bottom)
-    # Far from 1 the logarithms are subtracted instead: the quotient may overflow (1 / 1e-320).
-    return np.where(np.abs(excess) < 0.5, near, far)
+        quotient = top / bottom
+        near, middle, far = np.log1p(excess), np.log(quotient), np.log(top) - np.log(bottom)
+    # Logarithms are subtracted only where the quotient leaves the range of a double (1 / 1e-320):
+    # of two tiny numbers they are large, and their difference has lost digits.
+    inside = (quotient > 1e-300) & (quotient < math.inf)
+    return np.where(np.abs(excess) < 0.5, near, np.where(inside, middle, far))
 
 
 def log_spread(worst: Callable[[float], float]) -> float:

@@ -159,6 +159,28 @@ def information_rows(W, p, ref, shift, start, stop):
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
+def divergence_columns(W, p, ref, shift, start, stop):
+    """sum_x p_x D(W_xy, ref_y + shift_y) over rows start <= x < stop, for every column."""
+    width = W.shape[1]
+    minus_q = np.empty(width)
+    c = np.empty(width)
+    s = np.empty(width)
+    lanes = np.zeros(width)
+    for y in range(width):
+        minus_q[y], c[y] = _centre(ref[y], shift[y])
+    for x in range(start, stop):
+        weight = p[x]
+        if weight != 0.0:
+            for y in range(width):
+                w = W[x, y]
+                s[y], head = _head(w, minus_q[y], (w + minus_q[y]) - c[y])
+                lanes[y] += weight * head
+            for y in range(width):
+                lanes[y] += weight * W[x, y] * _tail(s[y])
+    return lanes
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
 def mutual_information(W, p):
     """Mutual information (nats) of channel W (N, K) with input p, as if p summed to 1.
 
@@ -289,6 +311,7 @@ def factor_information(joint, W):
 
 
 SIGNATURES = {
+    "divergence_columns": ["f8[::1](f8[:, ::1], f8[::1], f8[::1], f8[::1], i8, i8)"],
     "entropy": ["f8(f8[::1])"],
     "entropy_range": ["f8(f8[::1], i8, i8)"],
     "factor_information": ["f8(f8[:, ::1], f8[:, ::1])"],

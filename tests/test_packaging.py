@@ -115,6 +115,10 @@ for prior in priors:
     for channel in [*channels, e_i]:
         fp.dp_level(channel), fp.identifiability_level(channel, prior)
         fp.mutual_information(channel, prior)
+        fp.pml(channel, prior), fp.pml(channel, prior, y=0), fp.pml_level(channel, prior)
+        fp.row_pml(channel, prior, 1), fp.row_pml(channel, prior, 1, y=0)
+        fp.conditional_pml(channel, prior, {0: 1}), fp.worst_leakage_factor(channel, prior)
+        fp.maximal_leakage(channel), fp.leakage_capacity(channel)
         channel.column_maxima(), channel.column_minima(), channel.row_entropies()
         channel.output(prior).log_prob(np.zeros((1, channel.output_space.n), int))
         channel.output(prior).entropy()
@@ -123,6 +127,8 @@ for prior in priors:
 fp.HammingChannel(2, 3, 1.0).output(three), fp.Space([2, 3]).shell(0, 2), three.entropy()
 big = fp.Channel(rng.dirichlet(np.ones(512), 512))
 fp.solve_pd_mip(priors[1], 0.3)
+fp.pml(big, np.full(512, 1 / 512)), fp.worst_leakage_factor(big, np.full(512, 1 / 512))
+fp.leakage_capacity(big), fp.pml_level(channels[1], fp.PriorSet.bernoulli_interval(3, 0.2))
 fp.dp_level(big), fp.mutual_information(big, np.full(512, 1 / 512))
 for channel in [*channels, e_i, big, W[:2], W[None]]:
     fp.channel_capacity(channel), fp.capacity_prior(channel)

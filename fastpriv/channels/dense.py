@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._capacity import matrix_capacity
+from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
 from fastpriv._rows import RowKernel, log_ratio, log_spread, round_up
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
@@ -117,13 +118,42 @@ class Channel(AbstractChannel):
         rows = self.space.rows(np.arange(self.space.size))
         return kernels.hamming_cost(self._matrix, prior._vector(), rows)
 
+    def leakages(self, prior: Distribution) -> Leakages:
+        """How far every output moves the odds. One pass, a second where leakage is small."""
+        return matrix_leakages(self._matrix, prior._vector())
+
+    def leakage_at(self, prior: Distribution, y: Ints) -> float:
+        """Pointwise maximal leakage of one output, from its column."""
+        column = np.ascontiguousarray(self._matrix[:, [self.output_space.index(y)]])
+        return float(matrix_leakages(column, prior._vector()).above[0])
+
+    def entropy_gain(self, prior: Distribution) -> float:
+        """Largest H(X) - H(X | Y = y). Cost O(N K)."""
+        return matrix_gain(self._matrix, prior._vector())
+
+    def extreme_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y] over all x, x' and outputs y. One pass."""
+        most, least = extremes(self._matrix)
+        seen = most > 0
+        return round_up(float(log_ratio(most[seen], least[seen]).max()))
+
+    def row_laws(self, prior: Distribution, i: int) -> tuple[Floats, Floats]:
+        """Law of the output given each value of row i, all in one matrix product."""
+        shape = (-1, self.space.sizes[i], int(self.space._strides[i]))
+        p = prior._vector().reshape(shape)
+        marginal = p.sum(axis=(0, 2))
+        weights = np.zeros((len(marginal), *p.shape))
+        for value in np.flatnonzero(marginal):
+            weights[value, :, value] = p[:, value] / marginal[value]
+        return weights.reshape(len(marginal), -1) @ self._matrix, marginal
+
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
-        return np.asarray(self._matrix.max(axis=0))
+        return extremes(self._matrix)[0]
 
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
-        return np.asarray(self._matrix.min(axis=0))
+        return extremes(self._matrix)[1]
 
     def row_entropies(self) -> Floats:
         """Entropy of the output for every database x."""
@@ -237,6 +267,22 @@ class QueryChannel(AbstractChannel):
     def expected_distance(self, prior: Distribution) -> float:
         """Raise: a query's outputs are not databases."""
         raise InvalidInput("the outputs of a query are not databases: give metric[x, y]")
+
+    def leakages(self, prior: Distribution) -> Leakages:
+        """How far every output moves the odds of the answers, which is that of the databases."""
+        return matrix_leakages(self._kernel.matrix, self._answers(prior))
+
+    def leakage_at(self, prior: Distribution, y: Ints) -> float:
+        """Pointwise maximal leakage of one output, from its column."""
+        column = np.ascontiguousarray(self._kernel.matrix[:, y])
+        return float(matrix_leakages(column, self._answers(prior)).above[0])
+
+    def entropy_gain(self, prior: Distribution) -> float:
+        """Largest H(X) - H(X | Y = y). Cost O(N + answers K)."""
+        p = prior._vector()
+        own = p * np.log(np.where(p > 0, p, 1.0))
+        inner = np.bincount(self._values, own, self._kernel.shape[0]).astype(np.float64)
+        return matrix_gain(self._kernel.matrix, self._answers(prior), inner)
 
     def _seen(self) -> Floats:
         return self._kernel.matrix[np.unique(self._values)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import reduce
 
 import numpy as np
@@ -12,10 +13,12 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._capacity import repeated
+from fastpriv._leakage import ULP, Column, Leakages, row_slack
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, all_pairs
-from fastpriv.channels.base import AbstractChannel, support_range
+from fastpriv.channels.base import AbstractChannel, log_total, support_range
+from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Product
 from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
@@ -134,6 +137,74 @@ class ProductChannel(AbstractChannel):
             total.append(float(prior._expected_counts(rows) @ change.sum(axis=1)))
         return math.fsum(total)
 
+    def leakages(self, prior: Distribution) -> Leakages:
+        """How far every output moves the odds, in the prior's structure."""
+        self._check_vector()
+        return prior.leakages_through(self._kernels)
+
+    def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
+        """Return the largest of each of the leakages, in the prior's structure."""
+        return prior.levels_through(self._kernels)
+
+    def leakage_at(self, prior: Distribution, y: Ints) -> float:
+        """Pointwise maximal leakage of one output, in the prior's structure."""
+        return prior.column_through(self._kernels, y).leakage()
+
+    def row_leakage_at(self, prior: Distribution, i: int, y: Ints) -> float:
+        """Leakage of one output about row i: one pass along the rows for each of its values.
+
+        P(y, x_i = v) is the chance of y with row i shown as it is, times W[v, y_i].
+        """
+        kernel, marginal = self._kernels[i], prior._expected_counts(np.array([i]))
+        shown = self._kernels.replaced(i, RowKernel(np.eye(len(marginal))))
+        values = np.flatnonzero((marginal > 0) & (kernel.log_near[:, y[i]] > -math.inf))
+        logs, where = kernel.log_near[values, y[i]], y.copy()
+        error = 0.0
+        for k, value in enumerate(values):
+            where[i] = value
+            column = prior.column_through(shown, where)
+            logs[k] += column.mass
+            error = max(error, column.error if column.mass > -math.inf else 0.0)
+        best = float((logs - np.log(marginal[values])).max(initial=-math.inf))
+        error += 16.0 * ULP * (1.0 + abs(best))
+        return Column(best, float(np.logaddexp.reduce(logs)), error).leakage()
+
+    @property
+    def _law_error(self) -> float:
+        """Bound the relative error of an output law: every row's kernel, and the prior's sums."""
+        return 4.0 * row_slack(self._kernels) + 64.0 * ULP
+
+    def entropy_gain(self, prior: Distribution) -> float:
+        """Largest H(X) - H(X | Y = y), in the prior's structure."""
+        return prior.gain_through(self._kernels)
+
+    def _add(self, per_kernel: Sequence[float]) -> float:
+        """Add a number over rows, given its value for each distinct kernel. Rounded up."""
+        counts = np.bincount(self._kernels.assignment, minlength=len(per_kernel))
+        return round_up(math.fsum(np.multiply(counts, per_kernel)))
+
+    def extreme_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y]: the sum over rows. Cost O(distinct rows)."""
+        return self._add([float(k.log_ratios.max()) for k in self._kernels.distinct])
+
+    def maximal_leakage(self) -> float:
+        """Log of the sum of column maxima: the sum over rows. Cost O(distinct rows)."""
+        return self._add([log_total(kernel.tops) for kernel in self._kernels.distinct])
+
+    def row_ratio(self, i: int, fixed: bool) -> float:
+        """Largest ln W[x, y]/W[x', y] over x, x' that differ in row i, and only there if fixed."""
+        if self.space.sizes[i] == 1:
+            return 0.0
+        return round_up(float(self._kernels[i].log_ratios.max())) if fixed else self.extreme_level()
+
+    def bernoulli_level(self, c: float, i: int | None) -> float:
+        """Largest leakage under independent bits, each c to 1 - c: every row by itself."""
+        levels = []
+        for kernel in self._kernels.distinct if i is None else [self._kernels[i]]:
+            one = Channel(kernel.matrix, [2])
+            levels.append(one.bernoulli_level(c, 0 if i is not None else None))
+        return levels[0] if i is not None else self._add(levels)
+
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
         self._check_vector()
@@ -196,6 +267,13 @@ class HammingChannel(ProductChannel):
     def neighbour_level(self) -> float:
         """Epsilon itself, or 0 where no row has a second value."""
         return self.epsilon if max(self.space.sizes) > 1 else 0.0
+
+    def extreme_level(self) -> float:
+        """Epsilon for every row that has a second value, the product rounded up."""
+        count = sum(m > 1 for m in self.space.sizes)
+        level = self.epsilon * count
+        short = Fraction(level) < Fraction(self.epsilon) * count
+        return math.nextafter(level, math.inf) if short else level
 
     def posterior_level(self, prior: Distribution) -> float:
         """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""

@@ -10,6 +10,13 @@ import numpy as np
 
 from fastpriv import _validation as check
 from fastpriv import kernels
+from fastpriv._leakage import (
+    Leakages,
+    row_slack,
+    tropical,
+    vector_gain,
+    vector_leakages,
+)
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs
@@ -194,6 +201,54 @@ class TiltedChannel(AbstractChannel):
         if self._rows is not None:
             return self._rows.expected_distance(prior)
         return float((prior._vector() * self._distances()).sum())
+
+    def leakages(self, prior: Distribution) -> Leakages:
+        """How far every output moves the odds: those of R, tilted by 1 / (R q). Cost O(N n m)."""
+        if self._rows is not None:
+            return self._rows.leakages(prior)
+        law, home = self._vectors()
+        found = vector_leakages(prior._vector(), self._kernels, tilt=-np.log(home))
+        return Leakages(*(np.where(law > 0, part, 0.0) for part in found))
+
+    def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
+        """Row by row where the channel is a product, from all outputs otherwise."""
+        if self._rows is not None:
+            return self._rows.leakage_levels(prior)
+        return super().leakage_levels(prior)
+
+    def leakage_at(self, prior: Distribution, y: Ints) -> float:
+        """Pointwise maximal leakage of one output."""
+        if self._rows is not None:
+            return self._rows.leakage_at(prior, y)
+        return float(self.leakages(prior).above[self.space.index(y)])
+
+    def row_leakage_at(self, prior: Distribution, i: int, y: Ints) -> float:
+        """Leakage of one output about row i."""
+        if self._rows is not None:
+            return self._rows.row_leakage_at(prior, i, y)
+        return super().row_leakage_at(prior, i, y)
+
+    def entropy_gain(self, prior: Distribution) -> float:
+        """Largest H(X) - H(X | Y = y) over outputs that occur. Cost O(N n m)."""
+        if self._rows is not None:
+            return self._rows.entropy_gain(prior)
+        law, home = self._vectors()
+        p = prior._vector()
+        return vector_gain(p, p / home, self._kernels, law)
+
+    def extreme_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y] over all x, x' and outputs y. Cost O(N n m)."""
+        if self._rows is not None:
+            return self._rows.extreme_level()
+        law, home = self._vectors()
+        most, least = (tropical(-np.log(home), self._kernels, j) for j in (np.maximum, np.minimum))
+        return round_up(float((most - least)[law > 0].max())) + 4.0 * row_slack(self._kernels)
+
+    def maximal_leakage(self) -> float:
+        """Log of the sum of column maxima, the sum over rows where the channel is a product."""
+        if self._rows is not None:
+            return self._rows.maximal_leakage()
+        return super().maximal_leakage() + 4.0 * row_slack(self._kernels)
 
     def _distances(self) -> Floats:
         """Expected Hamming distance of the output for every database. Cost O(N n)."""

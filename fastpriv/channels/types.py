@@ -9,6 +9,7 @@ import numpy as np
 
 from fastpriv import _validation as check
 from fastpriv._blocks import Classes, Stack, Types, expand
+from fastpriv._leakage import ULP, Leakages
 from fastpriv._rows import log_ratio, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
@@ -124,6 +125,56 @@ class TypeChannel(AbstractChannel):
             found = np.bincount(self._types.number(rows), prior._vector(), len(self._classes))
             weights = np.asarray(found, dtype=np.float64)
         return math.fsum(weights[self._stack.row] * self._mass * self._stack.distance)
+
+    def _type_leakages(self, weights: Floats) -> Leakages:
+        """How far an output of each type moves the odds, from the laws of types."""
+        law = self._output_types(weights) / np.exp(self._types.log_sizes)
+        found = np.zeros((2, len(law)))
+        alive = weights > 0
+        for j, (classes, entry) in enumerate(zip(self._classes, self._entries, strict=True)):
+            seen = entry[alive[classes.row]]
+            if seen.max() > 0:
+                found[0, j] = max(0.0, math.log(seen.max() / law[j]))
+                found[1, j] = max(0.0, math.log(law[j] / seen.min())) if seen.min() else math.inf
+        slack = (len(self._entry) + 8 * self.space.n + 64) * ULP
+        return Leakages(*np.where(found > 0, found * (1 + slack) + slack, 0.0))
+
+    def leakages(self, prior: Distribution) -> Leakages:
+        """How far every output moves the odds, by its type."""
+        weights = self._type_weights(prior)
+        if weights is None:
+            return self._plain().leakages(prior)
+        return Leakages(*map(self._spread_out, self._type_leakages(weights)))
+
+    def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
+        """Return the largest of each of the leakages, over types."""
+        weights = self._type_weights(prior)
+        if weights is None:
+            return self._plain().leakage_levels(prior)
+        return self._type_leakages(weights).largest()
+
+    def leakage_at(self, prior: Distribution, y: Ints) -> float:
+        """Pointwise maximal leakage of one output, by its type."""
+        weights = self._type_weights(prior)
+        if weights is None:
+            return self._plain().leakage_at(prior, y)
+        return float(self._type_leakages(weights).above[self._types.number(y[None])[0]])
+
+    def entropy_gain(self, prior: Distribution) -> float:
+        """Largest H(X) - H(X | Y = y) over outputs that occur, through the matrix."""
+        return self._plain().entropy_gain(prior)
+
+    def extreme_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y] over all x, x' and outputs y. Cost O(classes)."""
+        ends = [(entry.max(), entry.min()) for entry in self._entries if entry.max() > 0]
+        most, least = np.array(ends).T
+        return round_up(float(log_ratio(most, least).max()))
+
+    def maximal_leakage(self) -> float:
+        """Log of the sum of column maxima. Cost O(classes)."""
+        tops = np.array([entry.max() for entry in self._entries])
+        total = math.fsum(tops * np.exp(self._types.log_sizes))
+        return round_up(max(0.0, math.log(total))) + (8 * self.space.n + 64) * ULP
 
     def _spread_out(self, per_type: Floats) -> Floats:
         """Turn a number per type into one per database."""

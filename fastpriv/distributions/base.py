@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv._leakage import Column, Leakages, vector_column, vector_gain, vector_leakages
 from fastpriv._rows import RowKernels, log_ratio, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.errors import InvalidInput
@@ -127,6 +129,35 @@ class Distribution(ABC):
     @abstractmethod
     def information_through(self, kernels: RowKernels) -> float | Bracket:
         """Return I(X; Y) across a row-by-row channel, without cancellation."""
+
+    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
+        """One output of a row-by-row channel: the likeliest database behind it and its chance.
+
+        Cost O(N), less where the structure allows.
+        """
+        return vector_column(self._vector(), kernels, y)
+
+    def leakages_through(self, kernels: RowKernels) -> Leakages:
+        """How far every output of a row-by-row channel moves the odds. Cost O(N n m)."""
+        return vector_leakages(self._vector(), kernels)
+
+    def levels_through(self, kernels: RowKernels) -> tuple[float, float]:
+        """Return the largest of each of the leakages over outputs."""
+        return self.leakages_through(kernels).largest()
+
+    def gain_through(self, kernels: RowKernels) -> float:
+        """Largest H(X) - H(X | Y = y) over outputs, rounded up. Cost O(N n m)."""
+        return vector_gain(self._vector(), self._vector(), kernels)
+
+    def given(self, values: Mapping[int, int]) -> Distribution:
+        """Law of the databases given the values of some rows, or say that it has none."""
+        law = self._dense("the law given some rows")
+        kept = law._pmf.reshape(self.space.sizes).copy()
+        for i, value in values.items():
+            lane = np.moveaxis(kept, i, 0)
+            lane[:value] = 0.0
+            lane[value + 1 :] = 0.0
+        return law.restricted(kept.reshape(-1))
 
     def unmixed(self, epsilon: float) -> Distribution:
         """Law p_Y with R_epsilon p_Y = p, clipped at zero: the output law of E_i."""

@@ -82,6 +82,13 @@ class Dense(Distribution):
         """Return -ln max p(x). Cost O(N)."""
         return -math.log(self._pmf.max())
 
+    def restricted(self, kept: Floats) -> Dense:
+        """Return the law whose weights are ``kept``, a part of this one's, divided by their sum."""
+        total = float(kept.sum())
+        if total <= 0.0:
+            raise InvalidInput("what is given has probability zero; nothing can be conditioned on")
+        return Dense._trusted(kept / total, self.space)
+
     def _axes(self, rows: Ints | None = None) -> list[tuple[int, int, int]]:
         """Stride, size and number of lines of the given axes that have two or more values."""
         sizes, strides = self.space.sizes, self.space._strides

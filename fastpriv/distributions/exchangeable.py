@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv._leakage import Column
 from fastpriv._rows import RowKernels, Symmetric, log_ratio
 from fastpriv._validation import Floats, Ints
+from fastpriv.distributions._type_leakage import OutputForm
 from fastpriv.distributions._unmixing import clipped, least_epsilon, rounding
 from fastpriv.distributions.base import Distribution, LineDistribution, log_misfit
 from fastpriv.distributions.product import Uniform
@@ -248,6 +250,37 @@ class Exchangeable(LineDistribution):
             if i > 1:
                 laws = [np.asarray(sum(without_one(law))) / (i - 1) for law in laws]
         return math.fsum(terms)
+
+    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
+        """One output of a row-by-row channel.
+
+        Cost O(n) for two values per row and at most two different factors, O(N) otherwise.
+        """
+        if self._weights.ndim == 1:
+            form = OutputForm(kernels, y)
+            mass = form.log_mass(self._weights)
+            if mass is not None:
+                return Column(form.extreme(np.flatnonzero(self._weights)), mass, form.error)
+        return super().column_through(kernels, y)
+
+    def levels_through(self, kernels: RowKernels) -> tuple[float, float]:
+        """Return the largest of each of the leakages, over types of outputs. Cost O(n^2), m = 2.
+
+        More than two values per row go through the dense form.
+        """
+        kernel, n = kernels.distinct[0], self.space.n
+        if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
+            return super().levels_through(kernels)
+        allowed, above, below = np.flatnonzero(self._weights), 0.0, 0.0
+        for ones in range(n + 1):
+            form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
+            mass, best = form.log_mass(self._weights), form.extreme(allowed)
+            if mass is None:
+                return super().levels_through(kernels)
+            if best > -math.inf:  # the output can occur
+                above = max(above, Column(best, mass, form.error).leakage())
+                below = max(below, mass - form.extreme(allowed, -1.0) + form.error)
+        return above, below
 
     def _shell_profile(self, y: Ints) -> Floats:
         """Hypergeometric overlaps for two values per row, O(n^2); dense otherwise."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv._leakage import ULP, Column
 from fastpriv._rows import RowKernels
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions.base import Distribution, LineDistribution
@@ -154,6 +155,30 @@ class Markov(LineDistribution):
         most = min(head + upper + slack, self.entropy())
         return Bracket(min(max(0.0, head + lower - slack), most), most)
 
+    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
+        """One output of a row-by-row channel. Cost O(n m^2).
+
+        The mean by the forward recursion, the maximum by Viterbi over the paths that can occur.
+        """
+        tables = [[k.near, k.loss, k.log_near] for k in kernels.distinct]
+        return self._along(tables, kernels.assignment, y)
+
+    def _along(self, tables: list[list[Floats]], assignment: Ints, y: Ints) -> Column:
+        """Run both recursions with near, loss and ln near [state, y] for each kind of row."""
+        from fastpriv.kernels import chain_log_best, chain_log_mass
+
+        widest = max(table[0].shape[1] for table in tables)
+        near, loss, logs = (np.zeros((len(tables), widest, len(self._initial))) for _ in range(3))
+        for kind, parts in enumerate(tables):
+            for out, part in zip((near, loss, logs), parts, strict=True):
+                out[kind, : part.shape[1]] = part.T
+        chain = self._initial, self._transition
+        best = chain_log_best(*chain, logs, assignment, y)
+        mass = chain_log_mass(*chain, near, loss, assignment, y)
+        # Every row multiplies the forward weights by few numbers, all of them positive.
+        slack = len(y) * (4 * len(self._initial) + 16) * ULP
+        return Column(best, mass, slack * min(1.0, -4.0 * mass) - 16.0 * ULP * (best + mass))
+
     def _window_terms(self, start: Floats, kernels: RowKernels, window: int) -> list[float]:
         """I(X_i; Y_i | Y_<i, C) for i < window, ``start[c, s]`` = P(C = c, X_0 = s)."""
         joint, terms = start, []
@@ -245,6 +270,21 @@ class HiddenMarkov(Distribution):
             if len(shared):
                 total += self._chain._expected_counts(shared) @ kernel.matrix
         return total
+
+    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
+        """One output of a further row-by-row channel. Cost O(n m^2)."""
+        width = len(kernels.distinct)
+        pairs, assignment = np.unique(
+            self._kernels.assignment * width + kernels.assignment, return_inverse=True
+        )
+        tables = []
+        for hidden, kernel in (
+            (self._kernels.distinct[p // width], kernels.distinct[p % width]) for p in pairs
+        ):
+            seen = np.where(hidden.matrix[:, :, None] > 0, kernel.log_near, -math.inf)
+            means = [hidden.matrix @ kernel.near, hidden.matrix @ kernel.loss]
+            tables.append([*means, seen.max(axis=1)])
+        return self._chain._along(tables, assignment.reshape(-1), y)
 
     def through(self, kernels: RowKernels) -> Distribution:
         """Law after a further row-by-row channel, through the dense form."""

@@ -8,58 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
-from fastpriv.measures._arguments import as_pair
 from fastpriv.results import Bracket
 
-__all__ = ["error_probability_bound", "leakage_factor"]
+__all__ = ["error_probability_bound"]
 
 #: Relative rounding of the entropy of a structured prior.
 _ROUNDING = 2.0**-44
-
-
-def leakage_factor(
-    channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
-) -> float | Bracket:
-    """Part of the entropy of S that the output gives away, I(S; Y)/H(S).
-
-    Parameters
-    ----------
-    channel : channel or 2-D array
-        p(y|s), the mechanism as the private data see it.
-    prior : Distribution or 1-D array
-        Law of S.
-
-    Returns
-    -------
-    float or Bracket
-        Between 0 (full privacy) and 1; 0 where S is constant. A bracket where the information is.
-
-    References
-    ----------
-    Makhdoumi-Fawaz 2013, Definition 1.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> round(fp.leakage_factor([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]), 6)
-    0.531004
-    """
-    mechanism, law = as_pair(channel, prior)
-    information, entropy = mechanism.information(law), law.entropy()
-    if isinstance(information, float) and isinstance(entropy, float):
-        return _part(information, entropy)
-    (i, top), (low, h) = _ends(information), _ends(entropy)
-    return Bracket(_part(i, h), _part(top, low))
-
-
-def _ends(value: float | Bracket) -> tuple[float, float]:
-    return (value.lower, value.upper) if isinstance(value, Bracket) else (value, value)
-
-
-def _part(information: float, entropy: float) -> float:
-    return min(1.0, information / entropy) if entropy > 0.0 else 0.0
 
 
 def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> float:
@@ -95,7 +50,9 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     # A quotient of two rounded numbers may exceed 1 by a hair.
     f = min(check.real(factor, "factor", least=0.0, most=1.0 + check.SUM_TOLERANCE), 1.0)
     if isinstance(prior, Distribution):
-        values, nats, lost = prior.space.size, _ends(prior.entropy())[0], _ROUNDING
+        entropy = prior.entropy()
+        nats = entropy.lower if isinstance(entropy, Bracket) else entropy
+        values, lost = prior.space.size, _ROUNDING
     else:
         law = check.law(prior, "prior")
         law = law[law > 0.0]

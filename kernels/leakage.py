@@ -1,0 +1,214 @@
+"""One pass over the columns of a channel, and one along a chain of rows, for leakage."""
+
+import math
+
+import numpy as np
+from numba import njit, uint64
+
+BLOCK = 512  # columns whose running numbers stay in the first-level cache
+
+
+@njit(nogil=True, cache=True)
+def _low(u, v):
+    """The lesser of two, as a select that vectorises."""
+    return u if u < v else v
+
+
+@njit(nogil=True, cache=True)
+def _high(u, v):
+    """The greater of two, as a select that vectorises."""
+    return v if u < v else u
+
+
+@njit(nogil=True, cache=True)
+def column_extremes(W, start, stop):
+    """Largest and least entry of every column, over rows start <= x < stop: a (2, K) array.
+
+    Four rows at a time, the last ones again where they do not go up.
+    """
+    stride = W.shape[1]
+    flat = W.reshape(-1)
+    found = np.empty((2, stride))
+    most = np.empty(BLOCK)
+    least = np.empty(BLOCK)
+    for left in range(0, stride, BLOCK):
+        width = uint64(min(BLOCK, stride - left))
+        most[:] = -math.inf
+        least[:] = math.inf
+        for x in range(start, stop, 4):
+            p0 = uint64(x * stride + left)
+            p1 = uint64(min(x + 1, stop - 1) * stride + left)
+            p2 = uint64(min(x + 2, stop - 1) * stride + left)
+            p3 = uint64(min(x + 3, stop - 1) * stride + left)
+            for y in range(width):
+                a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
+                least[y] = _low(least[y], _low(_low(a, b), _low(c, d)))
+                most[y] = _high(most[y], _high(_high(a, b), _high(c, d)))
+        for y in range(width):
+            found[0, left + y], found[1, left + y] = most[y], least[y]
+    return found
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def column_summary(W, p, rows, start, stop):
+    """Largest entry, least entry and p-sum of every column over rows[start:stop]: (3, K).
+
+    Four rows at a time, the last one again with weight zero where they do not go up.
+    """
+    stride = W.shape[1]
+    flat = W.reshape(-1)
+    found = np.empty((3, stride))
+    most = np.empty(BLOCK)
+    least = np.empty(BLOCK)
+    law = np.empty(BLOCK)
+    for left in range(0, stride, BLOCK):
+        width = uint64(min(BLOCK, stride - left))
+        most[:] = -math.inf
+        least[:] = math.inf
+        law[:] = 0.0
+        for k in range(start, stop, 4):
+            x0, x1 = rows[k], rows[min(k + 1, stop - 1)]
+            x2, x3 = rows[min(k + 2, stop - 1)], rows[min(k + 3, stop - 1)]
+            w0, w1 = p[x0], p[x1] if k + 1 < stop else 0.0
+            w2, w3 = p[x2] if k + 2 < stop else 0.0, p[x3] if k + 3 < stop else 0.0
+            p0, p1 = uint64(x0 * stride + left), uint64(x1 * stride + left)
+            p2, p3 = uint64(x2 * stride + left), uint64(x3 * stride + left)
+            for y in range(width):
+                a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
+                least[y] = _low(least[y], _low(_low(a, b), _low(c, d)))
+                most[y] = _high(most[y], _high(_high(a, b), _high(c, d)))
+                law[y] += (w0 * a + w1 * b) + (w2 * c + w3 * d)
+        for y in range(width):
+            found[0, left + y], found[1, left + y], found[2, left + y] = most[y], least[y], law[y]
+    return found
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def column_gaps(W, p, most, least, rows, start, stop):
+    """Sums of p (most - W) and of p (W - least) over rows[start:stop], no term negative: (2, K)."""
+    stride = W.shape[1]
+    flat = W.reshape(-1)
+    found = np.empty((2, stride))
+    down = np.empty(BLOCK)
+    up = np.empty(BLOCK)
+    for left in range(0, stride, BLOCK):
+        width = uint64(min(BLOCK, stride - left))
+        high, low = most[left : left + width], least[left : left + width]
+        down[:] = 0.0
+        up[:] = 0.0
+        for k in range(start, stop):
+            weight = p[rows[k]]
+            here = uint64(rows[k] * stride + left)
+            for y in range(width):
+                w = flat[here + y]
+                down[y] += weight * (high[y] - w)
+                up[y] += weight * (w - low[y])
+        for y in range(width):
+            found[0, left + y], found[1, left + y] = down[y], up[y]
+    return found
+
+
+@njit(nogil=True, cache=True)
+def chain_log_mass(initial, transition, near, loss, assignment, rows):
+    """Log of the expected product of near[assignment[i], y_i, state i] along a Markov chain.
+
+    ``loss`` = 1 - near keeps its digits where near is close to one. The forward recursion,
+    divided by its mass at every row; the logarithms are added with a carry (Neumaier).
+    """
+    m = initial.shape[0]
+    law = initial.copy()
+    ahead = np.empty(m)
+    total = 0.0
+    carry = 0.0
+    for i in range(rows.shape[0]):
+        kept, lost = near[assignment[i], rows[i]], loss[assignment[i], rows[i]]
+        mass = 0.0
+        gone = 0.0
+        size = 0.0
+        for a in range(m):
+            gone += law[a] * lost[a]
+            size += law[a]
+            law[a] *= kept[a]
+            mass += law[a]
+        if mass == 0.0:
+            return -math.inf
+        term = math.log1p(-gone / size) if gone < 0.5 * size else math.log(mass / size)
+        added = total + term
+        carry += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
+        total = added
+        for b in range(m):
+            flow = 0.0
+            for a in range(m):
+                flow += law[a] * transition[a, b]
+            ahead[b] = flow / mass
+        law, ahead = ahead, law
+    return total + carry
+
+
+@njit(nogil=True, cache=True)
+def chain_log_best(initial, transition, log_near, assignment, rows):
+    """Largest sum of log_near[assignment[i], y_i, state i] over paths the chain can take."""
+    m = initial.shape[0]
+    best = np.empty(m)
+    ahead = np.empty(m)
+    for a in range(m):
+        best[a] = log_near[assignment[0], rows[0], a] if initial[a] > 0.0 else -math.inf
+    for i in range(1, rows.shape[0]):
+        gain = log_near[assignment[i], rows[i]]
+        for b in range(m):
+            top = -math.inf
+            for a in range(m):
+                if transition[a, b] > 0.0:
+                    top = max(top, best[a])
+            ahead[b] = top + gain[b]
+        best, ahead = ahead, best
+    return best.max()
+
+
+@njit(nogil=True, cache=True)
+def binomial_product(n1, a0, a1, n2, b0, b1, n, forced, first, last):
+    """Logs of c_k / C(n, k + forced), c_k the coefficients of (a0 + a1 u)^n1 (b0 + b1 u)^n2.
+
+    The c_k obey a three-term recurrence whose terms are all positive from below up to the bend
+    and, run backwards, from above down to it: no digits are lost on either side. ``first`` and
+    ``last`` are the logarithms at both ends.
+    """
+    size = n1 + n2
+    logs = np.empty(size + 1)
+    logs[0], logs[size] = first, last
+    rise = n1 * a1 * b0 + n2 * b1 * a0
+    slope = a0 * b1 + a1 * b0
+    bend = min(int(rise / slope), size)
+    total, carry, ratio = first, 0.0, 1.0
+    for k in range(bend):
+        above = max(rise - slope * k, 0.0)
+        if k > 0:
+            above += a1 * b1 * (size - k + 1) / ratio
+        ratio = above / (a0 * b0 * (k + 1))
+        term = math.log(ratio * (k + forced + 1) / (n - k - forced))
+        added = total + term
+        carry += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
+        total = added
+        logs[k + 1] = total + carry
+    total, carry, ratio = last, 0.0, 1.0
+    for k in range(size, bend + 1, -1):
+        below = max(slope * k - rise, 0.0)
+        if k < size:
+            below += a0 * b0 * (k + 1) / ratio
+        ratio = below / (a1 * b1 * (size - k + 1))
+        term = math.log(ratio * (n - k - forced + 1) / (k + forced))
+        added = total + term
+        carry += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
+        total = added
+        logs[k - 1] = total + carry
+    return logs
+
+
+SIGNATURES = {
+    "binomial_product": ["f8[::1](i8, f8, f8, i8, f8, f8, i8, i8, f8, f8)"],
+    "chain_log_best": ["f8(f8[::1], f8[:, ::1], f8[:, :, ::1], i8[::1], i8[::1])"],
+    "chain_log_mass": ["f8(f8[::1], f8[:, ::1], f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8[::1])"],
+    "column_extremes": ["f8[:, ::1](f8[:, ::1], i8, i8)"],
+    "column_gaps": ["f8[:, ::1](f8[:, ::1], f8[::1], f8[::1], f8[::1], i8[::1], i8, i8)"],
+    "column_summary": ["f8[:, ::1](f8[:, ::1], f8[::1], i8[::1], i8, i8)"],
+}
