@@ -20,6 +20,11 @@ from .distributions import (
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .measures.capacity import capacity_prior, channel_capacity
+from .measures.correlation import (
+    contraction_coefficient,
+    maximal_correlation,
+    sdpi_constant,
+)
 from .measures.indistinguishability import dp_level, identifiability_level
 from .measures.information import distortion, mutual_information
 from .results import Bracket, Brackets, Solution
@@ -58,14 +63,17 @@ __all__ = [
     "Uniform",
     "capacity_prior",
     "channel_capacity",
+    "contraction_coefficient",
     "distortion",
     "dp_level",
     "estimate",
     "h",
     "h_inverse",
     "identifiability_level",
+    "maximal_correlation",
     "mutual_information",
     "privacy_level",
+    "sdpi_constant",
     "shell_profile",
     "solve_pd_dp",
     "solve_pd_i",

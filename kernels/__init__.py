@@ -42,6 +42,7 @@ with _optional_cache():
     from fastpriv.kernels import (
         capacity,
         cone,
+        correlation,
         descent,
         information,
         lines,
@@ -51,7 +52,18 @@ with _optional_cache():
         type_forms,
     )
 
-_FILES = (capacity, cone, descent, information, lines, markov, shells, transform, type_forms)
+_FILES = (
+    capacity,
+    cone,
+    correlation,
+    descent,
+    information,
+    lines,
+    markov,
+    shells,
+    transform,
+    type_forms,
+)
 
 #: Every kernel, with the argument types that the facade calls it with.
 SIGNATURES = {name: types for file in _FILES for name, types in file.SIGNATURES.items()}

@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv._capacity import matrix_capacity
+from fastpriv._contraction import matrix_contraction
+from fastpriv._correlation import matrix_correlation
+from fastpriv._sdpi import matrix_sdpi
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
@@ -104,6 +107,18 @@ class AbstractChannel(ABC):
     def capacity_prior(self, gap: float) -> Distribution:
         """Return a prior that reaches the lower end of the capacity."""
         return Dense._trusted(matrix_capacity(np.array(self.matrix()), gap)[1], self.space)
+
+    def correlation(self, prior: Distribution) -> Bracket:
+        """Maximal correlation of database and output, through the matrix."""
+        return matrix_correlation(self.matrix(), prior._vector())
+
+    def contraction(self) -> Bracket:
+        """Contraction coefficient, through the matrix."""
+        return matrix_contraction(self.matrix())
+
+    def sdpi(self, prior: Distribution) -> Bracket:
+        """Strong data-processing constant, through the matrix."""
+        return matrix_sdpi(self.matrix(), prior._vector())
 
     def expected_cost(self, prior: Distribution, metric: Floats) -> float:
         """Sum of p(x) W[x, y] metric[x, y], through the matrix."""

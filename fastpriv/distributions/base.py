@@ -128,6 +128,18 @@ class Distribution(ABC):
     def information_through(self, kernels: RowKernels) -> float | Bracket:
         """Return I(X; Y) across a row-by-row channel, without cancellation."""
 
+    def correlation_through(self, kernels: RowKernels) -> Bracket:
+        """Maximal correlation across a row-by-row channel, through the vector of this law."""
+        from fastpriv._correlation import rows_correlation
+
+        return rows_correlation(kernels, self._dense("maximal correlation")._vector())
+
+    def sdpi_through(self, kernels: RowKernels) -> Bracket:
+        """Strong data-processing constant across a row-by-row channel, through its matrix."""
+        from fastpriv._sdpi import rows_sdpi
+
+        return rows_sdpi(kernels, self)
+
     def unmixed(self, epsilon: float) -> Distribution:
         """Law p_Y with R_epsilon p_Y = p, clipped at zero: the output law of E_i."""
         return self._dense("the output law of E_i").unmixed(epsilon)

@@ -12,6 +12,7 @@ from fastpriv import _validation as check
 from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions.base import Distribution, LineDistribution
+from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 __all__ = ["Product", "Uniform"]
@@ -154,6 +155,18 @@ class Product(LineDistribution):
             for k, j, c in zip(laws, which, counts.tolist(), strict=True)
         )
 
+    def correlation_through(self, kernels: RowKernels) -> Bracket:
+        """Maximal correlation: the largest of the rows' (Witsenhausen 1975)."""
+        laws, which, _, _ = self._pairs(kernels)
+        pairs = zip(laws, which, strict=True)
+        return _largest([kernels.distinct[j].correlation(self._laws[k]) for k, j in pairs])
+
+    def sdpi_through(self, kernels: RowKernels) -> Bracket:
+        """Strong data-processing constant: the largest of the rows' (Ahlswede-Gacs 1976)."""
+        laws, which, _, _ = self._pairs(kernels)
+        pairs = zip(laws, which, strict=True)
+        return _largest([kernels.distinct[j].sdpi(self._laws[k]) for k, j in pairs])
+
     def _shell_profile(self, y: Ints) -> Floats:
         """Convolve the rows' two-point laws of agreeing or not, equal ones as a binomial."""
         from scipy.stats import binom
@@ -230,6 +243,11 @@ class Uniform(Product):
 
 def _load(law: ArrayLike, i: int) -> Floats:
     return check.law(law, f"the law of row {i} (for equal rows use Product.iid)")
+
+
+def _largest(rows: list[Bracket]) -> Bracket:
+    """Bracket of the largest of some numbers."""
+    return Bracket(max(row.lower for row in rows), max(row.upper for row in rows))
 
 
 def _excess(law: Floats) -> Floats:
