@@ -169,9 +169,7 @@ def _bounded(kinds: list[tuple[RowKernel, int]]) -> Bracket:
     lower = max(lowest, _together([(low, count) for _, low, _, count in found], 1))
     # Sums of rows that are off by 1e-14 move a root of a contraction by at most as much again.
     off = [((math.sqrt(eta.upper) + _UNSUMMED) ** 2, count) for eta, _, _, count in found]
-    upper = min(
-        _together(off, 1), _together([(high + _UNSUMMED, c) for _, _, high, c in found], 2)
-    )
+    upper = min(_together(off, 1), _together([(high + _UNSUMMED, c) for _, _, high, c in found], 2))
     slack = (8 * len(kinds) + 32) * U
     return Bracket(min(lower * (1.0 - slack), 1.0), min(upper * (1.0 + slack), 1.0))
 

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from fastpriv import _validation as check
-from fastpriv import kernels
 from fastpriv._rows import RowKernel
-from fastpriv._threads import split
 from fastpriv._validation import Floats
 from fastpriv.results import Bracket
 
@@ -36,11 +34,11 @@ _FORMED = 1 << 22
 #: Share of a matrix-free answer granted to rounding, and the residual it is taken to.
 _ROUNDING, _RESIDUAL = 1e-10, 1e-10
 #: Lanczos vectors kept, and restarts.
-_KEPT, _RESTARTS = 64, 300
+_KEPT, _RESTARTS = 20, 1000
 #: Most numbers in the Lanczos vectors, and in one of them.
 _VECTORS, _LONGEST = 1 << 26, 1 << 24
-#: Fewest entries of a vector worth a thread of their own.
-_GRAIN = 1 << 15
+#: Most values of neighbouring rows that are treated as one.
+_GROUP = 64
 
 Operator = Callable[[Floats], Floats]
 
@@ -104,7 +102,7 @@ def _norm(B: Floats) -> tuple[float, float]:
     if size <= _FULL:
         top = np.linalg.eigh(gram)[1][:, -1]
     else:
-        top = _top(lambda v: gram @ v, size)
+        top = _top(lambda v: gram @ v, size, 1e-7)  # its value is better by far
     reached = float(np.linalg.norm(top @ B)) - size * U * frobenius
     lower = max(reached, 0.0) / (float(np.linalg.norm(top)) * (1.0 + 4.0 * (size + length) * U))
     noise = 1.01 * length * U * frobenius**2
@@ -127,7 +125,7 @@ def lanczos(apply: Operator, adjoint: Operator, size: int) -> Bracket:
     The lower end is |B' u| for a unit u, the upper end |B B' u| and its residual, both up to the
     rounding of the operator.
     """
-    top = _top(lambda u: apply(adjoint(u)), size)
+    top = _top(lambda u: apply(adjoint(u)), size, _RESIDUAL)
     top = top / np.linalg.norm(top)
     image = adjoint(top)
     reached = float(image @ image)
@@ -136,7 +134,7 @@ def lanczos(apply: Operator, adjoint: Operator, size: int) -> Bracket:
     return Bracket(lower * (1.0 - _ROUNDING), upper * (1.0 + _ROUNDING))
 
 
-def _top(operator: Operator, size: int) -> Floats:
+def _top(operator: Operator, size: int, residual: float) -> Floats:
     """Vector for the largest eigenvalue of a positive semidefinite operator, well converged."""
     from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
@@ -145,11 +143,9 @@ def _top(operator: Operator, size: int) -> Floats:
     if size < 3 or not image.any():
         return start if not image.any() else image
     form: Any = LinearOperator((size, size), matvec=lambda v: operator(v.ravel()), dtype=float)
-    kept = min(size, max(_KEPT >> 3, min(_KEPT, _VECTORS // size)))
+    kept = min(size, max(8, min(_KEPT, _VECTORS // size)))
     try:
-        _, found = eigsh(
-            form, 1, which="LA", v0=start, ncv=kept, maxiter=_RESTARTS, tol=_RESIDUAL
-        )
+        _, found = eigsh(form, 1, which="LA", v0=start, ncv=kept, maxiter=_RESTARTS, tol=residual)
         return np.asarray(found[:, 0])
     except ArpackNoConvergence as failure:
         found = failure.eigenvectors
@@ -163,30 +159,29 @@ def rows_correlation(row_kernels: Sequence[RowKernel], prior: Floats) -> Bracket
 
     Through the matrix while it is small, else O(N n) for each of some hundred products.
     """
-    sizes = [kernel.shape for kernel in row_kernels]
-    inputs, outputs = math.prod(s[0] for s in sizes), math.prod(s[1] for s in sizes)
     p = prior / prior.sum()
     axes = [Axis(kernel.matrix, *kernel.excess()) for kernel in row_kernels]
+    inputs = math.prod(len(axis.matrix) for axis in axes)
+    outputs = math.prod(len(axis.law) for axis in axes)
     if inputs * outputs <= _FORMED:
-        seen = p > 0.0
-        matrix = reduce(np.kron, [axis.matrix for axis in axes])
-        return excess_correlation(_formed(axes)[seen], p[seen], (p[seen] * _SCALE) @ matrix[seen])
+        whole, seen = reduce(Axis.times, axes), p > 0.0
+        return excess_correlation(whole.excess[seen], p[seen], (p * _SCALE) @ whole.matrix)
     check.fits(max(inputs, outputs), "a vector of the search", "use fewer rows", _LONGEST)
-    flat = [Axis(axis.matrix.T, axis.matrix.T, np.ones(len(axis.matrix))) for axis in axes]
-    q = _swept(flat, p, [np.zeros(axis.matrix.shape[1]) for axis in axes])
-    root_p, root_q = np.sqrt(p), np.sqrt(q)
-    inverse = np.divide(1.0, root_q, out=np.zeros_like(q), where=q > 0.0)
+    axes = _grouped(axes)
     back = [axis.turned() for axis in axes]
-    laws = [axis.law for axis in axes]
-    ones = [np.ones(len(axis.matrix)) for axis in axes]
+    spread, laws = [np.ones(len(axis.matrix)) for axis in axes], [axis.law for axis in axes]
+    # The law of Y: its excess over the product of the rows' common laws, plus that product.
+    q = np.maximum(_swept(back, p, laws) + reduce(np.kron, laws), 0.0)
+    root = np.sqrt(p)
+    inverse = np.divide(1.0, np.sqrt(q), out=np.zeros_like(q), where=q > 0.0)
 
     def apply(v: Floats) -> Floats:
-        moved = _swept(axes, v * inverse, ones)
-        return np.asarray(root_p * (moved - p @ moved))
+        moved = _swept(axes, v * inverse, spread)
+        return np.asarray(root * (moved - p @ moved))
 
     def adjoint(u: Floats) -> Floats:
-        mass = root_p * u
-        return inverse * _swept(back, mass - p * mass.sum(), laws)
+        mass = root * u
+        return np.asarray(inverse * _swept(back, mass - p * mass.sum(), laws))
 
     return _capped(lanczos(apply, adjoint, inputs))
 
@@ -199,42 +194,49 @@ class Axis:
     """A row's matrix as an excess D over a law that all its inputs share, W = 1 law' + D."""
 
     def __init__(self, matrix: Floats, excess: Floats, law: Floats) -> None:
-        self.matrix, self.excess, self.law = (
-            np.ascontiguousarray(part) for part in (matrix, excess, law)
-        )
+        self.matrix, self.excess, self.law = matrix, excess, law
 
     def turned(self) -> Axis:
-        """The transpose, D' + law 1': what is read off is then the sum."""
+        """Return the transpose, D' + law 1': what is read off is then the sum."""
         return Axis(self.matrix.T, self.excess.T, np.ones(len(self.matrix)))
 
+    def times(self, other: Axis) -> Axis:
+        """Two rows as one: W W' - P P' = W D' + D P', entry by entry, P the rank-one part."""
+        common = np.tile(other.law, (len(other.matrix), 1))
+        return Axis(
+            np.kron(self.matrix, other.matrix),
+            np.kron(self.matrix, other.excess) + np.kron(self.excess, common),
+            np.kron(self.law, other.law),
+        )
 
-def _formed(axes: Sequence[Axis]) -> Floats:
-    """Product of the rows' matrices minus the product of their common laws, entry by entry."""
-    excess, common = np.zeros((1, 1)), np.ones((1, 1))
-    for axis in reversed(axes):
-        excess = np.kron(axis.matrix, excess) + np.kron(axis.excess, common)
-        common = np.kron(np.tile(axis.law, (len(axis.matrix), 1)), common)
-    return excess
+
+def _grouped(axes: Sequence[Axis]) -> list[Axis]:
+    """Neighbouring rows as one while they are small: fewer passes, and products worth BLAS."""
+    groups: list[Axis] = [axes[0]]
+    for axis in axes[1:]:
+        last = groups[-1].matrix.shape
+        if max(last[0] * axis.matrix.shape[0], last[1] * axis.matrix.shape[1]) <= _GROUP:
+            groups[-1] = groups[-1].times(axis)
+        else:
+            groups.append(axis)
+    return groups
 
 
 def _swept(axes: Sequence[Axis], vector: Floats, tails: Sequence[Floats]) -> Floats:
     """Apply the product of matrices minus the product of rank-one parts to a vector.
 
     From the last axis to the first, e <- W e + D mean, where mean is what the rank-one parts read
-    off the axes so far, and tail what they spread it over. Cost O(N n m).
+    off the axes so far, and tail what they spread it over.
     """
-    mean, tail = vector, np.ones(1)
-    e = np.zeros((len(vector), 1))
+    mean, tail, e = vector, np.ones(1), np.zeros(len(vector))
     for axis, spread in zip(reversed(axes), reversed(tails), strict=True):
-        size, width = axis.matrix.shape
+        width = axis.matrix.shape[1]
         mean = mean.reshape(-1, width)
-        e = e.reshape(len(mean), width, len(tail))
-        out = np.empty((len(mean), size, len(tail)))
-        task = partial(kernels.excess_axis, e, mean, axis.matrix, axis.excess, tail, out)
-        split(task, len(mean), max(1, _GRAIN // (size * len(tail))))
-        e, mean = out, np.ascontiguousarray(mean @ axis.law)
-        tail = np.multiply.outer(spread, tail).reshape(-1)
-    return e.reshape(-1)
+        own = mean @ axis.excess.T
+        e = np.matmul(axis.matrix, e.reshape(len(mean), width, len(tail)))
+        e = (e + own[:, :, None] * tail).reshape(-1)
+        mean, tail = mean @ axis.law, np.multiply.outer(spread, tail).reshape(-1)
+    return e
 
 
 def sparse_correlation(matrix: Any, prior: Floats) -> Bracket:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class _Pair:
         self.error = (len(self.d) + 160) * U
 
     def curve(self, s: float) -> tuple[float, float, float]:
-        """g at weight p + s, its slope, and what rounding may add to the slope."""
+        """Return g at weight p + s, its slope, and what rounding may add to the slope."""
         t, rest = self.p + s, self.rest - s
         if rest <= 0.0:
             missing = self.P == 0.0
@@ -230,8 +230,8 @@ def rows_sdpi(row_kernels: RowKernels, prior: Distribution) -> Bracket:
     """
     sizes = [kernel.shape for kernel in row_kernels]
     if math.prod(a * b for a, b in sizes) <= _FORMED:
-        matrix = np.asarray(reduce(np.kron, [kernel.matrix for kernel in row_kernels]))
-        found = matrix_sdpi(matrix, prior._vector())
+        parts: list[Any] = [kernel.matrix for kernel in row_kernels]
+        found = matrix_sdpi(np.asarray(reduce(np.kron, parts)), prior._vector())
     else:
         found = Bracket(0.0, product_contraction(row_kernels).upper)
     rho = prior.correlation_through(row_kernels)

@@ -65,16 +65,6 @@ def cone_solve(
 ) -> None: ...
 
 # correlation
-def excess_axis(
-    e: Floats,
-    mean: Floats,
-    A: Floats,
-    D: Floats,
-    tail: Floats,
-    out: Floats,
-    start: int,
-    stop: int,
-) -> None: ...
 def net_contraction(n: int, m: int, epsilon: float) -> float: ...
 def pair_contractions(
     W: Floats,

@@ -1,4 +1,4 @@
-"""Contraction of pairs of laws, and row-by-row channels with their mean taken off.
+"""Contraction of pairs of laws.
 
 For laws P, Q and a weight b, with d = P - Q and m = bP + (1-b)Q,
 
@@ -23,7 +23,7 @@ BIG = 2.0**600  # sums beyond are scaled down by it
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
 def _sums(P, Q, b):
-    """sum d^2/m, sum Q (d/m)^2, sum P (d/m)^2 and sum PQ d^2/m^3."""
+    """Return sum d^2/m, sum Q (d/m)^2, sum P (d/m)^2 and sum PQ d^2/m^3."""
     rest = 1.0 - b
     total, rise, fall, bend = 0.0, 0.0, 0.0, 0.0
     for y in range(P.size):
@@ -113,32 +113,7 @@ def net_contraction(n, m, epsilon):
     return part / total
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def excess_axis(e, mean, A, D, tail, out, start, stop):
-    """out[o] = A e[o] + (D mean[o]) tail' for start <= o < stop, over an axis of a vector.
-
-    e is (O, k, J), mean (O, k), A and D (l, k), tail (J), out (O, l, J). One step of the product
-    of A's minus the product of rank-one parts A - D.
-    """
-    size, width = A.shape
-    length = tail.size
-    for o in range(start, stop):
-        for s in range(size):
-            own = 0.0
-            for y in range(width):
-                own += D[s, y] * mean[o, y]
-            for j in range(length):
-                out[o, s, j] = own * tail[j]
-            for y in range(width):
-                a = A[s, y]
-                for j in range(length):
-                    out[o, s, j] += a * e[o, y, j]
-
-
 SIGNATURES = {
-    "excess_axis": [
-        "void(f8[:, :, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[::1], f8[:, :, ::1], i8, i8)"
-    ],
     "net_contraction": ["f8(i8, i8, f8)"],
     "pair_contractions": [
         "UniTuple(f8, 2)(f8[:, ::1], i8[::1], i8[::1], f8, i8, i8, f8[::1], f8[::1], f8[::1])"

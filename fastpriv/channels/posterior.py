@@ -76,7 +76,7 @@ class PosteriorChannel(TiltedChannel):
         return self.epsilon + 2.0 * self._misfit
 
     @cached_property
-    def _misfit(self) -> float:  # type: ignore[override]
+    def _misfit(self) -> float:
         """Largest |ln p(x)/(R q)(x)|: what clipping changed, where it did."""
         return self.prior._misfit(self._law.through(self._kernels))
 

@@ -104,9 +104,7 @@ def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket:
     return _mechanism(channel).contraction()
 
 
-def sdpi_constant(
-    channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
-) -> Bracket:
+def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike) -> Bracket:
     """Strong data-processing constant S*(X; Y) of a mechanism under a prior.
 
     The supremum of D(QW || PW) / D(Q || P) over laws Q of the database, P being the prior: for
