@@ -11,7 +11,7 @@ distances of all pairs are one matrix product, so most pairs of most channels ne
 from __future__ import annotations
 
 import math
-from functools import partial, reduce
+from functools import partial
 
 import numpy as np
 
@@ -28,8 +28,9 @@ _BLOCK = 256
 _UNSUMMED = 1e-13
 #: Fewest terms worth a thread of their own.
 _GRAIN = 1 << 15
-#: Most entries, and most terms over all pairs, of a product channel whose pairs are listed.
-_LISTED, _TERMS = 1 << 22, 1 << 28
+#: Base-2 logarithm of the most entries, and of the most terms over all pairs (in both orders), of
+#: a product channel whose pairs are listed.
+_LISTED, _TERMS = 22, 29
 #: Most rows of E_d whose distances are summed.
 _MOST_ROWS = 1 << 24
 
@@ -120,7 +121,7 @@ def product_contraction(row_kernels: RowKernels) -> Bracket:
         return symmetric_contraction(kernel, n)
     if sum(count for _, count in kinds) == 1:
         return kernel.contraction()
-    return _listed(row_kernels) or _bounded(kinds)
+    return _listed(kinds) or _bounded(kinds)
 
 
 def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
@@ -134,17 +135,17 @@ def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
     return Bracket(min(value * (1.0 - error), 1.0), min(value * (1.0 + error), 1.0))
 
 
-def _listed(row_kernels: RowKernels) -> Bracket | None:
+def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
     """Contraction over the pairs that differ in every row that tells, None if they are many."""
-    distinct = [np.unique(kernel.matrix, axis=0) for kernel in row_kernels.distinct]
-    factors = [distinct[k] for k in row_kernels.assignment if len(distinct[k]) > 1]
-    entries = math.prod(factor.size for factor in factors)
-    pairs = math.prod(len(factor) * (len(factor) - 1) for factor in factors) // 2
-    outputs = math.prod(factor.shape[1] for factor in factors)
-    if entries > _LISTED or pairs * outputs > _TERMS:
+    distinct = [(np.unique(kernel.matrix, axis=0), count) for kernel, count in kinds]
+    told = [(rows, count) for rows, count in distinct if len(rows) > 1]
+    entries = math.fsum(count * math.log2(rows.size) for rows, count in told)
+    work = math.fsum(count * math.log2((len(rows) - 1) * rows.size) for rows, count in told)
+    if entries > _LISTED or work > _TERMS:
         return None
-    if not factors:
+    if not told:
         return Bracket(0.0, 0.0)
+    factors = [rows for rows, count in told for _ in range(count)]
     left = right = np.zeros(1, dtype=np.int64)
     for place, factor in enumerate(factors):
         s, t = np.triu_indices(len(factor), 1)
@@ -152,7 +153,9 @@ def _listed(row_kernels: RowKernels) -> Bracket | None:
             s, t = np.concatenate([s, t]), np.concatenate([t, s])
         left = np.add.outer(left * len(factor), s).reshape(-1)
         right = np.add.outer(right * len(factor), t).reshape(-1)
-    rows = np.ascontiguousarray(reduce(np.kron, factors))
+    rows = factors[0]
+    for factor in factors[1:]:
+        rows = np.ascontiguousarray(np.kron(rows, factor))
     lower, upper, _, _ = contractions(rows, left, right)
     # Products are off by d = n ulp. At a fixed mean, sqrt g is a norm of P - Q, where an error of
     # d P counts d sqrt(2) at most; the mean is off by d itself.

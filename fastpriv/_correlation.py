@@ -68,7 +68,7 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     """
     occurs = q > 0.0
     excess, q = excess[:, occurs], q[occurs]
-    if not excess.any():
+    if (excess == excess[0]).all():
         return Bracket(0.0, 0.0)
     weight = np.sqrt(p * _SCALE)[:, None] / np.sqrt(q)
     before = np.linalg.norm(weight * excess)
@@ -92,6 +92,8 @@ def _norm(B: Floats) -> tuple[float, float]:
     """
     B = B if B.shape[0] <= B.shape[1] else B.T
     size, length = B.shape
+    if not B.any():
+        return 0.0, 0.0
     scale = 2.0 ** math.floor(math.log2(np.abs(B).max()))
     B = B / scale
     if size > _CERTIFIED:
@@ -171,7 +173,10 @@ def rows_correlation(row_kernels: Sequence[RowKernel], prior: Floats) -> Bracket
     back = [axis.turned() for axis in axes]
     spread, laws = [np.ones(len(axis.matrix)) for axis in axes], [axis.law for axis in axes]
     # The law of Y: its excess over the product of the rows' common laws, plus that product.
-    q = np.maximum(_swept(back, p, laws) + reduce(np.kron, laws), 0.0)
+    common = laws[0]
+    for row in laws[1:]:
+        common = np.asarray(np.kron(common, row), dtype=np.float64)
+    q = np.maximum(_swept(back, p, laws) + common, 0.0)
     root = np.sqrt(p)
     inverse = np.divide(1.0, np.sqrt(q), out=np.zeros_like(q), where=q > 0.0)
 
@@ -204,9 +209,9 @@ class Axis:
         """Two rows as one: W W' - P P' = W D' + D P', entry by entry, P the rank-one part."""
         common = np.tile(other.law, (len(other.matrix), 1))
         return Axis(
-            np.kron(self.matrix, other.matrix),
-            np.kron(self.matrix, other.excess) + np.kron(self.excess, common),
-            np.kron(self.law, other.law),
+            np.asarray(np.kron(self.matrix, other.matrix), dtype=np.float64),
+            np.asarray(np.kron(self.matrix, other.excess) + np.kron(self.excess, common)),
+            np.asarray(np.kron(self.law, other.law), dtype=np.float64),
         )
 
 

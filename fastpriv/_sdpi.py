@@ -99,7 +99,7 @@ def _divergence(w: Floats, q: Floats, diff: Floats) -> float:
 
 def _logs(w: Floats, q: Floats, diff: Floats) -> Floats:
     """ln(w/q), near 1 from diff = w - q."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.abs(diff) < 0.5 * q, np.log1p(diff / q), np.log(w / q))
 
 

@@ -17,7 +17,8 @@ U = 2.0**-53
 EDGE = 2.0**-50  # b keeps this distance from 0 and 1; tangents cover the rest
 TINY = 2.0**-1020  # means below are left out; what they could add is granted
 LOST = 2.0**-960  # more than a term that was left out, or its underflow, can add
-STEPS = 60
+NEARER = 2.0**-6  # least share of the distance to an end that a step leaves
+STEPS = 200
 BIG = 2.0**600  # sums beyond are scaled down by it
 
 
@@ -63,7 +64,8 @@ def _pair(P, Q, floor):
             low = b
         else:
             high = b
-        b = min(max(b + slope / (2.0 * bend), EDGE), 1.0 - EDGE)
+        # Near an end Newton's method leaves it slowly, so that no step goes too close at once.
+        b = min(max(b + slope / (2.0 * bend), NEARER * b, EDGE), 1.0 - max(NEARER * rest, EDGE))
         if not low < b < high:
             b = 0.5 * (low + high)
     return best * (1.0 - error), bound, weight

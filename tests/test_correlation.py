@@ -54,14 +54,20 @@ MATRICES = {
     "rare": (kernel(RNG, 3, 3), [1 - 2e-12, 1e-12, 1e-12]),
     "tiny": ([[1 - 1e-150, 1e-150], [1.0, 1e-303]], [0.5, 0.5]),
 }
-every_matrix = pytest.mark.parametrize(("W", "p"), MATRICES.values(), ids=MATRICES)
+every_matrix = pytest.mark.parametrize(("W", "p"), list(MATRICES.values()), ids=list(MATRICES))
+
+
+def digits(W):
+    """As many digits as tiny entries leave fifty of."""
+    return 50 - 4 * math.floor(math.log10(min(v for row in W for v in row if v > 0)))
 
 
 @every_matrix
 def test_correlation_of_matrices(W, p):
-    assert above(fp.maximal_correlation(W, p), oc.maximal_correlation(W, p))
+    with mp.workdps(digits(W)):
+        truth = oc.maximal_correlation(W, p)
+    assert above(fp.maximal_correlation(W, p), truth)
     found = fp.Channel(W).correlation(fp.Dense(p))
-    truth = oc.maximal_correlation(W, p)
     assert mpf(found.lower) <= truth <= mpf(found.upper)
 
 
@@ -83,7 +89,10 @@ every_pair = pytest.mark.parametrize(("prior", "pmf", "channel", "matrix"), PAIR
 def test_pairings(prior, pmf, channel, matrix):
     W = [[float(v) for v in row] for row in matrix]
     p = [float(v) for v in pmf]
-    rho = float(oc.maximal_correlation(matrix, pmf))
+    joint = np.array(p)[:, None] * W
+    joint = joint[joint.sum(axis=1) > 0][:, joint.sum(axis=0) > 0]
+    values = joint / np.sqrt(np.outer(joint.sum(axis=1), joint.sum(axis=0)))
+    rho = float(np.append(np.linalg.svd(values)[1], 0.0)[1])
     assert fp.maximal_correlation(channel, prior) == pytest.approx(rho, rel=1e-9, abs=1e-14)
     eta = fp.contraction_coefficient(W)
     assert fp.contraction_coefficient(channel).lower <= eta.upper + 1e-15
@@ -95,7 +104,7 @@ def test_pairings(prior, pmf, channel, matrix):
     assert 0.0 <= fp.sdpi_constant(W, p).lower <= fp.sdpi_constant(W, p).upper <= 1.0
 
 
-@pytest.mark.parametrize(("m", "distortion"), product([2, 3, 5, 40], [0.3, 0.01, 1e-9]))
+@pytest.mark.parametrize(("m", "distortion"), list(product([2, 3, 5, 40], [0.3, 0.01, 1e-9])))
 def test_symmetric_closed_forms(m, distortion):
     W = symmetric(m, distortion)
     D = mpf(W[0, 0]), mpf(W[0, 1])
@@ -238,11 +247,13 @@ def normalised(weights):
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(rows, st.data())
 def test_the_chain_of_inequalities(weights, data):
     W = normalised(weights)
-    p = normalised(data.draw(st.lists(st.integers(0, 5), min_size=len(W), max_size=len(W)).filter(any)))
+    p = normalised(
+        data.draw(st.lists(st.integers(0, 5), min_size=len(W), max_size=len(W)).filter(any))
+    )
     rho, eta = fp.maximal_correlation(W, p), fp.contraction_coefficient(W)
     bracket = fp.sdpi_constant(W, p)
     assert 0.0 <= rho <= 1.0
@@ -264,7 +275,7 @@ def test_two_inputs_are_settled(weights, percent):
     bracket = fp.sdpi_constant(W, p)
     assert bracket.width <= 1e-9 * bracket.upper
     if bracket.upper > 0:
-        assert oc.sdpi_grid(W, p, 60) <= mpf(bracket.upper)
+        assert oc.sdpi_grid(W, p, 20) <= mpf(bracket.upper)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -272,9 +283,9 @@ def test_two_inputs_against_a_grid(seed):
     rng = np.random.default_rng(seed)
     W, p = rng.dirichlet([0.3] * 4, 2), rng.dirichlet([0.5, 0.5])
     bracket = fp.sdpi_constant(W, p)
-    grid = oc.sdpi_grid(W, p, 2000)
+    grid = oc.sdpi_grid(W, p, 300)
     assert grid <= mpf(bracket.upper)
-    assert float(grid) >= bracket.lower * (1 - 1e-3)
+    assert float(grid) >= bracket.lower * (1 - 1e-2)
     assert bracket.width <= 1e-9 * bracket.upper
 
 
@@ -288,7 +299,7 @@ def test_the_climb_finds_what_random_laws_find(seed):
     rng = np.random.default_rng(seed)
     W, p = rng.dirichlet([0.5] * 4, 3), rng.dirichlet([1.0] * 3)
     bracket = fp.sdpi_constant(W, p)
-    found = [oc.sdpi_ratio(W, p, q) for q in rng.dirichlet([0.4] * 3, 300)]
+    found = [oc.sdpi_ratio(W, p, q) for q in rng.dirichlet([0.4] * 3, 100)]
     assert float(max(found)) <= bracket.lower * (1 + 1e-6)
     assert bracket.lower <= bracket.upper
 
@@ -311,10 +322,13 @@ def test_contraction_of_products(monkeypatch):
     parts = [kernel(rng, 2, 3), kernel(rng, 3, 2), np.tile(law(rng, 2), (2, 1)), kernel(rng, 2, 2)]
     parts[1][2] = parts[1][0]
     channel = fp.ProductChannel(parts)
-    exact, listed = fp.contraction_coefficient(channel.matrix()), fp.contraction_coefficient(channel)
+    exact, listed = (
+        fp.contraction_coefficient(channel.matrix()),
+        fp.contraction_coefficient(channel),
+    )
     assert listed.upper == pytest.approx(exact.upper, rel=1e-12)
     assert listed.width < 1e-12
-    monkeypatch.setattr(pairs, "_LISTED", 1)
+    monkeypatch.setattr(pairs, "_LISTED", 0)
     bounded = fp.contraction_coefficient(channel)
     assert bounded.lower <= exact.lower <= exact.upper <= bounded.upper
     single = [fp.contraction_coefficient(W) for W in parts]

@@ -126,6 +126,9 @@ fp.solve_pd_mip(priors[1], 0.3)
 fp.dp_level(big), fp.mutual_information(big, np.full(512, 1 / 512))
 for channel in [*channels, e_i, big, W[:2], W[None]]:
     fp.channel_capacity(channel), fp.capacity_prior(channel)
+for channel in [*channels, e_i, W]:
+    fp.contraction_coefficient(channel), fp.sdpi_constant(channel, W[0])
+    fp.maximal_correlation(channel, W[0])
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

@@ -158,7 +158,11 @@ def _mechanism(channel: Any, prior: Any = None) -> AbstractChannel:
 
 def _sparse(channel: Any) -> Any:
     """Return a scipy.sparse matrix as a channel in compressed rows, every row a law."""
-    matrix = channel.tocsr(copy=True).astype(np.float64)
+    from scipy.sparse import csr_matrix
+
+    if channel.dtype.kind not in "iufb" or len(channel.shape) != 2:
+        raise InvalidInput(f"a sparse channel must be a real matrix, got {channel!r:.80}")
+    matrix = csr_matrix(channel, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     if min(matrix.shape) == 0 or matrix.nnz == 0:
         raise InvalidInput("a sparse channel must not be empty")
