@@ -101,10 +101,8 @@ def _norm(B: Floats) -> tuple[float, float]:
         return scale * found.lower, scale * found.upper
     frobenius = float(np.linalg.norm(B)) * (1.0 + 4.0 * B.size * U)
     gram = B @ B.T
-    if size <= _FULL:
-        top = np.linalg.eigh(gram)[1][:, -1]
-    else:
-        top = _top(lambda v: gram @ v, size, 1e-7)  # its value is better by far
+    full = size <= _FULL  # beyond, a vector to 1e-7 gives its value to twice the digits
+    top = np.linalg.eigh(gram)[1][:, -1] if full else _top(lambda v: gram @ v, size, 1e-7)
     reached = float(np.linalg.norm(top @ B)) - size * U * frobenius
     lower = max(reached, 0.0) / (float(np.linalg.norm(top)) * (1.0 + 4.0 * (size + length) * U))
     noise = 1.01 * length * U * frobenius**2
