@@ -20,6 +20,11 @@ from .distributions import (
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .measures.capacity import capacity_prior, channel_capacity
+from .measures.correlation import (
+    contraction_coefficient,
+    maximal_correlation,
+    sdpi_constant,
+)
 from .measures.disclosure import (
     correlated_example,
     discloses,
@@ -92,6 +97,7 @@ __all__ = [
     "capacity_prior",
     "channel_capacity",
     "conditional_pml",
+    "contraction_coefficient",
     "correlated_example",
     "design_mapping",
     "design_worst_case",
@@ -113,6 +119,7 @@ __all__ = [
     "least_distortion",
     "lower_entropy_attribute",
     "max_information",
+    "maximal_correlation",
     "maximal_leakage",
     "mutual_information",
     "perfect_privacy",
@@ -121,6 +128,7 @@ __all__ = [
     "privacy_level",
     "remaining_uncertainty_bound",
     "row_pml",
+    "sdpi_constant",
     "shell_profile",
     "singles_out",
     "solve_pd_dp",

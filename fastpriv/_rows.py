@@ -85,6 +85,36 @@ class RowKernel:
 
         return matrix_capacity(self.matrix, gap)
 
+    def excess(self) -> tuple[Floats, Floats]:
+        """Return the matrix minus the mean of its rows, from differences, and that mean."""
+        apart = self.matrix - self.matrix[0]
+        shift = apart.mean(axis=0)
+        return np.asarray(apart - shift), np.asarray(self.matrix[0] + shift)
+
+    def correlation(self, law: Floats) -> Bracket:
+        """Maximal correlation of input and output when the row follows ``law``."""
+        from fastpriv._correlation import matrix_correlation
+
+        return matrix_correlation(self.matrix, law)
+
+    def contraction(self) -> Bracket:
+        """Contraction coefficient of the row."""
+        from fastpriv._contraction import matrix_contraction
+
+        return matrix_contraction(self.matrix)
+
+    def hellinger(self) -> tuple[float, float]:
+        """Largest 1 - sum_y sqrt(W[s, y] W[t, y]), rounded down and up."""
+        from fastpriv._contraction import largest_distance
+
+        return largest_distance(self.matrix)
+
+    def sdpi(self, law: Floats) -> Bracket:
+        """Strong data-processing constant when the row follows ``law``."""
+        from fastpriv._sdpi import matrix_sdpi
+
+        return matrix_sdpi(self.matrix, law)
+
 
 class Symmetric(RowKernel):
     """The m-ary symmetric channel R_epsilon (Wang-Ying-Zhang 2015, eq. (27) for one row).
@@ -146,6 +176,32 @@ class Symmetric(RowKernel):
         stays = divergence(self.stay, mean, self.gap * (m - 1) / m)
         value = stays + (m - 1) * divergence(self.off, mean, -self.gap / m)
         return Bracket(value * (1.0 - 2.0**-44), value * (1.0 + 2.0**-44)), np.full(m, mean)
+
+    def excess(self) -> tuple[Floats, Floats]:
+        """Return gap (I - 1/m) and the uniform law, around which R shrinks by ``gap``."""
+        mean = 1.0 / self.m
+        check.fits(self.m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
+        return self.gap * (np.eye(self.m) - mean), np.full(self.m, mean)
+
+    def correlation(self, law: Floats) -> Bracket:
+        """Return ``gap`` for the uniform law; through the matrix for others."""
+        from fastpriv._correlation import shrinking_correlation
+
+        if self.m > 1 and np.ptp(law) == 0.0:
+            return Bracket(self.gap * (1.0 - 2.0**-50), min(self.gap * (1.0 + 2.0**-50), 1.0))
+        return shrinking_correlation(self.gap, self.off, law)
+
+    def contraction(self) -> Bracket:
+        """Return gap^2/(a + b), that of any two inputs at even odds."""
+        value = self.gap**2 / (self.stay + self.off) if self.m > 1 else 0.0
+        return Bracket(value * (1.0 - 2.0**-49), min(value * (1.0 + 2.0**-49), 1.0))
+
+    def hellinger(self) -> tuple[float, float]:
+        """Largest 1 - sum_y sqrt(W[s, y] W[t, y]), rounded down and up."""
+        if self.m == 1:
+            return 0.0, 0.0
+        value = (self.gap / (math.sqrt(self.stay) + math.sqrt(self.off))) ** 2
+        return value * (1.0 - 2.0**-48), value * (1.0 + 2.0**-48)
 
     @property
     def mixing(self) -> float:

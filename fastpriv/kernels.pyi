@@ -64,6 +64,20 @@ def cone_solve(
     out: Floats,
 ) -> None: ...
 
+# correlation
+def net_contraction(n: int, m: int, epsilon: float) -> float: ...
+def pair_contractions(
+    W: Floats,
+    left: Ints,
+    right: Ints,
+    floor: float,
+    start: int,
+    stop: int,
+    lower: Floats,
+    upper: Floats,
+    weight: Floats,
+) -> tuple[float, float]: ...
+
 # descent
 def add_line_sums(
     v: Floats,

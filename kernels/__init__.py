@@ -42,6 +42,7 @@ with _optional_cache():
     from fastpriv.kernels import (
         capacity,
         cone,
+        correlation,
         descent,
         hockey_stick,
         information,
@@ -57,6 +58,7 @@ with _optional_cache():
 _FILES = (
     capacity,
     cone,
+    correlation,
     descent,
     hockey_stick,
     information,

@@ -138,6 +138,9 @@ for channel in [*channels, e_i, big, W[:2]]:
     fp.singles_out(channel)
 fp.discloses(W, np.arange(8)), [fp.disclosure_threshold(prior) for prior in priors]
 fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
+for channel in [*channels, e_i, W]:
+    fp.contraction_coefficient(channel), fp.sdpi_constant(channel, W[0])
+    fp.maximal_correlation(channel, W[0])
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

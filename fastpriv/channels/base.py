@@ -12,8 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import _validation as check
 from fastpriv._capacity import matrix_capacity
+from fastpriv._contraction import matrix_contraction
+from fastpriv._correlation import matrix_correlation
 from fastpriv._leakage import ULP, Leakages, matrix_leakages
 from fastpriv._rows import log_ratio, round_up
+from fastpriv._sdpi import matrix_sdpi
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, crossing, excesses
@@ -221,6 +224,18 @@ class AbstractChannel(ABC):
     def capacity_prior(self, gap: float) -> Distribution:
         """Return a prior that reaches the lower end of the capacity."""
         return Dense._trusted(matrix_capacity(np.array(self.matrix()), gap)[1], self.space)
+
+    def correlation(self, prior: Distribution) -> Bracket:
+        """Maximal correlation of database and output, through the matrix."""
+        return matrix_correlation(self.matrix(), prior._vector())
+
+    def contraction(self) -> Bracket:
+        """Contraction coefficient, through the matrix."""
+        return matrix_contraction(self.matrix())
+
+    def sdpi(self, prior: Distribution) -> Bracket:
+        """Strong data-processing constant, through the matrix."""
+        return matrix_sdpi(self.matrix(), prior._vector())
 
     def expected_cost(self, prior: Distribution, metric: Floats) -> float:
         """Sum of p(x) W[x, y] metric[x, y], through the matrix."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._capacity import matrix_capacity
+from fastpriv._contraction import matrix_contraction
 from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
 from fastpriv._rows import RowKernel, log_ratio, log_spread, round_up
 from fastpriv._threads import split
@@ -296,6 +297,18 @@ class QueryChannel(AbstractChannel):
         pmf = np.zeros(self.space.size)
         pmf[np.unique(self._values, return_index=True)[1]] = matrix_capacity(self._seen(), gap)[1]
         return Dense._trusted(pmf, self.space)
+
+    def correlation(self, prior: Distribution) -> Bracket:
+        """Maximal correlation of the answer and the output."""
+        return self._kernel.correlation(self._answers(prior))
+
+    def contraction(self) -> Bracket:
+        """Contraction coefficient of the answers that occur."""
+        return matrix_contraction(self._seen())
+
+    def sdpi(self, prior: Distribution) -> Bracket:
+        """Strong data-processing constant of the answer and the output."""
+        return self._kernel.sdpi(self._answers(prior))
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""

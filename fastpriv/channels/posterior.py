@@ -71,10 +71,14 @@ class PosteriorChannel(TiltedChannel):
     @cached_property
     def _own_level(self) -> float:
         """Epsilon, plus what clipping p_Y cost where R^-1 had amplified the prior's rounding."""
-        if isinstance(self._law, Product):
+        if isinstance(self._law, Product) or self._misfit <= rounding(self.space.n):
             return self.epsilon
-        misfit = self.prior._misfit(self._law.through(self._kernels))
-        return self.epsilon if misfit <= rounding(self.space.n) else self.epsilon + 2.0 * misfit
+        return self.epsilon + 2.0 * self._misfit
+
+    @cached_property
+    def _misfit(self) -> float:
+        """Largest |ln p(x)/(R q)(x)|: what clipping changed, where it did."""
+        return self.prior._misfit(self._law.through(self._kernels))
 
     def __repr__(self) -> str:
         return f"PosteriorChannel({self.prior!r}, epsilon={self.epsilon:g})"

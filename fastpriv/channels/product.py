@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._capacity import repeated
+from fastpriv._contraction import product_contraction
 from fastpriv._leakage import ULP, Column, Leakages, row_slack
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
@@ -125,6 +126,18 @@ class ProductChannel(AbstractChannel):
         """Return independent rows, each with the law that is best for its kernel."""
         kinds, rows = self._kernels.distinct, self._kernels.assignment
         return Product._trusted([kernel.capacity(gap / len(rows))[1] for kernel in kinds], rows)
+
+    def correlation(self, prior: Distribution) -> Bracket:
+        """Maximal correlation, in the prior's structure."""
+        return prior.correlation_through(self._kernels)
+
+    def contraction(self) -> Bracket:
+        """Contraction coefficient: closed form for E_d, listed or bounded for other products."""
+        return product_contraction(self._kernels)
+
+    def sdpi(self, prior: Distribution) -> Bracket:
+        """Strong data-processing constant, in the prior's structure."""
+        return prior.sdpi_through(self._kernels)
 
     def expected_distance(self, prior: Distribution) -> float:
         """Expected number of rows that change. Cost O(distinct rows) and the prior's marginals."""

@@ -124,6 +124,11 @@ class TiltedChannel(AbstractChannel):
         return self.epsilon
 
     @property
+    def _misfit(self) -> float:
+        """Largest |ln p(x)/(R q)(x)| of the channel's own prior."""
+        return 0.0
+
+    @property
     def _moves(self) -> bool:
         """Whether there are neighbours at all."""
         return max(self.space.sizes) > 1
@@ -193,6 +198,22 @@ class TiltedChannel(AbstractChannel):
     def capacity_prior(self, gap: float) -> Distribution:
         """Row by row where the channel is a product, through the matrix otherwise."""
         return super().capacity_prior(gap) if self._rows is None else self._rows.capacity_prior(gap)
+
+    def correlation(self, prior: Distribution) -> Bracket:
+        """Maximal correlation; under its own prior that of E_d applied to q, which is symmetric."""
+        if self._own(prior):
+            found = self._law.correlation_through(self._kernels)
+            misfit = math.expm1(self._misfit) + 2.0**-52
+            return Bracket(found.lower * (1.0 - misfit), min(found.upper * (1.0 + misfit), 1.0))
+        return super().correlation(prior) if self._rows is None else self._rows.correlation(prior)
+
+    def contraction(self) -> Bracket:
+        """Row by row where the channel is a product, through the matrix otherwise."""
+        return super().contraction() if self._rows is None else self._rows.contraction()
+
+    def sdpi(self, prior: Distribution) -> Bracket:
+        """Row by row where the channel is a product, through the matrix otherwise."""
+        return super().sdpi(prior) if self._rows is None else self._rows.sdpi(prior)
 
     def expected_distance(self, prior: Distribution) -> float:
         """Return h(epsilon) under the channel's own prior. Cost O(N n) under another."""

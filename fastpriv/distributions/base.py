@@ -159,6 +159,18 @@ class Distribution(ABC):
             lane[value + 1 :] = 0.0
         return law.restricted(kept.reshape(-1))
 
+    def correlation_through(self, kernels: RowKernels) -> Bracket:
+        """Maximal correlation across a row-by-row channel, through the vector of this law."""
+        from fastpriv._correlation import rows_correlation
+
+        return rows_correlation(kernels, self._dense("maximal correlation")._vector())
+
+    def sdpi_through(self, kernels: RowKernels) -> Bracket:
+        """Strong data-processing constant across a row-by-row channel, through its matrix."""
+        from fastpriv._sdpi import rows_sdpi
+
+        return rows_sdpi(kernels, self)
+
     def unmixed(self, epsilon: float) -> Distribution:
         """Law p_Y with R_epsilon p_Y = p, clipped at zero: the output law of E_i."""
         return self._dense("the output law of E_i").unmixed(epsilon)

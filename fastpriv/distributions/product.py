@@ -22,6 +22,7 @@ from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes, roun
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions.base import Distribution, LineDistribution
 from fastpriv.errors import InvalidInput
+from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 __all__ = ["Product", "Uniform"]
@@ -217,6 +218,18 @@ class Product(LineDistribution):
             laws.append(np.where(np.arange(len(law)) == value, 1.0, 0.0))
         return Product._trusted(laws, assignment)
 
+    def correlation_through(self, kernels: RowKernels) -> Bracket:
+        """Maximal correlation: the largest of the rows' (Witsenhausen 1975)."""
+        laws, which, _, _ = self._pairs(kernels)
+        pairs = zip(laws, which, strict=True)
+        return _largest([kernels.distinct[j].correlation(self._laws[k]) for k, j in pairs])
+
+    def sdpi_through(self, kernels: RowKernels) -> Bracket:
+        """Strong data-processing constant: the largest of the rows' (Ahlswede-Gacs 1976)."""
+        laws, which, _, _ = self._pairs(kernels)
+        pairs = zip(laws, which, strict=True)
+        return _largest([kernels.distinct[j].sdpi(self._laws[k]) for k, j in pairs])
+
     def _shell_profile(self, y: Ints) -> Floats:
         """Convolve the rows' two-point laws of agreeing or not, equal ones as a binomial."""
         from scipy.stats import binom
@@ -293,6 +306,11 @@ class Uniform(Product):
 
 def _load(law: ArrayLike, i: int) -> Floats:
     return check.law(law, f"the law of row {i} (for equal rows use Product.iid)")
+
+
+def _largest(rows: list[Bracket]) -> Bracket:
+    """Bracket of the largest of some numbers."""
+    return Bracket(max(row.lower for row in rows), max(row.upper for row in rows))
 
 
 def _excess(law: Floats) -> Floats:

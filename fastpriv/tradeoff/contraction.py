@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv._contraction import contractions
 from fastpriv._highs import Rows, minimise
 from fastpriv._validation import Floats
 from fastpriv.channels import Channel
@@ -173,34 +174,21 @@ def _binary(p: Floats, D: float) -> tuple[Floats, float]:
 
 def _contraction(W: Floats) -> tuple[float, list[Floats]]:
     """eta(W), the largest b(1-b) sum_y (P-Q)^2/(bP + (1-b)Q) over pairs of rows and b in (0, 1)."""
-    pairs = np.triu_indices(len(W), 1)
-    P, Q = W[pairs[0]], W[pairs[1]]
-    low, high = np.zeros(len(P)), np.ones(len(P))
-    for _ in range(60):  # 1 - sum PQ/(bP+(1-b)Q) is concave in b
-        b = 0.5 * (low + high)
-        mean = b[:, None] * P + (1.0 - b[:, None]) * Q
-        mean[mean == 0.0] = 1.0
-        up = ((P / mean) * (Q / mean) * (P - Q)).sum(axis=1) > 0.0
-        low, high = np.where(up, b, low), np.where(up, high, b)
-    # Clipping b costs a concave function that is not negative no more than 1e-12 of itself.
-    b, h = _slopes(P, Q, np.clip(0.5 * (low + high), 1e-12, 1.0 - 1e-12))
-    values = (b * (1.0 - b)).ravel() * (h * (P - Q)).sum(axis=1)
-    most = float(values.max(initial=0.0))
-    b, h = _slopes(P, Q, np.clip(b.ravel(), 1e-4, 1.0 - 1e-4))  # moderate coefficients for cuts
+    left, right = np.triu_indices(len(W), 1)
+    if not len(left):
+        return 0.0, []
+    _, most, values, weights = contractions(np.ascontiguousarray(W), left, right)
     cuts = []
-    for i in np.flatnonzero(values >= 0.5 * most):
-        G, t = np.zeros_like(W), float(b[i, 0])
-        G[pairs[0][i]] = t * (1.0 - t) * (2.0 * h[i] - h[i] ** 2 * t)
-        G[pairs[1][i]] = -t * (1.0 - t) * (2.0 * h[i] + h[i] ** 2 * (1.0 - t))
+    for i in np.flatnonzero(values >= 0.5 * values.max()):
+        P, Q = W[left[i]], W[right[i]]
+        b = min(max(float(weights[i]), 1e-4), 1.0 - 1e-4)  # moderate coefficients for cuts
+        mean = b * P + (1.0 - b) * Q
+        h = np.divide(P - Q, mean, out=np.zeros_like(mean), where=mean > 0.0)
+        G = np.zeros_like(W)
+        G[left[i]] = b * (1.0 - b) * (2.0 * h - h**2 * b)
+        G[right[i]] = -b * (1.0 - b) * (2.0 * h + h**2 * (1.0 - b))
         cuts.append(G)
-    return min(most * (1.0 + 1e-11), 1.0), cuts
-
-
-def _slopes(P: Floats, Q: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Return b as a column and (P - Q)/(bP + (1-b)Q), zero where both are."""
-    b = b[:, None]
-    mean = b * P + (1.0 - b) * Q
-    return b, np.divide(P - Q, mean, out=np.zeros_like(mean), where=mean > 0.0)
+    return min(most, 1.0), cuts
 
 
 def _correlation(p: Floats) -> Criterion:
