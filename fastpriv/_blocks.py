@@ -53,6 +53,7 @@ class Classes(NamedTuple):
     target: Ints  # ... and x'
     count_ratio: Floats  # number of x in the source class over that in the target class
     size_ratio: Floats  # number of databases of the target's type over that of the source's
+    share: Floats  # of the rows of x with the value that moves, those that move in this way
     band: int  # largest |source - target|
 
     def number(self, x: Ints, y: Ints, blocks: Blocks) -> Ints:
@@ -183,14 +184,15 @@ def classes_against(kind: Counts, types: Types) -> Classes:
         source, target = others + start * stride, others + stop * stride
         counts = np.broadcast_to((table[start, t] + 1.0) / table[start, s], source.shape)
         sizes = totals[b][s, source] / (totals[b][t, source] + 1.0)
-        edges.append([part.reshape(-1) for part in (source, target, counts, sizes)])
+        shares = table[start, s] / totals[b][s, source]
+        edges.append([part.reshape(-1) for part in (source, target, counts, sizes, shares)])
     row = np.zeros(size, dtype=np.int64)
     for rows, m, counts in zip(blocks.rows, blocks.sizes, totals, strict=True):
         row = row * len(compositions(len(rows), m)) + composition_index(counts, len(rows))
     joined = [np.concatenate(parts) for parts in zip(*edges, strict=True)]
     band = int(np.abs(joined[0] - joined[1]).max(initial=0))
-    source, target, counts, sizes = joined
-    return Classes(cells, strides, row, distance, logs, source, target, counts, sizes, band)
+    source, target, counts, sizes, shares = joined
+    return Classes(cells, strides, row, distance, logs, source, target, counts, sizes, shares, band)
 
 
 class Stack(NamedTuple):
@@ -204,6 +206,7 @@ class Stack(NamedTuple):
     log_outputs: Floats  # ln of the number of y that make the class, for one x of its type
     source: Ints
     target: Ints
+    share: Floats
 
     @classmethod
     def of(cls, types: Types, classes: list[Classes]) -> Stack:
@@ -212,14 +215,13 @@ class Stack(NamedTuple):
         starts = np.cumsum([0, *sizes])
         kind = np.repeat(np.arange(len(classes)), sizes)
         shift = np.repeat(starts[:-1], [len(c.source) for c in classes])
-        row, distance, log_count, source, target = (
+        row, distance, log_count, source, target, share = (
             np.concatenate([getattr(c, name) for c in classes])
-            for name in ("row", "distance", "log_count", "source", "target")
+            for name in ("row", "distance", "log_count", "source", "target", "share")
         )
         log_outputs = types.log_sizes[kind] + log_count - types.log_sizes[row]
-        return cls(
-            starts, kind, row, distance, log_count, log_outputs, source + shift, target + shift
-        )
+        source, target = source + shift, target + shift
+        return cls(starts, kind, row, distance, log_count, log_outputs, source, target, share)
 
 
 def expand(types: Types, classes: list[Classes], entries: list[Floats]) -> Floats:

@@ -183,11 +183,15 @@ class Space:
 
     def _steps(self) -> Iterator[tuple[Ints, Ints]]:
         """Yield all databases beside a neighbour of each, for every row and change of its value."""
+        for i in range(self.n):
+            yield from self._steps_of(i)
+
+    def _steps_of(self, i: int) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the same for changes of one row."""
         index = np.arange(self.size)
-        for inner, m in zip(self._strides.tolist(), self.sizes, strict=True):
-            lines = index.reshape(-1, m, inner)
-            for step in range(1, m):
-                yield index, np.roll(lines, step, axis=1).reshape(-1)
+        lines = index.reshape(-1, self.sizes[i], int(self._strides[i]))
+        for step in range(1, self.sizes[i]):
+            yield index, np.roll(lines, step, axis=1).reshape(-1)
 
     def shell(self, center: int, l: int) -> Ints:
         """List the databases at distance ``l`` from ``center``. Cost O(shell size)."""

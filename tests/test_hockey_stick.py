@@ -181,3 +181,34 @@ def test_shapes_of_answers():
     assert fp.hockey_stick(channel, np.zeros((2, 3))).shape == (2, 3)
     assert fp.hockey_stick([[1.0]], 0.0) == 0.0
     assert fp.hockey_stick_epsilon([[1.0]], 0.0) == 0.0
+
+
+def structured():
+    rng = np.random.default_rng(3)
+    for sizes in [(2, 2, 2), (3, 2), (2, 1, 3), (4,)]:
+        q = rng.dirichlet(np.ones(int(np.prod(sizes))))
+        yield fp.TiltedChannel(fp.Dense(q, sizes), 0.8)
+        q[1::2] = 0.0
+        yield fp.TiltedChannel(fp.Dense(q / q.sum(), sizes), 1.3)
+    three = fp.Exchangeable({(2, 0, 0): 0.5, (1, 1, 0): 0.2, (0, 1, 1): 0.2, (0, 0, 2): 0.1})
+    for prior in (three, fp.Exchangeable.beta_binomial(5, 0.5, 0.8)):
+        yield fp.solve_pd_dp(prior, 0.6).channel
+        yield fp.solve_pd_mip(prior, slope=0.7).channel
+
+
+@pytest.mark.parametrize("channel", [*structured()], ids=repr)
+def test_without_the_matrix(channel):
+    """What tells neighbours apart is one row of the output, or its class: the same curve."""
+    plain = fp.Channel(channel.matrix(), channel.space)
+    for epsilon in (0.0, 1e-8, 0.3, 0.6, 1.0, 2.0):
+        found, truth = fp.hockey_stick(channel, epsilon), fp.hockey_stick(plain, epsilon)
+        assert truth * (1 - 1e-14) <= found <= truth + 1e-13
+    for delta in (1e-6, 0.05, 0.2):
+        found, truth = (fp.hockey_stick_epsilon(c, delta) for c in (channel, plain))
+        assert truth * (1 - 1e-14) <= found <= truth * (1 + 1e-9) + 1e-9
+
+
+def test_optimal_mechanisms_over_many_databases():
+    best = fp.solve_pd_dp(fp.Exchangeable.beta_binomial(20, 0.5, 0.8), 1.0).channel
+    assert 0.0 < fp.hockey_stick(best, 0.5) < fp.hockey_stick(best, 0.0) < 1.0
+    assert fp.hockey_stick_epsilon(best, 0.01) <= fp.dp_level(best)

@@ -414,7 +414,7 @@ def test_errors_say_what_was_wrong(make, words):
 
 
 def test_matrices_that_do_not_fit_are_refused():
-    with pytest.raises(fp.TooLarge, match="needs no matrix"):
+    with pytest.raises(fp.TooLarge, match="without its matrix"):
         fp.HammingChannel(40, 2, 1.0).matrix()
     with pytest.raises(fp.TooLarge, match="log_prob"):
         fp.Uniform(100, 2).pmf()

@@ -52,3 +52,11 @@ def all_pairs(laws: Floats) -> Iterable[Pairs]:
     rows = np.arange(len(laws))
     for step in range(1, len(laws)):
         yield laws, np.stack([rows, np.roll(rows, step)], axis=1)
+
+
+def apart(laws: Floats, steps: Iterable[tuple[Ints, Ints]], n: int) -> Iterable[Pairs]:
+    """Pairs of laws that were computed with n factors: the first rounded up, the second down."""
+    error = (16 * n + 64 + laws.shape[1]) * _UNIT
+    both = np.concatenate([laws * (1.0 + error), laws * (1.0 - error)])
+    for x, other in steps:
+        yield both, np.stack([x, other + len(laws)], axis=1)

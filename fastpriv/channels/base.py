@@ -264,7 +264,7 @@ class AbstractChannel(ABC):
         check.fits(
             self.space.size * self.output_space.size,
             f"the matrix of {self!r}",
-            "ask the channel itself, which needs no matrix",
+            "use fewer rows, or measures that this channel answers without its matrix",
             check.MAX_MATRIX,
         )
 

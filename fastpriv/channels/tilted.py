@@ -18,8 +18,9 @@ from fastpriv._leakage import (
     vector_leakages,
 )
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, round_up
+from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs
+from fastpriv.channels._pairs import Pairs, apart
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel, hamming_distance
 from fastpriv.distributions import Dense, Distribution, Product
@@ -180,8 +181,22 @@ class TiltedChannel(AbstractChannel):
         return max(0.0, math.log(self._scale()) - moved - float(spent))
 
     def neighbour_laws(self) -> Iterator[Pairs]:
-        """Row by row where the channel is a product, through the matrix otherwise."""
-        return super().neighbour_laws() if self._rows is None else self._rows.neighbour_laws()
+        """Laws of y_i given x: that is all of y that tells databases apart which differ in row i.
+
+        Cost O(N n) for each row; rounded apart.
+        """
+        if self._rows is not None:
+            yield from self._rows.neighbour_laws()
+            return
+        law, sizes = self._law._vector(), self.space.sizes
+        steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in self._kernels]
+        for i, (m, inner) in enumerate(zip(sizes, self.space._strides.tolist(), strict=True)):
+            mixed = mix(law.copy(), sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
+            values = mixed.reshape(-1, 1, m, inner).swapaxes(2, 3)
+            laws = (self._kernels[i].matrix[:, None, :] * values).reshape(-1, m)
+            yield from apart(
+                laws / laws.sum(axis=1, keepdims=True), self.space._steps_of(i), len(sizes)
+            )
 
     def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
         """Every database can cause every output that can occur."""
