@@ -24,9 +24,9 @@ NOTIONS: Mapping[str, str] = {
     "strong-dp": "ln p(y|x)/p(y|x') over all databases x, x' (local, free-lunch)",
     "dp": "ln p(y|x)/p(y|x') over neighbours x, x'",
     "approximate-dp": "epsilon of (epsilon, delta)-DP, for every delta >= 0",
-    "row-pml": "leakage of an output about one row, over all product priors",
-    "row-max-information": "max-information of one row and the output, over all product priors",
-    "row-information": "mutual information of one row and the output, over all product priors",
+    "product-row-pml": "leakage of an output about one row, over all priors with independent rows",
+    "product-row-max-information": "max-information of one row and output, over the same priors",
+    "product-row-information": "mutual information of one row and output, over the same priors",
     "identifiability": "ln p(x|y)/p(x'|y) over neighbours x, x', under the prior",
     "pml-all-priors": "leakage of an output about the database, over all priors",
     "information-privacy": "|ln p(x|y)/p(x)| over databases and outputs, under the prior",
@@ -113,11 +113,13 @@ _RULES = (
     _Rule("strong-dp", "information-privacy", f"{_M}, Proposition 4 (1)", "e", _same),
     _Rule("information-privacy", "strong-dp", f"{_M}, Proposition 4 (2)", "2 e", _twice),
     _Rule("dp", "approximate-dp", f"{_M}, Proposition 4 (5)", "e", _same),
-    _Rule("dp", "row-pml", f"{_P}, Theorem 4.2 (3)", "e", _same),
-    _Rule("row-pml", "dp", f"{_P}, Theorem 4.2 (3)", "e", _same),
-    _Rule("dp", "row-max-information", f"{_D}, Theorem 1", "e", _same),
-    _Rule("row-max-information", "dp", f"{_D}, Theorem 1", "e", _same),
-    _Rule("row-max-information", "row-information", f"{_D}, Corollary 1", "e", _same),
+    _Rule("dp", "product-row-pml", f"{_P}, Theorem 4.2 (3)", "e", _same),
+    _Rule("product-row-pml", "dp", f"{_P}, Theorem 4.2 (3)", "e", _same),
+    _Rule("dp", "product-row-max-information", f"{_D}, Theorem 1", "e", _same),
+    _Rule("product-row-max-information", "dp", f"{_D}, Theorem 1", "e", _same),
+    _Rule(
+        "product-row-max-information", "product-row-information", f"{_D}, Corollary 1", "e", _same
+    ),
     _Rule("dp", "identifiability", f"{_W}, Theorem 1 (eq. 25)", "e + eps_X", _plus_epsilon_x),
     _Rule("identifiability", "dp", f"{_W}, Theorem 1 (eq. 25)", "e + eps_X", _plus_epsilon_x),
     _Rule("strong-dp", "pml-all-priors", f"{_P}, Theorem 4.5 (1)", "e", _same),
@@ -138,6 +140,21 @@ _RULES = (
     _Rule("mutual-information", "leakage-factor", f"{_M}, Definition 1", "e / H(S)", _over_entropy),
     _Rule("leakage-factor", "mutual-information", f"{_M}, Definition 1", "e H(S)", _times_entropy),
 )
+
+
+def _ceiling(notion: str, facts: _Facts) -> tuple[float, str]:
+    """Return what a level cannot exceed whatever the mechanism, and why."""
+    if notion == "leakage-factor":
+        return 1.0, "at most 1"
+    if notion in ("mutual-information", "divergence") and facts.entropy is not None:
+        if notion == "mutual-information":
+            return facts.entropy.upper * (1.0 + 2.0**-44), "at most H(S)"
+        return _most(facts), "at most -ln p_min"
+    return (_most(facts), "at most -ln p_min") if notion == "pml" else (math.inf, "")
+
+
+def _most(facts: _Facts) -> float:
+    return math.inf if facts.log_least is None else round_up(-facts.log_least)
 
 
 @dataclass(frozen=True)
@@ -229,14 +246,18 @@ def implications(
     prior: Distribution | ArrayLike | None = None,
     n: int | None = None,
 ) -> Implications:
-    """From a guarantee in one notion of privacy, derive the best one in every other.
+    """From a guarantee in one notion of privacy, derive what theorems give in every other.
 
     Parameters
     ----------
     level : float
         What is guaranteed: a level in nats, a fraction for "leakage-factor".
     notion : str
-        Of what: a key of ``fastpriv.relations.NOTIONS``, such as "dp" or "pml".
+        Of what: "dp", "strong-dp", "approximate-dp", "identifiability", "information-privacy",
+        "pml", "pml-all-priors", "divergence", "maximal-leakage", "mutual-information",
+        "leakage-factor", or, about one row under priors with independent rows, "product-row-pml",
+        "product-row-max-information", "product-row-information".
+        ``fastpriv.relations.NOTIONS`` says what each level bounds.
     prior : Distribution or 1-D array, optional
         Law of the databases. It gives eps_X, H(S), p_min and n to the implications that depend
         on them; without it those are left out, and the prior is taken to have full support.
@@ -247,7 +268,8 @@ def implications(
     -------
     Implications
         Levels rounded up, with the chain of theorems that each comes from. Notions for which no
-        finite level follows are left out.
+        finite level follows are left out. In formulas e is the level of the premise, S the
+        database.
 
     Notes
     -----
@@ -274,13 +296,16 @@ def implications(
     while improved:  # rules only raise levels around a cycle, so this ends
         improved = False
         for rule in _RULES:
-            if rule.premise not in levels:
+            if rule.premise not in levels or rule.conclusion == notion:
                 continue
-            bound = rule.bound(levels[rule.premise], facts)
+            bound, formula = rule.bound(levels[rule.premise], facts), rule.formula
+            most, why = _ceiling(rule.conclusion, facts)
+            if bound is not None and bound > most:
+                bound, formula = most, why
             if bound is not None and bound < levels.get(rule.conclusion, math.inf):
                 levels[rule.conclusion] = bound
                 steps[rule.conclusion] = Step(
-                    rule.premise, rule.conclusion, bound, rule.formula, rule.source
+                    rule.premise, rule.conclusion, bound, formula, rule.source
                 )
                 improved = True
     order = [name for name in NOTIONS if name in steps]

@@ -26,7 +26,10 @@ def test_curve(sizes, channel, matrix):
     epsilons = [0.0, 1e-9, 0.3, 1.0, 2.5, 40.0, 800.0]
     for eps, delta in zip(epsilons, fp.hockey_stick(channel, epsilons), strict=True):
         truth = od.hockey_stick(matrix, sizes, eps)
-        assert close(delta, truth, 1e-13, 1e-15), eps
+        # The laws of a tilted channel are computed, and rounded apart by a hundred ulp.
+        tilted = isinstance(channel, fp.TiltedChannel)
+        assert close(delta, truth, 1e-13, 3e-14 if tilted else 1e-15), eps
+        assert not tilted or delta >= truth
         assert delta == fp.hockey_stick(channel, eps)
     assert fp.hockey_stick(channel, min(fp.dp_level(channel), 1e6)) >= 0.0
 

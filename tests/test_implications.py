@@ -40,8 +40,8 @@ def measured(matrix, sizes, pmf):
         "divergence": od.divergence_level(matrix, pmf),
         "maximal-leakage": od.maximal_leakage(matrix, pmf),
         "mutual-information": information,
-        "row-pml": o.dp_level(matrix, sizes),  # a supremum, reached below
-        "row-max-information": o.dp_level(matrix, sizes),
+        "product-row-pml": o.dp_level(matrix, sizes),  # a supremum, reached below
+        "product-row-max-information": o.dp_level(matrix, sizes),
     }
     if o.entropy(pmf) > 0:
         levels["leakage-factor"] = information / o.entropy(pmf)
@@ -92,9 +92,11 @@ def test_rows_under_product_priors(case, seed):
     pmf = o.product_pmf([law(rng, m, 0.01) for m in sizes])
     leakage, information = row_levels(matrix, sizes, pmf)
     found = fp.implications(float(level), "dp").levels
-    for name, value in (("row-pml", leakage), ("row-information", information)):
+    for name, value in (("product-row-pml", leakage), ("product-row-information", information)):
         assert value <= found[name] * (1 + TOLERANCE) + TOLERANCE
-    assert found["row-max-information"] == found["approximate-dp"] == found["row-pml"]
+    assert (
+        found["product-row-max-information"] == found["approximate-dp"] == found["product-row-pml"]
+    )
     assert od.hockey_stick(matrix, sizes, np.nextafter(float(level), math.inf)) <= TOLERANCE
 
 
@@ -248,3 +250,11 @@ def test_tables_graphs_and_plots():
 def test_hostile(level, notion, options):
     with pytest.raises(fp.InvalidInput):
         fp.implications(level, notion, **options)
+
+
+def test_no_level_exceeds_what_there_is_to_know():
+    prior = fp.Product.iid([0.99, 0.01], 40)
+    found = fp.implications(0.5, "dp", prior=prior).levels
+    assert found["mutual-information"] == pytest.approx(prior.entropy())
+    assert found["leakage-factor"] == 1.0
+    assert fp.implications(50.0, "pml-all-priors", prior=[0.5, 0.5]).levels["pml"] < 0.7

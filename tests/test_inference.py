@@ -544,3 +544,30 @@ def test_programs_that_are_not_numbers_or_have_no_answer():
             _highs.minimise(cost, np.zeros(1), problem, 10.0)
     with pytest.raises(fp.SolverFailure, match="Infeasible"):
         _highs.minimise(np.ones(1), np.zeros(1), rows(1.0, -2.0, -1.0), 10.0)
+
+
+@pytest.mark.parametrize("off", [1e-7, 1e-9, 1e-12])
+def test_nearly_independent_secrets_can_be_hidden_by_silence(off):
+    joint = np.outer([0.4, 0.6], [0.3, 0.7]) + off * np.array([[1, -1], [-1, 1]])
+    for each in (joint, [[1 - off, 0.0], [0.0, off]]):
+        best = fp.perfect_privacy(each, HAMMING)
+        assert best.level <= 1e-9 * off
+        assert best.bound <= best.value <= np.min(np.sum(each, axis=0)) * (1 + 1e-9)
+
+
+def test_worst_case_budgets_at_and_below_the_least():
+    with pytest.raises(fp.Infeasible, match="1e-15"):
+        fp.design_worst_case([0.3, 0.7], 5e-16, [[1e-15, 2e-15], [2e-15, 1e-15]])
+    p = np.array([0.31, 0.28, 0.23, 0.18])
+    metric = np.array([[2, 0, 0, 0], [-1, 0, 2, 1], [1, 2, 1, 2], [-1, -1, 2, -1.0]])
+    least = fp.least_distortion(p, metric)
+    best = fp.design_worst_case(p, least, metric, "correlation")
+    assert best.value - best.bound < 1e-3
+    assert best.value < 0.9  # ties leave a choice, so that not everything is told
+
+
+def test_fano_for_priors_over_more_databases_than_a_double_can_count():
+    for n in (1023, 1024, 10**6):
+        bound = fp.error_probability_bound(0.3, fp.Uniform(n, 2))
+        assert bound == pytest.approx(0.7 - 1 / n, rel=1e-9)
+    assert fp.error_probability_bound(0.3, fp.Dense([0.5, 0.5, 0.0])) > 0.18

@@ -266,6 +266,60 @@ def test_ends():
     assert fp.solve_pd_mip(nearly, 1.9).value - fp.solve_pd_mip(nearly, 1.9).bound < GAP
 
 
+@pytest.mark.parametrize(
+    ("law", "n", "most"),
+    [
+        ([0.2, 0.05, 0.75], 3, 0.75),
+        ([0.05, 0.51, 0.18, 0.26], 3, 1.47),
+        ([0.11, 0.58, 0.15, 0.16], 1, 0.42),
+        ([0.7, 0.19, 0.11], 3, 0.9),
+    ],
+)
+def test_an_ulp_below_the_distortion_of_silence(law, n, most):
+    """Where rounding decides whether a constant output meets the budget."""
+    for cost in (most, np.nextafter(most, 0.0), np.nextafter(most, 2.0)):
+        point = fp.solve_pd_mip(fp.Product.iid(law, n), cost)
+        assert 0.0 <= point.value < 1e-13
+        assert point.distortion <= cost
+
+
+@pytest.mark.parametrize("cost", [1e-60, 1e-150, 1e-240, 1e-260, 5e-324])
+def test_distortions_too_small_to_save_anything(cost):
+    chain = fp.Markov([0.5, 0.5], [[1.0, 0.0], [0.1, 0.9]], 6)
+    zeros = fp.Product([[0.7, 0.3], [1.0, 0.0]])
+    for prior in (chain, zeros, fp.Uniform(3, 3), fp.Exchangeable([0.2, 0.0, 0.3, 0.0, 0.5])):
+        point = fp.solve_pd_mip(prior, cost)
+        assert point.value == pytest.approx(prior.entropy(), rel=1e-9)
+        assert point.distortion <= cost
+        assert point.value - point.bound < GAP
+
+
+@pytest.mark.parametrize("slope", [100.0, 300.0, 700.0])
+def test_steep_slopes_on_priors_with_zeros(slope):
+    chain = fp.Markov([0.5, 0.5], [[1.0, 0.0], [0.1, 0.9]], 8)
+    alone = fp.Exchangeable([1.0, 0.0, 0.0, 0.0])
+    three = fp.Exchangeable({(3, 0, 0): 0.5, (0, 3, 0): 0.2, (1, 1, 1): 0.3})
+    for prior in (chain, alone, three, fp.Exchangeable([0.2, 0.0, 0.3, 0.0, 0.5])):
+        point = fp.solve_pd_mip(prior, slope=slope)
+        assert point.value == pytest.approx(prior.entropy(), abs=1e-9)
+
+
+def test_an_offset_in_the_metric_does_not_spoil_the_bound():
+    p = [0.5072399192480264, 0.45121518347500467, 0.04154489727696893]
+    metric = np.array([[6.0, 1.0], [2.0, 1.0], [0.0, 1.0]])
+    for offset in (1e4, 1e8, 1e12):
+        cost = offset + 0.9751
+        far = fp.solve_pd_mip(fp.Dense(p), cost, metric=metric + offset)
+        true = fp.solve_pd_mip(fp.Dense(p), cost - offset, metric=metric)
+        assert far.bound <= true.value
+
+
+def test_tilted_laws_that_underflow_are_refused():
+    for q in (fp.Dense([0.5, 0.0, 0.0, 0.5], [2, 2]), fp.Product([[1.0, 0.0], [0.5, 0.5]])):
+        with pytest.raises(fp.InvalidInput, match="smaller epsilon"):
+            fp.TiltedChannel(q, 800.0)
+
+
 def test_short_repr():
     text = repr(fp.solve_pd_mip(fp.Uniform(4, 2), 1.0))
     assert text.startswith("RateDistortion(value=0.5232481438")

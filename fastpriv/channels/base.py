@@ -165,6 +165,9 @@ class AbstractChannel(ABC):
     def row_laws(self, prior: Distribution, i: int) -> tuple[Floats, Floats]:
         """Law of the output given each value of row i, and the law of that row."""
         marginal = prior._expected_counts(np.array([i]))
+        check.fits(
+            len(marginal) * self.output_space.size, "a law of the output per value", "give one y="
+        )
         laws = np.zeros((len(marginal), self.output_space.size))
         for value in np.flatnonzero(marginal).tolist():
             laws[value] = self._output(prior.given({i: value}))._vector()

@@ -26,6 +26,7 @@ from fastpriv.channels.product import ProductChannel, hamming_distance
 from fastpriv.distributions import Dense, Distribution, Product
 from fastpriv.distributions.base import as_prior
 from fastpriv.distributions.dense import apply_rows
+from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
 
 __all__ = ["TiltedChannel"]
@@ -60,6 +61,11 @@ class TiltedChannel(AbstractChannel):
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         self._set(as_prior(law))
         self.prior = self._law.through(self._kernels)
+        if self._moves and not math.isfinite(self.prior.epsilon_x()):
+            raise InvalidInput(
+                f"at epsilon {self.epsilon:g} some database is too far from all outputs of {law!r} "
+                "for their weights to be told from zero; use a smaller epsilon, or no zeros"
+            )
 
     def _set(self, law: Distribution) -> None:
         self._law = law
@@ -176,7 +182,7 @@ class TiltedChannel(AbstractChannel):
         gain = apply_rows(p / home, self._kernels)
         with np.errstate(divide="ignore", invalid="ignore"):
             spent = np.where(p > 0, p * np.log(home), 0.0).sum()
-            spent += np.where(law > 0, law * gain * np.log(gain), 0.0).sum()
+            spent += np.where(law * gain > 0, law * gain * np.log(gain), 0.0).sum()
         moved = self.epsilon * float((p * self._distances()).sum())
         return max(0.0, math.log(self._scale()) - moved - float(spent))
 

@@ -131,7 +131,9 @@ class TypeChannel(AbstractChannel):
         expected = law[self._stack.kind] * np.exp(
             self._stack.log_outputs - self._types.log_sizes[self._stack.kind]
         )
-        return math.fsum(weights[self._stack.row] * kl_div(self._mass, expected))
+        seen = weights[self._stack.row] > 0
+        terms = kl_div(self._mass[seen], expected[seen])
+        return math.fsum(weights[self._stack.row][seen] * terms)
 
     def expected_distance(self, prior: Distribution) -> float:
         """Expected number of rows that change."""

@@ -255,7 +255,10 @@ class LineDistribution(Distribution):
 def as_prior(prior: object) -> Distribution:
     """Return the prior, or say what one looks like."""
     if not isinstance(prior, Distribution):
-        raise InvalidInput(f"prior must be a Distribution such as Dense(pmf), got {prior!r:.60}")
+        raise InvalidInput(
+            "prior must be a Distribution, such as Dense(pmf, sizes) with the number of values of "
+            f"each row in sizes, got {type(prior).__name__}"
+        )
     return prior
 
 

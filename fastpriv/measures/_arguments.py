@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.distributions import Distribution
 from fastpriv.errors import InvalidInput
+from fastpriv.prior_sets import PriorSet
 from fastpriv.spaces import Space
 
 
@@ -23,5 +24,7 @@ def as_pair(
     channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
 ) -> tuple[AbstractChannel, Distribution]:
     """Return a channel and a prior on its space; a plain matrix takes the prior's space."""
+    if isinstance(prior, PriorSet):
+        raise InvalidInput("one prior is needed here; a PriorSet is taken by pml_level only")
     mechanism = as_channel(channel, prior.space if isinstance(prior, Distribution) else None)
     return mechanism, mechanism.prior_for(prior)

@@ -173,7 +173,9 @@ def _log_least(prior: Distribution | ArrayLike) -> float:
     return law._log_least()
 
 
-def remaining_uncertainty_bound(capacity: float, prior: Distribution | ArrayLike) -> float:
+def remaining_uncertainty_bound(
+    channel: AbstractChannel | ArrayLike | float, prior: Distribution | ArrayLike
+) -> float:
     """Min-entropy that any output leaves in every attribute of the database, at least.
 
     ln(1 + q_min/(1 - q_min) e^-C) for a leakage capacity C, the largest ln p(y|x)/p(y|x') over
@@ -182,8 +184,8 @@ def remaining_uncertainty_bound(capacity: float, prior: Distribution | ArrayLike
 
     Parameters
     ----------
-    capacity : float
-        Leakage capacity of the mechanism in nats, at least 0; infinity gives 0.
+    channel : channel, 2-D array or float
+        The mechanism, or its leakage capacity (not its Shannon capacity) in nats.
     prior : Distribution or 1-D array
         What the adversary believes.
 
@@ -199,7 +201,12 @@ def remaining_uncertainty_bound(capacity: float, prior: Distribution | ArrayLike
     >>> round(fp.remaining_uncertainty_bound(1.0, [0.5, 0.3, 0.2]), 6)  # ln(1 + e^-1 / 4)
     0.087983
     """
-    level = math.inf if capacity == math.inf else check.real(capacity, "capacity", least=0.0)
+    if isinstance(channel, AbstractChannel) or np.ndim(channel) == 2:
+        level = as_channel(channel).extreme_level()
+    elif channel == math.inf:
+        level = math.inf
+    else:
+        level = check.real(channel, "the leakage capacity", least=0.0)
     log_least = _log_least(prior)
     if log_least >= 0.0:
         return math.inf

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv.distributions import Distribution
+from fastpriv.distributions import Dense, Distribution
 from fastpriv.results import Bracket
 
 __all__ = ["error_probability_bound"]
@@ -21,7 +21,8 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     """Least chance that an adversary guesses S wrongly, whatever the method (Fano).
 
     With H(S) in bits, P_e >= ((1 - f) H(S) - 1)/log2(|S| - 1) for |S| > 2, and for two values
-    h2(P_e) >= (1 - f) H(S), solved for P_e. |S| counts the values that can occur.
+    h2(P_e) >= (1 - f) H(S), solved for P_e. |S| counts the values that can occur (in
+    a structured prior, all values).
 
     Parameters
     ----------
@@ -49,12 +50,12 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     """
     # A quotient of two rounded numbers may exceed 1 by a hair.
     f = min(check.real(factor, "factor", least=0.0, most=1.0 + check.SUM_TOLERANCE), 1.0)
-    if isinstance(prior, Distribution):
+    if isinstance(prior, Distribution) and not isinstance(prior, Dense):
         entropy = prior.entropy()
         nats = entropy.lower if isinstance(entropy, Bracket) else entropy
         values, lost = prior.space.size, _ROUNDING
     else:
-        law = check.law(prior, "prior")
+        law = prior._vector() if isinstance(prior, Dense) else check.law(prior, "prior")
         law = law[law > 0.0]
         values, nats, lost = len(law), float(-(law @ np.log(law))), (len(law) + 32) * 2.0**-53
     left = (1.0 - f) * nats / math.log(2.0) * (1.0 - lost)
@@ -63,7 +64,8 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     if values == 2:
         return _inverse_binary_entropy(left)
     bound = (left - 1.0) / math.log2(values - 1)
-    return min(max(bound, 0.0), 1.0 - 1.0 / values) * (1.0 - lost)
+    most = 1.0 - 1.0 / values if values < 2**60 else 1.0 - 2.0**-53
+    return min(max(bound, 0.0), most) * (1.0 - lost)
 
 
 def _inverse_binary_entropy(bits: float) -> float:

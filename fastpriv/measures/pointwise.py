@@ -253,5 +253,5 @@ def _output_rows(mechanism: AbstractChannel, y: ArrayLike) -> Ints:
         return space.rows(number)
     rows = check.rows(y, space.sizes)
     if rows.ndim != 1:
-        raise InvalidInput(f"y must be one output, got shape {rows.shape}")
+        raise InvalidInput(f"y must be one output, got shape {rows.shape}; of samples, take y[0]")
     return rows

@@ -105,9 +105,10 @@ def design_worst_case(
     budget = check.real(distortion, "distortion")
     check_limits(gap, time_limit)
     check.fits(costs.size**2, "the program", "use fewer values of X and Y", check.MAX_MATRIX)
-    least = costs.min(axis=1)
-    least = float(least.max()) if p is None else math.fsum(p * least)
-    if budget < least - 8.0 * len(costs) * ULP * max(1.0, abs(least)):
+    nearest = costs.min(axis=1)
+    least = float(nearest.max()) if p is None else math.fsum(p * nearest)
+    size = max(abs(least), float(np.abs(nearest).max()))
+    if budget < least - 8.0 * len(costs) * ULP * size:
         raise Infeasible(f"no mapping has a distortion of {budget!r}: the least is {least!r}")
     known = _closed_form(p, max(budget, least), costs, criterion)
     if known is not None:
@@ -222,15 +223,18 @@ def _cutting_planes(
     n, m = costs.shape
     size = float(np.abs(costs).max()) or 1.0
     costs, budget = costs / size, budget / size
-    cheapest = np.eye(m)[np.argmin(costs, axis=1)]
+    nearest = costs <= costs.min(axis=1, keepdims=True) + 4.0 * ULP
+    cheapest = nearest / nearest.sum(axis=1, keepdims=True)
     rows = (weights[:, :, None] * costs).reshape(len(weights), -1)
     slack = (n + m + 16) * ULP * (1.0 + abs(budget))
+    least = (rows @ cheapest.ravel()).max()
+    tight = len(weights) == 1 and budget - least <= 1e-9  # no room but among the nearest outputs
 
     def within(W: Floats) -> Floats:
-        W = np.maximum(W, 0.0)
+        W = np.maximum(W, 0.0) * nearest + 1e-12 * cheapest if tight else np.maximum(W, 0.0)
         W = W / W.sum(axis=1, keepdims=True)
-        spent, least = (rows @ W.ravel()).max(), (rows @ cheapest.ravel()).max()
-        if spent <= budget - slack or spent <= least:
+        spent = (rows @ W.ravel()).max()
+        if tight or spent <= budget - slack or spent <= least:
             return np.asarray(W)
         share = min(1.0, (spent - budget + slack) / (spent - least))
         return np.asarray((1.0 - share) * W + share * cheapest)
@@ -279,7 +283,8 @@ def _master(
             np.concatenate([np.tile(np.arange(width), count + budgets), np.arange(n * m)]),
             np.concatenate([dense.ravel(), np.ones(n * m)]),
             np.concatenate([np.full(count + budgets, -np.inf), np.ones(n)]),
-            np.concatenate([np.zeros(count), np.full(budgets, budget), np.ones(n)]),
+            # A budget that leaves no room must not make the program infeasible by rounding.
+            np.concatenate([np.zeros(count), np.full(budgets, budget + 1e-9), np.ones(n)]),
         ),
         seconds,
     )

@@ -14,7 +14,7 @@ from fastpriv import kernels
 from fastpriv._validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.distributions import Distribution
-from fastpriv.errors import Infeasible
+from fastpriv.errors import Infeasible, SolverFailure
 from fastpriv.measures.inference import error_probability_bound
 from fastpriv.results import Solution
 from fastpriv.tradeoff._mapping import ULP, Program, solve_mapping
@@ -28,6 +28,8 @@ _NOTHING = 2.0**-100
 #: Values of S or X below this probability are left out: they move an information by far less
 #: than the amount that bounds are lowered by.
 _RARE, _LOWERED = 1e-60, 1e-50
+#: Part of I(S; X) that a perfectly private mapping may keep by rounding.
+_PRIVATE = 1e-9
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,7 +41,8 @@ class InferenceSolution(Solution):
     leakage_factor : float
         I(S; Y)/H(S).
     error_bound : float
-        Least chance that anybody guesses S wrongly from Y (Makhdoumi-Fawaz 2013, Proposition 1).
+        Fano's bound: nobody guesses S from Y with a smaller chance of error, and the true least
+        chance may be larger (Makhdoumi-Fawaz 2013, Proposition 1).
 
     Examples
     --------
@@ -51,6 +54,10 @@ class InferenceSolution(Solution):
 
     leakage_factor: float
     error_bound: float
+
+    def __repr__(self) -> str:
+        inside = super().__repr__().split("(", 1)[1][:-1]
+        return f"InferenceSolution({inside}, error_bound={self.error_bound:.6g})"
 
 
 def design_mapping(
@@ -83,7 +90,7 @@ def design_mapping(
     InferenceSolution
         ``.value`` and ``.level`` are I(S; Y) of ``.channel`` in nats, ``.bound`` a proved lower
         bound on the least, rounded down. Where the least is near 0 only the difference of the
-        two is small: rounding leaves about 1e-15 times the square root of the information.
+        two is small, some 1e-11 nats or below, not its part of the information.
 
     Raises
     ------
@@ -183,13 +190,11 @@ def perfect_privacy(
         that of any perfectly private mapping. Independence does not survive rounding unless Y is
         constant: ``.level`` is the I(S; Y) that is left, in nats, and typically 1e-32.
 
-    Raises
-    ------
-    SolverFailure
-        Where HiGHS stops without an optimum; the message keeps its words.
-
     Notes
     -----
+    Where HiGHS stops without an optimum (S and X nearly independent, or the time is up) the best
+    constant output is returned, with the least distortion of any mapping as the bound.
+
     Full privacy of Makhdoumi-Fawaz 2013, Definition 1. The bound comes from multipliers nu(s, y) of
     the program, repaired: sum_x p(x) min_y [d(x, y) - sum_s nu(s, y) (P(s|x) - P(s))], which holds
     for any nu and is rounded down. Cost: a linear program of |X| |Y| unknowns and |X| + |S| |Y|
@@ -271,12 +276,17 @@ class _Problem:
     def perfect(self, seconds: float) -> Solution:
         """Keep the cheaper of the program's mapping and the best constant output."""
         constant = self.only(np.full(len(self.inputs), int(np.argmin(self.inputs @ self.cost))))
-        if kernels.mutual_information(self.backward, self.secrets) <= _NOTHING:
+        known = kernels.mutual_information(self.backward, self.secrets)
+        if known <= _NOTHING:
             free = self.only(np.argmin(self.cost, axis=1))
             return self.priced(free, 0.0, "closed-form")
-        W, bound = least_private(self.kernel, self.inputs, self.secrets, self.cost, seconds)
+        try:
+            W, bound = least_private(self.kernel, self.inputs, self.secrets, self.cost, seconds)
+        except SolverFailure:  # nearly independent: below the solver's tolerance
+            return self.priced(constant, 0.0, "dense")
         found, simple = (self.priced(each, bound, "dense") for each in (W, constant))
-        return simple if simple.value <= found.value else found
+        private = found.level <= _PRIVATE * known
+        return found if private and found.value < simple.value else simple
 
     def priced(self, W: Floats, bound: float, method: str) -> Solution:
         """Measure what a mapping costs, back in the units of the metric."""

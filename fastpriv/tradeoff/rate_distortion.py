@@ -46,8 +46,11 @@ ULP = 2.0**-53
 _ROUNDED = 1e-12
 #: Largest space that is solved over all databases, and most pair classes of a program on types.
 _MAX_DENSE, _MAX_CLASSES = 1 << 24, 1 << 22
-#: Slopes beyond this cannot be told from infinity: e^-700 is the end of the doubles.
-_STEEPEST = 700.0
+#: Slopes beyond this cannot be told from infinity: e^-700 is the end of the doubles. At a
+#: distortion below the least, by Fano's inequality, not even 1e-200 nats can be saved.
+_STEEPEST, _LEAST = 700.0, 1e-250
+#: Least weight of an output, so that every database reaches some output by a number above zero.
+_FLOOR = 1e-280
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,9 +150,9 @@ def solve_pd_mip(
         distortion = check.real(distortion, "distortion", 0.0, float(prior.space.n))
         if distortion >= _constant(prior).value:
             return _silent(prior)
-        if distortion == 0.0:
+        if distortion <= _LEAST:
             return _truthful(prior)
-    elif slope == 0.0 or max(prior.space.sizes) == 1:
+    elif slope is None or slope < 1e-300 or max(prior.space.sizes) == 1:
         return _silent(prior)
     steep = slope if distortion is None else _slope_of_e_i(prior, distortion)
     assert steep is not None
@@ -188,15 +191,17 @@ def _truthful(prior: Distribution) -> RateDistortion:
     same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
     channel = ProductChannel._trusted(same)
     value = float(prior.entropy())  # type: ignore[arg-type]
-    bound = value * (1.0 - _ROUNDED)
+    bound = max(value * (1.0 - _ROUNDED) - 1e-200, 0.0)
     return RateDistortion(value, bound, channel, value, "closed-form", 0.0, math.inf)
 
 
 def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistortion:
     channel = PosteriorChannel._near(prior, slope)
     cost = channel.expected_distance(prior)
-    while target is not None and cost > target:  # an ulp over
-        slope += 4.0 * ULP * max(slope, 1.0)
+    for k in range(50):
+        if target is None or cost <= target:
+            break
+        slope += 2.0**k * ULP * max(slope, 1.0)  # an ulp over
         channel = PosteriorChannel._near(prior, slope)
         cost = channel.expected_distance(prior)
     value = float(channel.information(prior))  # type: ignore[arg-type]
@@ -213,13 +218,13 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
     if slope is None:
         assert target is not None
         slope = _common_slope(prior, laws, target)
-    while True:
+    for k in range(60):
         factors = [RowKernel(_tilted_row(law, slope)) for law in prior._laws]
         channel = ProductChannel._trusted(RowKernels(factors, prior._assignment))
         cost = channel.expected_distance(prior)
         if target is None or cost <= target:
             break
-        slope += 8.0 * ULP * max(slope, 1.0) + (cost - target) * slope / max(cost, target)
+        slope *= 1.0 + 2.0**k * ULP  # an ulp over
     value = float(channel.information(prior))  # type: ignore[arg-type]
     missed = 0.0 if target is None else slope * (target - cost)
     bound = max(value * (1.0 - _ROUNDED) - missed, 0.0)
@@ -230,16 +235,19 @@ def _common_slope(prior: Product, laws: list[Floats], target: float) -> float:
     """Slope at which the rows' distortions, sorted laws given, add up to the target."""
     from scipy.optimize import brentq
 
-    def surplus(slope: float) -> float:
-        return prior._sum([_row_distortion(law, slope) for law in laws]) - target
+    aim = target * (1.0 - 32.0 * ULP)  # so that rounding leaves us on the right side
 
-    low = 1.0
+    def surplus(slope: float) -> float:
+        return prior._sum([_row_distortion(law, slope) for law in laws]) - aim
+
+    low = high = 1.0
     while low > 1e-300 and surplus(low) < 0.0:
         low *= 0.25
-    high = 1.0
     while high < _STEEPEST and surplus(high) > 0.0:
-        high *= 2.0
-    return float(brentq(surplus, low, min(high, _STEEPEST), xtol=1e-300, rtol=8 * ULP))
+        high = min(2.0 * high, _STEEPEST)
+    if surplus(low) <= 0.0 or surplus(high) >= 0.0:
+        return low if surplus(low) <= 0.0 else high
+    return float(brentq(surplus, low, high, xtol=1e-300, rtol=8 * ULP))
 
 
 def _live(law: Floats, slope: float) -> int:
@@ -286,7 +294,7 @@ def _on_databases(
     if target is None and _is_silent(p, family(start), _constant(prior).channel, dense):
         return _silent(prior)
     fitted = fit(p, family, len(p), start, target, gap, deadline)
-    law = Dense._trusted(fitted.law, dense.space)
+    law = Dense._trusted(np.maximum(fitted.law, _FLOOR), dense.space)
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
         channel = TiltedChannel(law, slope)
@@ -302,7 +310,7 @@ def _is_silent(p: Floats, tilt: HammingTilt, constant: AbstractChannel, prior: D
     alone[prior.space.index(answer)] = 1.0
     # Every database must be reached by a number, not by an underflow.
     v = tilt.forward(alone)
-    return bool(v.min() > 0.0) and float(tilt.backward(p / v).max()) <= 1.0
+    return bool(v.min() > _FLOOR) and float(tilt.backward(p / v).max()) <= 1.0
 
 
 def _on_types(
@@ -338,8 +346,9 @@ def _on_types(
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
         # W[x, y] = q(y) R[x, y] / v(x), q and v being spread evenly over the members of a type.
-        q = np.log(fitted.law) - types.log_sizes
-        v = np.log(family(slope).forward(fitted.law)) - types.log_sizes
+        law = np.maximum(fitted.law, _FLOOR)
+        q = np.log(law) - types.log_sizes
+        v = np.log(family(slope).forward(law)) - types.log_sizes
         logs = q[stack.kind] - slope * stack.distance - scale(slope) - v[stack.row]
         entries = np.split(np.exp(logs), stack.starts[1:-1])
         channel = TypeChannel(types, classes, entries)
@@ -390,7 +399,8 @@ def _by_metric(
         channel = Channel(joint / joint.sum(axis=1, keepdims=True), prior.space)
         return channel, channel.expected_cost(prior, metric)
 
-    return _finish(prior, p, family, fitted, target, make, "dense", least)
+    rounded = 8.0 * ULP * math.fsum(p * np.abs(nearest))
+    return _finish(prior, p, family, fitted, target, make, "dense", least - rounded)
 
 
 def _finish(
@@ -425,7 +435,8 @@ def _finish(
         v = tilt.forward(law)
         _, here = certify(p, law, tilt, v, tilt.backward(p / v))
         bounds = [(fitted.slope, fitted.bound), (slope, here)]
-        bound = max(b - s * (reached - least) * (1.0 + 4 * ULP) for s, b in bounds)
+        over = reached - least + 4.0 * ULP * (abs(reached) + abs(least))
+        bound = max(b - s * over for s, b in bounds)
     bound = min(max(bound, 0.0), value)
     return RateDistortion(value, bound, channel, value, method, cost, slope)
 
