@@ -34,6 +34,7 @@ from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
 from fastpriv.distributions.base import as_prior
 from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.results import Solution
+from fastpriv.tradeoff._independent import STEEPEST, common_slope, tilted_row
 from fastpriv.tradeoff._mixture import Fit, certify, fit
 from fastpriv.tradeoff._tilting import Family, HammingTilt, MatrixTilt
 from fastpriv.tradeoff.closed_form import h_inverse
@@ -46,9 +47,8 @@ ULP = 2.0**-53
 _ROUNDED = 1e-12
 #: Largest space that is solved over all databases, and most pair classes of a program on types.
 _MAX_DENSE, _MAX_CLASSES = 1 << 24, 1 << 22
-#: Slopes beyond this cannot be told from infinity: e^-700 is the end of the doubles. At a
-#: distortion below the least, by Fano's inequality, not even 1e-200 nats can be saved.
-_STEEPEST, _LEAST = 700.0, 1e-250
+#: At a smaller distortion, by Fano's inequality, not even 1e-200 nats can be saved.
+_LEAST = 1e-250
 #: Least weight of an output, so that every database reaches some output by a number above zero.
 _FLOOR = 1e-280
 
@@ -142,7 +142,7 @@ def solve_pd_mip(
     check_limits(gap, time_limit)
     deadline = time.monotonic() + time_limit
     if slope is not None:
-        slope = check.real(slope, "slope", 0.0, _STEEPEST)
+        slope = check.real(slope, "slope", 0.0, STEEPEST)
     if metric is not None:
         costs = check.metric(metric, prior.space.size)
         return _by_metric(prior, distortion, slope, costs, gap, deadline)
@@ -164,7 +164,7 @@ def solve_pd_mip(
         prior = Product([prior.pmf()])
     if isinstance(prior, Product):
         return _rows(prior, distortion, slope)
-    start = min(max(steep, 0.05), _STEEPEST) if slope is None else slope
+    start = min(max(steep, 0.05), STEEPEST) if slope is None else slope
     if isinstance(prior, Exchangeable):
         return _on_types(prior, distortion, start, gap, deadline)
     return _on_databases(prior, distortion, start, gap, deadline)
@@ -213,13 +213,12 @@ def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistort
 
 
 def _rows(prior: Product, target: float | None, slope: float | None) -> RateDistortion:
-    """Solve every distinct row at a common slope (Gallager 1968, Section 9.6, for one row)."""
-    laws = [np.sort(law)[::-1] for law in prior._laws]
+    """Solve every distinct row at a common slope."""
     if slope is None:
         assert target is not None
-        slope = _common_slope(prior, laws, target)
+        slope = common_slope(prior, target)
     for k in range(60):
-        factors = [RowKernel(_tilted_row(law, slope)) for law in prior._laws]
+        factors = [RowKernel(tilted_row(law, slope)) for law in prior._laws]
         channel = ProductChannel._trusted(RowKernels(factors, prior._assignment))
         cost = channel.expected_distance(prior)
         if target is None or cost <= target:
@@ -229,57 +228,6 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
     missed = 0.0 if target is None else slope * (target - cost)
     bound = max(value * (1.0 - _ROUNDED) - missed, 0.0)
     return RateDistortion(value, bound, channel, value, "rows", cost, slope)
-
-
-def _common_slope(prior: Product, laws: list[Floats], target: float) -> float:
-    """Slope at which the rows' distortions, sorted laws given, add up to the target."""
-    from scipy.optimize import brentq
-
-    aim = target * (1.0 - 32.0 * ULP)  # so that rounding leaves us on the right side
-
-    def surplus(slope: float) -> float:
-        return prior._sum([_row_distortion(law, slope) for law in laws]) - aim
-
-    low = high = 1.0
-    while low > 1e-300 and surplus(low) < 0.0:
-        low *= 0.25
-    while high < _STEEPEST and surplus(high) > 0.0:
-        high = min(2.0 * high, _STEEPEST)
-    if surplus(low) <= 0.0 or surplus(high) >= 0.0:
-        return low if surplus(low) <= 0.0 else high
-    return float(brentq(surplus, low, high, xtol=1e-300, rtol=8 * ULP))
-
-
-def _live(law: Floats, slope: float) -> int:
-    """How many values of a row, likeliest first, still come out at a slope.
-
-    The k-th does while p_k (e^slope - 1) exceeds the sum over j < k of p_j - p_k.
-    """
-    grow = math.expm1(slope) if slope < _STEEPEST else math.inf
-    ahead = np.cumsum(law) - np.arange(1, len(law) + 1) * law
-    with np.errstate(invalid="ignore"):
-        return max(1, int(np.count_nonzero((law > 0.0) & (law * grow > ahead))))
-
-
-def _row_distortion(law: Floats, slope: float) -> float:
-    k, r = _live(law, slope), math.exp(-slope)
-    return float(law[:k].sum()) * (k - 1) * r / (1.0 + (k - 1) * r) + float(law[k:].sum())
-
-
-def _tilted_row(law: Floats, slope: float) -> Floats:
-    """Return W[x, y], the row's optimal channel at a slope."""
-    m, r = len(law), math.exp(-slope)
-    order = np.argsort(-law, kind="stable")
-    top = law[order]
-    k = _live(top, slope)
-    a = 1.0 / math.expm1(slope) if slope < _STEEPEST else r
-    q = np.zeros(m)
-    mass = top[:k].sum()
-    # p (1 + k a)/P - a, from differences of probabilities.
-    q[order[:k]] = np.maximum(top[:k] + a * (k * top[:k] - mass), 0.0) / mass
-    joint = np.full((m, m), r) * q
-    np.fill_diagonal(joint, q)
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 # Programs.
