@@ -115,6 +115,10 @@ class RowKernel:
 
         return matrix_sdpi(self.matrix, law)
 
+    def maximal_leakage(self) -> float:
+        """Return ln of the sum of the largest entries of the columns. Rounded up."""
+        return log_total(self.tops)
+
 
 class Symmetric(RowKernel):
     """The m-ary symmetric channel R_epsilon (Wang-Ying-Zhang 2015, eq. (27) for one row).
@@ -202,6 +206,10 @@ class Symmetric(RowKernel):
             return 0.0, 0.0
         value = (self.gap / (math.sqrt(self.stay) + math.sqrt(self.off))) ** 2
         return value * (1.0 - 2.0**-48), value * (1.0 + 2.0**-48)
+
+    def maximal_leakage(self) -> float:
+        """Return ln(m a) = ln(1 + (m-1)(a - b)). Rounded up."""
+        return round_up(math.log1p((self.m - 1) * self.gap))
 
     @property
     def mixing(self) -> float:
@@ -331,3 +339,8 @@ def log_spread(worst: Callable[[float], float]) -> float:
 def round_up(level: float) -> float:
     """Push a computed positive level past its own rounding error of a few ulp."""
     return level * (1.0 + 2.0**-51) if level > 0.0 else 0.0
+
+
+def log_total(maxima: Floats) -> float:
+    """Log of the sum of column maxima, which is at least 1, from its exact excess. Rounded up."""
+    return round_up(math.log1p(max(0.0, math.fsum([*maxima.tolist(), -1.0]))))

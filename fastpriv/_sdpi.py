@@ -19,6 +19,7 @@ from fastpriv._contraction import matrix_contraction, product_contraction
 from fastpriv._correlation import matrix_correlation
 from fastpriv._rows import RowKernels
 from fastpriv._validation import Floats
+from fastpriv.errors import TooLarge
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -226,13 +227,17 @@ def _ascent(rows: Floats, p: Floats, least: float) -> float:
 def rows_sdpi(row_kernels: RowKernels, prior: Distribution) -> Bracket:
     """Bracket for S* of a row-by-row channel under any prior.
 
-    Through the matrix while it is small; beyond, rho^2 from below and eta from above.
+    Through the matrix while it is small; beyond, rho^2 from below, or 0 where that is too large
+    as well, and eta from above.
     """
-    sizes = [kernel.shape for kernel in row_kernels]
-    if math.prod(a * b for a, b in sizes) <= _FORMED:
+    entries = (math.log2(a * b) for a, b in (kernel.shape for kernel in row_kernels))
+    if math.fsum(entries) <= math.log2(_FORMED):
         parts: list[Any] = [kernel.matrix for kernel in row_kernels]
         found = matrix_sdpi(np.asarray(reduce(np.kron, parts)), prior._vector())
     else:
         found = Bracket(0.0, product_contraction(row_kernels).upper)
-    rho = prior.correlation_through(row_kernels)
+    try:
+        rho = prior.correlation_through(row_kernels)
+    except TooLarge:
+        rho = Bracket(0.0, 1.0)
     return Bracket(min(max(found.lower, rho.lower**2 * (1.0 - 4.0 * U)), found.upper), found.upper)

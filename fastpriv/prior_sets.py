@@ -52,7 +52,8 @@ class PriorSet(ABC):
     @staticmethod
     def box(lower: ArrayLike, upper: ArrayLike) -> PriorSet:
         """Return the laws with lower[x] <= p(x) <= upper[x] for every database x."""
-        return _Box(check.floats(lower, "lower", 1), check.floats(upper, "upper", 1))
+        most = np.minimum(check.floats(upper, "upper", 1), 1.0)  # and no more than certain
+        return _Box(check.floats(lower, "lower", 1), most)
 
     @staticmethod
     def polytope(A: ArrayLike, b: ArrayLike) -> PriorSet:

@@ -418,3 +418,8 @@ def test_refused_in_words(make):
         warnings.simplefilter("error")
         with pytest.raises((fp.InvalidInput, fp.TooLarge)):
             make()
+
+
+def test_a_chain_too_long_for_any_search_still_has_a_bracket():
+    chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 100_000)
+    assert fp.sdpi_constant(fp.HammingChannel(100_000, 2, 1.0), chain) == fp.Bracket(0.0, 1.0)

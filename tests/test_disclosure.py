@@ -357,3 +357,10 @@ def test_plot_of_threshold_queries():
     t = round(line.get_xdata()[7] * 200)
     assert line.get_ydata()[7] == fp.threshold_query_bound(200, t, 0.3)
     matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize("p", [1e-310, 1e-308, 1e-200])
+def test_threshold_queries_at_vanishing_chances(p):
+    for n in (1, 2):
+        assert fp.threshold_query_leakage(n, 0, p) == pytest.approx(-math.log(n * p), rel=1e-12)
+        assert fp.threshold_query_leakage(n, 0, p, answer=False) == pytest.approx(n * p, rel=1e-9)

@@ -1,7 +1,9 @@
 """Every prior against the full table of its probabilities."""
 
+import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -256,3 +258,12 @@ def test_a_prior_does_not_follow_later_changes_of_the_array_it_was_given():
     assert prior.epsilon_x() == 0.0
     with pytest.raises(ValueError, match="read-only"):
         prior.pmf()[0] = 1.0
+
+
+def test_a_million_exchangeable_bits():
+    prior = fp.Exchangeable.beta_binomial(10**6, 1.0, 1.0)  # flat over counts
+    rows = np.zeros(10**6, dtype=int)
+    assert prior.log_prob(rows) == pytest.approx(-math.log(10**6 + 1))
+    rows[: 10**6 // 2] = 1
+    half = mpmath.log(mpmath.binomial(10**6, 10**6 // 2)) + mpmath.log(10**6 + 1)
+    assert prior.log_prob(rows) == pytest.approx(-float(half), rel=1e-13)

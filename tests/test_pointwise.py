@@ -593,3 +593,34 @@ def test_what_does_not_fit_says_so():
     for call in (fp.pml, fp.pml_level, fp.worst_leakage_factor):
         with pytest.raises(fp.TooLarge):
             call(channel, chain)
+
+
+def test_outputs_that_no_database_has_leak_nothing_under_exchangeable_priors():
+    prior, three = fp.Exchangeable([0.1, 0.4, 0.5]), fp.Exchangeable([0.1, 0.2, 0.3, 0.4])
+    constant = fp.ProductChannel([[[0.0, 1.0], [0.0, 1.0]]] * 2)
+    assert fp.pml_level(constant, prior) < 1e-13
+    assert fp.information_privacy_level(constant, prior) < 1e-13
+    mixed = fp.ProductChannel([[[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]], [[1.0], [1.0]]])
+    assert fp.pml(mixed, prior, y=2) == fp.pml(mixed, prior)[2] == 0.0
+    assert fp.pml_level(fp.solve_pd_dp(three, 0.01).channel, three) < 0.02
+
+
+def test_a_box_wider_than_certainty_is_the_box_up_to_certainty():
+    channel = [[0.001, 0.999], [0.1, 0.9]]
+    levels = [fp.pml_level(channel, fp.PriorSet.box([0, 0], [0.3, u])) for u in (1, 1e16, 1e308)]
+    assert levels[0] == levels[1] == levels[2] == pytest.approx(0.352398, abs=1e-6)
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(1, 1e-8), (1, 1e-16), (10**6, 1e-15), (3, 2.0)])
+def test_maximal_leakage_of_randomised_response_is_rounded_up(n, epsilon):
+    e = o.num(epsilon)
+    truth = n * o.log(2 / (1 + o.exp(-e)))
+    assert truth <= fp.maximal_leakage(fp.HammingChannel(n, 2, epsilon)) <= truth * (1 + 1e-14)
+
+
+def test_levels_about_one_of_a_million_independent_rows():
+    channel, prior = fp.HammingChannel(10**6, 2, 1.0), fp.Product.iid([0.3, 0.7], 10**6)
+    alone = fp.pml_level(fp.HammingChannel(1, 2, 1.0), fp.Product([[0.3, 0.7]]))
+    assert fp.pml_level(channel, prior, row=3) == pytest.approx(alone, rel=1e-12)
+    small = fp.Dense(fp.Product.iid([0.3, 0.7], 3).pmf(), [2] * 3)
+    assert fp.pml_level(fp.HammingChannel(3, 2, 1.0), small, row=1) == pytest.approx(alone)

@@ -15,7 +15,7 @@ from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
 from fastpriv._correlation import matrix_correlation
 from fastpriv._leakage import ULP, Leakages, matrix_leakages
-from fastpriv._rows import log_ratio, round_up
+from fastpriv._rows import log_ratio, log_total, round_up
 from fastpriv._sdpi import matrix_sdpi
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
@@ -173,6 +173,13 @@ class AbstractChannel(ABC):
             laws[value] = self._output(prior.given({i: value}))._vector()
         return laws, marginal
 
+    def row_level(self, prior: Distribution, i: int) -> float:
+        """Largest leakage of an output about row i."""
+        if self.space.n == 1:
+            return self.leakage_levels(prior)[0]
+        laws, marginal = self.row_laws(prior, i)
+        return float(matrix_leakages(laws, marginal, self._law_error).above.max())
+
     def row_leakage_at(self, prior: Distribution, i: int, y: Ints) -> float:
         """Leakage of one output about row i, from the laws given each of its values."""
         laws, marginal = self.row_laws(prior, i)
@@ -297,8 +304,3 @@ def support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints,
         np.minimum(least, np.where(mask, low[part, None], NO_LOW).min(axis=0), out=least)
         np.maximum(most, np.where(mask, high[part, None], NO_HIGH).max(axis=0), out=most)
     return least, most
-
-
-def log_total(maxima: Floats) -> float:
-    """Log of the sum of column maxima, which is at least 1, from its exact excess. Rounded up."""
-    return round_up(math.log1p(max(0.0, math.fsum([*maxima.tolist(), -1.0]))))

@@ -18,7 +18,7 @@ from fastpriv._leakage import ULP, Column, Leakages, row_slack
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, all_pairs
-from fastpriv.channels.base import AbstractChannel, log_total, support_range
+from fastpriv.channels.base import AbstractChannel, support_range
 from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Product
 from fastpriv.errors import InvalidInput
@@ -163,6 +163,13 @@ class ProductChannel(AbstractChannel):
         """Pointwise maximal leakage of one output, in the prior's structure."""
         return prior.column_through(self._kernels, y).leakage()
 
+    def row_level(self, prior: Distribution, i: int) -> float:
+        """Largest leakage of an output about row i: that of the row where rows are independent."""
+        if not isinstance(prior, Product):
+            return super().row_level(prior, i)
+        row = Product._trusted([prior._laws[prior._assignment[i]]], np.zeros(1, dtype=np.int64))
+        return row.levels_through(RowKernels([self._kernels[i]], np.zeros(1, dtype=np.int64)))[0]
+
     def row_leakage_at(self, prior: Distribution, i: int, y: Ints) -> float:
         """Leakage of one output about row i: one pass along the rows for each of its values.
 
@@ -202,7 +209,7 @@ class ProductChannel(AbstractChannel):
 
     def maximal_leakage(self) -> float:
         """Log of the sum of column maxima: the sum over rows. Cost O(distinct rows)."""
-        return self._add([log_total(kernel.tops) for kernel in self._kernels.distinct])
+        return self._add([kernel.maximal_leakage() for kernel in self._kernels.distinct])
 
     def row_ratio(self, i: int, fixed: bool) -> float:
         """Largest ln W[x, y]/W[x', y] over x, x' that differ in row i, and only there if fixed."""

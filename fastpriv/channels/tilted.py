@@ -192,7 +192,8 @@ class TiltedChannel(AbstractChannel):
         Cost O(N n) for each row; rounded apart.
         """
         if self._rows is not None:
-            yield from self._rows.neighbour_laws()
+            for laws, pairs in self._rows.neighbour_laws():
+                yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
             return
         law, sizes = self._law._vector(), self.space.sizes
         steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in self._kernels]
@@ -280,8 +281,8 @@ class TiltedChannel(AbstractChannel):
 
     def extreme_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over all x, x' and outputs y. Cost O(N n m)."""
-        if self._rows is not None:
-            return self._rows.extreme_level()
+        if self._rows is not None:  # whose factors were rounded
+            return self._rows.extreme_level() + 4.0 * row_slack(self._kernels)
         law, home = self._vectors()
         most, least = (tropical(-np.log(home), self._kernels, j) for j in (np.maximum, np.minimum))
         return round_up(float((most - least)[law > 0].max())) + 4.0 * row_slack(self._kernels)
@@ -289,7 +290,7 @@ class TiltedChannel(AbstractChannel):
     def maximal_leakage(self) -> float:
         """Log of the sum of column maxima, the sum over rows where the channel is a product."""
         if self._rows is not None:
-            return self._rows.maximal_leakage()
+            return self._rows.maximal_leakage() + 4.0 * row_slack(self._kernels)
         return super().maximal_leakage() + 4.0 * row_slack(self._kernels)
 
     def _distances(self) -> Floats:

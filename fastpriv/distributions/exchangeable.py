@@ -24,6 +24,10 @@ from fastpriv.spaces import Space
 __all__ = ["Exchangeable"]
 
 
+#: Most bits whose binomials are formed exactly.
+_EXACT = 4096
+
+
 class Exchangeable(LineDistribution):
     """A law under which databases with the same counts of values are equally likely.
 
@@ -110,8 +114,15 @@ class Exchangeable(LineDistribution):
 
     @cached_property
     def _log_class_sizes(self) -> Floats:
-        """Log of the number of databases of each type, from exact binomials; 0 outside."""
+        """Log of the number of databases of each type, from exact binomials; 0 outside.
+
+        Of so many bits that their binomials are long numbers, by sums of logarithms.
+        """
         n, axes = self.space.n, self._weights.ndim
+        if axes == 1 and n > _EXACT:
+            steps = np.arange(n, dtype=np.longdouble)
+            logs = np.cumsum(np.log((n - steps) / (steps + 1)))
+            return np.concatenate([[0.0], logs]).astype(np.float64)
         tops = [n] if axes == 1 else range(n + 1)
         table = np.zeros((n + 1, n + 1) if axes > 1 else (1, n + 1))
         for top in tops:
@@ -256,6 +267,8 @@ class Exchangeable(LineDistribution):
 
         Cost O(n) for two values per row and at most two different factors, O(N) otherwise.
         """
+        if any((kernel.tops[y[rows]] == 0.0).any() for kernel, rows in kernels.groups()):
+            return Column(-math.inf, -math.inf, 0.0)  # no database has this output
         if self._weights.ndim == 1:
             form = OutputForm(kernels, y)
             mass = form.log_mass(self._weights)
@@ -272,7 +285,8 @@ class Exchangeable(LineDistribution):
         if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
             return super().levels_through(kernels)
         allowed, above, below = np.flatnonzero(self._weights), 0.0, 0.0
-        for ones in range(n + 1):
+        zero, one = (kernel.tops > 0.0).tolist()  # which values can come out at all
+        for ones in range(0 if zero else n, n + 1 if one else 1):
             form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
             mass, best = form.log_mass(self._weights), form.extreme(allowed)
             if mass is None:

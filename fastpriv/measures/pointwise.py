@@ -122,11 +122,7 @@ def pml_level(
     if row is None:
         return mechanism.leakage_levels(law)[0]
     rows = range(mechanism.space.n) if row == "worst" else [_row(mechanism, row)]
-    return max(_row_level(mechanism, law, i) for i in rows)
-
-
-def _row_level(mechanism: AbstractChannel, law: Distribution, i: int) -> float:
-    return float(_row_leakages(mechanism, law, i).max())
+    return max(mechanism.row_level(law, i) for i in rows)
 
 
 def _row_leakages(mechanism: AbstractChannel, law: Distribution, i: int) -> Floats:

@@ -64,7 +64,7 @@ def threshold_query_leakage(n: int, t: int, p: float, answer: bool = True) -> fl
         return math.inf if answer else 0.0
     if chance == 1:
         return 0.0 if answer else math.inf
-    yes = t > n * chance  # which answer has the tail without the mean
+    yes = 2 * t + 1 > 2 * n * chance  # which answer has the tail without the mean
     tail = _log_tail(n, t + 1, chance) if yes else _log_tail(n, n - t, 1 - chance)
     level = -tail if yes == bool(answer) else _log_complement(tail)
     spread = math.sqrt(n * float(chance * (1 - chance)))
@@ -138,7 +138,7 @@ def _log_complement(log_tail: float) -> float:
 
 def _log_tail(n: int, k: int, chance: Fraction) -> float:
     """Return ln P(Bin(n, chance) >= k) for k of at least the mean, from where terms fall."""
-    odds = float(chance / (1 - chance))
+    odds = float(min(chance / (1 - chance), Fraction(10**300)))  # of use only while k < n
     total = last = 1.0
     at = k
     while at < n and last > total * 1e-20:
