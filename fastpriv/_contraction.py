@@ -16,12 +16,12 @@ from functools import partial
 import numpy as np
 
 from fastpriv import kernels
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels, Symmetric
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
 from fastpriv.results import Bracket
 
-U = 2.0**-53
 #: Rows whose distances to all others are taken at once.
 _BLOCK = 256
 #: Rows are taken as they are: sums that are off by 1e-14 may add this to H (2 - H).
@@ -93,10 +93,10 @@ def _distances(rows: Floats, start: int, stop: int) -> tuple[Floats, Floats]:
     norms = np.einsum("xy,xy->x", root, root)
     sums = norms[start:stop, None] + norms
     square = sums - 2.0 * (root[start:stop] @ root.T)
-    doubt = (3 * rows.shape[1] + 16) * U * sums
-    low = np.maximum(np.sqrt(np.maximum(square - doubt, 0.0)) - 16.0 * U, 0.0)
-    high = np.sqrt(np.maximum(square + doubt, 0.0)) + 16.0 * U
-    return 0.5 * low**2 * (1.0 - 8.0 * U), 0.5 * high**2 * (1.0 + 8.0 * U)
+    doubt = (3 * rows.shape[1] + 16) * ULP * sums
+    low = np.maximum(np.sqrt(np.maximum(square - doubt, 0.0)) - 16.0 * ULP, 0.0)
+    high = np.sqrt(np.maximum(square + doubt, 0.0)) + 16.0 * ULP
+    return 0.5 * low**2 * (1.0 - 8.0 * ULP), 0.5 * high**2 * (1.0 + 8.0 * ULP)
 
 
 def product_contraction(row_kernels: RowKernels) -> Bracket:
@@ -131,7 +131,7 @@ def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
     positive terms; an ulp or twelve are granted for each step.
     """
     value = kernels.net_contraction(n, kernel.m, kernel.epsilon)
-    error = (24 * n + 256) * U
+    error = (24 * n + 256) * ULP
     return Bracket(min(value * (1.0 - error), 1.0), min(value * (1.0 + error), 1.0))
 
 
@@ -159,7 +159,7 @@ def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
     lower, upper, _, _ = contractions(rows, left, right)
     # Products are off by d = n ulp. At a fixed mean, sqrt g is a norm of P - Q, where an error of
     # d P counts d sqrt(2) at most; the mean is off by d itself.
-    off = 2.0 * (len(factors) + 1) * U
+    off = 2.0 * (len(factors) + 1) * ULP
     low = max(math.sqrt(lower) - off, 0.0) * (1.0 - off)
     high = (math.sqrt(upper) + off) * (1.0 + off) if upper > 0.0 else 0.0
     return Bracket(min(low**2, 1.0), min(high**2, 1.0))
@@ -173,7 +173,7 @@ def _bounded(kinds: list[tuple[RowKernel, int]]) -> Bracket:
     # Sums of rows that are off by 1e-14 move a root of a contraction by at most as much again.
     off = [((math.sqrt(eta.upper) + _UNSUMMED) ** 2, count) for eta, _, _, count in found]
     upper = min(_together(off, 1), _together([(high + _UNSUMMED, c) for _, _, high, c in found], 2))
-    slack = (8 * len(kinds) + 32) * U
+    slack = (8 * len(kinds) + 32) * ULP
     return Bracket(min(lower * (1.0 - slack), 1.0), min(upper * (1.0 + slack), 1.0))
 
 

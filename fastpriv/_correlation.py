@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from fastpriv import _validation as check
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel
 from fastpriv._validation import Floats
 from fastpriv.results import Bracket
 
-U = 2.0**-53
 #: Keeps products of small probabilities from underflowing; cancels in B, and is exact.
 _SCALE = 2.0**600
 #: Laws and rows are taken as they are: what sums that are off by 1e-14 can change, relatively.
@@ -77,8 +77,8 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     B = weight * excess
     lower, upper = _norm(B)
     # Entries are off by a few ulp of what they were before and after centring, q by N + 2 ulp.
-    off = 16.0 * U * float(before + np.linalg.norm(B)) + 2.0**-300
-    relative = (len(p) + 64) * U + _UNSUMMED
+    off = 16.0 * ULP * float(before + np.linalg.norm(B)) + 2.0**-300
+    relative = (len(p) + 64) * ULP + _UNSUMMED
     lower = max(lower - off, 0.0) * (1.0 - relative)
     lower = math.sqrt(max(lower**2 - _UNSUMMED**2, 0.0))  # rows that do not sum to one
     return Bracket(min(lower, 1.0), min((upper + off) * (1.0 + relative), 1.0))
@@ -99,14 +99,14 @@ def _norm(B: Floats) -> tuple[float, float]:
     if size > _CERTIFIED:
         found = lanczos(lambda v: B @ v, lambda u: B.T @ u, size)
         return scale * found.lower, scale * found.upper
-    frobenius = float(np.linalg.norm(B)) * (1.0 + 4.0 * B.size * U)
+    frobenius = float(np.linalg.norm(B)) * (1.0 + 4.0 * B.size * ULP)
     gram = B @ B.T
     full = size <= _FULL  # beyond, a vector to 1e-7 gives its value to twice the digits
     top = np.linalg.eigh(gram)[1][:, -1] if full else _top(lambda v: gram @ v, size, 1e-7)
-    reached = float(np.linalg.norm(top @ B)) - size * U * frobenius
-    lower = max(reached, 0.0) / (float(np.linalg.norm(top)) * (1.0 + 4.0 * (size + length) * U))
-    noise = 1.01 * length * U * frobenius**2
-    margin = 4.0 * (size + 2) * size * U + noise / max(lower, U) ** 2 + 1e-13
+    reached = float(np.linalg.norm(top @ B)) - size * ULP * frobenius
+    lower = max(reached, 0.0) / (float(np.linalg.norm(top)) * (1.0 + 4.0 * (size + length) * ULP))
+    noise = 1.01 * length * ULP * frobenius**2
+    margin = 4.0 * (size + 2) * size * ULP + noise / max(lower, ULP) ** 2 + 1e-13
     while margin < 1.0:
         mu = lower**2 * (1.0 + margin)
         try:
@@ -114,8 +114,8 @@ def _norm(B: Floats) -> tuple[float, float]:
         except np.linalg.LinAlgError:
             margin *= 4.0
             continue
-        bound = mu + 1.01 * (size + 4) * U * size * mu + noise
-        return scale * lower, scale * min(math.sqrt(bound) * (1.0 + 4.0 * U), frobenius)
+        bound = mu + 1.01 * (size + 4) * ULP * size * mu + noise
+        return scale * lower, scale * min(math.sqrt(bound) * (1.0 + 4.0 * ULP), frobenius)
     return scale * lower, scale * frobenius
 
 
@@ -268,5 +268,5 @@ def sparse_correlation(matrix: Any, prior: Floats) -> Bracket:
         lambda u: turned @ u - root_q * (root_p @ u),
         size,
     )
-    noise = (size + outputs) * U
+    noise = (size + outputs) * ULP
     return _capped(Bracket(max(found.lower - noise, 0.0), found.upper + noise))

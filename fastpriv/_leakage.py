@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, log_ratio
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
 
-ULP = 2.0**-53
 #: Smallest matrix whose rows are worth a second thread.
 _THREADED = 1 << 17
 #: Masses below it may have lost terms to underflow, and are added up as logarithms instead.

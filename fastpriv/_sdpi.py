@@ -17,6 +17,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._contraction import matrix_contraction, product_contraction
 from fastpriv._correlation import matrix_correlation
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels
 from fastpriv._validation import Floats
 from fastpriv.errors import TooLarge
@@ -25,7 +26,6 @@ from fastpriv.results import Bracket
 if TYPE_CHECKING:
     from fastpriv.distributions import Distribution
 
-U = 2.0**-53
 #: Steps of the ascent for more than two inputs, and how many inputs it starts from.
 _CLIMBS, _STARTS = 200, 4
 #: Most entries of the matrix of a row-by-row channel that is formed.
@@ -42,7 +42,7 @@ def matrix_sdpi(matrix: Floats, prior: Floats) -> Bracket:
     if len(rows) == 1:
         return Bracket(0.0, 0.0)
     rho, eta = matrix_correlation(rows, p), matrix_contraction(rows)
-    lower, upper = rho.lower**2 * (1.0 - 4.0 * U), eta.upper
+    lower, upper = rho.lower**2 * (1.0 - 4.0 * ULP), eta.upper
     if upper > lower:
         if len(rows) == 2:
             lower, upper = _two_inputs(rows, p, rho, lower, upper)
@@ -58,7 +58,7 @@ class _Pair:
         self.P, self.Q, self.p, self.rest = rows[0], rows[1], float(p[0]), float(p[1])
         self.d = self.P - self.Q
         self.q = self.p * self.P + self.rest * self.Q
-        self.error = (len(self.d) + 160) * U
+        self.error = (len(self.d) + 160) * ULP
 
     def curve(self, s: float) -> tuple[float, float, float]:
         """Return g at weight p + s, its slope, and what rounding may add to the slope."""
@@ -117,7 +117,7 @@ def _two_inputs(
     lower = max(lower, reached * (1.0 - 4.0 * pair.error))
     if slope <= doubt:  # p is where g is largest, up to rounding: nothing is between the ends
         return lower, upper
-    level, margin = max(reached, rho.upper**2 * (1.0 + 4.0 * U)), 4.0 * pair.error
+    level, margin = max(reached, rho.upper**2 * (1.0 + 4.0 * ULP)), 4.0 * pair.error
     while level * (1.0 + margin) < upper:
         if _proved(pair, s, level * (1.0 + margin)):
             return lower, level * (1.0 + margin)
@@ -197,14 +197,16 @@ def _ascent(rows: Floats, p: Floats, least: float) -> float:
         mean = np.maximum(q + shift, 0.0)
         logs = _logs(np.maximum(mean, 2.0**-1000), q, shift)
         # D is convex in the mean, so an error e of it costs at most sum |ln(mean/q)| e.
-        off = (len(p) + 8) * U * (np.abs(Q - p) @ np.abs(excess)) + 2.0**-1000
+        off = (len(p) + 8) * ULP * (np.abs(Q - p) @ np.abs(excess)) + 2.0**-1000
         depth = 1.0 + float(np.maximum(-logs, 0.0).max())
-        relative = (len(p) + rows.shape[1] + 160) * U * depth
-        below = _divergence(Q, p, Q - p) * (1.0 + (len(p) + 160) * U)
+        relative = (len(p) + rows.shape[1] + 160) * ULP * depth
+        below = _divergence(Q, p, Q - p) * (1.0 + (len(p) + 160) * ULP)
         above = _divergence(mean, q, shift) * (1.0 - relative) - float(np.abs(logs) @ off)
         return below, above, logs
 
-    vertices = np.array([_divergence(row, q, row - q) for row in rows]) / np.maximum(-np.log(p), U)
+    vertices = np.array([_divergence(row, q, row - q) for row in rows]) / np.maximum(
+        -np.log(p), ULP
+    )
     starts = [np.eye(len(p))[x] for x in np.argsort(-vertices)[:_STARTS]]
     scaled = np.sqrt(p)[:, None] * excess / np.sqrt(q)
     f = np.linalg.svd(scaled, full_matrices=False)[0][:, 0] / np.sqrt(p)
@@ -218,7 +220,7 @@ def _ascent(rows: Floats, p: Floats, least: float) -> float:
             if below < 1e-9 or above / below <= level * (1.0 + 1e-12):
                 break
             level = above / below
-            best = max(best, level * (1.0 - 8.0 * U))
+            best = max(best, level * (1.0 - 8.0 * ULP))
             h = rows @ logs
             Q = p * np.exp((h - h.max()) / level)
     return best
@@ -240,4 +242,6 @@ def rows_sdpi(row_kernels: RowKernels, prior: Distribution) -> Bracket:
         rho = prior.correlation_through(row_kernels)
     except TooLarge:
         rho = Bracket(0.0, 1.0)
-    return Bracket(min(max(found.lower, rho.lower**2 * (1.0 - 4.0 * U)), found.upper), found.upper)
+    return Bracket(
+        min(max(found.lower, rho.lower**2 * (1.0 - 4.0 * ULP)), found.upper), found.upper
+    )

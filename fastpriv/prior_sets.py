@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._leakage import ULP
+from fastpriv._rounding import ULP
 from fastpriv._rows import round_up
 from fastpriv._validation import Floats
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, short

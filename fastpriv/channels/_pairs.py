@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from fastpriv import kernels
+from fastpriv._rounding import ULP
 from fastpriv._rows import round_up
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
@@ -16,7 +17,6 @@ from fastpriv._validation import Floats, Ints
 #: Laws as the rows of a matrix, and which rows to compare: (P, 2).
 Pairs = tuple[Floats, Ints]
 
-_UNIT = 2.0**-53
 #: Beyond this level e^epsilon overflows; the curves only fall, so its value is a bound from there.
 _LARGEST = 709.0
 #: Fewest entries worth a thread.
@@ -29,12 +29,12 @@ def _grain(laws: Floats) -> int:
 
 def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
     """Largest sum_y (a_y - e^epsilon b_y)_+ over pairs of laws, for each epsilon. Rounded up."""
-    slopes = np.expm1(np.minimum(epsilons, _LARGEST)) * (1.0 - 8.0 * _UNIT)
+    slopes = np.expm1(np.minimum(epsilons, _LARGEST)) * (1.0 - 8.0 * ULP)
     worst = np.zeros(len(slopes))
     for laws, pairs in groups:
         task = partial(kernels.largest_excess, laws, pairs, slopes)
         found = np.max(split(task, len(pairs), _grain(laws)), axis=0)
-        worst = np.maximum(worst, found * (1.0 + (laws.shape[1] + 8.0) * _UNIT))
+        worst = np.maximum(worst, found * (1.0 + (laws.shape[1] + 8.0) * ULP))
     return worst
 
 
@@ -56,7 +56,7 @@ def all_pairs(laws: Floats) -> Iterable[Pairs]:
 
 def apart(laws: Floats, steps: Iterable[tuple[Ints, Ints]], n: int) -> Iterable[Pairs]:
     """Pairs of laws that were computed with n factors: the first rounded up, the second down."""
-    error = (16 * n + 64 + laws.shape[1]) * _UNIT
+    error = (16 * n + 64 + laws.shape[1]) * ULP
     both = np.concatenate([laws * (1.0 + error), laws * (1.0 - error)])
     for x, other in steps:
         yield both, np.stack([x, other + len(laws)], axis=1)

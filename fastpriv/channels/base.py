@@ -14,7 +14,8 @@ from fastpriv import _validation as check
 from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
 from fastpriv._correlation import matrix_correlation
-from fastpriv._leakage import ULP, Leakages, matrix_leakages
+from fastpriv._leakage import Leakages, matrix_leakages
+from fastpriv._rounding import ULP
 from fastpriv._rows import log_ratio, log_total, round_up
 from fastpriv._sdpi import matrix_sdpi
 from fastpriv._transform import mix

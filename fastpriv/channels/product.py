@@ -14,7 +14,8 @@ from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._capacity import repeated
 from fastpriv._contraction import product_contraction
-from fastpriv._leakage import ULP, Column, Leakages, row_slack
+from fastpriv._leakage import Column, Leakages, row_slack
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, all_pairs

@@ -10,7 +10,8 @@ import numpy as np
 
 from fastpriv import _validation as check
 from fastpriv._blocks import Classes, Stack, Types, expand
-from fastpriv._leakage import ULP, Leakages
+from fastpriv._leakage import Leakages
+from fastpriv._rounding import ULP
 from fastpriv._rows import log_ratio, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, apart

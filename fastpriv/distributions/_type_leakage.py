@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from fastpriv._leakage import ULP
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels
 from fastpriv._validation import Floats, Ints
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
 from fastpriv.errors import Infeasible
 
@@ -17,7 +18,7 @@ _MISFIT = 1e-6
 
 def rounding(n: int) -> float:
     """Relative error of a prior that is right to a few ulp, after n axes of R^-1."""
-    return (4 * n + 16) * 2.0**-53
+    return (4 * n + 16) * ULP
 
 
 def least_epsilon(

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._leakage import ULP, Column
+from fastpriv._leakage import Column
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions.base import Distribution, LineDistribution
@@ -96,7 +97,7 @@ class Markov(LineDistribution):
             for p in (self._initial, self._transition)
         )
         least = markov_best_path(start, step, self.space.n)
-        return -least * (1.0 + (self.space.n + 4.0) * 2.0**-53)
+        return -least * (1.0 + (self.space.n + 4.0) * ULP)
 
     def _lines(self, rows: Ints) -> Floats:
         """Local patterns: a row's law given its two neighbours, for every setting of them."""

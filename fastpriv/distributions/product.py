@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv._leakage import (
-    ULP,
     Column,
     log_masses,
     matrix_gain,
@@ -18,6 +17,7 @@ from fastpriv._leakage import (
     tropical,
     vector_leakages,
 )
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions.base import Distribution, LineDistribution

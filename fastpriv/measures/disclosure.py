@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv._rounding import ULP
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.channels.base import NO_HIGH, NO_LOW
@@ -24,8 +25,6 @@ __all__ = [
     "remaining_uncertainty_bound",
     "singles_out",
 ]
-
-_UNIT = 2.0**-53
 
 
 def discloses(
@@ -159,7 +158,7 @@ def disclosure_threshold(prior: Distribution | ArrayLike) -> float:
     log_least = _log_least(prior)
     if log_least >= 0.0:
         return math.inf
-    return _normal(-math.log1p(-math.exp(log_least)) * (1.0 - 8.0 * _UNIT))
+    return _normal(-math.log1p(-math.exp(log_least)) * (1.0 - 8.0 * ULP))
 
 
 def _normal(bound: float) -> float:
@@ -213,7 +212,7 @@ def remaining_uncertainty_bound(
     log_odds = log_least - math.log1p(-math.exp(log_least)) - level
     if log_odds == -math.inf:
         return 0.0
-    return _normal(math.log1p(math.exp(log_odds * (1.0 + 8.0 * _UNIT) - 8.0 * _UNIT)))
+    return _normal(math.log1p(math.exp(log_odds * (1.0 + 8.0 * ULP) - 8.0 * ULP)))
 
 
 def lower_entropy_attribute(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv._rounding import ULP
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.results import Bracket
 
@@ -57,14 +58,14 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     else:
         law = prior._vector() if isinstance(prior, Dense) else check.law(prior, "prior")
         law = law[law > 0.0]
-        values, nats, lost = len(law), float(-(law @ np.log(law))), (len(law) + 32) * 2.0**-53
+        values, nats, lost = len(law), float(-(law @ np.log(law))), (len(law) + 32) * ULP
     left = (1.0 - f) * nats / math.log(2.0) * (1.0 - lost)
     if values < 2 or left <= 0.0:
         return 0.0
     if values == 2:
         return _inverse_binary_entropy(left)
     bound = (left - 1.0) / math.log2(values - 1)
-    most = 1.0 - 1.0 / values if values < 2**60 else 1.0 - 2.0**-53
+    most = 1.0 - 1.0 / values if values < 2**60 else 1.0 - ULP
     return min(max(bound, 0.0), most) * (1.0 - lost)
 
 

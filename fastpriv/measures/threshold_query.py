@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from fastpriv import _validation as check
+from fastpriv._rounding import ULP
 from fastpriv.errors import InvalidInput
 
 __all__ = ["threshold_query_bound", "threshold_query_leakage"]
@@ -17,7 +18,6 @@ __all__ = ["threshold_query_bound", "threshold_query_leakage"]
 _DIGITS = Context(prec=64)
 _HALF_LOG_TWO_PI = Decimal("0.9189385332046727417803297364056176398614")
 _STIRLING = [(1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360)]
-_UNIT = 2.0**-53
 _CHUNK = 4096
 
 
@@ -68,7 +68,7 @@ def threshold_query_leakage(n: int, t: int, p: float, answer: bool = True) -> fl
     tail = _log_tail(n, t + 1, chance) if yes else _log_tail(n, n - t, 1 - chance)
     level = -tail if yes == bool(answer) else _log_complement(tail)
     spread = math.sqrt(n * float(chance * (1 - chance)))
-    return level * (1.0 + _UNIT * (64.0 + 6.0 * spread + min(-tail, 745.0)))
+    return level * (1.0 + ULP * (64.0 + 6.0 * spread + min(-tail, 745.0)))
 
 
 def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> float:
@@ -115,7 +115,7 @@ def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> floa
         exponent = float(
             sum(k * (_decimal(Fraction(k)) / _decimal(n * c)).ln() for k, c in parts if k)
         )
-    return _log_complement(-exponent) * (1.0 + 2.0 * _UNIT * (16.0 + exponent))
+    return _log_complement(-exponent) * (1.0 + 2.0 * ULP * (16.0 + exponent))
 
 
 def _checked(n: int, t: int, p: float) -> tuple[int, int, Fraction]:

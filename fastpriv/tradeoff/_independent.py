@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
+from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
 from fastpriv.distributions import Product
 
-ULP = 2.0**-53
 #: Slopes beyond this cannot be told from infinity: e^-700 is the end of the doubles.
 STEEPEST = 700.0
 

@@ -25,6 +25,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from fastpriv import kernels
+from fastpriv._rounding import ULP
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
 
@@ -112,7 +113,7 @@ class Program:
     def rounding(self) -> float:
         """Relative error of a sum over the pairs of one class, coefficients included."""
         degree = int(np.bincount(self.source).max()) + int(np.bincount(self.target).max())
-        return (degree + 16) * 2.0**-53
+        return (degree + 16) * ULP
 
     @cached_property
     def places(self) -> Ints:

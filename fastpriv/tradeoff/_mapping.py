@@ -26,10 +26,10 @@ from functools import cached_property
 import numpy as np
 
 from fastpriv import kernels
+from fastpriv._rounding import ULP
 from fastpriv._threads import split
 from fastpriv._validation import Floats
 
-ULP = 2.0**-53
 _STEPS = 200
 #: Operations worth a thread of their own.
 _GRAIN = 1 << 20

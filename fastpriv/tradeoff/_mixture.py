@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv import kernels
+from fastpriv._rounding import ULP
 from fastpriv._threads import split
 from fastpriv._validation import Floats
 from fastpriv.tradeoff._tilting import Family, Tilt
@@ -33,7 +34,6 @@ _STEP = 0.99
 _RESIDUAL = 0.05
 _PRODUCTS = 500
 _GRAIN = 1 << 15
-ULP = 2.0**-53
 
 
 @dataclass(frozen=True)

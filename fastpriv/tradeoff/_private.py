@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from fastpriv._highs import Rows, minimise
+from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
-from fastpriv.tradeoff._mapping import ULP
 
 
 def least_private(

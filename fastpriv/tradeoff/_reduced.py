@@ -8,11 +8,11 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._blocks import Classes, Stack, Types, classes_against
+from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
 from fastpriv.errors import TooLarge
 from fastpriv.tradeoff import _interior
 
-ULP = 2.0**-53
 #: Most entries of the blocks' Cholesky factors (2.4 GB).
 _MAX_FACTORS = 300_000_000
 _REPAIRS = 30

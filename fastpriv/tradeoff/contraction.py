@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv._contraction import contractions
 from fastpriv._highs import Rows, minimise
+from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.distributions import Distribution
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
 from fastpriv.results import Solution
-from fastpriv.tradeoff._mapping import ULP
 from fastpriv.tradeoff.programs import check_limits
 
 __all__ = ["design_worst_case"]

@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv import kernels
+from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.distributions import Distribution
 from fastpriv.errors import Infeasible, SolverFailure
 from fastpriv.measures.inference import error_probability_bound
 from fastpriv.results import Solution
-from fastpriv.tradeoff._mapping import ULP, Program, solve_mapping
+from fastpriv.tradeoff._mapping import Program, solve_mapping
 from fastpriv.tradeoff._private import least_private
 from fastpriv.tradeoff.programs import check_limits
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from fastpriv import _validation as check
 from fastpriv._blocks import Blocks, expand, types_of
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels
 from fastpriv._validation import Floats
 from fastpriv.channels import (
@@ -32,7 +33,7 @@ from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
 from fastpriv.distributions.base import as_prior
 from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.results import Solution
-from fastpriv.tradeoff._reduced import ULP, solve_reduced
+from fastpriv.tradeoff._reduced import solve_reduced
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv._blocks import Blocks, Stack, classes_against, types_of
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels
 from fastpriv._validation import Floats
 from fastpriv.channels import (
@@ -42,7 +43,6 @@ from fastpriv.tradeoff.programs import _constant, _tilde, check_limits
 
 __all__ = ["RateDistortion", "solve_pd_mip"]
 
-ULP = 2.0**-53
 #: Relative error of an information that is a sum of non-negative terms.
 _ROUNDED = 1e-12
 #: Largest space that is solved over all databases, and most pair classes of a program on types.
