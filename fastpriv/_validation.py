@@ -22,7 +22,7 @@ MAX_VECTOR = 1 << 28
 #: Most entries of a matrix that a structured channel expands into.
 MAX_MATRIX = 1 << 27
 #: Laws further from one than a rounded sum can be are divided by their sum.
-_ROUNDED = 1e-14
+ROUNDED = 1e-14
 
 
 def integer(value: Any, name: str, least: int) -> int:
@@ -102,7 +102,7 @@ def law(values: ArrayLike, name: str, ndim: int = 1) -> Floats:
             f"{name} must sum to 1 within {SUM_TOLERANCE:g}, got a sum of {total!r}"
             f"{_percent(total)}; divide it by its sum"
         )
-    return found / total if abs(total - 1.0) > _ROUNDED else owned(found, values)
+    return found / total if abs(total - 1.0) > ROUNDED else owned(found, values)
 
 
 def stochastic(values: ArrayLike, name: str) -> Floats:
@@ -121,7 +121,7 @@ def stochastic(values: ArrayLike, name: str) -> Floats:
             f"outputs), but {len(wrong)} of {len(totals)} do not; row {wrong[0]} sums to {total!r}"
             f"{hint}; to normalise: W / W.sum(axis=1, keepdims=True)"
         )
-    if np.abs(totals - 1.0).max() > _ROUNDED:
+    if np.abs(totals - 1.0).max() > ROUNDED:
         return np.asarray(found / totals[:, None])
     return owned(found, values)
 

@@ -20,9 +20,6 @@ from fastpriv.spaces import Space
 
 __all__ = ["capacity_prior", "channel_capacity"]
 
-#: Rows further from one than a rounded sum can be are divided by their sum (_validation does).
-_ROUNDED = 1e-14
-
 
 @overload
 def channel_capacity(channel: AbstractChannel, *, gap: float = ...) -> Bracket: ...
@@ -135,7 +132,7 @@ def _checked(given: NDArray[Any]) -> Floats:
     batch = given.reshape((-1, *given.shape[-2:]))
     # Nothing is kept, so an array in order is used as it is: at small sizes copies cost most.
     plain = batch.dtype == np.float64 and batch.flags.carray
-    if plain and kernels.are_channels(batch, _ROUNDED):
+    if plain and kernels.are_channels(batch, check.ROUNDED):
         return batch
     rows = batch.reshape(-1, given.shape[-1])
     name = "matrix" if given.ndim == 2 else "the batch, channel after channel"
