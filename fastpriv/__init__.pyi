@@ -1,3 +1,4 @@
+from . import mechanisms, plot
 from ._warm_up import warm_up
 from .channels import (
     Channel,
