@@ -1,4 +1,5 @@
-from . import mechanisms, plot
+from . import mechanisms as mechanisms
+from . import plot as plot
 from ._warm_up import warm_up
 from .channels import (
     Channel,
