@@ -49,6 +49,13 @@ def tradeoff(curve: TradeoffCurve, ax: Axes | None = None) -> Axes:
         What to draw.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> curve = fp.tradeoff_curve(fp.Uniform(3, 2), ["dp"], [0.5, 1.0])
+    >>> fp.plot.tradeoff(curve).get_ylabel()
+    'best privacy level (nats)'
     """
     ax = _axes(ax, (6.4, 4.4))
     for notion in curve.lower:
@@ -83,6 +90,12 @@ def threshold_query(
         Chances that a row holds a one, one line style each.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> len(fp.plot.threshold_query([200], [0.3, 0.5]).lines)
+    2
     """
     from fastpriv.measures.threshold_query import threshold_query_bound
 
@@ -113,6 +126,12 @@ def implications(found: Implications, ax: Axes | None = None) -> Axes:
         What to draw.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.plot.implications(fp.implications(0.5, "dp")).get_title()
+    'what follows from dp at level 0.5'
     """
     layers: dict[int, list[str]] = {}
     for name in found.levels:
