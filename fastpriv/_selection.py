@@ -68,7 +68,7 @@ class _Node(NamedTuple):
     slices: tuple[Ints, ...]
 
     @property
-    def count(self) -> int:
+    def selections(self) -> int:
         return math.prod(map(len, self.slices))
 
 
@@ -95,9 +95,8 @@ def best_selection(
     search = _Search(table, gap, time.monotonic() + time_limit * (1.0 - _FOR_PAIRS))
     upper = search.run([_Node(p, _distinct(slices)) for p, slices in enumerate(problems)])
     if upper > search.target and max(map(len, problems)) > 2:
-        upper = min(upper, _by_questions(table, problems, gap, time_limit * _FOR_PAIRS))
-    most = max(map(len, problems))
-    upper = max(search.lower, min(upper, round_up(math.log(most))))
+        bound = _by_questions(table, problems, gap, time_limit * _FOR_PAIRS)
+        upper = max(search.upper, min(upper, bound))
     return Selection(search.lower, upper, search.problem, search.choice, search.law)
 
 
@@ -150,11 +149,15 @@ class _Search:
             part = choices[start : start + step]
             low, high, laws = capacities(self.table[part], 0.25 * self.gap)
             best, worst = int(low.argmax()), max(worst, float(high.max()))
-            if low[best] > self.lower or not len(self.choice):
-                self.lower, self.upper = float(low[best]), float(high[best])
-                self.problem, self.choice, self.law = problem, part[best], laws[best]
-                self.q, self.c = self.output(self.choice, self.law)
+            self.keep(problem, part[best], float(low[best]), float(high[best]), laws[best])
         return worst
+
+    def keep(self, problem: int, choice: Ints, lower: float, upper: float, law: Floats) -> None:
+        """Remember a selection if it is the best so far."""
+        if lower > self.lower or not len(self.choice):
+            self.lower, self.upper = lower, upper
+            self.problem, self.choice, self.law = problem, choice, law
+            self.q, self.c = self.output(choice, law)
 
     def output(self, rows: Ints, law: Floats) -> tuple[Floats, Floats]:
         """Output law of some rows of the table, as a sum of two."""
@@ -186,8 +189,8 @@ class _Search:
         for _ in range(_ASCENT):
             least = min(least, self.bound(node, q, c))
             choice = self.furthest(node)
-            low, _, law = capacities(self.table[choice][None], 0.25 * self.gap)
-            self.evaluate(node.problem, choice[None])
+            low, high, law = capacities(self.table[choice][None], 0.25 * self.gap)
+            self.keep(node.problem, choice, float(low[0]), float(high[0]), law[0])
             if low[0] <= last * (1.0 + 1e-12) or least <= self.target:
                 break
             last = float(low[0])
@@ -198,13 +201,14 @@ class _Search:
 
     def root(self, node: _Node) -> float:
         """First selections of a problem, and a bound from all its rows together."""
-        union = np.unique(np.concatenate(node.slices))
-        start = union if len(union) <= len(node.slices) else np.unique(
-            [rows[k] for rows in node.slices for k in (0, len(rows) // 2, -1)]
-        )
+        if node.selections == 1:
+            return self.evaluate(node.problem, np.stack(node.slices, axis=1))
+        start = np.unique([rows[k] for rows in node.slices for k in (0, len(rows) // 2, -1)])
         least = self.climb(node, *self.output(start, np.full(len(start), 1.0 / len(start))))
+        least = min(least, round_up(math.log(len(node.slices))))
         if least <= self.target or len(node.slices) == 2:
             return least
+        union = np.unique(np.concatenate(node.slices))
         capacity, law = matrix_capacity(self.table[union], 0.25 * self.gap)
         self.evaluate(node.problem, _matched(node.slices, union, law)[None])
         return min(least, capacity.upper)
@@ -227,10 +231,10 @@ class _Search:
     def listed(self, node: _Node) -> bool:
         """Whether to go through the selections of a node one by one."""
         if len(node.slices) > 2:
-            return node.count <= _LISTED
+            return node.selections <= _LISTED
         rows = sum(map(len, node.slices))
-        small = node.count * self.table.shape[1] <= _PAIR_WORK
-        return node.count <= _PAIRS and (small or node.count <= _PAIRS_PER_ROW * rows)
+        small = node.selections * self.table.shape[1] <= _PAIR_WORK
+        return node.selections <= _PAIRS and (small or node.selections <= _PAIRS_PER_ROW * rows)
 
     def settle(self, node: _Node) -> None:
         """Go through all selections of a node, those first that may be best."""
@@ -277,13 +281,10 @@ class _Search:
         rows = node.slices[a]
         near, other = self.halves(rows)
         if len(node.slices) == 2 and node.slices[0] is node.slices[1]:
-            pairs = [(near, near), (near, other), (other, other)]
-            return [node._replace(slices=pair) for pair in pairs]
-        parts = []
-        for half in (near, other):
-            slices = tuple(half if part is rows else part for part in node.slices[a : a + 1])
-            parts.append(node._replace(slices=node.slices[:a] + slices + node.slices[a + 1 :]))
-        return parts
+            made: list[tuple[Ints, ...]] = [(near, near), (near, other), (other, other)]
+        else:
+            made = [(*node.slices[:a], half, *node.slices[a + 1 :]) for half in (near, other)]
+        return [node._replace(slices=slices) for slices in made]
 
     def halves(self, rows: Ints) -> tuple[Ints, Ints]:
         """Two clusters: rows closer to the one furthest away, and to the one furthest from it."""
@@ -305,28 +306,22 @@ class _Search:
 
     def run(self, nodes: list[_Node]) -> float:
         """Return a bound on all selections of all nodes."""
-        heap: list[tuple[float, int, _Node]] = []
         number = itertools.count()
-        for node in nodes:
-            heapq.heappush(heap, (-self.root(node), next(number), node))
-        while heap and -heap[0][0] > self.target:
-            if time.monotonic() > self.deadline:
-                return max(-heap[0][0], self.settled, self.upper)
-            _, _, node = heapq.heappop(heap)
+        heap = [(-self.root(node), next(number), node) for node in nodes]
+        heapq.heapify(heap)
+        while heap and -heap[0][0] > self.target and time.monotonic() < self.deadline:
+            above, _, node = heapq.heappop(heap)
             if self.listed(node):
                 self.settle(node)
                 continue
             self.refine(node)  # its last law tells where to split
             for part in self.parts(node):
-                least = self.refine(part) if not self.listed(part) else self.bound(
-                    part, self.q, self.c
-                )
-                if least > self.target:
-                    heapq.heappush(heap, (-least, next(number), part))
-                else:
-                    self.settled = max(self.settled, least)
-        rest = -heap[0][0] if heap else 0.0
-        return max(rest, self.settled, self.upper)
+                least = self.bound(part, self.q, self.c)
+                if least > self.target and not self.listed(part):
+                    least = min(least, self.refine(part))
+                heapq.heappush(heap, (max(above, -least), next(number), part))
+        open_ = -heap[0][0] if heap else 0.0
+        return max(open_, self.settled, self.upper)
 
 
 def _divergences(

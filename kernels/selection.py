@@ -8,8 +8,8 @@ Rumsey 1991), so
 
 With M = (v + w)/2 and s = (v - w)/(v + w), |s| <= 1, the two terms are power series
 
-    f(1/2) = sum_y M (s^2/2 + s^4/12 + s^6/30 + ...),    coefficients 1/(2k (2k - 1)),  sum ln 2,
-    -f'(1/2)/2 = sum_y M (s^3/6 + s^5/20 + ...),         coefficients 1/(2k (2k + 1)),  sum 1 - ln 2,
+    f(1/2) = sum_y M (s^2/2 + s^4/12 + s^6/30 + ...),   coefficients 1/(2k (2k - 1)), sum ln 2,
+    -f'(1/2)/2 = sum_y M (s^3/6 + s^5/20 + ...),        coefficients 1/(2k (2k + 1)), sum 1 - ln 2,
 
 cut off by bounding all higher powers by the first one left out. Rows need not sum to one: the
 terms are those of w ln(w/q) - w + q, as in kernels/capacity.py.
