@@ -1,12 +1,13 @@
 """Upper bounds on the capacities of many pairs of rows, without logarithms.
 
-For two laws v, w and the weight t of the first, the information f(t) is concave, f'(t) is the
-difference of the two divergences from the mean, and the best t lies in [1/e, 1 - 1/e] (Majani and
-Rumsey 1991), so
+For two laws v, w and the weight t of the first, the information f(t) is concave, and f'(t) is the
+difference of the two divergences from the mean q_t. The best t lies in [1/e, 1 - 1/e] (Majani and
+Rumsey 1991), where q_t <= (1 - 1/e)(v + w) and so -f''(t) = sum_y (v - w)^2/q_t is at least
+c = e/(e - 1) sum_y (v - w)^2/(v + w). Hence
 
-    C <= f(1/2) + (1/2 - 1/e) |f'(1/2)|.
+    C <= f(1/2) + min((1/2 - 1/e) |f'(1/2)|, f'(1/2)^2 / (2 c)).
 
-With M = (v + w)/2 and s = (v - w)/(v + w), |s| <= 1, the two terms are power series
+With M = (v + w)/2 and s = (v - w)/(v + w), |s| <= 1, the two are power series
 
     f(1/2) = sum_y M (s^2/2 + s^4/12 + s^6/30 + ...),   coefficients 1/(2k (2k - 1)), sum ln 2,
     -f'(1/2)/2 = sum_y M (s^3/6 + s^5/20 + ...),        coefficients 1/(2k (2k + 1)), sum 1 - ln 2,
@@ -21,39 +22,45 @@ from numba import njit
 
 U = 2.0**-53
 OFF = 0.5 - 1.0 / math.e + 1e-12
-EVEN = math.log(2.0) - 1.0 / 2.0 - 1.0 / 12.0 - 1.0 / 30.0 + 1e-15
-ODD = 1.0 - math.log(2.0) - 1.0 / 6.0 - 1.0 / 20.0 + 1e-15
+SHARE = 1.0 - 1.0 / math.e + 1e-12
+E1, E2, E3, E4, E5, E6, E7 = (1.0 / (2 * k * (2 * k - 1)) for k in range(1, 8))
+O1, O2, O3, O4 = (1.0 / (2 * k * (2 * k + 1)) for k in range(1, 5))
+EVEN = math.log(2.0) - (E1 + E2 + E3 + E4 + E5 + E6 + E7) + 1e-15
+ODD = 1.0 - math.log(2.0) - (O1 + O2 + O3 + O4) + 1e-15
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def _sums(W, i, j):
-    """Sums over outputs of d^2/(v + w) times the series, twice each: even, odd and its rest."""
-    even, odd, rest = 0.0, 0.0, 0.0
+    """Sums over outputs of 2 M times s^2, the even series, the odd one, and the rest of that."""
+    chi, even, odd, rest = 0.0, 0.0, 0.0, 0.0
     for y in range(W.shape[1]):
         v, w = W[i, y], W[j, y]
         d = v - w
-        total = v + w
-        s = d / total if total > 0.0 else 0.0
+        s = d / max(v + w, 1e-300)
         r = s * s
         part = d * s
-        even += part * (0.5 + r * (1.0 / 12.0 + r * (1.0 / 30.0 + r * EVEN)))
-        odd += part * s * (1.0 / 6.0 + r * (1.0 / 20.0))
-        rest += part * r * r * abs(s)
-    return even, odd, rest
+        chi += part
+        high = E4 + r * (E5 + r * (E6 + r * (E7 + r * EVEN)))
+        even += part * (E1 + r * (E2 + r * (E3 + r * high)))
+        odd += part * s * (O1 + r * (O2 + r * (O3 + r * O4)))
+        rest += part * (r * r) * (r * r) * abs(s)
+    return chi, even, odd, rest
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def pair_bounds(W, left, right, start, stop, out):
     """Write bounds on the capacity of rows left[i], right[j] of W, rounded up, start <= i < stop.
 
-    Entries are sums of K terms good to 16 units, or cancelling ones whose parts the even sum
-    dominates; 2 K + 64 units are granted.
+    The terms are good to 32 units, those of the odd series are dominated by the even one's;
+    2 K + 128 units are granted.
     """
-    up = 1.0 + (2 * W.shape[1] + 64) * U
+    up = 1.0 + (2 * W.shape[1] + 128) * U
     for i in range(start, stop):
         for j in range(right.size):
-            even, odd, rest = _sums(W, left[i], right[j])
-            out[i, j] = (0.5 * even + OFF * (abs(odd) + ODD * rest)) * up
+            chi, even, odd, rest = _sums(W, left[i], right[j])
+            slope = (abs(odd) + 2.0 * W.shape[1] * U * even + ODD * rest) * up
+            off = slope * min(OFF, 0.5 * SHARE * slope / chi) if chi > 0.0 else 0.0
+            out[i, j] = (0.5 * even + off) * up
 
 
 SIGNATURES = {

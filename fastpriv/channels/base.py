@@ -14,8 +14,9 @@ from fastpriv import _validation as check
 from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
 from fastpriv._correlation import matrix_correlation
-from fastpriv._individuals import Listed, representatives, strongest
+from fastpriv._individuals import representatives, strongest
 from fastpriv._leakage import Leakages, matrix_leakages
+from fastpriv._queries import Listed
 from fastpriv._rounding import ULP
 from fastpriv._rows import log_ratio, log_total, round_up
 from fastpriv._sdpi import matrix_sdpi
@@ -240,8 +241,8 @@ class AbstractChannel(ABC):
     def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
         """Largest I(X_G; Y) over groups G of k rows and all priors, through the matrix."""
         matrix = np.array(self.matrix())
-        answers = Listed(representatives(matrix), self.space)
-        return strongest(answers, matrix, k, gap, time_limit)
+        query = Listed(representatives(matrix), self.space, len(matrix))
+        return strongest(query, matrix, k, gap, time_limit)
 
     def correlation(self, prior: Distribution) -> Bracket:
         """Maximal correlation of database and output, through the matrix."""
