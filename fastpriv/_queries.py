@@ -314,7 +314,7 @@ class Histogram(Query):
         from scipy.special import gammaln
 
         logs = gammaln(self.space.n + 1.0) - gammaln(self.counts + 1.0).sum(axis=1)
-        return np.rint(np.exp(np.minimum(logs, math.log(MANY)))).astype(np.int64)
+        return np.asarray(np.rint(np.exp(np.minimum(logs, math.log(MANY)))), dtype=np.int64)
 
     def law(self, prior: Distribution) -> Floats:
         """Law of the histogram, in the prior's structure."""

@@ -1,11 +1,10 @@
 """The best selection: one row of a table from each of several slices, with the largest capacity.
 
 The capacity of rows w_1 .. w_m is min over q of max_a D(w_a, q). One law q therefore bounds all
-selections from slices S_1 .. S_m at once, by the largest divergence of any row in them: this is
-the capacity of all rows together when q is its output law. Best-first branch and bound splits
-slices into clusters of nearby rows until that bound, or a list of all selections left, proves
-that nothing beats the best selection found. Those are found by alternating ascent: every law q
-names a selection (in each slice the row furthest from q), and every selection a law.
+selections from slices S_1 .. S_m at once, by the largest divergence of any row in them; the best
+such bound is the capacity of all rows together. Best-first branch and bound splits slices into
+clusters of nearby rows until that bound, or a list of all selections left, proves that nothing
+beats the best selection found.
 
 Two further bounds hold for any rows. m of them have at most ln m. And asking for one of m values
 by yes-or-no questions, as a Huffman code of equal weights does, each answer tells at most as much
@@ -20,15 +19,14 @@ import itertools
 import math
 import time
 from collections.abc import Sequence
-from functools import partial
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
-from fastpriv import kernels
 from fastpriv._capacity import capacities, matrix_capacity
+from fastpriv._laws import Laws
 from fastpriv._rows import round_up
-from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
 
 __all__ = ["Selection", "best_selection"]
@@ -36,17 +34,13 @@ __all__ = ["Selection", "best_selection"]
 #: Most selections that are listed rather than split further.
 _LISTED = 1 << 12
 #: Most pairs whose bounds are formed in one go, and work (in entries) below which they always are.
-_PAIRS, _PAIR_WORK = 1 << 22, 1 << 24
+_PAIRS, _PAIR_WORK = 1 << 22, 1 << 22
 #: Pairs per row up to which listing them costs about what bounding a node does.
-_PAIRS_PER_ROW = 64
+_PAIRS_PER_ROW = 16
 #: Entries of a batch of selections whose capacities are found together.
 _BATCH = 1 << 20
-#: Fewest divergences worth a thread of their own.
-_GRAIN = 1 << 15
-#: Rounds of alternating ascent from one start, and of new rows for the law of one node.
-_ASCENT, _ROUNDS = 20, 3
-#: Capacities below are only bounded by it, as in the kernels.
-_LEAST = 1e-280
+#: Rounds of ascent from one start, and laws tried for one node.
+_ASCENT, _ROUNDS = 20, 2
 #: Share of the time that is kept for the bound from pairs.
 _FOR_PAIRS = 0.2
 
@@ -70,6 +64,12 @@ class _Node(NamedTuple):
     @property
     def selections(self) -> int:
         return math.prod(map(len, self.slices))
+
+    @property
+    def union(self) -> Ints:
+        first = self.slices[0]
+        same = all(rows is first for rows in self.slices)
+        return first if same else np.unique(np.concatenate(self.slices))
 
 
 def best_selection(
@@ -129,11 +129,11 @@ class _Search:
     """Branch and bound over all problems, with the best selection so far."""
 
     def __init__(self, table: Floats, gap: float, deadline: float) -> None:
-        self.table, self.gap, self.deadline = table, gap, deadline
+        self.laws, self.gap, self.deadline = Laws(table), gap, deadline
         self.lower, self.upper, self.settled = 0.0, 0.0, 0.0
         self.problem, self.choice, self.law = 0, np.empty(0, np.int64), np.empty(0)
-        self.q, self.c = np.zeros(table.shape[1]), np.zeros(table.shape[1])
-        self.far = np.empty(len(table))
+        self.far = np.empty(len(table))  # bounds on divergences, from the law last used
+        self.star: Floats | None = None  # ... of all rows, from that of the best selection
 
     @property
     def target(self) -> float:
@@ -144,88 +144,92 @@ class _Search:
 
     def evaluate(self, problem: int, choices: Ints) -> float:
         """Find capacities of selections (B, m); keep the best, return the largest upper end."""
-        step, worst = max(1, _BATCH // (choices.shape[1] * self.table.shape[1])), 0.0
+        step, worst = max(1, _BATCH // (choices.shape[1] * self.laws.outputs)), 0.0
         for start in range(0, len(choices), step):
             part = choices[start : start + step]
-            low, high, laws = capacities(self.table[part], 0.25 * self.gap)
+            low, high, laws = capacities(self.laws.table[part], 0.25 * self.gap)
             best, worst = int(low.argmax()), max(worst, float(high.max()))
-            self.keep(problem, part[best], float(low[best]), float(high[best]), laws[best])
+            if low[best] > self.lower or not len(self.choice):
+                self.lower, self.upper = float(low[best]), float(high[best])
+                self.problem, self.choice, self.law = problem, part[best], laws[best]
+                self.star = None
         return worst
 
-    def keep(self, problem: int, choice: Ints, lower: float, upper: float, law: Floats) -> None:
-        """Remember a selection if it is the best so far."""
-        if lower > self.lower or not len(self.choice):
-            self.lower, self.upper = lower, upper
-            self.problem, self.choice, self.law = problem, choice, law
-            self.q, self.c = self.output(choice, law)
-
-    def output(self, rows: Ints, law: Floats) -> tuple[Floats, Floats]:
-        """Output law of some rows of the table, as a sum of two."""
-        q, c = np.empty(self.table.shape[1]), np.empty(self.table.shape[1])
-        kernels.output_law(self.table[rows], law, q, c)
-        return q, c
-
-    def bound(self, node: _Node, q: Floats, c: Floats) -> float:
-        """Bound all selections of a node by one law; leaves the divergences in ``far``."""
-        union = node.slices[0]
-        if any(rows is not union for rows in node.slices):
-            union = np.unique(np.concatenate(node.slices))
-        outputs = self.table.shape[1]
-        task = partial(_divergences, self.table, union, q, c, self.far)
-        return max(split(task, len(union), max(1, _GRAIN // outputs))) + _LEAST
-
     def furthest(self, node: _Node) -> Ints:
-        """In each slice the row furthest from the law last used; equal slices share no row."""
-        chosen: list[int] = []
+        """In each slice the row furthest from the law last used, none of them twice if possible."""
+        taken: set[int] = set()
+        chosen = []
         for rows in node.slices:
-            order = np.argsort(-self.far[rows], kind="stable")[: len(chosen) + 1]
-            free = [int(x) for x in rows[order] if int(x) not in chosen]
-            chosen.append(free[0] if free else int(rows[order[0]]))
+            best = int(rows[self.far[rows].argmax()])
+            if best in taken:
+                order = rows[np.argsort(-self.far[rows])[: len(taken) + 1]].tolist()
+                best = next((x for x in order if x not in taken), best)
+            taken.add(best)
+            chosen.append(best)
         return np.array(chosen)
 
-    def climb(self, node: _Node, q: Floats, c: Floats) -> float:
-        """Ascend from a law until selections repeat; the least bound met on the way."""
-        least, last = math.inf, -1.0
+    def climb(self, node: _Node) -> None:
+        """Ascend from the law last used: laws name selections, and selections laws."""
+        choice, last = self.furthest(node), -1.0
         for _ in range(_ASCENT):
-            least = min(least, self.bound(node, q, c))
-            choice = self.furthest(node)
-            low, high, law = capacities(self.table[choice][None], 0.25 * self.gap)
-            self.keep(node.problem, choice, float(low[0]), float(high[0]), law[0])
-            if low[0] <= last * (1.0 + 1e-12) or least <= self.target:
+            if len(choice) == 2:  # the best partner of each row in turn
+                for a in (1, 0):
+                    rows = node.slices[a]
+                    choice[a] = rows[self.laws.pairs(choice[1 - a : 2 - a], rows).argmax()]
+            low, _, law = capacities(self.laws.table[choice][None], 0.25 * self.gap)
+            self.evaluate(node.problem, choice[None])
+            if low[0] <= last * (1.0 + 1e-12):
                 break
             last = float(low[0])
-            q, c = self.output(choice, law[0])
-        return least
+            if len(choice) > 2:
+                self.bound(node, choice, law[0])
+                choice = self.furthest(node)
 
     # Upper bounds.
+
+    def bound(self, node: _Node, rows: Ints, law: Floats) -> float:
+        """Bound all selections of a node by the output law of some rows; fills ``far``."""
+        union = node.union
+        self.far[union] = self.laws.divergences(union, *self.laws.mean(rows, law), self.target)
+        return float(self.far[union].max())
+
+    def bound_by_best(self, node: _Node) -> float:
+        """Bound all selections of a node by the output law of the best selection."""
+        if self.star is None:
+            q, c = self.laws.mean(self.choice, self.law)
+            self.star = self.laws.divergences(np.arange(self.laws.size), q, c, self.target)
+        return max(float(self.star[rows].max()) for rows in node.slices)
 
     def root(self, node: _Node) -> float:
         """First selections of a problem, and a bound from all its rows together."""
         if node.selections == 1:
             return self.evaluate(node.problem, np.stack(node.slices, axis=1))
         start = np.unique([rows[k] for rows in node.slices for k in (0, len(rows) // 2, -1)])
-        least = self.climb(node, *self.output(start, np.full(len(start), 1.0 / len(start))))
-        least = min(least, round_up(math.log(len(node.slices))))
+        self.bound(node, start, np.full(len(start), 1.0 / len(start)))
+        self.climb(node)
+        least = min(self.bound_by_best(node), round_up(math.log(len(node.slices))))
         if least <= self.target or len(node.slices) == 2:
             return least
-        union = np.unique(np.concatenate(node.slices))
-        capacity, law = matrix_capacity(self.table[union], 0.25 * self.gap)
+        union = node.union
+        capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap)
         self.evaluate(node.problem, _matched(node.slices, union, law)[None])
         return min(least, capacity.upper)
 
     def refine(self, node: _Node) -> float:
-        """Bound a node by the law of the best selection, then by laws of its own."""
-        least = self.bound(node, self.q, self.c)
-        work = self.furthest(node)
+        """Bound a node by laws of its own, that of its outermost rows first."""
+        assert self.star is not None
+        ends = [
+            (rows[self.star[rows].argmin()], rows[self.star[rows].argmax()]) for rows in node.slices
+        ]
+        rows, least = np.unique(ends), math.inf
         for _ in range(_ROUNDS):
+            law = capacities(self.laws.table[rows][None], 1e-3)[2][0]
+            least = min(least, self.bound(node, rows, law))
             if least <= self.target:
-                return least
-            rows = np.unique(work)
-            _, _, law = capacities(self.table[rows][None], 1e-3)
-            least = min(least, self.bound(node, *self.output(rows, law[0])))
+                break
             choice = self.furthest(node)
             self.evaluate(node.problem, choice[None])
-            work = np.concatenate([rows[law[0] > 0.0], choice])
+            rows = np.union1d(rows[law > 1e-3 / len(rows)], choice)
         return least
 
     def listed(self, node: _Node) -> bool:
@@ -233,17 +237,17 @@ class _Search:
         if len(node.slices) > 2:
             return node.selections <= _LISTED
         rows = sum(map(len, node.slices))
-        small = node.selections * self.table.shape[1] <= _PAIR_WORK
+        small = node.selections * self.laws.outputs <= _PAIR_WORK
         return node.selections <= _PAIRS and (small or node.selections <= _PAIRS_PER_ROW * rows)
 
     def settle(self, node: _Node) -> None:
         """Go through all selections of a node, those first that may be best."""
-        bounds = self._pairs(node) if len(node.slices) == 2 else self._tuples(node)
+        bounds = self.bounds(node)
         flat = bounds.reshape(-1)
         alive = np.flatnonzero(flat > self.target)
         self.settled = max(self.settled, float(flat[flat <= self.target].max(initial=0.0)))
         alive = alive[np.argsort(-flat[alive])]
-        step = max(1, min(4096, _BATCH // (len(node.slices) * self.table.shape[1])))
+        step = max(1, min(4096, _BATCH // (len(node.slices) * self.laws.outputs)))
         for start in range(0, len(alive), step):
             if flat[alive[start]] <= self.target:
                 self.settled = max(self.settled, float(flat[alive[start]]))
@@ -253,56 +257,32 @@ class _Search:
             worst = self.evaluate(node.problem, np.stack(choices, axis=1))
             self.settled = max(self.settled, worst)
 
-    def _pairs(self, node: _Node) -> Floats:
-        """Upper bounds on all pairs of rows; 0 below the diagonal of equal slices."""
-        left, right = node.slices
-        out = np.empty((len(left), len(right)))
-        task = partial(_pair_bounds, self.table, left, right, out)
-        split(task, len(left), max(1, _GRAIN // (len(right) * self.table.shape[1])))
-        out += _LEAST
-        return np.triu(out, 1) if left is right else out
-
-    def _tuples(self, node: _Node) -> Floats:
-        """Upper bounds on all selections, from two laws: the best one's and the node's."""
+    def bounds(self, node: _Node) -> Floats:
+        """Bound all selections: by two laws, the best one's and the node's, and pairs as such."""
+        self.bound_by_best(node)
+        self.refine(node)
+        assert self.star is not None
         least = np.full([len(rows) for rows in node.slices], math.inf)
-        rows = self.furthest(node)
-        _, _, law = capacities(self.table[np.unique(rows)][None], 1e-3)
-        for q, c in ((self.q, self.c), self.output(np.unique(rows), law[0])):
-            self.bound(node, q, c)
-            far = [self.far[part] for part in node.slices]
-            least = np.minimum(least, np.array(np.broadcast_arrays(*np.ix_(*far))).max(axis=0))
-        up = 1.0 + (self.table.shape[1] + 128) * 2.0**-53
-        return np.asarray(least * up + _LEAST)
+        for far in (self.star, self.far):
+            worst = reduce(np.maximum, np.ix_(*[far[rows] for rows in node.slices]))
+            least = np.minimum(least, worst)
+        if len(node.slices) > 2:
+            return least
+        left, right = node.slices
+        least = np.minimum(least, self.laws.pairs(left, right))
+        return np.triu(least, 1) if left is right else least  # each pair of equal slices once
 
     def parts(self, node: _Node) -> list[_Node]:
         """Split the slice whose rows reach furthest from the law last used."""
         reach = [self.far[rows].max() if len(rows) > 1 else -1.0 for rows in node.slices]
         a = int(np.argmax(reach))
         rows = node.slices[a]
-        near, other = self.halves(rows)
+        near, other = self.laws.halves(rows, int(rows[self.far[rows].argmax()]))
         if len(node.slices) == 2 and node.slices[0] is node.slices[1]:
             made: list[tuple[Ints, ...]] = [(near, near), (near, other), (other, other)]
         else:
             made = [(*node.slices[:a], half, *node.slices[a + 1 :]) for half in (near, other)]
         return [node._replace(slices=slices) for slices in made]
-
-    def halves(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Two clusters: rows closer to the one furthest away, and to the one furthest from it."""
-        first = self.apart(rows, int(rows[self.far[rows].argmax()]))
-        second = self.apart(rows, int(rows[first.argmax()]))
-        nearer = first < second
-        if not nearer.any() or nearer.all():  # rows too close to tell
-            nearer = np.arange(len(rows)) < len(rows) // 2
-        return rows[nearer], rows[~nearer]
-
-    def apart(self, rows: Ints, center: int) -> Floats:
-        """Triangular discrimination sum (v - w)^2/(v + w) between some rows and one."""
-        found, step = np.empty(len(rows)), max(1, _BATCH // self.table.shape[1])
-        w = self.table[center]
-        for start in range(0, len(rows), step):
-            v = self.table[rows[start : start + step]]
-            found[start : start + step] = ((v - w) ** 2 / np.maximum(v + w, _LEAST)).sum(axis=1)
-        return found
 
     def run(self, nodes: list[_Node]) -> float:
         """Return a bound on all selections of all nodes."""
@@ -311,40 +291,19 @@ class _Search:
         heapq.heapify(heap)
         while heap and -heap[0][0] > self.target and time.monotonic() < self.deadline:
             above, _, node = heapq.heappop(heap)
-            if self.listed(node):
+            if self.bound_by_best(node) <= self.target:
+                self.settled = max(self.settled, self.bound_by_best(node))
+            elif self.listed(node):
                 self.settle(node)
-                continue
-            self.refine(node)  # its last law tells where to split
-            for part in self.parts(node):
-                least = self.bound(part, self.q, self.c)
-                if least > self.target and not self.listed(part):
-                    least = min(least, self.refine(part))
-                heapq.heappush(heap, (max(above, -least), next(number), part))
-        open_ = -heap[0][0] if heap else 0.0
-        return max(open_, self.settled, self.upper)
-
-
-def _divergences(
-    table: Floats, rows: Ints, q: Floats, c: Floats, out: Floats, start: int, stop: int
-) -> float:
-    """Write D(row, q + c) for some of the rows at their places in ``out``; the largest, up."""
-    most, step = 0.0, max(1, _BATCH // len(q))
-    for first in range(start, stop, step):
-        part = rows[first : min(first + step, stop)]
-        if part[-1] - part[0] == len(part) - 1:  # neighbours in the table need no copy
-            most = max(most, kernels.row_divergences(table, q, c, part[0], part[-1] + 1, out))
-        else:
-            found = np.empty(len(part))
-            laws = table[part]
-            most = max(most, kernels.row_divergences(laws, q, c, 0, len(part), found))
-            out[part] = found
-    return most
-
-
-def _pair_bounds(
-    table: Floats, left: Ints, right: Ints, out: Floats, start: int, stop: int
-) -> None:
-    kernels.pair_bounds(table, left, right, start, stop, out)
+            else:
+                least = min(-above, self.refine(node))
+                if least <= self.target:
+                    self.settled = max(self.settled, least)
+                    continue
+                for part in self.parts(node):
+                    heapq.heappush(heap, (-least, next(number), part))
+        rest = -heap[0][0] if heap else 0.0
+        return max(rest, self.settled, self.upper)
 
 
 def _matched(slices: Sequence[Ints], union: Ints, law: Floats) -> Ints:

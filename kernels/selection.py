@@ -1,4 +1,6 @@
-"""Upper bounds on the capacities of many pairs of rows, without logarithms.
+"""Many divergences and distances between rows of a table, and bounds on capacities of pairs.
+
+Pairs are bounded without logarithms.
 
 For two laws v, w and the weight t of the first, the information f(t) is concave, and f'(t) is the
 difference of the two divergences from the mean q_t. The best t lies in [1/e, 1 - 1/e] (Majani and
@@ -63,6 +65,52 @@ def pair_bounds(W, left, right, start, stop, out):
             out[i, j] = (0.5 * even + off) * up
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
+def negative_entropies(W, start, stop, out):
+    """Write sum_y w ln w - w for rows start <= x < stop."""
+    for x in range(start, stop):
+        total = 0.0
+        for y in range(W.shape[1]):
+            w = W[x, y]
+            if w > 0.0:
+                total += w * math.log(w) - w
+        out[x] = total
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+def _dot(W, x, v):
+    total = 0.0
+    for y in range(v.size):
+        total += W[x, y] * v[y]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def row_dots(W, rows, v, start, stop, out):
+    """Write the products of some rows with a vector at the places of the rows in ``out``."""
+    for j in range(start, stop):
+        out[rows[j]] = _dot(W, rows[j], v)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+def _apart(W, i, j):
+    total = 0.0
+    for y in range(W.shape[1]):
+        d = W[i, y] - W[j, y]
+        total += d * d / max(W[i, y] + W[j, y], 1e-300)
+    return total
+
+
+@njit(nogil=True, cache=True)
+def row_distances(W, rows, center, start, stop, out):
+    """Write sum_y (v - w)^2/(v + w) between some rows and one: out[j] for rows[j]."""
+    for j in range(start, stop):
+        out[j] = _apart(W, rows[j], center)
+
+
 SIGNATURES = {
+    "negative_entropies": ["void(f8[:, ::1], i8, i8, f8[::1])"],
     "pair_bounds": ["void(f8[:, ::1], i8[::1], i8[::1], i8, i8, f8[:, ::1])"],
+    "row_distances": ["void(f8[:, ::1], i8[::1], i8, i8, i8, f8[::1])"],
+    "row_dots": ["void(f8[:, ::1], i8[::1], f8[::1], i8, i8, f8[::1])"],
 }
