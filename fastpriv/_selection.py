@@ -32,7 +32,7 @@ from fastpriv._validation import Floats, Ints
 __all__ = ["Selection", "best_selection"]
 
 #: Most selections that are listed rather than split further.
-_LISTED = 1 << 12
+_LISTED = 1 << 16
 #: Most pairs whose bounds are formed in one go, and work (in entries) below which they always are.
 _PAIRS, _PAIR_WORK = 1 << 22, 1 << 22
 #: Pairs per row up to which listing them costs about what bounding a node does.
@@ -41,8 +41,10 @@ _PAIRS_PER_ROW = 16
 _FEW = 0.3
 #: Entries of a batch of selections whose capacities are found together.
 _BATCH = 1 << 20
-#: Rounds of ascent from one start, and laws tried for one node.
-_ASCENT, _ROUNDS = 20, 2
+#: Rounds of ascent from one start, rows tried in an exchange, and laws tried for one node.
+_ASCENT, _TRIED, _ROUNDS = 20, 4, 2
+#: Slices from which rows are no longer exchanged one by one.
+_MANY = 16
 #: Share of the time that is kept for the bound from pairs.
 _FOR_PAIRS = 0.2
 
@@ -170,22 +172,27 @@ class _Search:
             chosen.append(best)
         return np.array(chosen)
 
-    def climb(self, node: _Node) -> None:
-        """Ascend from the law last used: laws name selections, and selections laws."""
-        choice, last = self.furthest(node), -1.0
-        for _ in range(_ASCENT):
-            if len(choice) == 2:  # the best partner of each row in turn
-                for a in (1, 0):
-                    rows = node.slices[a]
-                    choice[a] = rows[self.laws.pairs(choice[1 - a : 2 - a], rows).argmax()]
-            low, _, law = capacities(self.laws.table[choice][None], 0.25 * self.gap)
+    def climb(self, node: _Node, choice: Ints) -> None:
+        """Ascend from a selection: exchange the row of one slice after the other for a better."""
+        self.evaluate(node.problem, choice[None])
+        last = -1.0
+        for _ in range(_ASCENT if len(choice) <= _MANY else 0):
+            for a, rows in enumerate(node.slices):
+                others = np.delete(choice, a)
+                if len(others) == 1:
+                    scores = self.laws.pairs(others, rows)[0]
+                else:  # rows far from what the others look like
+                    law = capacities(self.laws.table[others][None], 1e-3)[2][0]
+                    self.bound(node._replace(slices=(rows,)), others, law)
+                    scores = self.far[rows]
+                tried = np.repeat(choice[None], min(_TRIED, len(rows)), axis=0)
+                tried[:, a] = rows[np.argsort(-scores)[:_TRIED]]
+                low = capacities(self.laws.table[tried], 0.25 * self.gap)[0]
+                choice = tried[low.argmax()]
             self.evaluate(node.problem, choice[None])
-            if low[0] <= last * (1.0 + 1e-12):
+            if low.max() <= last * (1.0 + 1e-12):
                 break
-            last = float(low[0])
-            if len(choice) > 2:
-                self.bound(node, choice, law[0])
-                choice = self.furthest(node)
+            last = float(low.max())
 
     # Upper bounds.
 
@@ -208,13 +215,13 @@ class _Search:
             return self.evaluate(node.problem, np.stack(node.slices, axis=1))
         start = np.unique([rows[k] for rows in node.slices for k in (0, len(rows) // 2, -1)])
         self.bound(node, start, np.full(len(start), 1.0 / len(start)))
-        self.climb(node)
+        self.climb(node, self.furthest(node))
         least = min(self.bound_by_best(node), round_up(math.log(len(node.slices))))
         if least <= self.target or len(node.slices) == 2:
             return least
         union = node.union
         capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap)
-        self.evaluate(node.problem, _matched(node.slices, union, law)[None])
+        self.climb(node, _matched(node.slices, union, law))
         return min(least, capacity.upper)
 
     def refine(self, node: _Node) -> float:
@@ -258,8 +265,8 @@ class _Search:
         order = np.argsort(-above)
         step = max(1, min(4096, _BATCH // (len(node.slices) * self.laws.outputs)))
         for start in range(0, len(order), step):
-            if above[order[start]] <= self.target:
-                self.close(above[order[start:]])
+            if above[order[start]] <= self.target or time.monotonic() > self.deadline:
+                self.settled = max(self.settled, float(above[order[start]]))
                 break
             worst = self.evaluate(node.problem, choices[order[start : start + step]])
             self.settled = max(self.settled, worst)
