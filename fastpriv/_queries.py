@@ -282,7 +282,7 @@ class Histogram(Query):
         self.space = Space.hamming(n, m)
         self.law_error = _law_error(self.space)
         check.fits((n + 1) ** (m - 1), "the table of histograms", "use fewer rows or values")
-        axes = np.indices((n + 1,) * (m - 1)).reshape(m - 1, -1)
+        axes = np.indices((n + 1,) * (m - 1)).reshape(m - 1, (n + 1) ** (m - 1))
         inside = axes.sum(axis=0) <= n
         self.counts = np.concatenate([n - axes.sum(axis=0)[None], axes])[:, inside].T
         self.answers = len(self.counts)

@@ -31,8 +31,8 @@ from fastpriv._validation import Floats, Ints
 
 __all__ = ["Selection", "best_selection"]
 
-#: Most selections that are listed rather than split further.
-_LISTED = 1 << 16
+#: Most selections that are listed, and of those that no law excludes, rather than split further.
+_LISTED, _ALIVE = 1 << 16, 1 << 11
 #: Most pairs whose bounds are formed in one go, and work (in entries) below which they always are.
 _PAIRS, _PAIR_WORK = 1 << 22, 1 << 22
 #: Pairs per row up to which listing them costs about what bounding a node does.
@@ -202,12 +202,17 @@ class _Search:
         self.far[union] = self.laws.divergences(union, *self.laws.mean(rows, law), self.target)
         return float(self.far[union].max())
 
-    def bound_by_best(self, node: _Node) -> float:
-        """Bound all selections of a node by the output law of the best selection."""
+    def from_best(self) -> Floats:
+        """Bounds on the divergences of all rows from the output law of the best selection."""
         if self.star is None:
             q, c = self.laws.mean(self.choice, self.law)
             self.star = self.laws.divergences(np.arange(self.laws.size), q, c, self.target)
-        return max(float(self.star[rows].max()) for rows in node.slices)
+        return self.star
+
+    def bound_by_best(self, node: _Node) -> float:
+        """Bound all selections of a node by the output law of the best selection."""
+        star = self.from_best()
+        return max(float(star[rows].max()) for rows in node.slices)
 
     def root(self, node: _Node) -> float:
         """First selections of a problem, and a bound from all its rows together."""
@@ -226,11 +231,8 @@ class _Search:
 
     def refine(self, node: _Node) -> float:
         """Bound a node by laws of its own, that of its outermost rows first."""
-        assert self.star is not None
-        ends = [
-            (rows[self.star[rows].argmin()], rows[self.star[rows].argmax()]) for rows in node.slices
-        ]
-        rows, least = np.unique(ends), math.inf
+        star, least = self.from_best(), math.inf
+        rows = np.unique([r[f(star[r])] for r in node.slices for f in (np.argmin, np.argmax)])
         for _ in range(_ROUNDS):
             law = capacities(self.laws.table[rows][None], 1e-3)[2][0]
             least = min(least, self.bound(node, rows, law))
@@ -249,11 +251,13 @@ class _Search:
         small = node.selections * self.laws.outputs <= _PAIR_WORK
         return node.selections <= _PAIRS and (small or node.selections <= _PAIRS_PER_ROW * rows)
 
-    def settle(self, node: _Node) -> None:
-        """Go through all selections of a node, those first that may be best."""
+    def settle(self, node: _Node) -> bool:
+        """Go through all selections of a node, those first that may be best, if not too many."""
         bounds = self.bounds(node)
-        pairs = len(node.slices) == 2
-        if pairs and np.count_nonzero(bounds > self.target) > _FEW * bounds.size:
+        pairs, alive = len(node.slices) == 2, np.count_nonzero(bounds > self.target)
+        if not pairs and alive > _ALIVE:
+            return False
+        if pairs and alive > _FEW * bounds.size:
             bounds = np.minimum(bounds, self.laws.pairs(*node.slices))
         self.close(bounds)
         places = np.nonzero(bounds > self.target)
@@ -270,6 +274,7 @@ class _Search:
                 break
             worst = self.evaluate(node.problem, choices[order[start : start + step]])
             self.settled = max(self.settled, worst)
+        return True
 
     def close(self, bounds: Floats) -> None:
         """Take note of bounds that are low enough for their selections to be left alone."""
@@ -277,11 +282,9 @@ class _Search:
 
     def bounds(self, node: _Node) -> Floats:
         """Bound all selections by two laws, the best one's and the node's own."""
-        self.bound_by_best(node)
         self.refine(node)
-        assert self.star is not None
         least = np.full([len(rows) for rows in node.slices], math.inf)
-        for far in (self.star, self.far):
+        for far in (self.from_best(), self.far):
             worst = reduce(np.maximum, np.ix_(*[far[rows] for rows in node.slices]))
             least = np.minimum(least, worst)
         once = len(node.slices) == 2 and node.slices[0] is node.slices[1]
@@ -308,9 +311,7 @@ class _Search:
             above, _, node = heapq.heappop(heap)
             if self.bound_by_best(node) <= self.target:
                 self.settled = max(self.settled, self.bound_by_best(node))
-            elif self.listed(node):
-                self.settle(node)
-            else:
+            elif not self.listed(node) or not self.settle(node):
                 least = min(-above, self.refine(node))
                 if least <= self.target:
                     self.settled = max(self.settled, least)

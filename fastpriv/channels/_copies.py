@@ -47,7 +47,7 @@ def opposite_capacity(rows: list[Symmetric]) -> Bracket:
         return Bracket(0.0, 0.0)
     epsilon = rows[0].epsilon
     law = _net_law(rows)
-    terms = [mass * _gain(epsilon * (d + 1)) for d, mass in enumerate(law.tolist())]
+    terms = [law[d] * _gain(epsilon * (d + 1)) for d in np.flatnonzero(law).tolist()]
     value, error = math.fsum(terms), (16 * len(rows) + 512) * ULP
     return Bracket(max(value * (1.0 - error) - _LOST, 0.0), value * (1.0 + error) + _LOST)
 
@@ -143,7 +143,7 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity
     pair = opposite_capacity([kinds[t] for t in which[live].tolist()]).upper
     most = max(space.sizes)
     one = min(math.log(most), pair * mean_questions(most)) if most > 1 else 0.0
-    rows = math.fsum(kinds[t].capacity(0.0)[0].upper for t in which.tolist())
+    rows = math.fsum(np.bincount(which) * [kind.capacity(0.0)[0].upper for kind in kinds])
     logs = math.fsum(math.log(space.sizes[g]) for g in group)
     upper = round_up(min(k * one, rows, logs)) if most > 2 or k > 1 else pair
     return IndividualCapacity(lower, max(lower, upper), Adversary(group, databases, law))
