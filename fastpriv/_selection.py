@@ -216,8 +216,8 @@ class _Search:
 
     def root(self, node: _Node) -> float:
         """First selections of a problem, and a bound from all its rows together."""
-        if node.selections == 1:
-            return self.evaluate(node.problem, np.stack(node.slices, axis=1))
+        if node.selections == 1 or len(node.slices) == 1:
+            return self.evaluate(node.problem, np.array([[rows[0] for rows in node.slices]]))
         start = np.unique([rows[k] for rows in node.slices for k in (0, len(rows) // 2, -1)])
         self.bound(node, start, np.full(len(start), 1.0 / len(start)))
         self.climb(node, self.furthest(node))
