@@ -43,7 +43,7 @@ _FEW = 0.3
 _BATCH = 1 << 20
 #: Rounds of ascent from one start, rows tried in an exchange, and laws tried for one node.
 _ASCENT, _TRIED, _ROUNDS = 20, 4, 2
-#: Slices from which rows are no longer exchanged one by one.
+#: Slices up to which selections are listed, and improved by exchanging one row at a time.
 _MANY = 16
 #: Share of the time that is kept for the bound from pairs.
 _FOR_PAIRS = 0.2
@@ -98,9 +98,11 @@ def best_selection(
     """
     search = _Search(table, gap, time.monotonic() + time_limit * (1.0 - _FOR_PAIRS))
     upper = search.run([_Node(p, _distinct(slices)) for p, slices in enumerate(problems)])
-    if upper > search.target and max(map(len, problems)) > 2:
-        bound = _by_questions(table, problems, gap, time_limit * _FOR_PAIRS)
-        upper = max(search.upper, min(upper, bound))
+    most = max(map(len, problems))
+    if upper > search.target and most > 2:
+        rows = np.unique(np.concatenate([rows for slices in problems for rows in slices]))
+        pair = best_selection(table, [[rows, rows]], gap, time_limit * _FOR_PAIRS).upper
+        upper = max(search.upper, min(upper, round_up(pair * mean_questions(most))))
     return Selection(search.lower, upper, search.problem, search.choice, search.law)
 
 
@@ -108,19 +110,6 @@ def _distinct(slices: Sequence[Ints]) -> tuple[Ints, ...]:
     """Every slice sorted and without repetition; one object given twice stays one object."""
     seen = {id(rows): np.unique(rows) for rows in slices}
     return tuple(seen[id(rows)] for rows in slices)
-
-
-def _by_questions(
-    table: Floats, problems: Sequence[Sequence[Ints]], gap: float, time_limit: float
-) -> float:
-    """Bound selections of m rows by the mean number of questions times the best pair."""
-    worst = 0.0
-    share = time_limit / len(problems)
-    for slices in problems:
-        rows = np.unique(np.concatenate(slices))
-        pair = best_selection(table, [[rows, rows]], gap, share).upper
-        worst = max(worst, pair * mean_questions(len(slices)))
-    return round_up(worst)
 
 
 def mean_questions(m: int) -> float:
@@ -216,12 +205,15 @@ class _Search:
 
     def root(self, node: _Node) -> float:
         """First selections of a problem, and a bound from all its rows together."""
+        trivial = round_up(math.log(len(node.slices)))
+        if len(self.choice) and time.monotonic() > self.deadline:
+            return trivial
         if node.selections == 1 or len(node.slices) == 1:
             return self.evaluate(node.problem, np.array([[rows[0] for rows in node.slices]]))
         start = np.unique([rows[k] for rows in node.slices for k in (0, len(rows) // 2, -1)])
         self.bound(node, start, np.full(len(start), 1.0 / len(start)))
         self.climb(node, self.furthest(node))
-        least = min(self.bound_by_best(node), round_up(math.log(len(node.slices))))
+        least = min(self.bound_by_best(node), trivial)
         if least <= self.target or len(node.slices) == 2:
             return least
         union = node.union
@@ -246,7 +238,7 @@ class _Search:
     def listed(self, node: _Node) -> bool:
         """Whether to go through the selections of a node one by one."""
         if len(node.slices) > 2:
-            return node.selections <= _LISTED
+            return len(node.slices) <= _MANY and node.selections <= _LISTED
         rows = sum(map(len, node.slices))
         small = node.selections * self.laws.outputs <= _PAIR_WORK
         return node.selections <= _PAIRS and (small or node.selections <= _PAIRS_PER_ROW * rows)

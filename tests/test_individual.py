@@ -200,11 +200,14 @@ def test_no_time_leaves_a_true_bracket(sizes):
         assert reached(found, matrix, sizes)
 
 
-def test_hard_selections_keep_the_promised_factor():
+def test_hard_selections_end_in_time_with_a_bracket_from_pairs():
     rng = np.random.default_rng(4)
     matrix = rng.dirichlet(np.ones(40), 3**5)
     found = fp.individual_capacity(fp.Channel(matrix, [3] * 5), time_limit=0.5)
-    assert 0 < found.lower <= found.upper <= 5 / 3 * found.lower * (1 + 1e-9)
+    pairs = np.array([matrix[list(pair)] for pair in itertools.combinations(range(3**5), 2)])
+    best = capacities(pairs, 1e-9)
+    assert best[0].max() <= found.upper <= 5 / 3 * best[1].max() * (1 + 1e-9)
+    assert 0 < found.lower <= found.upper
 
 
 @pytest.mark.parametrize("distance", [1e-3, 1e-7, 1e-12])
@@ -349,6 +352,7 @@ def test_count_over_many_bits():
     assert 0 < fp.mutual_information(count, bits) < told < found.upper
     assert count.sample(np.zeros((3, n), dtype=int), rng=0).shape == (3,)
     assert not fp.singles_out(count)
+    assert 0 < fp.row_pml(count, bits, 0).max() < fp.pml_level(count, bits) < math.log(2)
     for question in (count.matrix, count.row_entropies):
         with pytest.raises(fp.TooLarge, match=r"databases|matrix"):
             question()

@@ -12,22 +12,29 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._queries import Histogram
 from fastpriv._rounding import ULP
-from fastpriv._rows import Symmetric, round_up
+from fastpriv._rows import RowKernels, Symmetric, round_up
 from fastpriv._selection import mean_questions
+from fastpriv._sums import Histogram
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions import Product
 from fastpriv.results import Adversary, Bracket, IndividualCapacity
 from fastpriv.spaces import Space
 
+if TYPE_CHECKING:
+    from fastpriv.channels.product import ProductChannel
+
+    Search = Callable[[ProductChannel], IndividualCapacity]
+
 #: Most histograms of copies that are added up, and most values of a group that are listed.
-_HISTOGRAMS, _VALUES = 1 << 21, 1 << 12
+_HISTOGRAMS, _VALUES = 1 << 18, 1 << 12
 #: Probabilities below are lost, and from here numbers are scaled down by it.
 _LOST, _HUGE = 1e-290, 1e250
 
@@ -110,7 +117,8 @@ def copied_information(kernel: Symmetric, copies: int) -> tuple[float, Floats]:
     gains = math.log(m) - logsumexp(epsilon * (counts - counts[:, :1]), axis=1)
     chances = np.exp(logs)
     error = 64.0 * ULP * (copies * (math.log(copies + 2.0) + epsilon + 1.0) + 16.0)
-    value = float(chances @ gains) - error * (1.0 + float(chances @ np.abs(gains)))
+    size = math.fsum(chances * np.abs(gains))
+    value = math.fsum(chances * gains) - error * (1.0 + size)
     return (value, np.full(m, 1.0 / m)) if value > pair else (pair, two)
 
 
@@ -147,3 +155,25 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity
     logs = math.fsum(math.log(space.sizes[g]) for g in group)
     upper = round_up(min(k * one, rows, logs)) if most > 2 or k > 1 else pair
     return IndividualCapacity(lower, max(lower, upper), Adversary(group, databases, law))
+
+
+def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> IndividualCapacity:
+    """Bracket from a search over the rows that tell most, as many as give a small matrix.
+
+    Whatever the other rows say, it can only help an adversary; it is bounded by ln m of each row
+    of the group, and by the capacity of all rows.
+    """
+    kernels = channel._kernels
+    told = np.array([kernel.capacity(1e-3)[0].lower for kernel in kernels.distinct])
+    order = np.argsort(-told[kernels.assignment], kind="stable")
+    sizes = np.array([math.prod(kernel.shape) for kernel in kernels.distinct], dtype=np.float64)
+    fitting = int((np.cumprod(sizes[kernels.assignment][order]) <= entries).sum())
+    rows = np.sort(order[: max(fitting, k)])
+    found = search(channel._trusted(RowKernels(kernels.distinct, kernels.assignment[rows])))
+    who = found.adversary
+    databases = np.zeros((len(who.law), channel.space.n), dtype=np.int64)
+    databases[:, rows] = who.databases
+    group = tuple(rows[list(who.rows)].tolist())
+    logs = round_up(math.fsum(map(math.log, sorted(channel.space.sizes)[-k:])))
+    upper = max(found.lower, min(logs, channel.capacity(1e-9).upper))
+    return IndividualCapacity(found.lower, upper, Adversary(group, databases, who.law))

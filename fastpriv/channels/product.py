@@ -18,13 +18,13 @@ from fastpriv._leakage import Column, Leakages, row_slack
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
-from fastpriv.channels._copies import by_copies
+from fastpriv.channels._copies import by_copies, by_part
 from fastpriv.channels._pairs import Pairs, all_pairs
 from fastpriv.channels.base import AbstractChannel, support_range
 from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Product
 from fastpriv.errors import InvalidInput
-from fastpriv.results import Adversary, Bracket, IndividualCapacity
+from fastpriv.results import Bracket, IndividualCapacity
 from fastpriv.spaces import Space
 
 __all__ = ["HammingChannel", "ProductChannel"]
@@ -132,29 +132,12 @@ class ProductChannel(AbstractChannel):
 
         Otherwise at least what some rows tell that are searched, and at most the capacity of all.
         """
-        if self.space.size * self.output_space.size <= _SEARCHED:
-            return super().individual_capacity(k, gap, time_limit)
-        order = np.argsort([-kernel.capacity(gap)[0].lower for kernel in self._kernels.distinct])
-        rank = np.argsort(order)[self._kernels.assignment]
-        kept: list[int] = []
-        entries = 1
-        for i in np.argsort(rank, kind="stable").tolist():
-            entries *= math.prod(self._kernels[i].shape)
-            if entries > _SEARCHED and len(kept) >= k:
-                break
-            kept.append(i)
-        rows = np.sort(kept)
-        part = ProductChannel._trusted(
-            RowKernels(self._kernels.distinct, self._kernels.assignment[rows])
-        )
-        found = AbstractChannel.individual_capacity(part, k, gap, time_limit)
-        who = found.adversary
-        databases = np.zeros((len(who.law), self.space.n), dtype=np.int64)
-        databases[:, rows] = who.databases
-        group = tuple(rows[list(who.rows)].tolist())
-        most = math.fsum(map(math.log, sorted(self.space.sizes)[-k:]))
-        upper = max(found.lower, min(round_up(most), self.capacity(gap).upper))
-        return IndividualCapacity(found.lower, upper, Adversary(group, databases, who.law))
+
+        def search(channel: ProductChannel) -> IndividualCapacity:
+            return AbstractChannel.individual_capacity(channel, k, gap, time_limit)
+
+        small = self.space.size * self.output_space.size <= _SEARCHED
+        return search(self) if small else by_part(self, _SEARCHED, k, search)
 
     def _row_kinds(self) -> Ints:
         return self._kernels.assignment

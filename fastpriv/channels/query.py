@@ -14,8 +14,10 @@ from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
 from fastpriv._individuals import strongest
 from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
-from fastpriv._queries import Histogram, Listed, Query, Sum
+from fastpriv._queries import Listed, Query
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, distinct, log_ratio, log_spread, round_up
+from fastpriv._sums import Histogram, Sum
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs
 from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
@@ -127,7 +129,7 @@ class QueryChannel(AbstractChannel):
         >>> high = np.linspace(0.2, 0.8, 101)
         >>> channel = fp.QueryChannel.sum([stars] * 50, np.stack([1 - high, high], axis=1))
         >>> fp.individual_capacity(channel)
-        IndividualCapacity(0.1927450115, 0.1927450115)
+        IndividualCapacity(0.192744757, 0.192744757)
         """
         found, which = distinct(scores, _load, "scores")
         return cls._structured(Sum([s.astype(np.int64) for s in found], which), kernel, "sums")
@@ -233,6 +235,13 @@ class QueryChannel(AbstractChannel):
         law, error = self._query.law(prior), self._query.law_error
         return float(matrix_leakages(column, law, error).above[0])
 
+    @property
+    def _law_error(self) -> float:
+        """Bound the relative error of an output law, added up from databases or from answers."""
+        if not self._query.law_error:
+            return super()._law_error
+        return self._query.law_error + (2 * self._query.answers + 16) * ULP
+
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y). Cost O(N + answers K)."""
         p = prior._vector()
@@ -243,12 +252,8 @@ class QueryChannel(AbstractChannel):
 
     def _seen(self) -> Floats:
         """Laws of the answers that occur; the kernel itself where all do."""
-        seen = self._query.seen()
-        return (
-            self._kernel.matrix
-            if len(seen) == len(self._kernel.matrix)
-            else (self._kernel.matrix[seen])
-        )
+        seen, laws = self._query.seen(), self._kernel.matrix
+        return laws if len(seen) == len(laws) else laws[seen]
 
     def capacity(self, gap: float) -> Bracket:
         """Capacity of the answers that occur, each counted once."""

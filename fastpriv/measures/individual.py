@@ -44,10 +44,11 @@ def individual_capacity(
     -----
     Only distinct laws of the output count, and a query counts its answers, not its databases. One
     output law q bounds all selections by max D(W_x || q); the rest is branch and bound. Bits need
-    O(N^2 K) for N databases at worst, a second for N = K = 1024. For m > 2 values per row the
-    number of selections, (N/m)^m, may be out of reach; what remains then is at most the mean
-    number of yes-or-no questions that single out one of m values (5/3 for 3, 2 for 4) times the
-    best pair of rows, so the ends of the bracket never differ by more than that factor.
+    O(N^2 K) at worst, a few seconds for N = K = 1024; a count of n bits with K outputs O(n K)
+    where two answers are as good as all of them together or tell a bit apart almost surely. E_d on
+    bits is a closed form of cost O(n). For m > 2 values the number of selections, (N/m)^m, may be
+    out of reach. The upper end is then at most the mean number of yes-or-no questions that single
+    out one of m values (5/3 for 3, 2 for 4) times the capacity of the best pair of rows.
 
     Examples
     --------
