@@ -425,6 +425,15 @@ def test_hamming_with_many_rows():
     assert pair.upper <= 2 * math.log(2) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize(("n", "m"), [(3, 50), (1, 5000), (40, 7), (2, 1)])
+def test_hamming_rows_of_many_values(n, m):
+    found = fp.individual_capacity(fp.HammingChannel(n, m, 2.0))
+    one = fp.channel_capacity(fp.HammingChannel(1, m, 2.0))
+    assert one.lower * (1 - 1e-9) <= found.lower <= found.upper
+    assert found.upper <= n * one.upper * (1 + 1e-9)
+    assert found.upper <= math.log(m) * (1 + 1e-12)
+
+
 def test_brackets_of_copies_hold():
     from fastpriv.channels._copies import by_copies
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     Search = Callable[[ProductChannel], IndividualCapacity]
 
-#: Most histograms of copies that are added up, and most values of a group that are listed.
-_HISTOGRAMS, _VALUES = 1 << 18, 1 << 12
+#: Largest table of histograms of copies that is added up, and most values of a group listed.
+_HISTOGRAMS, _VALUES = 1 << 20, 1 << 16
 #: Probabilities below are lost, and from here numbers are scaled down by it.
 _LOST, _HUGE = 1e-290, 1e250
 
@@ -107,8 +107,12 @@ def copied_information(kernel: Symmetric, copies: int) -> tuple[float, Floats]:
     two = np.where(np.arange(m) < 2, 0.5, 0.0)
     if m == 2:
         return pair, two
-    while math.comb(copies + m - 1, m - 1) > _HISTOGRAMS:
+    uniform = np.full(m, 1.0 / m)
+    while (copies + 1) ** (m - 1) > _HISTOGRAMS and copies > 1:
         copies = copies * 3 // 4
+    if copies == 1:
+        value = kernel.capacity(0.0)[0].lower
+        return (value, uniform) if value > pair else (pair, two)
     from scipy.special import gammaln, logsumexp
 
     counts = Histogram(copies, m).counts
@@ -119,7 +123,7 @@ def copied_information(kernel: Symmetric, copies: int) -> tuple[float, Floats]:
     error = 64.0 * ULP * (copies * (math.log(copies + 2.0) + epsilon + 1.0) + 16.0)
     size = math.fsum(chances * np.abs(gains))
     value = math.fsum(chances * gains) - error * (1.0 + size)
-    return (value, np.full(m, 1.0 / m)) if value > pair else (pair, two)
+    return (value, uniform) if value > pair else (pair, two)
 
 
 def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity:
