@@ -18,15 +18,19 @@ from fastpriv._leakage import Column, Leakages, row_slack
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
+from fastpriv.channels._copies import by_copies, by_part
 from fastpriv.channels._pairs import Pairs, all_pairs
 from fastpriv.channels.base import AbstractChannel, support_range
 from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Product
 from fastpriv.errors import InvalidInput
-from fastpriv.results import Bracket
+from fastpriv.results import Bracket, IndividualCapacity
 from fastpriv.spaces import Space
 
 __all__ = ["HammingChannel", "ProductChannel"]
+
+#: Largest matrix that is searched for an adversary.
+_SEARCHED = 1 << 20
 
 
 class ProductChannel(AbstractChannel):
@@ -122,6 +126,21 @@ class ProductChannel(AbstractChannel):
         counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows).tolist()
         found = [kernel.capacity(gap / len(rows))[0] for kernel in kinds]
         return repeated(list(zip(counts, found, strict=True)))
+
+    def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+        """Largest I(X_G; Y) over groups of k rows: searched while the matrix is small.
+
+        Otherwise at least what some rows tell that are searched, and at most the capacity of all.
+        """
+
+        def search(channel: ProductChannel) -> IndividualCapacity:
+            return AbstractChannel.individual_capacity(channel, k, gap, time_limit)
+
+        small = self.space.size * self.output_space.size <= _SEARCHED
+        return search(self) if small else by_part(self, _SEARCHED, k, search)
+
+    def _row_kinds(self) -> Ints:
+        return self._kernels.assignment
 
     def capacity_prior(self, gap: float) -> Product:
         """Return independent rows, each with the law that is best for its kernel."""
@@ -300,6 +319,17 @@ class HammingChannel(ProductChannel):
         """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
         spread = prior.epsilon_x()
         return round_up(self.epsilon + spread) if spread > 0.0 else self.neighbour_level()
+
+    def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+        """Two opposite databases in closed form; a bracket from copies, searched while small."""
+        bracket = by_copies(self._symmetric(), self._kernels.assignment, k)
+        narrow = bracket.width <= gap * min(1.0, bracket.lower)
+        if narrow or self.space.size**2 > _SEARCHED:
+            return bracket
+        found = AbstractChannel.individual_capacity(self, k, gap, time_limit)
+        best = max(found, bracket, key=lambda b: b.lower)
+        upper = max(best.lower, min(found.upper, bracket.upper))
+        return IndividualCapacity(best.lower, upper, best.adversary)
 
     def excess(self, epsilons: Floats) -> Floats:
         """Chance of the one output that favours x, less e^epsilon times its chance under x'.

@@ -1,0 +1,181 @@
+"""Queries: maps from databases to numbered answers, with or without a list of all databases."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fastpriv import _validation as check
+from fastpriv._individuals import Candidates
+from fastpriv._validation import Floats, Ints
+from fastpriv.distributions import Dense, Distribution
+from fastpriv.spaces import Space
+
+#: Class sizes are counted up to here.
+MANY = 1 << 31
+#: Most groups that are looked at, and values of one that are told apart.
+_GROUPS, _VALUES = 1 << 14, 1 << 12
+
+Group = tuple[int, ...]
+
+
+class Query(ABC):
+    """A map from databases to answers 0 .. ``answers`` - 1."""
+
+    space: Space
+    answers: int
+    #: Bound on the relative error of the law of the answer beyond that of adding up.
+    law_error: float = 0.0
+
+    @abstractmethod
+    def of(self, rows: Ints) -> Ints:
+        """Answers for databases of shape (k, n)."""
+
+    @abstractmethod
+    def seen(self) -> Ints:
+        """Return the answers that occur, in order."""
+
+    @abstractmethod
+    def neighbours(self) -> Ints:
+        """Return the pairs of different answers that neighbours have, both ways: (P, 2)."""
+
+    @abstractmethod
+    def class_sizes(self) -> Ints:
+        """Return the number of databases behind each answer, at most ``MANY``."""
+
+    @abstractmethod
+    def law(self, prior: Distribution) -> Floats:
+        """Law of the answer."""
+
+    @abstractmethod
+    def prior(self, law: Floats) -> Distribution:
+        """Return a prior under which the answer has the given law."""
+
+    @abstractmethod
+    def candidates(self, k: int, outputs: int) -> list[Candidates]:
+        """Return the answers that each value of a group of k rows allows, one entry per group.
+
+        A capacity needs no more rows than there are outputs, so values that allow the same
+        answers are listed no more often than that.
+        """
+
+    @abstractmethod
+    def database(self, group: Group, values: Group, answer: int) -> Ints:
+        """Return a database with the given values of a group that has the given answer."""
+
+    def listed(self) -> Ints:
+        """Return the answer of every database, in C order."""
+        check.fits(
+            self.space.size * self.space.n,
+            f"the list of all databases of {self.space!r}, which this measure needs,",
+            "use fewer rows, or measures that a count, sum or histogram answers without it",
+        )
+        return self.of(self.space.rows(np.arange(self.space.size)))
+
+
+class Listed(Query):
+    """Answers given one by one, for every database of a space.
+
+    Rows with the same number in ``kinds`` play the same part; by default none do.
+    """
+
+    def __init__(self, values: Ints, space: Space, answers: int, kinds: Ints | None = None) -> None:
+        self.values, self.space, self.answers = values, space, answers
+        self.kinds = np.arange(space.n) if kinds is None else kinds
+
+    def of(self, rows: Ints) -> Ints:
+        """Answers for databases of shape (k, n)."""
+        return np.asarray(self.values[self.space.index(rows)])
+
+    def listed(self) -> Ints:
+        """Return the answer of every database, in C order."""
+        return self.values
+
+    def seen(self) -> Ints:
+        """Return the answers that occur, in order."""
+        return np.unique(self.values)
+
+    def neighbours(self) -> Ints:
+        """Return the pairs of answers that neighbours have. Cost O(N n m)."""
+        codes = [
+            np.unique(self.values[x] * self.answers + self.values[other])
+            for x, other in self.space._steps()
+        ]
+        return pairs_of(np.concatenate([*codes, np.empty(0, np.int64)]), self.answers)
+
+    def class_sizes(self) -> Ints:
+        """Return the number of databases behind each answer."""
+        return np.bincount(self.values, minlength=self.answers)
+
+    def law(self, prior: Distribution) -> Floats:
+        """Law of the answer."""
+        masses = np.bincount(self.values, prior._vector(), minlength=self.answers)
+        return np.asarray(masses, np.float64)
+
+    def prior(self, law: Floats) -> Distribution:
+        """Return a prior on the first database of every answer."""
+        pmf = np.zeros(self.space.size)
+        seen, first = np.unique(self.values, return_index=True)
+        pmf[first] = law[seen]
+        return Dense._trusted(pmf, self.space)
+
+    def candidates(self, k: int, outputs: int) -> list[Candidates]:
+        """One entry per group; bits one at a time are any two databases, asked about at once."""
+        sizes, seen = self.space.sizes, self.seen()
+        if k == 1 and max(sizes) == 2 and len(seen) > 1:
+            return [Candidates((), [(), ()], [seen, seen])]
+        groups = list(unlike_groups(self.kinds, k))
+        work = len(groups) * self.space.size
+        check.fits(work, f"the list of all databases for all groups of {k} rows", "use fewer rows")
+        grid = self.values.reshape(sizes)
+        found = []
+        for group in groups:
+            shape = [sizes[i] for i in group]
+            lines = np.moveaxis(grid, group, range(k)).reshape(math.prod(shape), -1)
+            slices = [np.unique(line) for line in lines]
+            found.append(Candidates(group, list(np.ndindex(*shape)), slices))
+        return found
+
+    def database(self, group: Group, values: Group, answer: int) -> Ints:
+        """Return the first database with the given values that has the given answer."""
+        rows = self.space.rows(np.flatnonzero(self.values == answer))
+        return np.asarray(rows[(rows[:, group] == values).all(axis=1)][0])
+
+
+def pairs_of(codes: Ints, answers: int) -> Ints:
+    """Pairs of different answers from codes ``first * answers + second``, each once."""
+    pairs = np.stack(np.divmod(np.unique(codes), answers), axis=1)
+    return np.ascontiguousarray(pairs[pairs[:, 0] != pairs[:, 1]], dtype=np.int64)
+
+
+def unlike_groups(kinds: Ints, k: int) -> Iterator[Group]:
+    """Yield one group of k rows for each choice of how many rows of each kind it has."""
+    members = [np.flatnonzero(kinds == t).tolist() for t in np.unique(kinds)]
+    number = math.comb(min(len(members) + k - 1, len(kinds)), k)
+    check.fits(number, "the list of different groups", "use fewer rows", _GROUPS)
+    for chosen in itertools.combinations_with_replacement(range(len(members)), k):
+        used = Counter(chosen)
+        if all(c <= len(members[t]) for t, c in used.items()):
+            yield tuple(sorted(i for t, c in used.items() for i in members[t][:c]))
+
+
+def values_by_total(
+    steps: Sequence[Sequence[tuple[int, ...]]], most: int
+) -> dict[tuple[int, ...], list[Group]]:
+    """Values of a group by the total of ``steps[i][value]``, at most ``most`` of each total."""
+    found: dict[tuple[int, ...], list[Group]] = {(0,) * len(steps[0][0]): [()]}
+    for row in steps:
+        grown: dict[tuple[int, ...], list[Group]] = defaultdict(list)
+        for total, tuples in found.items():
+            for value, step in enumerate(row):
+                kept = grown[tuple(a + b for a, b in zip(total, step, strict=True))]
+                kept += [(*t, value) for t in tuples[: most - len(kept)]]
+        found = grown
+        number = sum(map(len, found.values()))
+        check.fits(number, "the list of a group's values", "use a smaller group", _VALUES)
+    return found
