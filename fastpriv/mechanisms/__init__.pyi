@@ -1,10 +1,13 @@
 from .exponential import exponential, exponential_entropy, exponential_rate
+from .gaussian import GaussianChannel, gaussian_variance
 from .symmetric import binary_symmetric, binary_symmetric_flip
 
 __all__: list[str] = [
+    "GaussianChannel",
     "binary_symmetric",
     "binary_symmetric_flip",
     "exponential",
     "exponential_entropy",
     "exponential_rate",
+    "gaussian_variance",
 ]
