@@ -10,6 +10,15 @@ from .channels import (
     TiltedChannel,
 )
 from .channels.types import TypeChannel
+from .composition import (
+    compose,
+    composition_bound,
+    cross_capacity,
+    group_bound,
+    pair_datasets,
+    parallel_example,
+    two_dataset_bound,
+)
 from .distributions import (
     Dense,
     Distribution,
@@ -54,6 +63,11 @@ from .measures.leakage import (
     worst_leakage_factor,
 )
 from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
+from .measures.symmetry import (
+    data_independent_bound,
+    is_data_independent,
+    is_weakly_symmetric,
+)
 from .measures.threshold_query import threshold_query_bound, threshold_query_leakage
 from .prior_sets import PriorSet
 from .relations import Implications, implications
@@ -105,9 +119,13 @@ __all__ = [
     "Uniform",
     "capacity_prior",
     "channel_capacity",
+    "compose",
+    "composition_bound",
     "conditional_pml",
     "contraction_coefficient",
     "correlated_example",
+    "cross_capacity",
+    "data_independent_bound",
     "design_mapping",
     "design_worst_case",
     "discloses",
@@ -116,6 +134,7 @@ __all__ = [
     "dp_level",
     "error_probability_bound",
     "estimate",
+    "group_bound",
     "group_capacity",
     "h",
     "h_inverse",
@@ -125,6 +144,8 @@ __all__ = [
     "implications",
     "individual_capacity",
     "information_privacy_level",
+    "is_data_independent",
+    "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
     "least_distortion",
@@ -134,6 +155,8 @@ __all__ = [
     "maximal_correlation",
     "maximal_leakage",
     "mutual_information",
+    "pair_datasets",
+    "parallel_example",
     "perfect_privacy",
     "pml",
     "pml_level",
@@ -151,6 +174,7 @@ __all__ = [
     "threshold_query_bound",
     "threshold_query_leakage",
     "tradeoff_curve",
+    "two_dataset_bound",
     "warm_up",
     "worst_leakage_factor",
 ]

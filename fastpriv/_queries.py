@@ -70,6 +70,16 @@ class Query(ABC):
     def database(self, group: Group, values: Group, answer: int) -> Ints:
         """Return a database with the given values of a group that has the given answer."""
 
+    @abstractmethod
+    def _definition(self) -> tuple[object, ...]:
+        """Return what makes two queries of one kind the same."""
+
+    def same(self, other: Query) -> bool:
+        """Whether the other query is this one, kind for kind and number for number."""
+        if self is other:
+            return True
+        return type(self) is type(other) and self._definition() == other._definition()
+
     def listed(self) -> Ints:
         """Return the answer of every database, in C order."""
         check.fits(
@@ -85,6 +95,9 @@ class Listed(Query):
 
     def __init__(self, values: Ints, space: Space, answers: int) -> None:
         self.values, self.space, self.answers = values, space, answers
+
+    def _definition(self) -> tuple[object, ...]:
+        return self.space, self.answers, self.values.tobytes()
 
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""
@@ -158,6 +171,9 @@ class Sum(Query):
         check.fits(self.answers, "the list of sums", "use smaller scores")
         self.law_error = _law_error(self.space)
         self._powers: dict[tuple[int, int], Ints] = {}
+
+    def _definition(self) -> tuple[object, ...]:
+        return tuple(scores.tobytes() for scores in self.scores), self.which.tobytes()
 
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""
@@ -284,6 +300,9 @@ class Histogram(Query):
         self.answers = len(self.counts)
         self._place = np.full(len(inside), -1, dtype=np.int64)
         self._place[inside] = np.arange(self.answers)
+
+    def _definition(self) -> tuple[object, ...]:
+        return (self.space,)
 
     def _number(self, counts: Ints) -> Ints:
         """Answers for counts (..., m)."""

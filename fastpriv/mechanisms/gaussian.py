@@ -13,6 +13,7 @@ from fastpriv.results import Bracket
 __all__ = ["GaussianChannel", "gaussian_variance"]
 
 _LEAST = math.ulp(0.0)
+_GAP = 1e-9
 
 
 class GaussianChannel:
@@ -36,7 +37,7 @@ class GaussianChannel:
     >>> import fastpriv as fp
     >>> channel = fp.mechanisms.GaussianChannel(1.0, 0.5)
     >>> round(channel.capacity_bound(), 6), f"{channel.capacity(2):.6f}"
-    (0.549306, '[0.501136, 0.501136]')
+    (0.549306, '[0.500072, 0.500072]')
     """
 
     def __init__(self, T: float, variance: float) -> None:
@@ -56,7 +57,7 @@ class GaussianChannel:
         """
         return shannon_bound(self._reach) * (1.0 + 8.0 * ULP)
 
-    def capacity(self, m: float = math.inf, *, gap: float = 1e-9) -> Bracket:
+    def capacity(self, m: float = math.inf, *, gap: float = _GAP) -> Bracket:
         """Largest information of m points in [-T, T] about themselves: a certified bracket.
 
         Parameters
@@ -123,7 +124,7 @@ def gaussian_variance(
     >>> round(fp.mechanisms.gaussian_variance(1.0, 0.5), 6)
     0.581977
     >>> round(fp.mechanisms.gaussian_variance(1.0, 0.5, m=2), 6)  # bits: less noise does
-    0.501883
+    0.500156
     """
     T = check.real(T, "T", least=_LEAST)
     level = check.real(epsilon, "epsilon", least=0.0) + check.real(balance, "balance", least=0.0)
@@ -146,7 +147,7 @@ def gaussian_variance(
 def _safe_reach(level: float) -> float:
     """T in standard deviations at which ln(1 + reach^2)/2 is the level; rounded down."""
     level = min(level, 350.0)
-    return math.sqrt(math.expm1(2.0 * level * (1.0 - 8.0 * ULP))) * (1.0 - 8.0 * ULP)
+    return math.sqrt(math.expm1(2.0 * level * (1.0 - 32.0 * ULP))) * (1.0 - 8.0 * ULP)
 
 
 def _exact_reach(level: float, m: float) -> float:
@@ -154,8 +155,10 @@ def _exact_reach(level: float, m: float) -> float:
     from scipy.optimize import brentq
 
     def over(log_reach: float) -> float:
-        found = amplitude_capacity(math.exp(log_reach), m, 1e-10)
-        return found.upper * (1.0 + 32.0 * ULP) / level - 1.0
+        found = amplitude_capacity(math.exp(log_reach), m, _GAP)
+        # Asked for again, the bracket may be as wide as its gap: stay below that as well.
+        widest = found.lower + _GAP * min(1.0, found.lower)
+        return max(found.upper, widest) * (1.0 + 32.0 * ULP) / level - 1.0
 
     low = high = math.log(_safe_reach(level))
     if over(low) > 0.0:  # by rounding
