@@ -37,6 +37,8 @@ _LISTED = 1 << 12
 _PAIRS, _PAIR_WORK = 1 << 22, 1 << 22
 #: Pairs per row up to which listing them costs about what bounding a node does.
 _PAIRS_PER_ROW = 16
+#: Share of the pairs of a node below which they are bounded one by one.
+_FEW = 0.3
 #: Entries of a batch of selections whose capacities are found together.
 _BATCH = 1 << 20
 #: Rounds of ascent from one start, and laws tried for one node.
@@ -243,22 +245,31 @@ class _Search:
     def settle(self, node: _Node) -> None:
         """Go through all selections of a node, those first that may be best."""
         bounds = self.bounds(node)
-        flat = bounds.reshape(-1)
-        alive = np.flatnonzero(flat > self.target)
-        self.settled = max(self.settled, float(flat[flat <= self.target].max(initial=0.0)))
-        alive = alive[np.argsort(-flat[alive])]
+        pairs = len(node.slices) == 2
+        if pairs and np.count_nonzero(bounds > self.target) > _FEW * bounds.size:
+            bounds = np.minimum(bounds, self.laws.pairs(*node.slices))
+        self.close(bounds)
+        places = np.nonzero(bounds > self.target)
+        choices = np.stack([rows[k] for rows, k in zip(node.slices, places, strict=True)], axis=1)
+        above = bounds[places]
+        if pairs:
+            above = self.laws.sharp_pairs(*np.ascontiguousarray(choices.T))
+            self.close(above)
+        order = np.argsort(-above)
         step = max(1, min(4096, _BATCH // (len(node.slices) * self.laws.outputs)))
-        for start in range(0, len(alive), step):
-            if flat[alive[start]] <= self.target:
-                self.settled = max(self.settled, float(flat[alive[start]]))
+        for start in range(0, len(order), step):
+            if above[order[start]] <= self.target:
+                self.close(above[order[start:]])
                 break
-            places = np.unravel_index(alive[start : start + step], bounds.shape)
-            choices = [rows[k] for rows, k in zip(node.slices, places, strict=True)]
-            worst = self.evaluate(node.problem, np.stack(choices, axis=1))
+            worst = self.evaluate(node.problem, choices[order[start : start + step]])
             self.settled = max(self.settled, worst)
 
+    def close(self, bounds: Floats) -> None:
+        """Take note of bounds that are low enough for their selections to be left alone."""
+        self.settled = max(self.settled, float(bounds[bounds <= self.target].max(initial=0.0)))
+
     def bounds(self, node: _Node) -> Floats:
-        """Bound all selections: by two laws, the best one's and the node's, and pairs as such."""
+        """Bound all selections by two laws, the best one's and the node's own."""
         self.bound_by_best(node)
         self.refine(node)
         assert self.star is not None
@@ -266,11 +277,8 @@ class _Search:
         for far in (self.star, self.far):
             worst = reduce(np.maximum, np.ix_(*[far[rows] for rows in node.slices]))
             least = np.minimum(least, worst)
-        if len(node.slices) > 2:
-            return least
-        left, right = node.slices
-        least = np.minimum(least, self.laws.pairs(left, right))
-        return np.triu(least, 1) if left is right else least  # each pair of equal slices once
+        once = len(node.slices) == 2 and node.slices[0] is node.slices[1]
+        return np.triu(least, 1) if once else least  # each pair of equal slices once
 
     def parts(self, node: _Node) -> list[_Node]:
         """Split the slice whose rows reach furthest from the law last used."""
