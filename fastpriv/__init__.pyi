@@ -30,6 +30,7 @@ from .distributions import (
     estimate,
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
+from .estimates import Estimate, effective_entropy, effective_information
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.correlation import (
     contraction_coefficient,
@@ -94,6 +95,7 @@ __all__ = [
     "Channel",
     "Dense",
     "Distribution",
+    "Estimate",
     "Exchangeable",
     "HammingChannel",
     "HiddenMarkov",
@@ -132,6 +134,8 @@ __all__ = [
     "disclosure_threshold",
     "distortion",
     "dp_level",
+    "effective_entropy",
+    "effective_information",
     "error_probability_bound",
     "estimate",
     "group_bound",

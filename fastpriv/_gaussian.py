@@ -140,7 +140,7 @@ class _Mixture:
         self.a, self.points, self.weights = a, points, weights
         self.step, self._error = _step(a, 1.0)
         self._first = math.floor(-(a + _WINDOW) / self.step) - 3
-        y = np.arange(self._first, -self._first + 1) * self.step
+        y = np.arange(self._first, -self._first + 1, dtype=np.float64) * self.step
         self.log_density = self._logs(y)
         # A sum of weights of 1 + t shifts every divergence by ln(1 + t).
         self._error += 2.0 * abs(math.fsum([*weights.tolist(), -1.0]))
@@ -181,7 +181,7 @@ class _Mixture:
         A target that D itself exceeds somewhere gives way to a little more than that.
         """
         half = self.a / (8 * math.ceil(self.a))
-        middle = np.arange(1, 8 * math.ceil(self.a), 2) * half
+        middle: Floats = np.arange(1.0, 8 * math.ceil(self.a), 2.0) * half
         most = 0.0
         while len(middle):
             value, slope, error = self.divergences(middle)

@@ -12,7 +12,7 @@ from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._queries import Listed, Query
 from fastpriv._rounding import ULP
-from fastpriv._validation import Floats, Ints
+from fastpriv._validation import Ints
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures._arguments import as_channel

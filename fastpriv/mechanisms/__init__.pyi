@@ -1,6 +1,7 @@
 from .exponential import exponential, exponential_entropy, exponential_rate
 from .gaussian import GaussianChannel, gaussian_variance
 from .symmetric import binary_symmetric, binary_symmetric_flip
+from .utility import mean_deviation_bound, noise_comparison
 
 __all__: list[str] = [
     "GaussianChannel",
@@ -10,4 +11,6 @@ __all__: list[str] = [
     "exponential_entropy",
     "exponential_rate",
     "gaussian_variance",
+    "mean_deviation_bound",
+    "noise_comparison",
 ]
