@@ -272,6 +272,7 @@ class _Search:
         """Bound all selections by two laws, the best one's and the node's own."""
         self.bound_by_best(node)
         self.refine(node)
+        self.bound_by_best(node)  # again: refining may have found a better selection
         assert self.star is not None
         least = np.full([len(rows) for rows in node.slices], math.inf)
         for far in (self.star, self.far):
