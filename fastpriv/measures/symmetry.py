@@ -133,8 +133,9 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
         return False
     outputs = mechanism.output_space.size
     # The largest chance of an output is in every selected row: without room for it, none will do.
-    top = math.prod(float(laws.max()) ** count for laws, count in mechanism.law_factors())
-    if max(mechanism.space.sizes) / outputs < top * (1.0 - _SAME):
+    top = math.fsum(count * math.log(laws.max()) for laws, count in mechanism.law_factors())
+    room = math.log(max(mechanism.space.sizes)) - math.log(outputs)
+    if room < top - _SAME * (1.0 - top):
         return False
     query, table = mechanism.as_query()
     tried = 0
