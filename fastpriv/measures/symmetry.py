@@ -22,7 +22,7 @@ __all__ = ["data_independent_bound", "is_data_independent", "is_weakly_symmetric
 #: Relative difference up to which two chances are taken for one, rounded differently.
 _SAME = 1e-12
 #: Most partial selections that are looked at.
-_TRIED = 100_000
+_TRIED = 30_000
 
 
 def is_data_independent(channel: AbstractChannel | ArrayLike) -> bool:
@@ -118,7 +118,7 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
     -----
     The definition asks for even odds. ln|Y| - H(Z) may also be reached by other odds on the m
     values; :func:`individual_capacity` finds out. The search tries selections whose partial sums
-    leave room everywhere, and raises TooLarge after 100,000 of them.
+    leave room everywhere, and raises TooLarge after 30,000 of them.
 
     Examples
     --------
