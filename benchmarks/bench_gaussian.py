@@ -42,9 +42,7 @@ def on_a_grid(reach, seconds, count=201):
 def main():
     """Print one line per reach."""
     certified(2.0)
-    print(
-        f"{'T/sigma':>8}{'capacity':>14}{'width':>10}{'seconds':>9}{'grid short by':>15}{'steps':>8}"
-    )
+    print(" T/sigma      capacity     width  seconds  grid short by   steps")
     for reach in (0.5, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 32.0):
         seconds, found = certified(reach)
         value, steps = on_a_grid(reach, max(seconds, 1e-3))

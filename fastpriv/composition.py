@@ -14,7 +14,7 @@ from fastpriv._rounding import ULP
 from fastpriv._selection import best_selection
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
 from fastpriv.channels.base import joint_laws
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures._arguments import as_channel
 from fastpriv.measures.capacity import channel_capacity
 from fastpriv.measures.individual import individual_capacity
@@ -166,7 +166,8 @@ def cross_capacity(
     -------
     Bracket
         The channel capacity itself once k reaches the number of outputs or of distinct laws;
-        never less than the individual capacity of rows with at most k values.
+        never less than the individual capacity of rows with at most k values. Where the matrix
+        does not fit, the channel capacity and ln k are the upper end.
 
     Examples
     --------
@@ -179,17 +180,26 @@ def cross_capacity(
     k = check.integer(k, "k", 1)
     gap = check.real(gap, "gap", least=0.0)
     time_limit = check.real(time_limit, "time_limit", least=0.0)
+    sizes = mechanism.space.sizes
     if k == 1:
         return Bracket(0.0, 0.0)
     # No best input law needs more rows than there are outputs.
     if k >= min(mechanism.output_space.size, mechanism.space.size):
         return mechanism.capacity(gap)
-    query, table = mechanism.as_query()
+    if k == 2 == max(sizes):  # any two databases of bits differ in some bit
+        found = mechanism.individual_capacity(1, gap, time_limit)
+        return Bracket(found.lower, found.upper)
+    try:
+        query, table = mechanism.as_query()
+    except TooLarge:
+        least = mechanism.individual_capacity(1, gap, time_limit).lower if k >= max(sizes) else 0.0
+        most = min(mechanism.capacity(gap).upper, math.log(k) * (1.0 + 2.0 * ULP))
+        return Bracket(min(least, most), most)
     rows = query.seen()
     if k >= len(rows):
         return mechanism.capacity(gap)
-    found = best_selection(table, [[rows] * k], gap, time_limit)
-    return Bracket(found.lower, found.upper)
+    best = best_selection(table, [[rows] * k], gap, time_limit)
+    return Bracket(best.lower, best.upper)
 
 
 def two_dataset_bound(

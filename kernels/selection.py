@@ -123,7 +123,7 @@ def row_dots(W, rows, v, start, stop, out):
         out[rows[j]] = _dot(W, rows[j], v)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def _apart(W, i, j):
     total = 0.0
     for y in range(W.shape[1]):

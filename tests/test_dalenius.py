@@ -367,6 +367,16 @@ def test_cross_capacity_by_brute_force(seed, k, outputs):
     assert found.upper >= fp.individual_capacity(fp.Channel(matrix, [3, 2])).lower or k < 3
 
 
+def test_cross_capacity_without_a_matrix():
+    bits = fp.HammingChannel(1_000, 2, 0.01)
+    found, single = fp.cross_capacity(bits, 2), fp.individual_capacity(bits)
+    assert (found.lower, found.upper) == (single.lower, single.upper)
+    wide = fp.cross_capacity(fp.HammingChannel(30, 3, 1.0), 4)
+    assert 0.0 < wide.lower <= wide.upper <= math.log(4) * (1 + 1e-15)
+    assert fp.cross_capacity(fp.HammingChannel(30, 3, 1.0), 2).lower == 0.0
+    assert fp.two_dataset_bound(bits, bits) >= 2 * single.lower
+
+
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([((2, 2), (2, 2)), ((2,), (3,)), ((2, 1), (2, 2))]))
 def test_two_data_sets(seed, spaces):

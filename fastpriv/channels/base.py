@@ -245,7 +245,8 @@ class AbstractChannel(ABC):
     def as_query(self) -> tuple[Query, Floats]:
         """Return a query and a table of output laws, one for each answer, through the matrix."""
         matrix = np.array(self.matrix())
-        return Listed(representatives(matrix), self.space, len(matrix)), matrix
+        kinds = self._row_kinds()
+        return Listed(representatives(matrix), self.space, len(matrix), kinds), matrix
 
     def law_factors(self) -> list[tuple[Floats, int]]:
         """Return matrices, each with a multiplicity, a row of each of which makes every law."""
@@ -263,6 +264,10 @@ class AbstractChannel(ABC):
             check.MAX_MATRIX,
         )
         return Channel(joint_laws(self.matrix(), other.matrix()), self.space)
+
+    def _row_kinds(self) -> Ints:
+        """Number the rows so that rows with equal numbers play the same part."""
+        return np.arange(self.space.n)
 
     def correlation(self, prior: Distribution) -> Bracket:
         """Maximal correlation of database and output, through the matrix."""
