@@ -269,7 +269,7 @@ def pair_datasets(
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> both = fp.pair_datasets(channel, channel)
     >>> both.space, fp.individual_capacity(both)
-    (Space.hamming(n=2, m=4), IndividualCapacity(0.399259457, 0.399259457))
+    (Space.hamming(n=2, m=4), IndividualCapacity(0.4127365188, 0.4127365188))
     """
     one, two = _same_people(first, second)
     outputs = one.output_space.size * two.output_space.size

@@ -113,7 +113,7 @@ def test_exponential_rate_keeps_its_promise_and_is_tight(k, epsilon):
     kernel = fp.mechanisms.exponential(
         values, range(k), lambda y, v: abs(y - v), rate, [k]
     ).matrix()
-    with mp.workdps(60):
+    with mp.workdps(400):
         for row in kernel[:2]:
             total = mp.fsum(row)
             law = [mp.mpf(w) / total for w in row]

@@ -134,8 +134,7 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
     outputs = mechanism.output_space.size
     # The largest chance of an output is in every selected row: without room for it, none will do.
     top = math.fsum(count * math.log(laws.max()) for laws, count in mechanism.law_factors())
-    room = math.log(max(mechanism.space.sizes)) - math.log(outputs)
-    if room < top - _SAME * (1.0 - top):
+    if math.log(max(mechanism.space.sizes)) - math.log(outputs) < top - _SAME * (1.0 - top):
         return False
     query, table = mechanism.as_query()
     tried = 0
