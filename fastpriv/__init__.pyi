@@ -10,6 +10,15 @@ from .channels import (
     TiltedChannel,
 )
 from .channels.types import TypeChannel
+from .composition import (
+    compose,
+    composition_bound,
+    cross_capacity,
+    group_bound,
+    pair_datasets,
+    parallel_example,
+    two_dataset_bound,
+)
 from .distributions import (
     Dense,
     Distribution,
@@ -21,6 +30,7 @@ from .distributions import (
     estimate,
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
+from .estimates import Estimate, effective_entropy, effective_information
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.correlation import (
     contraction_coefficient,
@@ -54,6 +64,11 @@ from .measures.leakage import (
     worst_leakage_factor,
 )
 from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
+from .measures.symmetry import (
+    data_independent_bound,
+    is_data_independent,
+    is_weakly_symmetric,
+)
 from .measures.threshold_query import threshold_query_bound, threshold_query_leakage
 from .prior_sets import PriorSet
 from .relations import Implications, implications
@@ -80,6 +95,7 @@ __all__ = [
     "Channel",
     "Dense",
     "Distribution",
+    "Estimate",
     "Exchangeable",
     "HammingChannel",
     "HiddenMarkov",
@@ -105,17 +121,24 @@ __all__ = [
     "Uniform",
     "capacity_prior",
     "channel_capacity",
+    "compose",
+    "composition_bound",
     "conditional_pml",
     "contraction_coefficient",
     "correlated_example",
+    "cross_capacity",
+    "data_independent_bound",
     "design_mapping",
     "design_worst_case",
     "discloses",
     "disclosure_threshold",
     "distortion",
     "dp_level",
+    "effective_entropy",
+    "effective_information",
     "error_probability_bound",
     "estimate",
+    "group_bound",
     "group_capacity",
     "h",
     "h_inverse",
@@ -125,6 +148,8 @@ __all__ = [
     "implications",
     "individual_capacity",
     "information_privacy_level",
+    "is_data_independent",
+    "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
     "least_distortion",
@@ -134,6 +159,8 @@ __all__ = [
     "maximal_correlation",
     "maximal_leakage",
     "mutual_information",
+    "pair_datasets",
+    "parallel_example",
     "perfect_privacy",
     "pml",
     "pml_level",
@@ -151,6 +178,7 @@ __all__ = [
     "threshold_query_bound",
     "threshold_query_leakage",
     "tradeoff_curve",
+    "two_dataset_bound",
     "warm_up",
     "worst_leakage_factor",
 ]

@@ -39,7 +39,11 @@ def strongest(
     databases = np.stack(
         [query.database(group, v, int(x)) for v, x in zip(values, found.choice, strict=True)]
     )
-    group = group or (int(np.flatnonzero(databases[0] != databases[1])[0]),)
+    if not group:
+        if (databases[0] == databases[1]).all():  # all laws are the same: any other tells nothing
+            bit = query.space.sizes.index(2)
+            databases[1, bit] = 1 - databases[1, bit]
+        group = (int(np.flatnonzero(databases[0] != databases[1])[0]),)
     order = np.lexsort(databases[:, group].T[::-1])
     who = Adversary(group, databases[order], found.law[order])
     return IndividualCapacity(found.lower, found.upper, who)

@@ -68,6 +68,16 @@ class Query(ABC):
     def database(self, group: Group, values: Group, answer: int) -> Ints:
         """Return a database with the given values of a group that has the given answer."""
 
+    @abstractmethod
+    def _definition(self) -> tuple[object, ...]:
+        """Return what makes two queries of one kind the same."""
+
+    def same(self, other: Query) -> bool:
+        """Whether the other query is this one, kind for kind and number for number."""
+        if self is other:
+            return True
+        return type(self) is type(other) and self._definition() == other._definition()
+
     def listed(self) -> Ints:
         """Return the answer of every database, in C order."""
         check.fits(
@@ -87,6 +97,9 @@ class Listed(Query):
     def __init__(self, values: Ints, space: Space, answers: int, kinds: Ints | None = None) -> None:
         self.values, self.space, self.answers = values, space, answers
         self.kinds = np.arange(space.n) if kinds is None else kinds
+
+    def _definition(self) -> tuple[object, ...]:
+        return self.space, self.answers, self.values.tobytes()
 
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""

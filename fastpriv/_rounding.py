@@ -1,4 +1,32 @@
-"""The one number that rounding errors are counted in."""
+"""The one number that rounding errors are counted in, and the float next to a root."""
+
+import struct
+from collections.abc import Callable
 
 #: Unit roundoff of a double: the relative error of one operation.
 ULP = 2.0**-53
+
+
+def least_float(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the least float in ``(low, high]`` at which a predicate holds, 0 <= low < high.
+
+    The predicate is taken to hold at ``high`` and not to fail again once it holds. Bisection over
+    the floats themselves, at most 63 steps: what is returned was tried, or is ``high``.
+    """
+    below, above = _rank(low), _rank(high)
+    while above - below > 1:
+        middle = (below + above) // 2
+        if holds(_float(middle)):
+            above = middle
+        else:
+            below = middle
+    return _float(above)
+
+
+def _rank(value: float) -> int:
+    """Return the number of floats below a non-negative one: its bits, read as an integer."""
+    return int(struct.unpack("<q", struct.pack("<d", value))[0])
+
+
+def _float(rank: int) -> float:
+    return float(struct.unpack("<d", struct.pack("<q", rank))[0])

@@ -36,6 +36,9 @@ class Sum(Query):
         self.law_error = _law_error(self.space)
         self._powers: dict[tuple[int, int], Ints] = {}
 
+    def _definition(self) -> tuple[object, ...]:
+        return tuple(scores.tobytes() for scores in self.scores), self.which.tobytes()
+
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""
         total = np.zeros(len(rows), dtype=np.int64)
@@ -161,6 +164,9 @@ class Histogram(Query):
         self.answers = len(self.counts)
         self._place = np.full(len(inside), -1, dtype=np.int64)
         self._place[inside] = np.arange(self.answers)
+
+    def _definition(self) -> tuple[object, ...]:
+        return (self.space,)
 
     def _number(self, counts: Ints) -> Ints:
         """Answers for counts (..., m)."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fastpriv.relations import Implications
     from fastpriv.tradeoff.curve import TradeoffCurve
 
-__all__ = ["implications", "threshold_query", "tradeoff"]
+__all__ = ["implications", "mean_deviation", "noise", "threshold_query", "tradeoff"]
 
 #: Colour-blind safe (Okabe and Ito).
 _COLOURS = {"dp": "#0072B2", "identifiability": "#D55E00", "mutual-information": "#009E73"}
@@ -113,6 +113,79 @@ def threshold_query(
     ax.set_yscale("log")
     ax.set_xlabel("threshold, as a fraction of the rows")
     ax.set_ylabel("upper bound on the leakage (nats)")
+    ax.legend(frameon=False)
+    return ax
+
+
+def noise(
+    T: float = 1.0,
+    sensitivity: float = 0.01,
+    delta: float = 1e-6,
+    balances: Sequence[float] = (0.0, 0.5, 1.0),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the noise of three mechanisms over epsilon (Wu-Xia-He 2020, Section 5.2).
+
+    Parameters
+    ----------
+    T, sensitivity, delta : float
+        As for :func:`fastpriv.mechanisms.noise_comparison`.
+    balances : sequence of float
+        Values of the balance function, one line of the Gaussian privacy channel each.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    """
+    from fastpriv.mechanisms.utility import noise_comparison
+
+    ax = _axes(ax, (6.4, 4.4))
+    epsilons = np.geomspace(0.01, 1.0, 100)
+    plain = [noise_comparison(T, e, sensitivity, delta) for e in epsilons]
+    ax.plot(epsilons, [p.laplace for p in plain], color=_FAMILY[0], label="Laplace mechanism")
+    name = f"Gaussian mechanism, delta = {delta:g}"
+    ax.plot(epsilons, [p.gaussian for p in plain], color=_FAMILY[1], label=name)
+    for j, balance in enumerate(balances):
+        found = [noise_comparison(T, e, sensitivity, delta, balance).channel for e in epsilons]
+        style = _STYLES[j % len(_STYLES)]
+        name = f"Gaussian privacy channel, balance {balance:g}"
+        ax.plot(epsilons, found, style, color=_FAMILY[2], label=name)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("epsilon (nats), of each notion")
+    ax.set_ylabel("standard deviation of the noise")
+    ax.legend(frameon=False)
+    return ax
+
+
+def mean_deviation(
+    T: float = 1.0,
+    tau: float = 0.5,
+    epsilons: Sequence[float] = (1.0, 1.5, 2.0),
+    balance: float = 0.0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the bound on a private mean's deviation over n (Wu-Xia-He 2020, Proposition 4).
+
+    Parameters
+    ----------
+    T, tau, balance : float
+        As for :func:`fastpriv.mechanisms.mean_deviation_bound`.
+    epsilons : sequence of float
+        Levels, one colour each; the limits are dotted.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    """
+    from fastpriv.mechanisms.utility import mean_deviation_bound as bound
+
+    ax = _axes(ax, (6.4, 4.4))
+    sizes = np.unique(np.geomspace(1, 10_000, 100).astype(int)).tolist()
+    for j, epsilon in enumerate(epsilons):
+        colour = _FAMILY[j % len(_FAMILY)]
+        values = [bound(T, epsilon, tau, n, balance=balance) for n in sizes]
+        ax.plot(sizes, values, color=colour, label=f"epsilon = {epsilon:g}")
+        ax.axhline(bound(T, epsilon, tau, balance=balance), linestyle=":", color=colour)
+    ax.set_xscale("log")
+    ax.set_xlabel("number of rows")
+    ax.set_ylabel(f"bound on the chance of a deviation of {tau:g}")
     ax.legend(frameon=False)
     return ax
 

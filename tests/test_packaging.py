@@ -144,6 +144,12 @@ fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
 for channel in [*channels, e_i, W]:
     fp.contraction_coefficient(channel), fp.sdpi_constant(channel, W[0])
     fp.maximal_correlation(channel, W[0])
+M = fp.mechanisms
+for channel in [M.binary_symmetric([0, 1], M.binary_symmetric_flip(0.1), [2]), *channels[1:]]:
+    fp.is_data_independent(channel), fp.composition_bound(fp.compose(channel, channel))
+    fp.is_weakly_symmetric(channel), fp.cross_capacity(channel, 3)
+fp.data_independent_bound(channels[0]), M.exponential_rate(3, 0.1)
+M.GaussianChannel(0.5, 1.0).capacity(), M.GaussianChannel(2.0, 1.0).capacity()
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

@@ -16,7 +16,7 @@ from fastpriv._contraction import matrix_contraction
 from fastpriv._correlation import matrix_correlation
 from fastpriv._individuals import representatives, strongest
 from fastpriv._leakage import Leakages, matrix_leakages
-from fastpriv._queries import Listed
+from fastpriv._queries import Listed, Query
 from fastpriv._rounding import ULP
 from fastpriv._rows import log_ratio, log_total, round_up
 from fastpriv._sdpi import matrix_sdpi
@@ -239,10 +239,31 @@ class AbstractChannel(ABC):
         return Dense._trusted(matrix_capacity(np.array(self.matrix()), gap)[1], self.space)
 
     def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
-        """Largest I(X_G; Y) over groups G of k rows and all priors, through the matrix."""
+        """Largest I(X_G; Y) over groups G of k rows and all priors, in the query's structure."""
+        return strongest(*self.as_query(), k, gap, time_limit)
+
+    def as_query(self) -> tuple[Query, Floats]:
+        """Return a query and a table of output laws, one for each answer, through the matrix."""
         matrix = np.array(self.matrix())
-        query = Listed(representatives(matrix), self.space, len(matrix), self._row_kinds())
-        return strongest(query, matrix, k, gap, time_limit)
+        kinds = self._row_kinds()
+        return Listed(representatives(matrix), self.space, len(matrix), kinds), matrix
+
+    def law_factors(self) -> list[tuple[Floats, int]]:
+        """Return matrices, each with a multiplicity, a row of each of which makes every law."""
+        return [(np.array(self.matrix()), 1)]
+
+    def joined(self, other: AbstractChannel) -> AbstractChannel:
+        """Return the channel of both outputs on one database, through the matrices."""
+        from fastpriv.channels.dense import Channel
+
+        check.fits(
+            self.space.size * self.output_space.size * other.output_space.size,
+            f"the matrix of {self!r} together with {other!r}",
+            "compose channels of one query, or channels that act row by row, or bound the sum "
+            "with composition_bound",
+            check.MAX_MATRIX,
+        )
+        return Channel(joint_laws(self.matrix(), other.matrix()), self.space)
 
     def _row_kinds(self) -> Ints:
         """Number the rows so that rows with equal numbers play the same part."""
@@ -294,6 +315,19 @@ class AbstractChannel(ABC):
     def __repr__(self) -> str:
         outputs = short(self.output_space.size)
         return f"{type(self).__name__}({self.space!r} -> {outputs} outputs)"
+
+
+def joint_laws(first: Floats, second: Floats) -> Floats:
+    """Laws of pairs of independent outputs, row by row: (N, K) and (N, L) to (N, K L)."""
+    with np.errstate(under="ignore"):
+        pairs = first[:, :, None] * second[:, None, :]
+    # A product that vanishes would be an output that cannot occur, with all that it tells.
+    if ((pairs == 0.0) & (first > 0.0)[:, :, None] & (second > 0.0)[:, None, :]).any():
+        raise InvalidInput(
+            "two outputs together have a chance below the range of a double; merge outputs that "
+            "almost never occur before composing"
+        )
+    return pairs.reshape(len(first), -1)
 
 
 #: Neutral elements of the least and the largest attribute value.

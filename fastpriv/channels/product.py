@@ -20,7 +20,7 @@ from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._copies import by_copies, by_part
 from fastpriv.channels._pairs import Pairs, all_pairs
-from fastpriv.channels.base import AbstractChannel, support_range
+from fastpriv.channels.base import AbstractChannel, joint_laws, support_range
 from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Product
 from fastpriv.errors import InvalidInput
@@ -119,6 +119,26 @@ class ProductChannel(AbstractChannel):
     def information(self, prior: Distribution) -> float | Bracket:
         """Return I(X; Y), in the prior's structure."""
         return prior.information_through(self._kernels)
+
+    def law_factors(self) -> list[tuple[Floats, int]]:
+        """Return the distinct kernels and the number of rows that use each."""
+        counts = np.bincount(self._kernels.assignment, minlength=len(self._kernels.distinct))
+        kinds = self._kernels.distinct
+        return [(k.matrix, count) for k, count in zip(kinds, counts.tolist(), strict=True)]
+
+    def joined(self, other: AbstractChannel) -> AbstractChannel:
+        """Return both outputs row by row, where the other acts row by row as well."""
+        if not isinstance(other, ProductChannel):
+            return super().joined(other)
+        mine, theirs = self._kernels, other._kernels
+        codes = mine.assignment * len(theirs.distinct) + theirs.assignment
+        kinds, which = np.unique(codes, return_inverse=True)
+        pairs = [divmod(code, len(theirs.distinct)) for code in kinds.tolist()]
+        laws = [
+            RowKernel(joint_laws(mine.distinct[a].matrix, theirs.distinct[b].matrix))
+            for a, b in pairs
+        ]
+        return ProductChannel._trusted(RowKernels(laws, which))
 
     def capacity(self, gap: float) -> Bracket:
         """Sum of the rows' capacities, each to its share of the gap. Cost O(distinct rows)."""

@@ -12,7 +12,6 @@ from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
-from fastpriv._individuals import strongest
 from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
 from fastpriv._queries import Listed, Query
 from fastpriv._rounding import ULP
@@ -20,11 +19,11 @@ from fastpriv._rows import RowKernel, distinct, log_ratio, log_spread, round_up
 from fastpriv._sums import Histogram, Sum
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs
-from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
+from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, joint_laws, support_range
 from fastpriv.channels.dense import matrix_information, sample_law
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
-from fastpriv.results import Bracket, IndividualCapacity
+from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 __all__ = ["QueryChannel"]
@@ -265,9 +264,31 @@ class QueryChannel(AbstractChannel):
         law[self._query.seen()] = matrix_capacity(self._seen(), gap)[1]
         return self._query.prior(law)
 
-    def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
-        """Largest I(X_G; Y) over groups of k rows, from the answers each of their values allows."""
-        return strongest(self._query, self._kernel.matrix, k, gap, time_limit)
+    def as_query(self) -> tuple[Query, Floats]:
+        """Return the query and the kernel."""
+        return self._query, self._kernel.matrix
+
+    def law_factors(self) -> list[tuple[Floats, int]]:
+        """Return the laws of the answers that occur."""
+        return [(self._seen(), 1)]
+
+    def joined(self, other: AbstractChannel) -> AbstractChannel:
+        """Return both outputs: one kernel for one query, pairs of answers for two queries."""
+        if not isinstance(other, QueryChannel):
+            return super().joined(other)
+        query, first, second = self._query, self._kernel.matrix, other._kernel.matrix
+        if not query.same(other._query):
+            codes = query.listed() * len(second) + other._query.listed()
+            pairs, values = np.unique(codes, return_inverse=True)
+            query = Listed(values.astype(np.int64), self.space, len(pairs))
+            first, second = first[pairs // len(second)], second[pairs % len(second)]
+        check.fits(
+            len(first) * first.shape[1] * second.shape[1],
+            f"the kernel of {self!r} together with {other!r}",
+            "use fewer outputs, or bound the sum with composition_bound",
+            check.MAX_MATRIX,
+        )
+        return QueryChannel._structured(query, joint_laws(first, second), "answers")
 
     def correlation(self, prior: Distribution) -> Bracket:
         """Maximal correlation of the answer and the output."""

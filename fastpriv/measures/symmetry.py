@@ -1,0 +1,169 @@
+"""Mechanisms whose noise is the same for every database, and the closed form that they have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import _validation as check
+from fastpriv import kernels
+from fastpriv._queries import Listed, Query
+from fastpriv._rounding import ULP
+from fastpriv._validation import Ints
+from fastpriv.channels import AbstractChannel
+from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.measures._arguments import as_channel
+
+__all__ = ["data_independent_bound", "is_data_independent", "is_weakly_symmetric"]
+
+#: Relative difference up to which two chances are taken for one, rounded differently.
+_SAME = 1e-12
+#: Most partial selections that are looked at.
+_TRIED = 30_000
+
+
+def is_data_independent(channel: AbstractChannel | ArrayLike) -> bool:
+    """Whether the output laws of all databases are permutations of one law.
+
+    Data independence in the sense of Wu-Xia-He 2020, Definition 12: randomised response, E_d and
+    the rank-based exponential channel have it. Chances count as equal up to 1e-12 of themselves.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+
+    Notes
+    -----
+    Cost O(N K log K); a product is data-independent exactly where each of its factors is, and a
+    query looks at its answers only.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.is_data_independent(fp.HammingChannel(1_000, 3, 1.0))
+    True
+    >>> fp.is_data_independent([[1.0, 0.0], [0.5, 0.5]])
+    False
+    """
+    for laws, _ in as_channel(channel).law_factors():
+        ordered = np.sort(laws, axis=1)
+        if not np.allclose(ordered, ordered[0], rtol=_SAME, atol=0.0):
+            return False
+    return True
+
+
+def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
+    """Upper bound ln|Y| - H(Z) on what a data-independent mechanism tells about anybody, in nats.
+
+    Z is the output for any one database (Wu-Xia-He 2020, Corollary 4, eq. (64)). It bounds the
+    individual, group and channel capacities alike, and is the individual channel capacity where
+    :func:`is_weakly_symmetric` holds (eq. (65)).
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism; InvalidInput if it is not data-independent.
+
+    Returns
+    -------
+    float
+        The bound, rounded up: the divergence of the law from the uniform one.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel = fp.mechanisms.binary_symmetric([0, 1, 1, 0], 0.1, [2, 2])
+    >>> round(fp.data_independent_bound(channel), 6)  # ln 2 - H(0.1)
+    0.368064
+    """
+    mechanism = as_channel(channel)
+    if not is_data_independent(mechanism):
+        raise InvalidInput(
+            "the output laws are not permutations of one law, so ln|Y| - H(Z) depends on the "
+            "database; ask individual_capacity"
+        )
+    total = []
+    for laws, count in mechanism.law_factors():
+        outputs = laws.shape[1]
+        uniform, off = np.full(outputs, 1.0 / outputs), np.zeros(outputs)
+        # The largest over rows, which differ by rounding: it bounds capacities in any case.
+        most = kernels.row_divergences(laws, uniform, off, 0, len(laws), np.empty(len(laws)))
+        total.append(count * most)
+    return math.fsum(total) * (1.0 + 4.0 * ULP)
+
+
+def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
+    """Whether a data-independent mechanism reaches ln|Y| - H(Z) by an evenly spread row.
+
+    Wu-Xia-He 2020, Definition 13: for some row i there is a choice of one database for each of
+    the m values of x_i such that the output is uniform when the m values are equally likely. The
+    columns of that m-row channel have equal sums; those of the whole matrix need not, and having
+    them is not enough. Then C_1 = ln|Y| - H(Z) (Corollary 4).
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+
+    Returns
+    -------
+    bool
+        Sums count as equal up to 1e-12.
+
+    Notes
+    -----
+    The definition asks for even odds. ln|Y| - H(Z) may also be reached by other odds on the m
+    values; :func:`individual_capacity` finds out. The search tries selections whose partial sums
+    leave room everywhere, and raises TooLarge after 30,000 of them.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.is_weakly_symmetric(fp.mechanisms.binary_symmetric([0, 1, 1, 0], 0.1, [2, 2]))
+    True
+    >>> fp.is_weakly_symmetric(fp.HammingChannel(2, 2, 1.0))  # two rows cannot even out four
+    False
+    """
+    mechanism = as_channel(channel)
+    if not is_data_independent(mechanism):
+        return False
+    outputs = mechanism.output_space.size
+    # The largest chance of an output is in every selected row: without room for it, none will do.
+    top = math.fsum(count * math.log(laws.max()) for laws, count in mechanism.law_factors())
+    if math.log(max(mechanism.space.sizes)) - math.log(outputs) < top - _SAME * (1.0 - top):
+        return False
+    query, table = mechanism.as_query()
+    tried = 0
+    for slices in _slices(query):
+        stack = [np.full(outputs, len(slices) / outputs)]
+        levels = [0]
+        while stack:
+            room, level = stack.pop(), levels.pop()
+            tried += 1
+            if tried > _TRIED:
+                raise TooLarge(
+                    f"{_TRIED:,} partial selections did not settle whether columns can have equal "
+                    "sums; individual_capacity brackets the capacity itself"
+                )
+            rows = table[slices[level]]
+            if level == len(slices) - 1:
+                if (np.abs(rows - room) <= _SAME).all(axis=1).any():
+                    return True
+                continue
+            for row in rows[(rows <= room + _SAME).all(axis=1)]:
+                stack.append(room - row)
+                levels.append(level + 1)
+    return False
+
+
+def _slices(query: Query) -> list[Sequence[Ints]]:
+    """Answers that each value of a row allows, for every row that may differ from others."""
+    sizes = query.space.sizes
+    problems = query.candidates(1, check.MAX_VECTOR)
+    if any(p.group and len(p.slices) < sizes[p.group[0]] for p in problems):
+        problems = Listed(query.listed(), query.space, query.answers).candidates(1, 1)
+    return [p.slices for p in problems]
