@@ -40,6 +40,7 @@ def _optional_cache():
 
 with _optional_cache():
     from fastpriv.kernels import (
+        balance,
         capacity,
         cone,
         correlation,
@@ -56,6 +57,7 @@ with _optional_cache():
     )
 
 _FILES = (
+    balance,
     capacity,
     cone,
     correlation,
