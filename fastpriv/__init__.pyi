@@ -37,6 +37,11 @@ from .measures.disclosure import (
 )
 from .measures.hockey_stick import hockey_stick, hockey_stick_epsilon
 from .measures.indistinguishability import dp_level, identifiability_level
+from .measures.individual import (
+    group_capacity,
+    individual_capacity,
+    max_individual_capacity,
+)
 from .measures.inference import error_probability_bound
 from .measures.information import distortion, mutual_information
 from .measures.leakage import (
@@ -52,7 +57,7 @@ from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
 from .measures.threshold_query import threshold_query_bound, threshold_query_leakage
 from .prior_sets import PriorSet
 from .relations import Implications, implications
-from .results import Bracket, Brackets, Solution
+from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
 from .tradeoff.contraction import design_worst_case
@@ -69,6 +74,7 @@ from .tradeoff.rate_distortion import RateDistortion, solve_pd_mip
 __version__: str
 
 __all__ = [
+    "Adversary",
     "Bracket",
     "Brackets",
     "Channel",
@@ -78,6 +84,7 @@ __all__ = [
     "HammingChannel",
     "HiddenMarkov",
     "Implications",
+    "IndividualCapacity",
     "Infeasible",
     "InferenceSolution",
     "InvalidInput",
@@ -109,17 +116,20 @@ __all__ = [
     "dp_level",
     "error_probability_bound",
     "estimate",
+    "group_capacity",
     "h",
     "h_inverse",
     "hockey_stick",
     "hockey_stick_epsilon",
     "identifiability_level",
     "implications",
+    "individual_capacity",
     "information_privacy_level",
     "leakage_capacity",
     "leakage_factor",
     "least_distortion",
     "lower_entropy_attribute",
+    "max_individual_capacity",
     "max_information",
     "maximal_correlation",
     "maximal_leakage",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fastpriv._validation import Floats
+    from fastpriv._validation import Floats, Ints
     from fastpriv.channels import AbstractChannel
 
-__all__ = ["Bracket", "Brackets", "Solution"]
+__all__ = ["Adversary", "Bracket", "Brackets", "IndividualCapacity", "Solution"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,83 @@ class Bracket:
 
     def __repr__(self) -> str:
         return f"Bracket({self.lower:.10g}, {self.upper:.10g})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Adversary:
+    """What somebody has to believe in order to learn most about an individual or a group.
+
+    The belief is that the database is ``databases[j]`` with probability ``law[j]``. The values of
+    the group, ``databases[:, rows]``, are all different, so that the database follows from them.
+
+    Attributes
+    ----------
+    rows : tuple of int
+        The individuals whose values the output tells about.
+    databases : integer array of shape (values, n)
+        One database for each value of the group.
+    law : array
+        Probability of each of them.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.individual_capacity(fp.HammingChannel(3, 2, 1.0)).adversary
+    Adversary against row 0, who believes in
+      0 0 0  with probability 0.5
+      1 1 1  with probability 0.5
+    """
+
+    rows: tuple[int, ...]
+    databases: Ints
+    law: Floats
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(str, self.rows[:8])) + (", ..." if len(self.rows) > 8 else "")
+        order = [j for j in (-self.law).argsort(kind="stable").tolist() if self.law[j] > 5e-7]
+        shown = [
+            f"\n  {_database(self.databases[j].tolist())}  with probability {self.law[j]:.6g}"
+            for j in sorted(order[:_SHOWN])
+        ]
+        rest = f"\n  and {len(order) - _SHOWN} more" if len(order) > _SHOWN else ""
+        many = "s" if len(self.rows) > 1 else ""
+        return f"Adversary against row{many} {names}, who believes in{''.join(shown)}{rest}"
+
+
+#: Most databases and values of one database that are written out.
+_SHOWN, _LONG = 8, 16
+
+
+def _database(values: list[int]) -> str:
+    """Write a database in full while it is short, by runs of equal values, or its beginning."""
+    if len(values) <= _LONG:
+        return " ".join(map(str, values))
+    runs = [(value, len(list(same))) for value, same in groupby(values)]
+    if len(runs) <= _LONG // 2:
+        return " ".join(f"{value} ({count} times)" for value, count in runs)
+    return " ".join(map(str, values[:_LONG])) + " ..."
+
+
+@dataclass(frozen=True, repr=False)
+class IndividualCapacity(Bracket):
+    """How much can leak about one individual (or group), and to whom.
+
+    A :class:`Bracket` whose lower end is the information that ``adversary`` gets.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> found = fp.individual_capacity(fp.Channel([[0.9, 0.1], [0.1, 0.9]]))
+    >>> found
+    IndividualCapacity(0.3680642072, 0.3680642072)
+    >>> found.adversary.databases.tolist(), found.adversary.law.tolist()
+    ([[0], [1]], [0.5, 0.5])
+    """
+
+    adversary: Adversary
+
+    def __repr__(self) -> str:
+        return f"IndividualCapacity({self.lower:.10g}, {self.upper:.10g})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,9 +1,10 @@
 """Channels: mechanisms p(y|x), each answering the primitives in its own structure."""
 
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.channels.dense import Channel, QueryChannel
+from fastpriv.channels.dense import Channel
 from fastpriv.channels.posterior import PosteriorChannel
 from fastpriv.channels.product import HammingChannel, ProductChannel
+from fastpriv.channels.query import QueryChannel
 from fastpriv.channels.tilted import TiltedChannel
 
 __all__ = [

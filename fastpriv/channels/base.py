@@ -14,7 +14,9 @@ from fastpriv import _validation as check
 from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
 from fastpriv._correlation import matrix_correlation
+from fastpriv._individuals import representatives, strongest
 from fastpriv._leakage import Leakages, matrix_leakages
+from fastpriv._queries import Listed
 from fastpriv._rounding import ULP
 from fastpriv._rows import log_ratio, log_total, round_up
 from fastpriv._sdpi import matrix_sdpi
@@ -23,7 +25,7 @@ from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, crossing, excesses
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
-from fastpriv.results import Bracket
+from fastpriv.results import Bracket, IndividualCapacity
 from fastpriv.spaces import Space
 
 
@@ -235,6 +237,12 @@ class AbstractChannel(ABC):
     def capacity_prior(self, gap: float) -> Distribution:
         """Return a prior that reaches the lower end of the capacity."""
         return Dense._trusted(matrix_capacity(np.array(self.matrix()), gap)[1], self.space)
+
+    def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+        """Largest I(X_G; Y) over groups G of k rows and all priors, through the matrix."""
+        matrix = np.array(self.matrix())
+        query = Listed(representatives(matrix), self.space, len(matrix))
+        return strongest(query, matrix, k, gap, time_limit)
 
     def correlation(self, prior: Distribution) -> Bracket:
         """Maximal correlation of database and output, through the matrix."""

@@ -1,9 +1,8 @@
-"""Channels given by a matrix, and channels that see a database only through a query."""
+"""Channels given by a matrix."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import cached_property, partial
 
 import numpy as np
@@ -11,20 +10,16 @@ from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._capacity import matrix_capacity
-from fastpriv._contraction import matrix_contraction
 from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
-from fastpriv._rows import RowKernel, log_ratio, log_spread, round_up
+from fastpriv._rows import log_ratio, log_spread, round_up
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs
-from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
+from fastpriv.channels.base import AbstractChannel
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
-from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
-__all__ = ["Channel", "QueryChannel"]
+__all__ = ["Channel"]
 
 #: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
 _SMALL = 0.1
@@ -163,167 +158,6 @@ class Channel(AbstractChannel):
     def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
         drawn = sample_law(self._matrix, np.asarray(self.space.index(rows)), rng)
         return self.space.rows(drawn) if self.output_space == self.space else drawn
-
-
-class QueryChannel(AbstractChannel):
-    """A mechanism that sees a database only through a query: p(.|x) = kernel[values[x]].
-
-    Parameters
-    ----------
-    values : integer array of length N
-        The query's answer for every database, in C order: a row of ``kernel``.
-    kernel : 2-D array
-        ``kernel[v, y]`` = p(y | answer v).
-    space : Space or sequence of int
-        The databases.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> import numpy as np
-    >>> space = fp.Space.hamming(2, 2)
-    >>> count = space.rows(np.arange(space.size)).sum(axis=1)  # how many of two bits are set
-    >>> kernel = [[0.8, 0.2], [0.5, 0.5], [0.2, 0.8]]
-    >>> round(fp.dp_level(fp.QueryChannel(count, kernel, space)), 6)  # ln(0.5 / 0.2)
-    0.916291
-    """
-
-    def __init__(self, values: ArrayLike, kernel: ArrayLike, space: Space | ArrayLike) -> None:
-        self._kernel = RowKernel(check.stochastic(kernel, "kernel"))
-        self.space = space if isinstance(space, Space) else Space(space)
-        given = check.array(values, "values")
-        answers, outputs = self._kernel.shape
-        if given.shape != (self.space.size,) or given.dtype.kind not in "iub":
-            raise InvalidInput(
-                f"values must hold one integer for each of the {short(self.space.size)} databases, "
-                f"got shape {given.shape} of {given.dtype}"
-            )
-        if given.min() < 0 or given.max() >= answers:
-            raise InvalidInput(f"values must be rows of the kernel, 0 .. {answers - 1}")
-        self._values: Ints = given.astype(np.int64)
-        self.output_space = Space([outputs])
-
-    def matrix(self) -> Floats:
-        """Return W[x, y] = p(y|x), an N x K array."""
-        self._check_matrix()
-        return np.asarray(self._kernel.matrix[self._values])
-
-    def _answers(self, prior: Distribution) -> Floats:
-        """Law of the query's answer."""
-        return np.asarray(
-            np.bincount(self._values, prior._vector(), minlength=self._kernel.shape[0]), np.float64
-        )
-
-    def _output(self, prior: Distribution) -> Dense:
-        return Dense._trusted(self._answers(prior) @ self._kernel.matrix, self.output_space)
-
-    def _worst(self, pmf: Floats) -> float:
-        """Largest ln kernel ratio + ln pmf(x)/pmf(x') over neighbours x, x'. Cost O(N n m)."""
-        alive = pmf > 0
-        worst = 0.0
-        for x, other in self.space._steps():
-            x, other = x[alive], other[alive]
-            ratios = self._kernel.log_ratios[self._values[x], self._values[other]]
-            levels = ratios + log_ratio(pmf[x], pmf[other])
-            worst = max(worst, float(levels.max(initial=0.0)))
-        return round_up(worst)
-
-    def neighbour_laws(self) -> Iterator[Pairs]:
-        """Yield the kernel and the pairs of answers that neighbours have, each pair once."""
-        count = self._kernel.shape[0]
-        codes = [
-            np.unique(self._values[x] * count + self._values[other])
-            for x, other in self.space._steps()
-        ]
-        pairs = np.stack(np.divmod(np.unique(np.concatenate([*codes, [0]])), count), axis=1)
-        yield self._kernel.matrix, np.ascontiguousarray(pairs, dtype=np.int64)
-
-    def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-        """Least ``low`` and largest ``high`` behind each output: per answer, then per output."""
-        answers = self._kernel.shape[0]
-        least = np.full(answers, NO_LOW, dtype=np.int64)
-        most = np.full(answers, NO_HIGH, dtype=np.int64)
-        np.minimum.at(least, self._values, low)
-        np.maximum.at(most, self._values, high)
-        return support_range(self._kernel.matrix > 0.0, least, most)
-
-    def least_support(self) -> int:
-        """Least number of databases whose answers can cause an output."""
-        sizes = np.bincount(self._values, minlength=self._kernel.shape[0])
-        counts = sizes @ (self._kernel.matrix > 0.0)
-        return int(counts[counts > 0].min())
-
-    def neighbour_level(self) -> float:
-        """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(N n m) after one table of answers."""
-        return self._worst(np.ones(self.space.size))
-
-    def posterior_level(self, prior: Distribution) -> float:
-        """Largest ln p(x|y)/p(x'|y) over neighbours. Cost O(N n m)."""
-        return self._worst(prior._vector())
-
-    def information(self, prior: Distribution) -> float:
-        """Return I(X; Y), which is I(answer; Y)."""
-        return matrix_information(self._kernel.matrix, self._answers(prior))
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Raise: a query's outputs are not databases."""
-        raise InvalidInput("the outputs of a query are not databases: give metric[x, y]")
-
-    def leakages(self, prior: Distribution) -> Leakages:
-        """How far every output moves the odds of the answers, which is that of the databases."""
-        return matrix_leakages(self._kernel.matrix, self._answers(prior))
-
-    def leakage_at(self, prior: Distribution, y: Ints) -> float:
-        """Pointwise maximal leakage of one output, from its column."""
-        column = np.ascontiguousarray(self._kernel.matrix[:, y])
-        return float(matrix_leakages(column, self._answers(prior)).above[0])
-
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y). Cost O(N + answers K)."""
-        p = prior._vector()
-        own = p * np.log(np.where(p > 0, p, 1.0))
-        inner = np.bincount(self._values, own, self._kernel.shape[0]).astype(np.float64)
-        return matrix_gain(self._kernel.matrix, self._answers(prior), inner)
-
-    def _seen(self) -> Floats:
-        return self._kernel.matrix[np.unique(self._values)]
-
-    def capacity(self, gap: float) -> Bracket:
-        """Capacity of the answers that occur, each counted once."""
-        return matrix_capacity(self._seen(), gap)[0]
-
-    def capacity_prior(self, gap: float) -> Dense:
-        """Return the best law of answers, each given by the first database that has it."""
-        pmf = np.zeros(self.space.size)
-        pmf[np.unique(self._values, return_index=True)[1]] = matrix_capacity(self._seen(), gap)[1]
-        return Dense._trusted(pmf, self.space)
-
-    def correlation(self, prior: Distribution) -> Bracket:
-        """Maximal correlation of the answer and the output."""
-        return self._kernel.correlation(self._answers(prior))
-
-    def contraction(self) -> Bracket:
-        """Contraction coefficient of the answers that occur."""
-        return matrix_contraction(self._seen())
-
-    def sdpi(self, prior: Distribution) -> Bracket:
-        """Strong data-processing constant of the answer and the output."""
-        return self._kernel.sdpi(self._answers(prior))
-
-    def column_maxima(self) -> Floats:
-        """Largest p(y|x) over x, for every output y."""
-        return np.asarray(self._seen().max(axis=0))
-
-    def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
-        return np.asarray(self._seen().min(axis=0))
-
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x."""
-        return np.array([kernels.entropy(row) for row in self._kernel.matrix])[self._values]
-
-    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
-        return sample_law(self._kernel.matrix, self._values[self.space.index(rows)], rng)
 
 
 def matrix_information(matrix: Floats, prior: Floats) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -158,6 +158,26 @@ class Distribution(ABC):
             lane[:value] = 0.0
             lane[value + 1 :] = 0.0
         return law.restricted(kept.reshape(-1))
+
+    def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
+        """Law of the sum over rows of ``scores[which[i]][x_i]``, through the vector of this law."""
+        pmf, total = self._dense("the law of a sum")._vector(), np.zeros(1, dtype=np.int64)
+        for kind in which:
+            total = np.add.outer(total, scores[kind]).reshape(-1)
+        most = sum(int(scores[kind].max()) for kind in which)
+        return np.asarray(np.bincount(total, pmf, most + 1), np.float64)
+
+    def histogram_law(self) -> Floats:
+        """Law of how many rows hold each value, as weights of an exchangeable law, flat.
+
+        Entry (c_1, ..., c_(m-1)) in C order of arrays with n + 1 entries along every axis; it is
+        the law of a sum of scores (n + 1)^(m-1-v).
+        """
+        n, m = self.space.n, self.space.sizes[0]
+        base = (n + 1) ** np.arange(m - 1)[::-1]
+        scores = np.concatenate([[0], base]).astype(np.int64)
+        law = self.score_law([scores], np.zeros(n, dtype=np.int64))
+        return np.concatenate([law, np.zeros((n + 1) ** (m - 1) - len(law))])
 
     def correlation_through(self, kernels: RowKernels) -> Bracket:
         """Maximal correlation across a row-by-row channel, through the vector of this law."""

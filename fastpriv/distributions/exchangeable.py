@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -261,6 +261,20 @@ class Exchangeable(LineDistribution):
             if i > 1:
                 laws = [np.asarray(sum(without_one(law))) / (i - 1) for law in laws]
         return math.fsum(terms)
+
+    def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
+        """Law of a sum of scores: that of the type where all rows score alike, else dense."""
+        if len(scores) > 1:
+            return super().score_law(scores, which)
+        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
+        inside = self._rest >= 0
+        total = np.tensordot(scores[0], counts, 1)[inside]
+        most = self.space.n * int(scores[0].max())
+        return np.asarray(np.bincount(total, self._weights[inside], most + 1), np.float64)
+
+    def histogram_law(self) -> Floats:
+        """Law of how many rows hold each value: the weights."""
+        return self._weights.reshape(-1)
 
     def column_through(self, kernels: RowKernels, y: Ints) -> Column:
         """One output of a row-by-row channel.

@@ -1,0 +1,404 @@
+"""Queries: maps from databases to numbered answers, with or without a list of all databases."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from fastpriv import _validation as check
+from fastpriv._individuals import Candidates
+from fastpriv._rounding import ULP
+from fastpriv._validation import Floats, Ints
+from fastpriv.distributions import Dense, Distribution, Exchangeable
+from fastpriv.spaces import Space
+
+#: Class sizes are counted up to here.
+MANY = 1 << 31
+#: Most values of a group that are told apart, and most steps of a search for reachable sums.
+_VALUES, _STEPS = 1 << 12, 1 << 36
+
+Group = tuple[int, ...]
+
+
+class Query(ABC):
+    """A map from databases to answers 0 .. ``answers`` - 1."""
+
+    space: Space
+    answers: int
+    #: Bound on the relative error of the law of the answer beyond that of adding up.
+    law_error: float = 0.0
+
+    @abstractmethod
+    def of(self, rows: Ints) -> Ints:
+        """Answers for databases of shape (k, n)."""
+
+    @abstractmethod
+    def seen(self) -> Ints:
+        """Return the answers that occur, in order."""
+
+    @abstractmethod
+    def neighbours(self) -> Ints:
+        """Return the pairs of different answers that neighbours have, both ways: (P, 2)."""
+
+    @abstractmethod
+    def class_sizes(self) -> Ints:
+        """Return the number of databases behind each answer, at most ``MANY``."""
+
+    @abstractmethod
+    def law(self, prior: Distribution) -> Floats:
+        """Law of the answer."""
+
+    @abstractmethod
+    def prior(self, law: Floats) -> Distribution:
+        """Return a prior under which the answer has the given law."""
+
+    @abstractmethod
+    def candidates(self, k: int, outputs: int) -> list[Candidates]:
+        """Return the answers that each value of a group of k rows allows, one entry per group.
+
+        A capacity needs no more rows than there are outputs, so values that allow the same
+        answers are listed no more often than that.
+        """
+
+    @abstractmethod
+    def database(self, group: Group, values: Group, answer: int) -> Ints:
+        """Return a database with the given values of a group that has the given answer."""
+
+    def listed(self) -> Ints:
+        """Return the answer of every database, in C order."""
+        check.fits(
+            self.space.size * self.space.n,
+            f"the list of all databases of {self.space!r}, which this measure needs,",
+            "use fewer rows, or measures that a count, sum or histogram answers without it",
+        )
+        return self.of(self.space.rows(np.arange(self.space.size)))
+
+
+class Listed(Query):
+    """Answers given one by one, for every database of a space."""
+
+    def __init__(self, values: Ints, space: Space, answers: int) -> None:
+        self.values, self.space, self.answers = values, space, answers
+
+    def of(self, rows: Ints) -> Ints:
+        """Answers for databases of shape (k, n)."""
+        return np.asarray(self.values[self.space.index(rows)])
+
+    def listed(self) -> Ints:
+        """Return the answer of every database, in C order."""
+        return self.values
+
+    def seen(self) -> Ints:
+        """Return the answers that occur, in order."""
+        return np.unique(self.values)
+
+    def neighbours(self) -> Ints:
+        """Return the pairs of answers that neighbours have. Cost O(N n m)."""
+        codes = [
+            np.unique(self.values[x] * self.answers + self.values[other])
+            for x, other in self.space._steps()
+        ]
+        return _pairs(np.concatenate([*codes, np.empty(0, np.int64)]), self.answers)
+
+    def class_sizes(self) -> Ints:
+        """Return the number of databases behind each answer."""
+        return np.bincount(self.values, minlength=self.answers)
+
+    def law(self, prior: Distribution) -> Floats:
+        """Law of the answer."""
+        masses = np.bincount(self.values, prior._vector(), minlength=self.answers)
+        return np.asarray(masses, np.float64)
+
+    def prior(self, law: Floats) -> Distribution:
+        """Return a prior on the first database of every answer."""
+        pmf = np.zeros(self.space.size)
+        seen, first = np.unique(self.values, return_index=True)
+        pmf[first] = law[seen]
+        return Dense._trusted(pmf, self.space)
+
+    def candidates(self, k: int, outputs: int) -> list[Candidates]:
+        """One entry per group; bits one at a time are any two databases, asked about at once."""
+        sizes, n = self.space.sizes, self.space.n
+        seen = self.seen()
+        if k == 1 and max(sizes) == 2 and len(seen) > 1:
+            return [Candidates((), [(), ()], [seen, seen])]
+        work = math.comb(n, k) * self.space.size
+        check.fits(work, f"the list of all databases for all groups of {k} rows", "use fewer rows")
+        grid = self.values.reshape(sizes)
+        found = []
+        for group in itertools.combinations(range(n), k):
+            shape = [sizes[i] for i in group]
+            lines = np.moveaxis(grid, group, range(k)).reshape(math.prod(shape), -1)
+            slices = [np.unique(line) for line in lines]
+            found.append(Candidates(group, list(np.ndindex(*shape)), slices))
+        return found
+
+    def database(self, group: Group, values: Group, answer: int) -> Ints:
+        """Return the first database with the given values that has the given answer."""
+        rows = self.space.rows(np.flatnonzero(self.values == answer))
+        return np.asarray(rows[(rows[:, group] == values).all(axis=1)][0])
+
+
+class Sum(Query):
+    """The sum of a score per row, ``scores[which[i]][x_i]``, integers of at least 0."""
+
+    def __init__(self, scores: Sequence[Ints], which: Ints) -> None:
+        self.scores, self.which = tuple(scores), which
+        self.counts: list[int] = np.bincount(which, minlength=len(scores)).tolist()
+        sizes: list[int] = np.array([len(s) for s in scores])[which].tolist()
+        self.space = Space._trusted(tuple(sizes))
+        tops = [int(s.max()) for s in scores]
+        self.answers = sum(c * t for c, t in zip(self.counts, tops, strict=True)) + 1
+        check.fits(self.answers, "the list of sums", "use smaller scores")
+        self.law_error = _law_error(self.space)
+        self._powers: dict[tuple[int, int], Ints] = {}
+
+    def of(self, rows: Ints) -> Ints:
+        """Answers for databases of shape (k, n)."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for t, scores in enumerate(self.scores):
+            total += scores[rows[:, self.which == t]].sum(axis=1)
+        return total
+
+    def _power(self, t: int, count: int) -> Ints:
+        """Count the databases (up to ``MANY``) of ``count`` rows of one kind, by their sum."""
+        key = t, count
+        if key not in self._powers:
+            top = int(self.scores[t].max())
+            work = count * len(self.scores[t]) * (count * top + 1)
+            check.fits(work, "the search for reachable sums", "use fewer rows", _STEPS)
+            found = np.zeros(count * top + 1, dtype=np.int64)
+            found[0] = 1
+            for done in range(count):
+                last, found[:] = found[: done * top + 1].copy(), 0
+                for score in self.scores[t]:
+                    found[score : score + len(last)] += last
+                np.minimum(found, MANY, out=found)
+            self._powers[key] = found
+        return self._powers[key]
+
+    def _ways(self, parts: Sequence[tuple[int, int]]) -> Ints:
+        """Count the databases (up to ``MANY``) of some rows of each kind, by their sum."""
+        found = np.ones(1, dtype=np.int64)
+        for t, count in parts:
+            found = np.minimum(_sumset(found, self._power(t, count)), MANY)
+        return found
+
+    def _others(self, group: Sequence[int]) -> list[tuple[int, int]]:
+        """How many rows of each kind there are outside a group."""
+        used = Counter(self.which[list(group)].tolist())
+        return [(t, c - used[t]) for t, c in enumerate(self.counts) if c > used[t]]
+
+    @cached_property
+    def _all(self) -> Ints:
+        return self._ways(self._others(()))
+
+    def seen(self) -> Ints:
+        """Return the sums that occur, in order."""
+        return np.flatnonzero(self._all)
+
+    def class_sizes(self) -> Ints:
+        """Return the number of databases behind each sum, at most ``MANY``."""
+        return self._all
+
+    def neighbours(self) -> Ints:
+        """Return the pairs of sums that neighbours have, from the sums of the other rows."""
+        codes = [np.empty(0, np.int64)]
+        for t, scores in enumerate(self.scores):
+            rest = np.flatnonzero(self._ways(self._others([int(np.argmax(self.which == t))])))
+            for s, other in itertools.permutations(np.unique(scores).tolist(), 2):
+                codes.append((rest + s) * self.answers + rest + other)
+        return _pairs(np.concatenate(codes), self.answers)
+
+    def law(self, prior: Distribution) -> Floats:
+        """Law of the sum, in the prior's structure."""
+        return prior.score_law(self.scores, self.which)
+
+    def prior(self, law: Floats) -> Distribution:
+        """Return a prior with that law of the sum: exchangeable bits for a count."""
+        if len(self.scores) == 1 and self.scores[0].tolist() == [0, 1]:
+            return Exchangeable._trusted(law)
+        return Listed(self.listed(), self.space, self.answers).prior(law)
+
+    def candidates(self, k: int, outputs: int) -> list[Candidates]:
+        """One entry for each choice of kinds of rows, with the sums the other rows can add."""
+        found = []
+        for group in _representatives(self.which, self.counts, k):
+            rest = np.flatnonzero(self._ways(self._others(group)))
+            steps = [[(int(s),) for s in self.scores[self.which[i]]] for i in group]
+            values, slices = [], []
+            for (total,), tuples in _by_total(steps, min(len(rest), outputs)).items():
+                values += tuples
+                slices += [rest + total] * len(tuples)
+            found.append(Candidates(group, values, slices))
+        return found
+
+    def database(self, group: Group, values: Group, answer: int) -> Ints:
+        """Return a database with the given values, the other rows split over and over."""
+        found = np.empty(self.space.n, dtype=np.int64)
+        found[list(group)] = values
+        answer -= sum(
+            int(self.scores[self.which[i]][v]) for i, v in zip(group, values, strict=True)
+        )
+        free = np.setdiff1d(np.arange(self.space.n), group)
+        for t, chosen in self._split(self._others(group), answer):
+            found[free[self.which[free] == t]] = chosen
+        return found
+
+    def _split(self, parts: list[tuple[int, int]], total: int) -> Iterator[tuple[int, list[int]]]:
+        """Yield for each kind of rows the values of all of them, which add up to a total."""
+        for j, (t, count) in enumerate(parts):
+            own = _meeting(self._power(t, count), self._ways(parts[j + 1 :]), total)
+            yield t, self._values(t, count, own)
+            total -= own
+
+    def _values(self, t: int, count: int, total: int) -> list[int]:
+        """Values of ``count`` rows of one kind whose scores add up to a total, halved until one."""
+        if count == 1:
+            return [int(np.flatnonzero(self.scores[t] == total)[0])]
+        half = count // 2
+        first = _meeting(self._power(t, half), self._power(t, count - half), total)
+        return self._values(t, half, first) + self._values(t, count - half, total - first)
+
+
+class Histogram(Query):
+    """How many of n rows hold each of m values.
+
+    Answers are numbered in C order of (c_1, ..., c_(m-1)), c_v rows holding value v, over all
+    such counts that add up to at most n: the order of an exchangeable prior's weights.
+    """
+
+    def __init__(self, n: int, m: int) -> None:
+        self.space = Space.hamming(n, m)
+        self.law_error = _law_error(self.space)
+        check.fits((n + 1) ** (m - 1), "the table of histograms", "use fewer rows or values")
+        axes = np.indices((n + 1,) * (m - 1)).reshape(m - 1, -1)
+        inside = axes.sum(axis=0) <= n
+        self.counts = np.concatenate([n - axes.sum(axis=0)[None], axes])[:, inside].T
+        self.answers = len(self.counts)
+        self._place = np.full(len(inside), -1, dtype=np.int64)
+        self._place[inside] = np.arange(self.answers)
+
+    def _number(self, counts: Ints) -> Ints:
+        """Answers for counts (..., m)."""
+        base = (self.space.n + 1) ** np.arange(counts.shape[-1] - 1)[::-1]
+        return np.asarray(self._place[counts[..., 1:] @ base])
+
+    def of(self, rows: Ints) -> Ints:
+        """Answers for databases of shape (k, n)."""
+        values = range(self.counts.shape[1])
+        return self._number(np.stack([(rows == v).sum(axis=1) for v in values], axis=-1))
+
+    def seen(self) -> Ints:
+        """Return all answers."""
+        return np.arange(self.answers)
+
+    def neighbours(self) -> Ints:
+        """Return the pairs of histograms with one row moved from one value to another."""
+        codes = [np.empty(0, np.int64)]
+        unit = np.eye(self.counts.shape[1], dtype=np.int64)
+        for s, t in itertools.permutations(range(len(unit)), 2):
+            holds = np.flatnonzero(self.counts[:, s])
+            moved = self._number(self.counts[holds] - unit[s] + unit[t])
+            codes.append(holds * self.answers + moved)
+        return _pairs(np.concatenate(codes), self.answers)
+
+    def class_sizes(self) -> Ints:
+        """Return the multinomial coefficients, at most ``MANY``."""
+        from scipy.special import gammaln
+
+        logs = gammaln(self.space.n + 1.0) - gammaln(self.counts + 1.0).sum(axis=1)
+        return np.asarray(np.rint(np.exp(np.minimum(logs, math.log(MANY)))), dtype=np.int64)
+
+    def law(self, prior: Distribution) -> Floats:
+        """Law of the histogram, in the prior's structure."""
+        return np.asarray(prior.histogram_law()[self._place >= 0])
+
+    def prior(self, law: Floats) -> Distribution:
+        """Return an exchangeable prior with that law of the histogram."""
+        m = self.counts.shape[1]
+        if m == 1:
+            return Dense._trusted(np.ones(1), self.space)
+        weights = np.zeros(len(self._place))
+        weights[self._place >= 0] = law
+        return Exchangeable._trusted(weights.reshape((self.space.n + 1,) * (m - 1)))
+
+    def candidates(self, k: int, outputs: int) -> list[Candidates]:
+        """One entry: all rows are alike, and the histogram holds at least the group's."""
+        m = self.counts.shape[1]
+        unit = [tuple(row) for row in np.eye(m, dtype=np.int64).tolist()]
+        most = min(math.comb(self.space.n - k + m - 1, m - 1), outputs)
+        values, slices = [], []
+        for held, tuples in _by_total([unit] * k, most).items():
+            values += tuples
+            slices += [np.flatnonzero((self.counts >= held).all(axis=1))] * len(tuples)
+        return [Candidates(tuple(range(k)), values, slices)]
+
+    def database(self, group: Group, values: Group, answer: int) -> Ints:
+        """Return the database whose rows outside the group are in order of their values."""
+        held = np.bincount(values, minlength=self.counts.shape[1])
+        found = np.empty(self.space.n, dtype=np.int64)
+        found[list(group)] = values
+        free = np.setdiff1d(np.arange(self.space.n), group)
+        found[free] = np.repeat(np.arange(len(held)), self.counts[answer] - held)
+        return found
+
+
+def _law_error(space: Space) -> float:
+    """Products of n chances, and sums of one term per value at each step."""
+    return (space.n * (max(space.sizes) + 2) + 16) * ULP
+
+
+def _pairs(codes: Ints, answers: int) -> Ints:
+    """Pairs of different answers from codes ``first * answers + second``, each once."""
+    pairs = np.stack(np.divmod(np.unique(codes), answers), axis=1)
+    return np.ascontiguousarray(pairs[pairs[:, 0] != pairs[:, 1]], dtype=np.int64)
+
+
+def _sumset(a: Ints, b: Ints) -> Ints:
+    """Convolve two arrays of counts of at most ``MANY``; the shorter has few entries, or both."""
+    if len(a) > len(b):
+        a, b = b, a
+    out = np.zeros(len(a) + len(b) - 1, dtype=np.int64)
+    for shift in np.flatnonzero(a).tolist():
+        out[shift : shift + len(b)] = np.minimum(out[shift : shift + len(b)] + a[shift] * b, MANY)
+    return out
+
+
+def _meeting(a: Ints, b: Ints, total: int) -> int:
+    """Return some u with a[u] > 0 and b[total - u] > 0."""
+    low, high = max(0, total - len(b) + 1), min(len(a) - 1, total)
+    both = (a[low : high + 1] > 0) & (b[total - high : total - low + 1][::-1] > 0)
+    return low + int(both.argmax())
+
+
+def _representatives(which: Ints, counts: Sequence[int], k: int) -> Iterator[Group]:
+    """Yield one group of k rows for each choice of how many rows of each kind it has."""
+    first = [np.flatnonzero(which == t).tolist() for t in range(len(counts))]
+    for kinds in itertools.combinations_with_replacement(range(len(counts)), k):
+        used = Counter(kinds)
+        if all(used[t] <= counts[t] for t in used):
+            yield tuple(i for t, c in used.items() for i in first[t][:c])
+
+
+def _by_total(
+    steps: Sequence[Sequence[tuple[int, ...]]], most: int
+) -> dict[tuple[int, ...], list[Group]]:
+    """Values of a group by the total of ``steps[i][value]``, at most ``most`` of each total."""
+    found: dict[tuple[int, ...], list[Group]] = {(0,) * len(steps[0][0]): [()]}
+    for row in steps:
+        grown: dict[tuple[int, ...], list[Group]] = defaultdict(list)
+        for total, tuples in found.items():
+            for value, step in enumerate(row):
+                kept = grown[tuple(a + b for a, b in zip(total, step, strict=True))]
+                kept += [(*t, value) for t in tuples[: most - len(kept)]]
+        found = grown
+        number = sum(map(len, found.values()))
+        check.fits(number, "the list of a group's values", "use a smaller group", _VALUES)
+    return found

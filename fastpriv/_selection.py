@@ -1,0 +1,319 @@
+"""The best selection: one row of a table from each of several slices, with the largest capacity.
+
+The capacity of rows w_1 .. w_m is min over q of max_a D(w_a, q). One law q therefore bounds all
+selections from slices S_1 .. S_m at once, by the largest divergence of any row in them; the best
+such bound is the capacity of all rows together. Best-first branch and bound splits slices into
+clusters of nearby rows until that bound, or a list of all selections left, proves that nothing
+beats the best selection found.
+
+Two further bounds hold for any rows. m of them have at most ln m. And asking for one of m values
+by yes-or-no questions, as a Huffman code of equal weights does, each answer tells at most as much
+as the best pair of rows (mutual information is convex in the channel): the capacity is at most
+the mean number of questions times that of the best pair.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpriv._capacity import capacities, matrix_capacity
+from fastpriv._laws import Laws
+from fastpriv._rows import round_up
+from fastpriv._validation import Floats, Ints
+
+__all__ = ["Selection", "best_selection"]
+
+#: Most selections that are listed rather than split further.
+_LISTED = 1 << 12
+#: Most pairs whose bounds are formed in one go, and work (in entries) below which they always are.
+_PAIRS, _PAIR_WORK = 1 << 22, 1 << 22
+#: Pairs per row up to which listing them costs about what bounding a node does.
+_PAIRS_PER_ROW = 16
+#: Entries of a batch of selections whose capacities are found together.
+_BATCH = 1 << 20
+#: Rounds of ascent from one start, and laws tried for one node.
+_ASCENT, _ROUNDS = 20, 2
+#: Share of the time that is kept for the bound from pairs.
+_FOR_PAIRS = 0.2
+
+
+class Selection(NamedTuple):
+    """The best selection found, and what any selection can reach."""
+
+    lower: float
+    upper: float
+    problem: int  # which of the problems it belongs to
+    choice: Ints  # a row of the table for each slice
+    law: Floats  # of the values, under which the rows carry ``lower`` nats
+
+
+class _Node(NamedTuple):
+    """Slices that hold some of the candidates of one problem."""
+
+    problem: int
+    slices: tuple[Ints, ...]
+
+    @property
+    def selections(self) -> int:
+        return math.prod(map(len, self.slices))
+
+    @property
+    def union(self) -> Ints:
+        first = self.slices[0]
+        same = all(rows is first for rows in self.slices)
+        return first if same else np.unique(np.concatenate(self.slices))
+
+
+def best_selection(
+    table: Floats,
+    problems: Sequence[Sequence[Ints]],
+    gap: float = 1e-9,
+    time_limit: float = 60.0,
+) -> Selection:
+    """Choose one row of ``table`` from each slice of one of the problems: largest capacity.
+
+    Parameters
+    ----------
+    table : (R, K) array
+        Output laws.
+    problems : sequence of sequences of integer arrays
+        Each problem is a list of slices, each slice a list of rows of the table. Giving one array
+        object twice makes a problem of unordered pairs.
+    gap : float
+        Width to reach, in nats, and relative to capacities below one nat.
+    time_limit : float
+        Seconds after which the bracket is returned as it stands.
+    """
+    search = _Search(table, gap, time.monotonic() + time_limit * (1.0 - _FOR_PAIRS))
+    upper = search.run([_Node(p, _distinct(slices)) for p, slices in enumerate(problems)])
+    if upper > search.target and max(map(len, problems)) > 2:
+        bound = _by_questions(table, problems, gap, time_limit * _FOR_PAIRS)
+        upper = max(search.upper, min(upper, bound))
+    return Selection(search.lower, upper, search.problem, search.choice, search.law)
+
+
+def _distinct(slices: Sequence[Ints]) -> tuple[Ints, ...]:
+    """Every slice sorted and without repetition; one object given twice stays one object."""
+    seen = {id(rows): np.unique(rows) for rows in slices}
+    return tuple(seen[id(rows)] for rows in slices)
+
+
+def _by_questions(
+    table: Floats, problems: Sequence[Sequence[Ints]], gap: float, time_limit: float
+) -> float:
+    """Bound selections of m rows by the mean number of questions times the best pair."""
+    worst = 0.0
+    share = time_limit / len(problems)
+    for slices in problems:
+        rows = np.unique(np.concatenate(slices))
+        pair = best_selection(table, [[rows, rows]], gap, share).upper
+        worst = max(worst, pair * mean_questions(len(slices)))
+    return round_up(worst)
+
+
+def mean_questions(m: int) -> float:
+    """Mean length of a Huffman code for m equally likely values, the most for any m values."""
+    depth = m.bit_length() - 1
+    return depth + 2.0 - 2.0 ** (depth + 1) / m
+
+
+class _Search:
+    """Branch and bound over all problems, with the best selection so far."""
+
+    def __init__(self, table: Floats, gap: float, deadline: float) -> None:
+        self.laws, self.gap, self.deadline = Laws(table), gap, deadline
+        self.lower, self.upper, self.settled = 0.0, 0.0, 0.0
+        self.problem, self.choice, self.law = 0, np.empty(0, np.int64), np.empty(0)
+        self.far = np.empty(len(table))  # bounds on divergences, from the law last used
+        self.star: Floats | None = None  # ... of all rows, from that of the best selection
+
+    @property
+    def target(self) -> float:
+        """What a bound must not exceed for its selections to be left alone."""
+        return max(self.lower + self.gap * min(1.0, self.lower), self.upper)
+
+    # Lower bounds.
+
+    def evaluate(self, problem: int, choices: Ints) -> float:
+        """Find capacities of selections (B, m); keep the best, return the largest upper end."""
+        step, worst = max(1, _BATCH // (choices.shape[1] * self.laws.outputs)), 0.0
+        for start in range(0, len(choices), step):
+            part = choices[start : start + step]
+            low, high, laws = capacities(self.laws.table[part], 0.25 * self.gap)
+            best, worst = int(low.argmax()), max(worst, float(high.max()))
+            if low[best] > self.lower or not len(self.choice):
+                self.lower, self.upper = float(low[best]), float(high[best])
+                self.problem, self.choice, self.law = problem, part[best], laws[best]
+                self.star = None
+        return worst
+
+    def furthest(self, node: _Node) -> Ints:
+        """In each slice the row furthest from the law last used, none of them twice if possible."""
+        taken: set[int] = set()
+        chosen = []
+        for rows in node.slices:
+            best = int(rows[self.far[rows].argmax()])
+            if best in taken:
+                order = rows[np.argsort(-self.far[rows])[: len(taken) + 1]].tolist()
+                best = next((x for x in order if x not in taken), best)
+            taken.add(best)
+            chosen.append(best)
+        return np.array(chosen)
+
+    def climb(self, node: _Node) -> None:
+        """Ascend from the law last used: laws name selections, and selections laws."""
+        choice, last = self.furthest(node), -1.0
+        for _ in range(_ASCENT):
+            if len(choice) == 2:  # the best partner of each row in turn
+                for a in (1, 0):
+                    rows = node.slices[a]
+                    choice[a] = rows[self.laws.pairs(choice[1 - a : 2 - a], rows).argmax()]
+            low, _, law = capacities(self.laws.table[choice][None], 0.25 * self.gap)
+            self.evaluate(node.problem, choice[None])
+            if low[0] <= last * (1.0 + 1e-12):
+                break
+            last = float(low[0])
+            if len(choice) > 2:
+                self.bound(node, choice, law[0])
+                choice = self.furthest(node)
+
+    # Upper bounds.
+
+    def bound(self, node: _Node, rows: Ints, law: Floats) -> float:
+        """Bound all selections of a node by the output law of some rows; fills ``far``."""
+        union = node.union
+        self.far[union] = self.laws.divergences(union, *self.laws.mean(rows, law), self.target)
+        return float(self.far[union].max())
+
+    def bound_by_best(self, node: _Node) -> float:
+        """Bound all selections of a node by the output law of the best selection."""
+        if self.star is None:
+            q, c = self.laws.mean(self.choice, self.law)
+            self.star = self.laws.divergences(np.arange(self.laws.size), q, c, self.target)
+        return max(float(self.star[rows].max()) for rows in node.slices)
+
+    def root(self, node: _Node) -> float:
+        """First selections of a problem, and a bound from all its rows together."""
+        if node.selections == 1:
+            return self.evaluate(node.problem, np.stack(node.slices, axis=1))
+        start = np.unique([rows[k] for rows in node.slices for k in (0, len(rows) // 2, -1)])
+        self.bound(node, start, np.full(len(start), 1.0 / len(start)))
+        self.climb(node)
+        least = min(self.bound_by_best(node), round_up(math.log(len(node.slices))))
+        if least <= self.target or len(node.slices) == 2:
+            return least
+        union = node.union
+        capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap)
+        self.evaluate(node.problem, _matched(node.slices, union, law)[None])
+        return min(least, capacity.upper)
+
+    def refine(self, node: _Node) -> float:
+        """Bound a node by laws of its own, that of its outermost rows first."""
+        assert self.star is not None
+        ends = [
+            (rows[self.star[rows].argmin()], rows[self.star[rows].argmax()]) for rows in node.slices
+        ]
+        rows, least = np.unique(ends), math.inf
+        for _ in range(_ROUNDS):
+            law = capacities(self.laws.table[rows][None], 1e-3)[2][0]
+            least = min(least, self.bound(node, rows, law))
+            if least <= self.target:
+                break
+            choice = self.furthest(node)
+            self.evaluate(node.problem, choice[None])
+            rows = np.union1d(rows[law > 1e-3 / len(rows)], choice)
+        return least
+
+    def listed(self, node: _Node) -> bool:
+        """Whether to go through the selections of a node one by one."""
+        if len(node.slices) > 2:
+            return node.selections <= _LISTED
+        rows = sum(map(len, node.slices))
+        small = node.selections * self.laws.outputs <= _PAIR_WORK
+        return node.selections <= _PAIRS and (small or node.selections <= _PAIRS_PER_ROW * rows)
+
+    def settle(self, node: _Node) -> None:
+        """Go through all selections of a node, those first that may be best."""
+        bounds = self.bounds(node)
+        flat = bounds.reshape(-1)
+        alive = np.flatnonzero(flat > self.target)
+        self.settled = max(self.settled, float(flat[flat <= self.target].max(initial=0.0)))
+        alive = alive[np.argsort(-flat[alive])]
+        step = max(1, min(4096, _BATCH // (len(node.slices) * self.laws.outputs)))
+        for start in range(0, len(alive), step):
+            if flat[alive[start]] <= self.target:
+                self.settled = max(self.settled, float(flat[alive[start]]))
+                break
+            places = np.unravel_index(alive[start : start + step], bounds.shape)
+            choices = [rows[k] for rows, k in zip(node.slices, places, strict=True)]
+            worst = self.evaluate(node.problem, np.stack(choices, axis=1))
+            self.settled = max(self.settled, worst)
+
+    def bounds(self, node: _Node) -> Floats:
+        """Bound all selections: by two laws, the best one's and the node's, and pairs as such."""
+        self.bound_by_best(node)
+        self.refine(node)
+        assert self.star is not None
+        least = np.full([len(rows) for rows in node.slices], math.inf)
+        for far in (self.star, self.far):
+            worst = reduce(np.maximum, np.ix_(*[far[rows] for rows in node.slices]))
+            least = np.minimum(least, worst)
+        if len(node.slices) > 2:
+            return least
+        left, right = node.slices
+        least = np.minimum(least, self.laws.pairs(left, right))
+        return np.triu(least, 1) if left is right else least  # each pair of equal slices once
+
+    def parts(self, node: _Node) -> list[_Node]:
+        """Split the slice whose rows reach furthest from the law last used."""
+        reach = [self.far[rows].max() if len(rows) > 1 else -1.0 for rows in node.slices]
+        a = int(np.argmax(reach))
+        rows = node.slices[a]
+        near, other = self.laws.halves(rows, int(rows[self.far[rows].argmax()]))
+        if len(node.slices) == 2 and node.slices[0] is node.slices[1]:
+            made: list[tuple[Ints, ...]] = [(near, near), (near, other), (other, other)]
+        else:
+            made = [(*node.slices[:a], half, *node.slices[a + 1 :]) for half in (near, other)]
+        return [node._replace(slices=slices) for slices in made]
+
+    def run(self, nodes: list[_Node]) -> float:
+        """Return a bound on all selections of all nodes."""
+        number = itertools.count()
+        heap = [(-self.root(node), next(number), node) for node in nodes]
+        heapq.heapify(heap)
+        while heap and -heap[0][0] > self.target and time.monotonic() < self.deadline:
+            above, _, node = heapq.heappop(heap)
+            if self.bound_by_best(node) <= self.target:
+                self.settled = max(self.settled, self.bound_by_best(node))
+            elif self.listed(node):
+                self.settle(node)
+            else:
+                least = min(-above, self.refine(node))
+                if least <= self.target:
+                    self.settled = max(self.settled, least)
+                    continue
+                for part in self.parts(node):
+                    heapq.heappush(heap, (-least, next(number), part))
+        rest = -heap[0][0] if heap else 0.0
+        return max(rest, self.settled, self.upper)
+
+
+def _matched(slices: Sequence[Ints], union: Ints, law: Floats) -> Ints:
+    """Give slices the rows that carry most of a law over their union, each row once."""
+    from scipy.optimize import linear_sum_assignment
+
+    heavy = np.argsort(-law)[: 2 * len(slices)]
+    weight = np.stack([np.where(np.isin(union[heavy], rows), law[heavy], -1.0) for rows in slices])
+    choice = np.array([int(rows[0]) for rows in slices])
+    for a, k in zip(*linear_sum_assignment(weight, maximize=True), strict=True):
+        if weight[a, k] > 0.0:
+            choice[a] = union[heavy[k]]
+    return choice

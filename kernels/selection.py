@@ -1,0 +1,116 @@
+"""Many divergences and distances between rows of a table, and bounds on capacities of pairs.
+
+Pairs are bounded without logarithms.
+
+For two laws v, w and the weight t of the first, the information f(t) is concave, and f'(t) is the
+difference of the two divergences from the mean q_t. The best t lies in [1/e, 1 - 1/e] (Majani and
+Rumsey 1991), where q_t <= (1 - 1/e)(v + w) and so -f''(t) = sum_y (v - w)^2/q_t is at least
+c = e/(e - 1) sum_y (v - w)^2/(v + w). Hence
+
+    C <= f(1/2) + min((1/2 - 1/e) |f'(1/2)|, f'(1/2)^2 / (2 c)).
+
+With M = (v + w)/2 and s = (v - w)/(v + w), |s| <= 1, the two are power series
+
+    f(1/2) = sum_y M (s^2/2 + s^4/12 + s^6/30 + ...),   coefficients 1/(2k (2k - 1)), sum ln 2,
+    -f'(1/2)/2 = sum_y M (s^3/6 + s^5/20 + ...),        coefficients 1/(2k (2k + 1)), sum 1 - ln 2,
+
+cut off by bounding all higher powers by the first one left out. Rows need not sum to one: the
+terms are those of w ln(w/q) - w + q, as in kernels/capacity.py.
+"""
+
+import math
+
+from numba import njit
+
+U = 2.0**-53
+OFF = 0.5 - 1.0 / math.e + 1e-12
+SHARE = 1.0 - 1.0 / math.e + 1e-12
+E1, E2, E3, E4, E5, E6, E7 = (1.0 / (2 * k * (2 * k - 1)) for k in range(1, 8))
+O1, O2, O3, O4 = (1.0 / (2 * k * (2 * k + 1)) for k in range(1, 5))
+EVEN = math.log(2.0) - (E1 + E2 + E3 + E4 + E5 + E6 + E7) + 1e-15
+ODD = 1.0 - math.log(2.0) - (O1 + O2 + O3 + O4) + 1e-15
+
+
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
+def _sums(W, i, j):
+    """Sums over outputs of 2 M times s^2, the even series, the odd one, and the rest of that."""
+    chi, even, odd, rest = 0.0, 0.0, 0.0, 0.0
+    for y in range(W.shape[1]):
+        v, w = W[i, y], W[j, y]
+        d = v - w
+        s = d / max(v + w, 1e-300)
+        r = s * s
+        part = d * s
+        chi += part
+        high = E4 + r * (E5 + r * (E6 + r * (E7 + r * EVEN)))
+        even += part * (E1 + r * (E2 + r * (E3 + r * high)))
+        odd += part * s * (O1 + r * (O2 + r * (O3 + r * O4)))
+        rest += part * (r * r) * (r * r) * abs(s)
+    return chi, even, odd, rest
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def pair_bounds(W, left, right, start, stop, out):
+    """Write bounds on the capacity of rows left[i], right[j] of W, rounded up, start <= i < stop.
+
+    The terms are good to 32 units, those of the odd series are dominated by the even one's;
+    2 K + 128 units are granted.
+    """
+    up = 1.0 + (2 * W.shape[1] + 128) * U
+    for i in range(start, stop):
+        for j in range(right.size):
+            chi, even, odd, rest = _sums(W, left[i], right[j])
+            slope = (abs(odd) + 2.0 * W.shape[1] * U * even + ODD * rest) * up
+            off = slope * min(OFF, 0.5 * SHARE * slope / chi) if chi > 0.0 else 0.0
+            out[i, j] = (0.5 * even + off) * up
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def negative_entropies(W, start, stop, out):
+    """Write sum_y w ln w - w for rows start <= x < stop."""
+    for x in range(start, stop):
+        total = 0.0
+        for y in range(W.shape[1]):
+            w = W[x, y]
+            if w > 0.0:
+                total += w * math.log(w) - w
+        out[x] = total
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+def _dot(W, x, v):
+    total = 0.0
+    for y in range(v.size):
+        total += W[x, y] * v[y]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def row_dots(W, rows, v, start, stop, out):
+    """Write the products of some rows with a vector at the places of the rows in ``out``."""
+    for j in range(start, stop):
+        out[rows[j]] = _dot(W, rows[j], v)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+def _apart(W, i, j):
+    total = 0.0
+    for y in range(W.shape[1]):
+        d = W[i, y] - W[j, y]
+        total += d * d / max(W[i, y] + W[j, y], 1e-300)
+    return total
+
+
+@njit(nogil=True, cache=True)
+def row_distances(W, rows, center, start, stop, out):
+    """Write sum_y (v - w)^2/(v + w) between some rows and one: out[j] for rows[j]."""
+    for j in range(start, stop):
+        out[j] = _apart(W, rows[j], center)
+
+
+SIGNATURES = {
+    "negative_entropies": ["void(f8[:, ::1], i8, i8, f8[::1])"],
+    "pair_bounds": ["void(f8[:, ::1], i8[::1], i8[::1], i8, i8, f8[:, ::1])"],
+    "row_distances": ["void(f8[:, ::1], i8[::1], i8, i8, i8, f8[::1])"],
+    "row_dots": ["void(f8[:, ::1], i8[::1], f8[::1], i8, i8, f8[::1])"],
+}
