@@ -21,6 +21,7 @@ from .distributions import (
     estimate,
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
+from .measures.balance import balance_function, constrained_capacity
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.correlation import (
     contraction_coefficient,
@@ -103,9 +104,11 @@ __all__ = [
     "TradeoffCurve",
     "TypeChannel",
     "Uniform",
+    "balance_function",
     "capacity_prior",
     "channel_capacity",
     "conditional_pml",
+    "constrained_capacity",
     "contraction_coefficient",
     "correlated_example",
     "design_mapping",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,11 +21,10 @@ from fastpriv import kernels
 from fastpriv._rounding import ULP
 from fastpriv._slices import Simplex, Slice, divergence
 from fastpriv._validation import Floats, Ints
+from fastpriv.results import Bracket
 
 #: Climbs from chance, and the most steps of one.
 _STARTS, _CLIMB = 24, 500
-#: Rounds in which the slices are searched, and the share of bounds spent on one of them.
-_ROUNDS, _SHARE = 5, 20
 #: Climb from every so many nodes.
 _OFTEN = 8
 
@@ -42,13 +42,14 @@ class Individual:
         self.edges: Ints = np.cumsum([0, *(len(rows) for rows, _ in blocks)])
         self.corners = max(part.corners for part in self.slices)
         self.scale = max(float(part.far.max()) for part in self.slices)
+        self.best = 0.0, self.even  # the last law found, and what it tells
 
     def split(self, p: Floats) -> list[Floats]:
         """Return the parts of a vector over inputs that belong to the slices."""
         return np.split(p, self.edges[1:-1])
 
-    def information(self, p: Floats) -> float:
-        """I of the law p / sum p of the inputs, rounded down."""
+    def information(self, p: Floats) -> tuple[float, float]:
+        """I of the law p / sum p of the inputs, rounded down and up."""
         total = math.fsum(p)
         value = size = 0.0
         for part, own in zip(self.slices, self.split(p), strict=True):
@@ -59,8 +60,8 @@ class Individual:
                 value += mass / total * divergence(e, self.r)
                 size += mass / total * float(own / mass @ np.abs(part.E) @ logs)
         common = divergence(p @ self.E / total, self.r)
-        error = (len(self.W) + len(self.r) + 160) * ULP
-        return max(0.0, value - common - error * (2.0 * size + 4.0 * common + value))
+        error = (len(self.W) + len(self.r) + 160) * ULP * (2.0 * size + 4.0 * common + value)
+        return max(0.0, value - common - error), value - common + error
 
     def entropy(self, p: Floats) -> float:
         """H of the law p / sum p, each input spread over its databases, rounded down."""
@@ -73,12 +74,14 @@ class Individual:
         """Return a law with H >= b and, within the reach of a climb from p, much information."""
         p = np.maximum(p, 1e-9 * self.even)
         p = p / p.sum()
-        kernels.entropy_climb(p, self.W, self.count, self.edges, b, _CLIMB, 1e-9 * self.scale)
+        kernels.entropy_climb(
+            p, self.E, self.r, self.count, self.edges, b, _CLIMB, 1e-9 * self.scale
+        )
         share = 0.0
         while share < 1.0 and self.entropy((1.0 - share) * p + share * self.even) < b:
             share = max(2.0 * share, 2.0**-50)
         share = min(share, 1.0)
-        return (1.0 - share) * p + share * self.even
+        return np.asarray((1.0 - share) * p + share * self.even)
 
 
 class Problem:
@@ -169,12 +172,10 @@ class Node:
         return found
 
 
-def branch(heap: list[Node], floor: Callable[[Node], float], limit: int) -> float:
+def branch(heap: list[Node], floor: Callable[[Node], float], deadline: float) -> float:
     """Halve the worst node until its bound is at most its floor; return the bound over all."""
     closed = -math.inf
-    for _ in range(limit // 2):
-        if not heap:
-            break
+    while heap and time.monotonic() < deadline:
         level = floor(heap[0])
         if -heap[0].rank <= level:
             break
@@ -190,7 +191,9 @@ def branch(heap: list[Node], floor: Callable[[Node], float], limit: int) -> floa
     return max(closed, -heap[0].rank) if heap else closed
 
 
-def prove_line(part: Slice, p: Floats, d: Floats, t: float, tolerance: float, limit: int) -> None:
+def prove_line(
+    part: Slice, p: Floats, d: Floats, t: float, tolerance: float, deadline: float
+) -> None:
     """Search a slice at q = r + d and t, and keep the line that this proves."""
     problem = Problem.single(part, d, t)
     best = -math.inf
@@ -206,41 +209,88 @@ def prove_line(part: Slice, p: Floats, d: Floats, t: float, tolerance: float, li
 
     scale = float(part.far.max())
     heap = [problem.root(p, t, scale, -math.inf, 0.1 * tolerance)]
-    part.proved = part.from_maximum(branch(heap, floor, limit), d, t)
+    part.proved = part.from_maximum(branch(heap, floor, deadline), d, t)
+
+
+class Constrained:
+    """The individuals of a channel, and the largest information about one of them for any b."""
+
+    def __init__(self, matrix: Floats, sizes: tuple[int, ...]) -> None:
+        matrix = matrix[:, matrix.any(axis=0)]
+        distinct: dict[bytes, Individual] = {}
+        for i, m in enumerate(sizes):
+            if m > 1 or len(matrix) == 1:
+                blocks = np.moveaxis(matrix.reshape(*sizes, -1), i, 0).reshape(
+                    m, -1, matrix.shape[1]
+                )
+                slices = [np.unique(rows, axis=0, return_counts=True) for rows in blocks]
+                slices.sort(key=lambda part: (part[0].tobytes(), part[1].tobytes()))
+                key = b"".join(rows.tobytes() + count.tobytes() for rows, count in slices)
+                if key not in distinct:
+                    distinct[key] = Individual(
+                        [(rows, count.astype(np.float64)) for rows, count in slices]
+                    )
+        self.individuals = list(distinct.values())
+
+    def uniform(self) -> Bracket:
+        """Return the information of the uniform law."""
+        found = [individual.information(individual.even) for individual in self.individuals]
+        return Bracket(max(low for low, _ in found), max(high for _, high in found))
+
+    def at(self, b: float, gap: float, most: float, time_limit: float) -> Bracket:
+        """Search for b, given that nothing is above ``most``."""
+        return Search(self.individuals, b, gap, most, time_limit).run()
 
 
 class Search:
-    """Search over individuals for the largest information under H(X) >= b."""
+    """Branch and bound over all individuals for one b."""
 
-    def __init__(self, individuals: list[Individual], b: float, gap: float) -> None:
-        self.b, self.gap, self.lower = b, gap, 0.0
-        self.individuals = individuals
-        self.law = individuals[0].even
-        self.who = individuals[0]
-        self.seen = 0
+    def __init__(
+        self, individuals: list[Individual], b: float, gap: float, most: float, time_limit: float
+    ) -> None:
+        self.individuals, self.b, self.gap, self.most = individuals, b, gap, most
+        self.start, self.time_limit = time.monotonic(), time_limit
+        self.lower, self.seen = 0.0, 0
 
     @property
     def floor(self) -> float:
         """What an upper bound has to reach."""
         return self.lower + self.gap * min(1.0, self.lower)
 
+    def deadline(self, share: float) -> float:
+        """When a share of the time is over."""
+        return self.start + share * self.time_limit
+
     def climb(self, individual: Individual, p: Floats) -> None:
         """Keep the law that a climb from p reaches, if it tells more than the best so far."""
         law = individual.climb(p, self.b)
-        value = individual.information(law)
-        if value > self.lower:
-            self.lower, self.law, self.who = value, law, individual
+        value = individual.information(law)[0]
+        if value > individual.best[0]:
+            individual.best = value, law
+        self.lower = max(self.lower, value)
 
-    def run(self, limit: int) -> float:
-        """Return an upper bound, and leave the lower one and its law."""
+    def run(self) -> Bracket:
+        """Return both ends."""
         rng = np.random.default_rng(0)  # where climbs start; what they reach is checked
         for individual in self.individuals:
-            self.climb(individual, individual.even)
-            for _ in range(_STARTS):
-                self.climb(individual, rng.dirichlet(np.full(len(individual.W), 0.3)))
-        heap = [self.root(individual, limit) for individual in self.individuals]
+            starts = [individual.even, individual.best[1]]
+            individual.best = 0.0, individual.even
+            starts += list(rng.dirichlet(np.full(len(individual.W), 0.3), _STARTS))
+            for p in starts:
+                self.climb(individual, p)
+        upper = self.most
+        if upper > self.floor:
+            upper = min(upper, self.bound())
+        return Bracket(self.lower, max(upper, self.lower))
+
+    def bound(self) -> float:
+        """Return an upper bound over all individuals."""
+        heap, owners = [], {}
+        for k, individual in enumerate(self.individuals):
+            node = self.root(individual, self.deadline(0.5 * (k + 1) / len(self.individuals)))
+            owners[id(node.problem)] = individual
+            heap.append(node)
         heapq.heapify(heap)
-        owners = dict(zip([id(node.problem) for node in heap], self.individuals, strict=False))
 
         def floor(node: Node) -> float:
             self.seen += 1
@@ -248,28 +298,32 @@ class Search:
                 self.climb(owners[id(node.problem)], node.p)
             return self.floor
 
-        return max(branch(heap, floor, limit), self.lower)
+        return branch(heap, floor, self.deadline(1.0))
 
-    def root(self, individual: Individual, limit: int) -> Node:
+    def root(self, individual: Individual, deadline: float) -> Node:
         """Bound over all laws of an individual, with slices searched where that helps."""
         problem = Problem(individual.slices, individual.E, self.b, 0)
-        p, best = individual.even, None
-        for _ in range(_ROUNDS):
+        inputs, p = len(individual.W), individual.best[1]
+        best: Node | None = None
+        while True:
             t = individual.scale + 2.0 * max(
                 max(part.eta, part.proved.theta) for part in individual.slices
             )
-            node = problem.root(p, t, individual.scale, self.floor, 1e-3 * self.floor)
+            reach = 0.1 * self.gap * min(1.0, self.lower)
+            node = problem.root(p, t, individual.scale, self.floor, reach)
             self.climb(individual, node.p)
-            if best is not None and -node.rank > 0.98 * -best.rank + 0.02 * self.lower:
-                return node if node.rank > best.rank else best
-            best, p = node, node.p
-            if -node.rank <= self.floor:
+            if best is None or -node.rank < -best.rank:
+                gained = best is None or node.rank - best.rank > 0.05 * (-node.rank - self.lower)
+                best, p = node, node.p
+            else:
+                gained = False
+            left = deadline - time.monotonic()
+            if -best.rank <= self.floor or not gained or left < 0.0:
                 return best
-            inputs = len(individual.W)
             omega, t = node.z[:inputs], float(node.z[inputs])
             d = omega @ individual.E + (omega.sum() - 1.0) * individual.r
             tolerance = 0.02 * (-node.rank - self.lower)
             for part, own in zip(individual.slices, problem.split(p), strict=True):
                 if len(part.rows) > 1:
-                    prove_line(part, own, d, t, tolerance, limit // _SHARE)
-        return best
+                    until = time.monotonic() + left / (2 * len(individual.slices))
+                    prove_line(part, own, d, t, tolerance, until)

@@ -36,8 +36,8 @@ SHRINK = 0.1  # of the barrier, from one centre to the next
 CENTRED = 0.05  # squared Newton decrement, in units of the barrier, at a centre
 ROOM = 0.95  # share of the way to the boundary
 RIDGE = 1e-12
-COLDEST = 30.0  # |ln t| of a multiplier in a climb
-ROOT_STEPS = 52
+COLDEST = 80.0  # |ln t| of a multiplier in a climb
+ROOT_STEPS = 60
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -261,13 +261,17 @@ def _newton(H, G, step):
 def entropy_bound(z, held, mu, W, E, r, count, edges, theta, lines, B, rough, b, floor, reach, p):
     """Make U small from the point z on; return the least seen.
 
-    The first ``held`` coordinates of z keep their values. Stops once U is at most ``floor``, or within ``reach`` of its least. Leaves the last point in
-    z and the law of the inputs there in p.
+    The first ``held`` coordinates of z keep their values. Stops once U is at most ``floor``, or
+    within ``reach`` of its least. Leaves the last point in z and the law of the inputs in p.
     """
     inputs, outputs = W.shape
     slices, corners, size = theta.shape[1], B.shape[1], z.size
     d, g, pi, Z, alpha = (
-        np.empty(outputs), np.empty(inputs), np.empty(inputs), np.empty(slices), np.empty(slices)
+        np.empty(outputs),
+        np.empty(inputs),
+        np.empty(inputs),
+        np.empty(slices),
+        np.empty(slices),
     )
     J, D = np.empty((inputs, size)), np.empty((slices, size))
     G, H, step, trial = np.empty(size), np.empty((size, size)), np.empty(size), np.empty(size)
@@ -294,9 +298,11 @@ def entropy_bound(z, held, mu, W, E, r, count, edges, theta, lines, B, rough, b,
                 found = _evaluate(
                     trial, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
                 )
-                if found < math.inf and found - mu * _barrier(
-                    trial, theta, inputs, corners
-                ) <= height + 0.1 * share * slope:
+                if (
+                    found < math.inf
+                    and found - mu * _barrier(trial, theta, inputs, corners)
+                    <= height + 0.1 * share * slope
+                ):
                     moved = True
                     break
                 share *= 0.5
@@ -360,49 +366,55 @@ def _gibbs(score, count, edges, t, p, Z, alpha):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def entropy_climb(p, W, count, edges, b, steps, tiny):
-    """Improve the law p under H(X) >= b by at most ``steps`` steps; return the last I.
+def _scores(p, E, r, edges, score):
+    """Write ln P(a) + sum_y W_xy ln(V_a/q) for every input, and return the information I."""
+    inputs, outputs = E.shape
+    mean, own = np.zeros(outputs), np.empty(outputs)
+    for x in range(inputs):
+        for y in range(outputs):
+            mean[y] += p[x] * E[x, y]
+    value = 0.0
+    for y in range(outputs):
+        value -= _divergence(r[y] + mean[y], r[y], mean[y])
+    for a in range(edges.size - 1):
+        mass = 1e-300
+        own[:] = 0.0
+        for x in range(edges[a], edges[a + 1]):
+            mass += p[x]
+            for y in range(outputs):
+                own[y] += p[x] * E[x, y]
+            score[x] = 0.0
+        level = math.log(mass)
+        for y in range(outputs):
+            v, q = r[y] + own[y] / mass, r[y] + mean[y]
+            if v > 0.0 and q > 0.0:
+                value += mass * _divergence(v, r[y], own[y] / mass)
+                log = math.log1p((own[y] / mass - mean[y]) / q)
+                level += r[y] * log
+                for x in range(edges[a], edges[a + 1]):
+                    score[x] += E[x, y] * log
+            else:
+                value += mass * r[y]
+        for x in range(edges[a], edges[a + 1]):
+            score[x] += level
+    return value
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def entropy_climb(p, E, r, count, edges, b, steps, tiny):
+    """Improve the law p under H(X) >= b, until a step gains less than ``tiny``; return the last I.
 
     For any guess P(a|y) of the slice, I >= H(A) + sum p_x W_xy ln P(a(x)|y), with equality at the
     posterior of p; the law that maximises the right-hand side under the constraint is a Gibbs law
     in each slice. So I never falls. One root, of the entropy in ln t, for each step.
     """
-    inputs, outputs = W.shape
-    slices = edges.size - 1
-    joint, score = np.empty((slices, outputs)), np.empty(inputs)
-    Z, alpha = np.empty(slices), np.empty(slices)
+    score, Z, alpha = np.empty(p.size), np.empty(edges.size - 1), np.empty(edges.size - 1)
     last = -math.inf
     for step in range(steps):
-        joint[:] = 0.0
-        for a in range(slices):
-            for x in range(edges[a], edges[a + 1]):
-                for y in range(outputs):
-                    joint[a, y] += p[x] * W[x, y]
-        value = 0.0
-        for a in range(slices):
-            mass = 0.0
-            for x in range(edges[a], edges[a + 1]):
-                mass += p[x]
-            for y in range(outputs):
-                if joint[a, y] > 0.0:
-                    value += joint[a, y] * math.log(joint[a, y] / mass)
-        for y in range(outputs):
-            total = 0.0
-            for a in range(slices):
-                total += joint[a, y]
-            if total > 0.0:
-                value -= total * math.log(total)
-            for a in range(slices):
-                joint[a, y] = math.log(max(joint[a, y], 1e-300) / max(total, 1e-300))
-        if step > 1 and value - last <= tiny:
+        value = _scores(p, E, r, edges, score)
+        if step > 1 and value - last <= tiny:  # the first law need not obey the constraint
             break
         last = value
-        for a in range(slices):
-            for x in range(edges[a], edges[a + 1]):
-                total = 0.0
-                for y in range(outputs):
-                    total += W[x, y] * joint[a, y]
-                score[x] = total
         low, high = -COLDEST, COLDEST
         if _gibbs(score, count, edges, math.exp(low), p, Z, alpha) >= b:
             continue
@@ -419,11 +431,7 @@ def entropy_climb(p, W, count, edges, b, steps, tiny):
 _INPUTS = "f8[:, ::1], f8[:, ::1], f8[::1], f8[::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1]"
 
 SIGNATURES = {
-    "entropy_bound": [
-        f"f8(f8[::1], i8, f8, {_INPUTS}, f8[::1], f8, f8, f8, f8[::1])"
-    ],
-    "widest_edge": [
-        "Tuple((f8, i8, i8))(f8[::1], f8[:, ::1], f8[:, ::1], f8[::1], f8[::1], f8)"
-    ],
-    "entropy_climb": ["f8(f8[::1], f8[:, ::1], f8[::1], i8[::1], f8, i8, f8)"],
+    "entropy_bound": [f"f8(f8[::1], i8, f8, {_INPUTS}, f8[::1], f8, f8, f8, f8[::1])"],
+    "widest_edge": ["Tuple((f8, i8, i8))(f8[::1], f8[:, ::1], f8[:, ::1], f8[::1], f8[::1], f8)"],
+    "entropy_climb": ["f8(f8[::1], f8[:, ::1], f8[::1], f8[::1], i8[::1], f8, i8, f8)"],
 }
