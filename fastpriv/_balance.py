@@ -115,6 +115,14 @@ class Problem:
         ]
         return np.concatenate([np.full(inputs, 1.0 / inputs), [t], *blocks])
 
+    def calmed(self, z: Floats) -> Floats:
+        """Return a point with moderate lambda: other simplices may pull the other way."""
+        z = z.copy()
+        scale = max(float(part.far.max()) for part in self.slices)
+        blocks = z[len(self.W) + 1 :].reshape(len(self.slices), -1)
+        blocks[:, 2:] = np.clip(blocks[:, 2:], 1e-6 * scale, 2.0 * scale)
+        return z
+
     def bound(
         self, simplices: list[Simplex], p: Floats, z: Floats, mu: float, floor: float, reach: float
     ) -> Node:
@@ -163,10 +171,10 @@ class Node:
         a = int(np.argmax(misses))
         if misses[a] <= 0.0:
             return []
-        found, gap = [], 0.02 * (-self.rank - floor)
+        found, gap, z = [], 0.02 * (-self.rank - floor), self.problem.calmed(self.z)
         for half in self.simplices[a].halves(laws[a], slices[a]):
             simplices = [*self.simplices[:a], half, *self.simplices[a + 1 :]]
-            child = self.problem.bound(simplices, self.p, self.z, gap, floor, gap)
+            child = self.problem.bound(simplices, self.p, z, gap, floor, gap)
             child.rank = max(child.rank, self.rank)
             found.append(child)
         return found

@@ -19,6 +19,8 @@ from fastpriv._validation import Floats
 
 #: Share of an even law in the law a line touches, so that it has no zeros.
 _EVEN = 1e-9
+#: A slice with less probability has no law of its own to touch.
+_LEAST = 1e-200
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ class Slice:
 
     def tangent(self, p: Floats) -> Line:
         """Touch at the law p: D(V || V') <= eta D(pi || pi') with the contraction coefficient."""
-        law = p / p.sum() + _EVEN * self.count / self.count.sum()
+        mass = float(p.sum())
+        law = _EVEN * self.count / self.count.sum() + (p / mass if mass > _LEAST else 0.0)
         law = law / law.sum()
         seen = self.rows.any(axis=0)
         r, e = self.r[seen], law @ self.E[:, seen]

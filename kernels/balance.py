@@ -31,9 +31,9 @@ from numba import njit
 
 U = 2.0**-53
 STEPS = 150
-HALVINGS = 40
+HALVINGS = 12
 SHRINK = 0.1  # of the barrier, from one centre to the next
-CENTRED = 0.05  # squared Newton decrement, in units of the barrier, at a centre
+CENTRED = 1.0  # squared Newton decrement, in units of the barrier, at a centre
 ROOM = 0.95  # share of the way to the boundary
 RIDGE = 1e-12
 COLDEST = 80.0  # |ln t| of a multiplier in a climb
@@ -133,6 +133,21 @@ def _barrier(z, theta, inputs, corners):
         s = z[inputs] - theta[0, a] * z[at] - theta[1, a] * z[at + 1]
         total += math.log(1.0 - z[at] - z[at + 1]) + math.log(s)
     return total
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _room(z, step, theta, inputs, corners):
+    """Return a share of the step, at most all of it, after which all is positive still."""
+    most = 0.0
+    for k in range(z.size):
+        most = max(most, -step[k] / z[k])
+    for a in range(theta.shape[1]):
+        at = inputs + 1 + a * (2 + corners)
+        most = max(most, (step[at] + step[at + 1]) / (1.0 - z[at] - z[at + 1]))
+        s = z[inputs] - theta[0, a] * z[at] - theta[1, a] * z[at + 1]
+        ds = step[inputs] - theta[0, a] * step[at] - theta[1, a] * step[at + 1]
+        most = max(most, -ds / s)
+    return ROOM / max(most, ROOM)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -291,7 +306,7 @@ def entropy_bound(z, held, mu, W, E, r, count, edges, theta, lines, B, rough, b,
             slope += G[k] * step[k]
         if -slope > CENTRED * mu:
             height = value - mu * _barrier(z, theta, inputs, corners)
-            share, moved = 1.0, False
+            share, moved = _room(z, step, theta, inputs, corners), False
             for _ in range(HALVINGS):
                 for k in range(size):
                     trial[k] = z[k] + share * step[k]
