@@ -224,21 +224,13 @@ class Constrained:
     """The individuals of a channel, and the largest information about one of them for any b."""
 
     def __init__(self, matrix: Floats, sizes: tuple[int, ...]) -> None:
-        matrix = matrix[:, matrix.any(axis=0)]
-        distinct: dict[bytes, Individual] = {}
+        table = matrix[:, matrix.any(axis=0)].reshape(*sizes, -1)
+        kept: list[int] = []
         for i, m in enumerate(sizes):
-            if m > 1 or len(matrix) == 1:
-                blocks = np.moveaxis(matrix.reshape(*sizes, -1), i, 0).reshape(
-                    m, -1, matrix.shape[1]
-                )
-                slices = [np.unique(rows, axis=0, return_counts=True) for rows in blocks]
-                slices.sort(key=lambda part: (part[0].tobytes(), part[1].tobytes()))
-                key = b"".join(rows.tobytes() + count.tobytes() for rows, count in slices)
-                if key not in distinct:
-                    distinct[key] = Individual(
-                        [(rows, count.astype(np.float64)) for rows, count in slices]
-                    )
-        self.individuals = list(distinct.values())
+            twins = (j for j in kept if sizes[j] == m)
+            if (m > 1 or len(matrix) == 1) and not any(_swap(table, i, j) for j in twins):
+                kept.append(i)
+        self.individuals = [Individual(_slices(table, i)) for i in kept]
 
     def uniform(self) -> Bracket:
         """Return the information of the uniform law."""
@@ -248,6 +240,23 @@ class Constrained:
     def at(self, b: float, gap: float, most: float, time_limit: float) -> Bracket:
         """Search for b, given that nothing is above ``most``."""
         return Search(self.individuals, b, gap, most, time_limit).run()
+
+
+def _swap(table: Floats, i: int, j: int) -> bool:
+    """Whether two rows can change places, up to the names of the outputs."""
+    swapped = np.swapaxes(table, i, j)
+    columns = [np.ascontiguousarray(t.reshape(-1, t.shape[-1]).T) for t in (table, swapped)]
+    before, after = (sorted(column.tobytes() for column in part) for part in columns)
+    return before == after
+
+
+def _slices(table: Floats, i: int) -> list[tuple[Floats, Floats]]:
+    """Return the distinct output laws for each value of row i, and how many databases have them."""
+    found = []
+    for rows in np.moveaxis(table, i, 0):
+        distinct, count = np.unique(rows.reshape(-1, table.shape[-1]), axis=0, return_counts=True)
+        found.append((distinct, count.astype(np.float64)))
+    return found
 
 
 class Search:

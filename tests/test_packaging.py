@@ -141,6 +141,7 @@ fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
 for channel in [*channels, e_i, W]:
     fp.contraction_coefficient(channel), fp.sdpi_constant(channel, W[0])
     fp.maximal_correlation(channel, W[0])
+fp.balance_function(channels[1], [0.5, 1.5], time_limit=0.1)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

@@ -148,13 +148,21 @@ def balance_function(
     >>> grid.midpoint.round(3)
     array([0.   , 0.   , 0.033, 0.069])
     """
+    gained: Bracket | Brackets = balance_and_capacity(channel, b, gap, time_limit)[0]
+    return gained
+
+
+def balance_and_capacity(
+    channel: AbstractChannel | ArrayLike, b: ArrayLike, gap: float, time_limit: float
+) -> tuple[Any, Any]:
+    """Return g(b) and C_1^b from one search."""
     worst, found = _solve(channel, b, gap, time_limit)
     lower = np.maximum((worst.lower - found.upper) * (1.0 - 2.0 * ULP), 0.0)
     upper = (worst.upper - found.lower) * (1.0 + 2.0 * ULP)
     upper = np.where(np.asarray(b) == 0.0, 0.0, upper)  # the same number, however wide its bracket
     if isinstance(found, Bracket):
-        return Bracket(float(lower), float(upper))
-    return Brackets(np.asarray(lower), np.asarray(upper))
+        return Bracket(float(lower), float(upper)), found
+    return Brackets(np.asarray(lower), np.asarray(upper)), found
 
 
 def _solve(
