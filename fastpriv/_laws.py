@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 import numpy as np
@@ -64,7 +63,7 @@ class Laws:
         split(task, len(rows), max(1, _PLAIN // self.outputs))
         own, cross = self._own[rows], dots[rows]
         error = (2 * self.outputs + 32) * ULP * (np.abs(own) + np.abs(cross) + 4.0)
-        above = own - cross + math.fsum(floor) + error
+        above = own - cross + floor.sum() + error
         doubt = np.flatnonzero((above > enough) & (above - 3.0 * error <= enough))
         if len(doubt):
             above[doubt] = self._precise(rows[doubt], q, c)
@@ -96,6 +95,16 @@ class Laws:
 
         split(task, len(rows), max(1, _PLAIN // (len(others) * self.outputs)))
         return np.asarray((into.T if swap else into) + LEAST)
+
+    def sharp_pairs(self, left: Ints, right: Ints) -> Floats:
+        """Bound the capacities of rows ``left[j]``, ``right[j]`` more closely, at more cost."""
+        out = np.empty(len(left))
+
+        def task(start: int, stop: int) -> None:
+            kernels.sharp_pair_bounds(self.table, left, right, start, stop, out)
+
+        split(task, len(left), max(1, _LOGS // self.outputs))
+        return np.asarray(out + LEAST)
 
     def halves(self, rows: Ints, pivot: int) -> tuple[Ints, Ints]:
         """Two clusters: rows closer to the pivot, and to the row furthest from it."""

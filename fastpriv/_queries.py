@@ -20,8 +20,8 @@ from fastpriv.spaces import Space
 
 #: Class sizes are counted up to here.
 MANY = 1 << 31
-#: Most values of a group that are told apart, and most steps of a search for reachable sums.
-_VALUES, _STEPS = 1 << 12, 1 << 36
+#: Most groups, values of one that are told apart, and steps of a search for reachable sums.
+_GROUPS, _VALUES, _STEPS = 1 << 20, 1 << 12, 1 << 36
 
 Group = tuple[int, ...]
 
@@ -81,10 +81,14 @@ class Query(ABC):
 
 
 class Listed(Query):
-    """Answers given one by one, for every database of a space."""
+    """Answers given one by one, for every database of a space.
 
-    def __init__(self, values: Ints, space: Space, answers: int) -> None:
+    Rows with the same number in ``kinds`` play the same part; by default none do.
+    """
+
+    def __init__(self, values: Ints, space: Space, answers: int, kinds: Ints | None = None) -> None:
         self.values, self.space, self.answers = values, space, answers
+        self.kinds = np.arange(space.n) if kinds is None else kinds
 
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""
@@ -124,15 +128,15 @@ class Listed(Query):
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
         """One entry per group; bits one at a time are any two databases, asked about at once."""
-        sizes, n = self.space.sizes, self.space.n
-        seen = self.seen()
+        sizes, seen = self.space.sizes, self.seen()
         if k == 1 and max(sizes) == 2 and len(seen) > 1:
             return [Candidates((), [(), ()], [seen, seen])]
-        work = math.comb(n, k) * self.space.size
+        groups = list(_representatives(self.kinds, k))
+        work = len(groups) * self.space.size
         check.fits(work, f"the list of all databases for all groups of {k} rows", "use fewer rows")
         grid = self.values.reshape(sizes)
         found = []
-        for group in itertools.combinations(range(n), k):
+        for group in groups:
             shape = [sizes[i] for i in group]
             lines = np.moveaxis(grid, group, range(k)).reshape(math.prod(shape), -1)
             slices = [np.unique(line) for line in lines]
@@ -229,7 +233,7 @@ class Sum(Query):
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
         """One entry for each choice of kinds of rows, with the sums the other rows can add."""
         found = []
-        for group in _representatives(self.which, self.counts, k):
+        for group in _representatives(self.which, k):
             rest = np.flatnonzero(self._ways(self._others(group)))
             steps = [[(int(s),) for s in self.scores[self.which[i]]] for i in group]
             values, slices = [], []
@@ -278,7 +282,7 @@ class Histogram(Query):
         self.space = Space.hamming(n, m)
         self.law_error = _law_error(self.space)
         check.fits((n + 1) ** (m - 1), "the table of histograms", "use fewer rows or values")
-        axes = np.indices((n + 1,) * (m - 1)).reshape(m - 1, -1)
+        axes = np.indices((n + 1,) * (m - 1)).reshape(m - 1, (n + 1) ** (m - 1))
         inside = axes.sum(axis=0) <= n
         self.counts = np.concatenate([n - axes.sum(axis=0)[None], axes])[:, inside].T
         self.answers = len(self.counts)
@@ -378,13 +382,15 @@ def _meeting(a: Ints, b: Ints, total: int) -> int:
     return low + int(both.argmax())
 
 
-def _representatives(which: Ints, counts: Sequence[int], k: int) -> Iterator[Group]:
+def _representatives(kinds: Ints, k: int) -> Iterator[Group]:
     """Yield one group of k rows for each choice of how many rows of each kind it has."""
-    first = [np.flatnonzero(which == t).tolist() for t in range(len(counts))]
-    for kinds in itertools.combinations_with_replacement(range(len(counts)), k):
-        used = Counter(kinds)
-        if all(used[t] <= counts[t] for t in used):
-            yield tuple(i for t, c in used.items() for i in first[t][:c])
+    members = [np.flatnonzero(kinds == t).tolist() for t in np.unique(kinds)]
+    number = math.comb(min(len(members) + k - 1, len(kinds)), k)
+    check.fits(number, "the list of different groups", "use fewer rows", _GROUPS)
+    for chosen in itertools.combinations_with_replacement(range(len(members)), k):
+        used = Counter(chosen)
+        if all(c <= len(members[t]) for t, c in used.items()):
+            yield tuple(sorted(i for t, c in used.items() for i in members[t][:c]))
 
 
 def _by_total(

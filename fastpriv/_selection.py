@@ -31,16 +31,20 @@ from fastpriv._validation import Floats, Ints
 
 __all__ = ["Selection", "best_selection"]
 
-#: Most selections that are listed rather than split further.
-_LISTED = 1 << 12
+#: Most selections that are listed, and of those that no law excludes, rather than split further.
+_LISTED, _ALIVE = 1 << 16, 1 << 11
 #: Most pairs whose bounds are formed in one go, and work (in entries) below which they always are.
 _PAIRS, _PAIR_WORK = 1 << 22, 1 << 22
 #: Pairs per row up to which listing them costs about what bounding a node does.
 _PAIRS_PER_ROW = 16
+#: Share of the pairs of a node below which they are bounded one by one.
+_FEW = 0.3
 #: Entries of a batch of selections whose capacities are found together.
 _BATCH = 1 << 20
-#: Rounds of ascent from one start, and laws tried for one node.
-_ASCENT, _ROUNDS = 20, 2
+#: Rounds of ascent from one start, rows tried in an exchange, and laws tried for one node.
+_ASCENT, _TRIED, _ROUNDS = 20, 4, 2
+#: Slices from which rows are no longer exchanged one by one.
+_MANY = 16
 #: Share of the time that is kept for the bound from pairs.
 _FOR_PAIRS = 0.2
 
@@ -168,22 +172,27 @@ class _Search:
             chosen.append(best)
         return np.array(chosen)
 
-    def climb(self, node: _Node) -> None:
-        """Ascend from the law last used: laws name selections, and selections laws."""
-        choice, last = self.furthest(node), -1.0
-        for _ in range(_ASCENT):
-            if len(choice) == 2:  # the best partner of each row in turn
-                for a in (1, 0):
-                    rows = node.slices[a]
-                    choice[a] = rows[self.laws.pairs(choice[1 - a : 2 - a], rows).argmax()]
-            low, _, law = capacities(self.laws.table[choice][None], 0.25 * self.gap)
+    def climb(self, node: _Node, choice: Ints) -> None:
+        """Ascend from a selection: exchange the row of one slice after the other for a better."""
+        self.evaluate(node.problem, choice[None])
+        last = -1.0
+        for _ in range(_ASCENT if len(choice) <= _MANY else 0):
+            for a, rows in enumerate(node.slices):
+                others = np.delete(choice, a)
+                if len(others) == 1:
+                    scores = self.laws.pairs(others, rows)[0]
+                else:  # rows far from what the others look like
+                    law = capacities(self.laws.table[others][None], 1e-3)[2][0]
+                    self.bound(node._replace(slices=(rows,)), others, law)
+                    scores = self.far[rows]
+                tried = np.repeat(choice[None], min(_TRIED, len(rows)), axis=0)
+                tried[:, a] = rows[np.argsort(-scores)[:_TRIED]]
+                low = capacities(self.laws.table[tried], 0.25 * self.gap)[0]
+                choice = tried[low.argmax()]
             self.evaluate(node.problem, choice[None])
-            if low[0] <= last * (1.0 + 1e-12):
+            if low.max() <= last * (1.0 + 1e-12):
                 break
-            last = float(low[0])
-            if len(choice) > 2:
-                self.bound(node, choice, law[0])
-                choice = self.furthest(node)
+            last = float(low.max())
 
     # Upper bounds.
 
@@ -193,35 +202,37 @@ class _Search:
         self.far[union] = self.laws.divergences(union, *self.laws.mean(rows, law), self.target)
         return float(self.far[union].max())
 
-    def bound_by_best(self, node: _Node) -> float:
-        """Bound all selections of a node by the output law of the best selection."""
+    def from_best(self) -> Floats:
+        """Bounds on the divergences of all rows from the output law of the best selection."""
         if self.star is None:
             q, c = self.laws.mean(self.choice, self.law)
             self.star = self.laws.divergences(np.arange(self.laws.size), q, c, self.target)
-        return max(float(self.star[rows].max()) for rows in node.slices)
+        return self.star
+
+    def bound_by_best(self, node: _Node) -> float:
+        """Bound all selections of a node by the output law of the best selection."""
+        star = self.from_best()
+        return max(float(star[rows].max()) for rows in node.slices)
 
     def root(self, node: _Node) -> float:
         """First selections of a problem, and a bound from all its rows together."""
-        if node.selections == 1:
-            return self.evaluate(node.problem, np.stack(node.slices, axis=1))
+        if node.selections == 1 or len(node.slices) == 1:
+            return self.evaluate(node.problem, np.array([[rows[0] for rows in node.slices]]))
         start = np.unique([rows[k] for rows in node.slices for k in (0, len(rows) // 2, -1)])
         self.bound(node, start, np.full(len(start), 1.0 / len(start)))
-        self.climb(node)
+        self.climb(node, self.furthest(node))
         least = min(self.bound_by_best(node), round_up(math.log(len(node.slices))))
         if least <= self.target or len(node.slices) == 2:
             return least
         union = node.union
         capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap)
-        self.evaluate(node.problem, _matched(node.slices, union, law)[None])
+        self.climb(node, _matched(node.slices, union, law))
         return min(least, capacity.upper)
 
     def refine(self, node: _Node) -> float:
         """Bound a node by laws of its own, that of its outermost rows first."""
-        assert self.star is not None
-        ends = [
-            (rows[self.star[rows].argmin()], rows[self.star[rows].argmax()]) for rows in node.slices
-        ]
-        rows, least = np.unique(ends), math.inf
+        star, least = self.from_best(), math.inf
+        rows = np.unique([r[f(star[r])] for r in node.slices for f in (np.argmin, np.argmax)])
         for _ in range(_ROUNDS):
             law = capacities(self.laws.table[rows][None], 1e-3)[2][0]
             least = min(least, self.bound(node, rows, law))
@@ -240,37 +251,44 @@ class _Search:
         small = node.selections * self.laws.outputs <= _PAIR_WORK
         return node.selections <= _PAIRS and (small or node.selections <= _PAIRS_PER_ROW * rows)
 
-    def settle(self, node: _Node) -> None:
-        """Go through all selections of a node, those first that may be best."""
+    def settle(self, node: _Node) -> bool:
+        """Go through all selections of a node, those first that may be best, if not too many."""
         bounds = self.bounds(node)
-        flat = bounds.reshape(-1)
-        alive = np.flatnonzero(flat > self.target)
-        self.settled = max(self.settled, float(flat[flat <= self.target].max(initial=0.0)))
-        alive = alive[np.argsort(-flat[alive])]
+        pairs, alive = len(node.slices) == 2, np.count_nonzero(bounds > self.target)
+        if not pairs and alive > _ALIVE:
+            return False
+        if pairs and alive > _FEW * bounds.size:
+            bounds = np.minimum(bounds, self.laws.pairs(*node.slices))
+        self.close(bounds)
+        places = np.nonzero(bounds > self.target)
+        choices = np.stack([rows[k] for rows, k in zip(node.slices, places, strict=True)], axis=1)
+        above = bounds[places]
+        if pairs:
+            above = self.laws.sharp_pairs(*np.ascontiguousarray(choices.T))
+            self.close(above)
+        order = np.argsort(-above)
         step = max(1, min(4096, _BATCH // (len(node.slices) * self.laws.outputs)))
-        for start in range(0, len(alive), step):
-            if flat[alive[start]] <= self.target:
-                self.settled = max(self.settled, float(flat[alive[start]]))
+        for start in range(0, len(order), step):
+            if above[order[start]] <= self.target or time.monotonic() > self.deadline:
+                self.settled = max(self.settled, float(above[order[start]]))
                 break
-            places = np.unravel_index(alive[start : start + step], bounds.shape)
-            choices = [rows[k] for rows, k in zip(node.slices, places, strict=True)]
-            worst = self.evaluate(node.problem, np.stack(choices, axis=1))
+            worst = self.evaluate(node.problem, choices[order[start : start + step]])
             self.settled = max(self.settled, worst)
+        return True
+
+    def close(self, bounds: Floats) -> None:
+        """Take note of bounds that are low enough for their selections to be left alone."""
+        self.settled = max(self.settled, float(bounds[bounds <= self.target].max(initial=0.0)))
 
     def bounds(self, node: _Node) -> Floats:
-        """Bound all selections: by two laws, the best one's and the node's, and pairs as such."""
-        self.bound_by_best(node)
+        """Bound all selections by two laws, the best one's and the node's own."""
         self.refine(node)
-        assert self.star is not None
         least = np.full([len(rows) for rows in node.slices], math.inf)
-        for far in (self.star, self.far):
+        for far in (self.from_best(), self.far):
             worst = reduce(np.maximum, np.ix_(*[far[rows] for rows in node.slices]))
             least = np.minimum(least, worst)
-        if len(node.slices) > 2:
-            return least
-        left, right = node.slices
-        least = np.minimum(least, self.laws.pairs(left, right))
-        return np.triu(least, 1) if left is right else least  # each pair of equal slices once
+        once = len(node.slices) == 2 and node.slices[0] is node.slices[1]
+        return np.triu(least, 1) if once else least  # each pair of equal slices once
 
     def parts(self, node: _Node) -> list[_Node]:
         """Split the slice whose rows reach furthest from the law last used."""
@@ -293,9 +311,7 @@ class _Search:
             above, _, node = heapq.heappop(heap)
             if self.bound_by_best(node) <= self.target:
                 self.settled = max(self.settled, self.bound_by_best(node))
-            elif self.listed(node):
-                self.settle(node)
-            else:
+            elif not self.listed(node) or not self.settle(node):
                 least = min(-above, self.refine(node))
                 if least <= self.target:
                     self.settled = max(self.settled, least)

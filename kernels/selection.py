@@ -28,6 +28,8 @@ SHARE = 1.0 - 1.0 / math.e + 1e-12
 E1, E2, E3, E4, E5, E6, E7 = (1.0 / (2 * k * (2 * k - 1)) for k in range(1, 8))
 O1, O2, O3, O4 = (1.0 / (2 * k * (2 * k + 1)) for k in range(1, 5))
 EVEN = math.log(2.0) - (E1 + E2 + E3 + E4 + E5 + E6 + E7) + 1e-15
+SMALL = 0.09  # from this s^2 on logarithms are taken
+EDGE = E6 + SMALL * (E7 + EVEN)
 ODD = 1.0 - math.log(2.0) - (O1 + O2 + O3 + O4) + 1e-15
 
 
@@ -66,6 +68,35 @@ def pair_bounds(W, left, right, start, stop, out):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def sharp_pair_bounds(W, left, right, start, stop, out):
+    """Write the same bounds for rows left[j], right[j], from logarithms where |s| is not small."""
+    up = 1.0 + (2 * W.shape[1] + 128) * U
+    for j in range(start, stop):
+        chi, even, odd, rest, size = 0.0, 0.0, 0.0, 0.0, 0.0
+        for y in range(W.shape[1]):
+            v, w = W[left[j], y], W[right[j], y]
+            d = v - w
+            total = max(v + w, 1e-300)
+            s = d / total
+            r = s * s
+            part = d * s
+            chi += part
+            if r < SMALL:
+                even += part * (E1 + r * (E2 + r * (E3 + r * (E4 + r * (E5 + r * EDGE)))))
+                odd += part * s * (O1 + r * (O2 + r * (O3 + r * O4)))
+                rest += part * (r * r) * (r * r) * abs(s)
+            else:
+                a = v * math.log(2.0 * v / total) if v > 0.0 else 0.0
+                b = w * math.log(2.0 * w / total) if w > 0.0 else 0.0
+                even += a + b
+                odd += d - a + b
+                size += abs(a) + abs(b) + abs(d)
+        slope = (abs(odd) + 2.0 * W.shape[1] * U * (even + 2.0 * size) + ODD * rest) * up
+        off = slope * min(OFF, 0.5 * SHARE * slope / chi) if chi > 0.0 else 0.0
+        out[j] = (0.5 * even + off + 2.0 * W.shape[1] * U * size) * up
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def negative_entropies(W, start, stop, out):
     """Write sum_y w ln w - w for rows start <= x < stop."""
     for x in range(start, stop):
@@ -92,7 +123,7 @@ def row_dots(W, rows, v, start, stop, out):
         out[rows[j]] = _dot(W, rows[j], v)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def _apart(W, i, j):
     total = 0.0
     for y in range(W.shape[1]):
@@ -113,4 +144,5 @@ SIGNATURES = {
     "pair_bounds": ["void(f8[:, ::1], i8[::1], i8[::1], i8, i8, f8[:, ::1])"],
     "row_distances": ["void(f8[:, ::1], i8[::1], i8, i8, i8, f8[::1])"],
     "row_dots": ["void(f8[:, ::1], i8[::1], f8[::1], i8, i8, f8[::1])"],
+    "sharp_pair_bounds": ["void(f8[:, ::1], i8[::1], i8[::1], i8, i8, f8[::1])"],
 }

@@ -136,6 +136,9 @@ fp.design_mapping(W / 8, 1 - np.eye(8), 0.1), fp.design_mapping(W[:2] / 2, 1 - n
 for channel in [*channels, e_i, big, W[:2]]:
     fp.hockey_stick(channel, [0.1, 1.0]), fp.hockey_stick_epsilon(channel, 0.1)
     fp.singles_out(channel)
+for channel in [*channels, e_i, W, W[:2], fp.Channel(W[:6], [2, 3])]:
+    fp.individual_capacity(channel, time_limit=1.0)
+fp.group_capacity(channels[1], 2), fp.individual_capacity(fp.QueryChannel.count(7, W))
 fp.discloses(W, np.arange(8)), [fp.disclosure_threshold(prior) for prior in priors]
 fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
 for channel in [*channels, e_i, W]:

@@ -241,8 +241,12 @@ class AbstractChannel(ABC):
     def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
         """Largest I(X_G; Y) over groups G of k rows and all priors, through the matrix."""
         matrix = np.array(self.matrix())
-        query = Listed(representatives(matrix), self.space, len(matrix))
+        query = Listed(representatives(matrix), self.space, len(matrix), self._row_kinds())
         return strongest(query, matrix, k, gap, time_limit)
+
+    def _row_kinds(self) -> Ints:
+        """Number the rows so that rows with equal numbers play the same part."""
+        return np.arange(self.space.n)
 
     def correlation(self, prior: Distribution) -> Bracket:
         """Maximal correlation of database and output, through the matrix."""

@@ -18,15 +18,19 @@ from fastpriv._leakage import Column, Leakages, row_slack
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._validation import Floats, Ints
+from fastpriv.channels._copies import by_copies
 from fastpriv.channels._pairs import Pairs, all_pairs
 from fastpriv.channels.base import AbstractChannel, support_range
 from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Product
 from fastpriv.errors import InvalidInput
-from fastpriv.results import Bracket
+from fastpriv.results import Adversary, Bracket, IndividualCapacity
 from fastpriv.spaces import Space
 
 __all__ = ["HammingChannel", "ProductChannel"]
+
+#: Largest matrix that is searched for an adversary.
+_SEARCHED = 1 << 20
 
 
 class ProductChannel(AbstractChannel):
@@ -122,6 +126,38 @@ class ProductChannel(AbstractChannel):
         counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows).tolist()
         found = [kernel.capacity(gap / len(rows))[0] for kernel in kinds]
         return repeated(list(zip(counts, found, strict=True)))
+
+    def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+        """Largest I(X_G; Y) over groups of k rows: searched while the matrix is small.
+
+        Otherwise at least what some rows tell that are searched, and at most the capacity of all.
+        """
+        if self.space.size * self.output_space.size <= _SEARCHED:
+            return super().individual_capacity(k, gap, time_limit)
+        order = np.argsort([-kernel.capacity(gap)[0].lower for kernel in self._kernels.distinct])
+        rank = np.argsort(order)[self._kernels.assignment]
+        kept: list[int] = []
+        entries = 1
+        for i in np.argsort(rank, kind="stable").tolist():
+            entries *= math.prod(self._kernels[i].shape)
+            if entries > _SEARCHED and len(kept) >= k:
+                break
+            kept.append(i)
+        rows = np.sort(kept)
+        part = ProductChannel._trusted(
+            RowKernels(self._kernels.distinct, self._kernels.assignment[rows])
+        )
+        found = AbstractChannel.individual_capacity(part, k, gap, time_limit)
+        who = found.adversary
+        databases = np.zeros((len(who.law), self.space.n), dtype=np.int64)
+        databases[:, rows] = who.databases
+        group = tuple(rows[list(who.rows)].tolist())
+        most = math.fsum(map(math.log, sorted(self.space.sizes)[-k:]))
+        upper = max(found.lower, min(round_up(most), self.capacity(gap).upper))
+        return IndividualCapacity(found.lower, upper, Adversary(group, databases, who.law))
+
+    def _row_kinds(self) -> Ints:
+        return self._kernels.assignment
 
     def capacity_prior(self, gap: float) -> Product:
         """Return independent rows, each with the law that is best for its kernel."""
@@ -300,6 +336,17 @@ class HammingChannel(ProductChannel):
         """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
         spread = prior.epsilon_x()
         return round_up(self.epsilon + spread) if spread > 0.0 else self.neighbour_level()
+
+    def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+        """Two opposite databases in closed form; a bracket from copies, searched while small."""
+        bracket = by_copies(self._symmetric(), self._kernels.assignment, k)
+        narrow = bracket.width <= gap * min(1.0, bracket.lower)
+        if narrow or self.space.size**2 > _SEARCHED:
+            return bracket
+        found = AbstractChannel.individual_capacity(self, k, gap, time_limit)
+        best = max(found, bracket, key=lambda b: b.lower)
+        upper = max(best.lower, min(found.upper, bracket.upper))
+        return IndividualCapacity(best.lower, upper, best.adversary)
 
     def excess(self, epsilons: Floats) -> Floats:
         """Chance of the one output that favours x, less e^epsilon times its chance under x'.

@@ -1,0 +1,149 @@
+"""Rows that act by themselves, seen by an adversary who believes them to be copies of a few.
+
+For a mechanism that treats every row by itself, two databases are told apart best when they
+differ in every row: a row in which they agree says nothing, and one more noisy copy does no harm.
+With more values, or larger groups, copies are what an adversary can surely use; what more
+there might be is bounded by the capacity of the rows, by that of k individuals, and by the number
+of yes-or-no questions times the best pair of databases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+
+from fastpriv import _validation as check
+from fastpriv import kernels
+from fastpriv._queries import Histogram
+from fastpriv._rounding import ULP
+from fastpriv._rows import Symmetric, round_up
+from fastpriv._selection import mean_questions
+from fastpriv._validation import Floats, Ints
+from fastpriv.distributions import Product
+from fastpriv.results import Adversary, Bracket, IndividualCapacity
+from fastpriv.spaces import Space
+
+#: Most histograms of copies that are added up, and most values of a group that are listed.
+_HISTOGRAMS, _VALUES = 1 << 21, 1 << 12
+#: Probabilities below are lost, and from here numbers are scaled down by it.
+_LOST, _HUGE = 1e-290, 1e250
+
+
+def opposite_capacity(rows: list[Symmetric]) -> Bracket:
+    """Capacity of two databases that differ in all the given rows, in closed form.
+
+    R_epsilon gives the two values that a row may have odds e^epsilon to 1 whatever m is, so the
+    difference d of the numbers of rows that look like the one and like the other tells all:
+
+        C = sum_(d > 0) (P(d) + P(-d)) phi(tanh(epsilon d/2)),
+        phi(s) = ((1 + s) ln(1 + s) + (1 - s) ln(1 - s))/2.
+
+    Cost O(n) for rows of one size, O(n^2) otherwise.
+    """
+    if not rows or rows[0].epsilon == 0.0:
+        return Bracket(0.0, 0.0)
+    epsilon = rows[0].epsilon
+    law = _net_law(rows)
+    terms = [law[d] * _gain(epsilon * (d + 1)) for d in np.flatnonzero(law).tolist()]
+    value, error = math.fsum(terms), (16 * len(rows) + 512) * ULP
+    return Bracket(max(value * (1.0 - error) - _LOST, 0.0), value * (1.0 + error) + _LOST)
+
+
+def _gain(loss: float) -> float:
+    """phi(tanh(loss/2)), without cancellation."""
+    if loss > 700.0:
+        return math.log(2.0)
+    s, rest = math.tanh(0.5 * loss), 2.0 / (math.exp(loss) + 1.0)
+    return 0.5 * (kernels.divergence(1.0 + s, 1.0, s) + kernels.divergence(rest, 1.0, -s))
+
+
+def _net_law(rows: list[Symmetric]) -> Floats:
+    """P(d) + P(-d) for d = 1 .. n, d = rows that look right less rows that look opposite.
+
+    With one size m the masses from d = n down to 0 obey a recurrence of positive terms,
+    a i q_i = z (n-i+1) q_(i-1) + b (2n-i+2) q_(i-2) for q_i at d = n - i, with a, b the chances
+    of the right and the opposite value, z of all others; and P(-d) = e^(-epsilon d) P(d).
+    """
+    n, epsilon = len(rows), rows[0].epsilon
+    if len({kernel.m for kernel in rows}) > 1:
+        kinds = {kernel.m: kernel for kernel in rows}
+        place = {m: j for j, m in enumerate(kinds)}
+        laws = [np.array([k.off, (k.m - 2) * k.off, k.stay]) for k in kinds.values()]
+        which = np.array([place[kernel.m] for kernel in rows])
+        law = Product._trusted(laws, which).score_law([np.arange(3)], np.zeros(n, np.int64))
+        return np.asarray(law[n + 1 :] + law[:n][::-1])
+    r, others = math.exp(-epsilon), rows[0].m - 2
+    masses = np.zeros(n + 1)
+    masses[0] = now = 1.0
+    last, first, start = 0.0, 0, 0
+    for i in range(1, n + 1):
+        last, now = now, r * (others * (n - i + 1) * now + (2 * n - i + 2) * last) / i
+        masses[i] = now
+        if now + last > _HUGE:  # scale down; what was scaled down before is lost
+            masses[first:start] = 0.0
+            masses[start : i + 1] /= _HUGE
+            last, now, first, start = last / _HUGE, now / _HUGE, start, i + 1
+    both = masses[:n][::-1] * (1.0 + np.exp(-epsilon * np.arange(1, n + 1)))
+    return np.asarray(both / (both.sum() + masses[n]))
+
+
+def copied_information(kernel: Symmetric, copies: int) -> tuple[float, Floats]:
+    """Most that copies of one row surely tell, rounded down, and the law of its value.
+
+    The uniform law over all m values, from the histogram of the copies, or two values only.
+    """
+    m, epsilon = kernel.m, kernel.epsilon
+    pair = opposite_capacity([kernel] * copies).lower
+    two = np.where(np.arange(m) < 2, 0.5, 0.0)
+    if m == 2:
+        return pair, two
+    while math.comb(copies + m - 1, m - 1) > _HISTOGRAMS:
+        copies = copies * 3 // 4
+    from scipy.special import gammaln, logsumexp
+
+    counts = Histogram(copies, m).counts
+    logs = gammaln(copies + 1.0) - gammaln(counts + 1.0).sum(axis=1)
+    logs += copies * math.log(kernel.stay) - epsilon * (copies - counts[:, 0])
+    gains = math.log(m) - logsumexp(epsilon * (counts - counts[:, :1]), axis=1)
+    chances = np.exp(logs)
+    error = 64.0 * ULP * (copies * (math.log(copies + 2.0) + epsilon + 1.0) + 16.0)
+    value = float(chances @ gains) - error * (1.0 + float(chances @ np.abs(gains)))
+    return (value, np.full(m, 1.0 / m)) if value > pair else (pair, two)
+
+
+def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity:
+    """Bracket for groups of k rows: the others copy rows of the group that have their size."""
+    space = Space._trusted(tuple(kinds[t].m for t in which.tolist()))
+    live = [i for i, m in enumerate(space.sizes) if m > 1]
+    group = tuple(sorted(sorted(range(space.n), key=lambda i: -space.sizes[i])[:k]))
+    leader = {g: g for g in group}
+    sizes = {space.sizes[g] for g in group}
+    turns = {m: itertools.cycle([g for g in group if space.sizes[g] == m]) for m in sizes}
+    for i in live:
+        if i not in leader and space.sizes[i] in sizes:
+            leader[i] = next(turns[space.sizes[i]])
+    copies = Counter(leader.values())
+    told = [
+        copied_information(kinds[which[g]], copies[g]) if g in live else (0.0, np.ones(1))
+        for g in group
+    ]
+    lower = math.fsum(value for value, _ in told) * (1.0 - 4.0 * ULP)
+    used = [np.flatnonzero(law).tolist() for _, law in told]
+    count = math.prod(map(len, used))
+    check.fits(count, "the list of a group's values", "use a smaller group", _VALUES)
+    check.fits(count * space.n, "the list of an adversary's databases", "use fewer rows")
+    databases = np.zeros((count, space.n), dtype=np.int64)
+    values = np.array(list(itertools.product(*used))).reshape(count, k)
+    for i, g in leader.items():
+        databases[:, i] = values[:, group.index(g)]
+    law = np.array([math.prod(p) for p in itertools.product(*(p[p > 0] for _, p in told))])
+    pair = opposite_capacity([kinds[t] for t in which[live].tolist()]).upper
+    most = max(space.sizes)
+    one = min(math.log(most), pair * mean_questions(most)) if most > 1 else 0.0
+    rows = math.fsum(np.bincount(which) * [kind.capacity(0.0)[0].upper for kind in kinds])
+    logs = math.fsum(math.log(space.sizes[g]) for g in group)
+    upper = round_up(min(k * one, rows, logs)) if most > 2 or k > 1 else pair
+    return IndividualCapacity(lower, max(lower, upper), Adversary(group, databases, law))
