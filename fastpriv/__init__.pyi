@@ -31,6 +31,7 @@ from .distributions import (
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .estimates import Estimate, effective_entropy, effective_information
+from .measures.balance import balance_function, constrained_capacity
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.correlation import (
     contraction_coefficient,
@@ -119,11 +120,13 @@ __all__ = [
     "TradeoffCurve",
     "TypeChannel",
     "Uniform",
+    "balance_function",
     "capacity_prior",
     "channel_capacity",
     "compose",
     "composition_bound",
     "conditional_pml",
+    "constrained_capacity",
     "contraction_coefficient",
     "correlated_example",
     "cross_capacity",

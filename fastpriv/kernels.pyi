@@ -10,6 +10,39 @@ SIGNATURES: dict[str, list[str]]
 
 def compile_all() -> None: ...
 
+# balance
+def entropy_bound(
+    z: Floats,
+    held: int,
+    mu: float,
+    W: Floats,
+    E: Floats,
+    r: Floats,
+    count: Floats,
+    edges: Ints,
+    theta: Floats,
+    lines: Floats,
+    B: Floats,
+    rough: Floats,
+    b: float,
+    floor: float,
+    reach: float,
+    p: Floats,
+) -> float: ...
+def entropy_climb(
+    p: Floats,
+    E: Floats,
+    r: Floats,
+    count: Floats,
+    edges: Ints,
+    b: float,
+    steps: int,
+    tiny: float,
+) -> float: ...
+def widest_edge(
+    p: Floats, B: Floats, corners: Floats, heights: Floats, r: Floats, least: float
+) -> tuple[float, int, int]: ...
+
 # capacity
 def are_channels(W: Floats, off: float) -> bool: ...
 def capacities(

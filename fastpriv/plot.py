@@ -11,11 +11,13 @@ from fastpriv._extras import optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
+    from fastpriv.channels import AbstractChannel
     from fastpriv.relations import Implications
     from fastpriv.tradeoff.curve import TradeoffCurve
 
-__all__ = ["implications", "mean_deviation", "noise", "threshold_query", "tradeoff"]
+__all__ = ["balance", "implications", "mean_deviation", "noise", "threshold_query", "tradeoff"]
 
 #: Colour-blind safe (Okabe and Ito).
 _COLOURS = {"dp": "#0072B2", "identifiability": "#D55E00", "mutual-information": "#009E73"}
@@ -38,6 +40,49 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     pyplot: Any = optional("matplotlib.pyplot", "plot")
     made: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
     return made
+
+
+def balance(
+    channel: AbstractChannel | ArrayLike,
+    points: int = 17,
+    *,
+    gap: float = 1e-2,
+    time_limit: float = 2.0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw constrained capacity and balance function over b, each as a band between its bounds.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+    points : int
+        Values of b, evenly from 0 to ln N.
+    gap, time_limit : float
+        As for :func:`fastpriv.constrained_capacity`; the time is for each point.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    """
+    from fastpriv import _validation as check
+    from fastpriv.measures._arguments import as_channel
+    from fastpriv.measures.balance import balance_and_capacity
+
+    mechanism = as_channel(channel)
+    grid = np.linspace(0.0, np.log(mechanism.space.size), check.integer(points, "points", 2))
+    gained, left = balance_and_capacity(mechanism, grid, gap, time_limit)
+    ax = _axes(ax, (6.4, 4.4))
+    for found, colour, style, name in (
+        (left, _FAMILY[0], "-", "information about an individual"),
+        (gained, _FAMILY[1], "--", "balance function: what is gained"),
+    ):
+        ax.fill_between(grid, found.lower, found.upper, color=colour, alpha=0.3, linewidth=0)
+        ax.plot(grid, found.upper, style, color=colour, linewidth=1.0, label=name)
+        ax.plot(grid, found.lower, style, color=colour, linewidth=1.0)
+    ax.set_xlabel("entropy that every adversary lacks (nats)")
+    ax.set_ylabel("largest information, and its decrease (nats)")
+    ax.set_ylim(bottom=0.0)
+    ax.legend(title="between proved bounds", frameon=False)
+    return ax
 
 
 def tradeoff(curve: TradeoffCurve, ax: Axes | None = None) -> Axes:

@@ -40,6 +40,7 @@ def _optional_cache():
 
 with _optional_cache():
     from fastpriv.kernels import (
+        balance,
         capacity,
         cone,
         correlation,
@@ -57,6 +58,7 @@ with _optional_cache():
     )
 
 _FILES = (
+    balance,
     capacity,
     cone,
     correlation,

@@ -150,6 +150,7 @@ for channel in [M.binary_symmetric([0, 1], M.binary_symmetric_flip(0.1), [2]), *
     fp.is_weakly_symmetric(channel), fp.cross_capacity(channel, 3)
 fp.data_independent_bound(channels[0]), M.exponential_rate(3, 0.1)
 M.GaussianChannel(0.5, 1.0).capacity(), M.GaussianChannel(2.0, 1.0).capacity()
+fp.balance_function(channels[1], [0.5, 1.5], time_limit=0.1)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

@@ -1,0 +1,346 @@
+"""Largest information about one row of a database when the adversary's prior keeps an entropy.
+
+Branch and bound. The law of the database given each value of the row is kept in a simplex, over
+which a kernel bounds the information from above; simplices are halved where the bound misses most.
+Before that, each slice by itself is searched for a line that bounds it at the price of entropy the
+adversary has to keep anyway. Climbs, from the laws that the bounds suggest and from others, give
+the lower end.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._rounding import ULP
+from fastpriv._slices import Simplex, Slice, divergence
+from fastpriv._validation import Floats, Ints
+from fastpriv.results import Bracket
+
+#: Climbs from chance, and the most steps of one.
+_STARTS, _CLIMB = 24, 500
+#: Climb from every so many nodes.
+_OFTEN = 8
+
+
+class Individual:
+    """One row of the database and the kernels' view of all its slices together."""
+
+    def __init__(self, blocks: list[tuple[Floats, Floats]]) -> None:
+        self.W = np.ascontiguousarray(np.concatenate([rows for rows, _ in blocks]))
+        self.count = np.concatenate([count for _, count in blocks])
+        self.even = self.count / self.count.sum()
+        self.r = np.asarray(self.even @ self.W)
+        self.slices = [Slice(rows, count, self.r) for rows, count in blocks]
+        self.E = np.concatenate([part.E for part in self.slices])
+        self.edges: Ints = np.cumsum([0, *(len(rows) for rows, _ in blocks)])
+        self.corners = max(part.corners for part in self.slices)
+        self.scale = max(float(part.far.max()) for part in self.slices)
+        self.best = 0.0, self.even  # the last law found, and what it tells
+
+    def split(self, p: Floats) -> list[Floats]:
+        """Return the parts of a vector over inputs that belong to the slices."""
+        return np.split(p, self.edges[1:-1])
+
+    def information(self, p: Floats) -> tuple[float, float]:
+        """I of the law p / sum p of the inputs, rounded down and up."""
+        total = math.fsum(p)
+        value = size = 0.0
+        for part, own in zip(self.slices, self.split(p), strict=True):
+            mass = math.fsum(own)
+            if mass > 0.0:
+                e = own @ part.E / mass
+                logs = np.abs(np.log1p(np.maximum(e / self.r, ULP - 1.0)))
+                value += mass / total * divergence(e, self.r)
+                size += mass / total * float(own / mass @ np.abs(part.E) @ logs)
+        common = divergence(p @ self.E / total, self.r)
+        error = (len(self.W) + len(self.r) + 160) * ULP * (2.0 * size + 4.0 * common + value)
+        return max(0.0, value - common - error), value - common + error
+
+    def entropy(self, p: Floats) -> float:
+        """H of the law p / sum p, each input spread over its databases, rounded down."""
+        seen = p > 0.0
+        law = p[seen] / math.fsum(p)
+        value = -math.fsum(law * np.log(law / self.count[seen]))
+        return value - (len(p) + 16) * ULP * (math.log(self.count.sum()) + 1.0)
+
+    def climb(self, p: Floats, b: float) -> Floats:
+        """Return a law with H >= b and, within the reach of a climb from p, much information."""
+        p = np.maximum(p, 1e-9 * self.even)
+        p = p / p.sum()
+        kernels.entropy_climb(
+            p, self.E, self.r, self.count, self.edges, b, _CLIMB, 1e-9 * self.scale
+        )
+        share = 0.0
+        while share < 1.0 and self.entropy((1.0 - share) * p + share * self.even) < b:
+            share = max(2.0 * share, 2.0**-50)
+        share = min(share, 1.0)
+        return np.asarray((1.0 - share) * p + share * self.even)
+
+
+class Problem:
+    """What the kernel bounds: all slices of an individual, or one slice for given q and t."""
+
+    def __init__(self, slices: list[Slice], E: Floats, b: float, held: int) -> None:
+        self.slices, self.E, self.b, self.held = slices, E, b, held
+        self.W = np.ascontiguousarray(np.concatenate([part.rows for part in slices]))
+        self.count = np.concatenate([part.count for part in slices])
+        self.edges: Ints = np.cumsum([0, *(len(part.rows) for part in slices)])
+        self.corners = max(part.corners for part in slices)
+        self.extra, self.extra_doubt = np.zeros(len(E)), np.zeros(len(E))
+
+    @classmethod
+    def single(cls, part: Slice, d: Floats, t: float) -> Problem:
+        """Return max over laws of a slice of D(V || r + d) + t H."""
+        made = cls([part], np.zeros_like(part.E), 0.0, len(part.rows) + 1)
+        made.extra, made.extra_doubt = part.towards(d)
+        return made
+
+    def split(self, p: Floats) -> list[Floats]:
+        """Return the parts of a vector over inputs that belong to the slices."""
+        return np.split(p, self.edges[1:-1])
+
+    def start(self, t: float, scale: float) -> Floats:
+        """Return a point where the bound is finite."""
+        thetas = [max(part.eta, part.proved.theta, 1e-300) for part in self.slices]
+        inputs = len(self.W)
+        blocks = [
+            [0.25 * min(1.0, t / theta)] * 2 + [0.1 * scale] * self.corners for theta in thetas
+        ]
+        return np.concatenate([np.full(inputs, 1.0 / inputs), [t], *blocks])
+
+    def calmed(self, z: Floats) -> Floats:
+        """Return a point with moderate lambda: other simplices may pull the other way."""
+        z = z.copy()
+        scale = max(float(part.far.max()) for part in self.slices)
+        blocks = z[len(self.W) + 1 :].reshape(len(self.slices), -1)
+        blocks[:, 2:] = np.clip(blocks[:, 2:], 1e-6 * scale, 2.0 * scale)
+        return z
+
+    def bound(
+        self, simplices: list[Simplex], p: Floats, z: Floats, mu: float, floor: float, reach: float
+    ) -> Node:
+        """Bound over simplices, from the point z, with tangents at the law p."""
+        lines, thetas = np.empty((4, len(self.W))), np.empty((2, len(self.slices)))
+        B = np.ones((len(self.W), self.corners))  # a corner too many asks for pi 1 >= 0
+        for a, (part, simplex, own) in enumerate(
+            zip(self.slices, simplices, self.split(p), strict=True)
+        ):
+            where = slice(int(self.edges[a]), int(self.edges[a + 1]))
+            lines[:, where], thetas[:, a] = part.lines(simplex, own)
+            B[where, : simplex.B.shape[1]] = simplex.B
+        lines[:3] += self.extra
+        lines[3] += self.extra_doubt
+        rough = np.array([simplex.rough for simplex in simplices])
+        z, law, r = z.copy(), np.empty(len(self.W)), self.slices[0].r
+        most = kernels.entropy_bound(
+            z, self.held, mu, self.W, self.E, r, self.count, self.edges, thetas, lines, B, rough,
+            self.b, floor, reach, law,
+        )  # fmt: skip
+        return Node(-most, simplices, z, law, self)
+
+    def root(self, p: Floats, t: float, scale: float, floor: float, reach: float) -> Node:
+        """Bound over all laws."""
+        whole = [part.whole() for part in self.slices]
+        return self.bound(whole, p, self.start(t, scale), 0.1 * scale, floor, reach)
+
+
+@dataclass(order=True)
+class Node:
+    """Simplices, the bound over them, and the point and the law of the inputs it comes from."""
+
+    rank: float  #: minus the bound
+    simplices: list[Simplex] = field(compare=False)
+    z: Floats = field(compare=False)
+    p: Floats = field(compare=False)
+    problem: Problem = field(compare=False)
+
+    def children(self, floor: float) -> list[Node]:
+        """Halve the simplex in which the bound misses most."""
+        slices, laws = self.problem.slices, self.problem.split(self.p)
+        misses = [
+            simplex.widest(own, part)[0] if len(part.rows) > 1 else -1.0
+            for simplex, own, part in zip(self.simplices, laws, slices, strict=True)
+        ]
+        a = int(np.argmax(misses))
+        if misses[a] <= 0.0:
+            return []
+        found, gap, z = [], 0.02 * (-self.rank - floor), self.problem.calmed(self.z)
+        for half in self.simplices[a].halves(laws[a], slices[a]):
+            simplices = [*self.simplices[:a], half, *self.simplices[a + 1 :]]
+            child = self.problem.bound(simplices, self.p, z, gap, floor, gap)
+            child.rank = max(child.rank, self.rank)
+            found.append(child)
+        return found
+
+
+def branch(heap: list[Node], floor: Callable[[Node], float], deadline: float) -> float:
+    """Halve the worst node until its bound is at most its floor; return the bound over all."""
+    closed = -math.inf
+    while heap and time.monotonic() < deadline:
+        level = floor(heap[0])
+        if -heap[0].rank <= level:
+            break
+        node = heapq.heappop(heap)
+        children = node.children(level)
+        if not children:  # rounding hides what the bound misses
+            closed = max(closed, -node.rank)
+        for child in children:
+            if -child.rank <= level:
+                closed = max(closed, -child.rank)
+            else:
+                heapq.heappush(heap, child)
+    return max(closed, -heap[0].rank) if heap else closed
+
+
+def prove_line(
+    part: Slice, p: Floats, d: Floats, t: float, tolerance: float, deadline: float
+) -> None:
+    """Search a slice at q = r + d and t, and keep the line that this proves."""
+    problem = Problem.single(part, d, t)
+    best = -math.inf
+
+    def floor(node: Node) -> float:
+        nonlocal best
+        law = node.p / node.p.sum()
+        seen = law > 0.0
+        entropy = -float(law[seen] @ np.log(law[seen] / part.count[seen]))
+        value = divergence(law @ part.E, part.r) + float(law @ problem.extra) + t * entropy
+        best = max(best, value)
+        return best + tolerance
+
+    scale = float(part.far.max())
+    heap = [problem.root(p, t, scale, -math.inf, 0.1 * tolerance)]
+    part.proved = part.from_maximum(branch(heap, floor, deadline), d, t)
+
+
+class Constrained:
+    """The individuals of a channel, and the largest information about one of them for any b."""
+
+    def __init__(self, matrix: Floats, sizes: tuple[int, ...]) -> None:
+        table = matrix[:, matrix.any(axis=0)].reshape(*sizes, -1)
+        kept: list[int] = []
+        for i, m in enumerate(sizes):
+            twins = (j for j in kept if sizes[j] == m)
+            if (m > 1 or len(matrix) == 1) and not any(_swap(table, i, j) for j in twins):
+                kept.append(i)
+        self.individuals = [Individual(_slices(table, i)) for i in kept]
+
+    def uniform(self) -> Bracket:
+        """Return the information of the uniform law."""
+        found = [individual.information(individual.even) for individual in self.individuals]
+        return Bracket(max(low for low, _ in found), max(high for _, high in found))
+
+    def at(self, b: float, gap: float, most: float, time_limit: float) -> Bracket:
+        """Search for b, given that nothing is above ``most``."""
+        return Search(self.individuals, b, gap, most, time_limit).run()
+
+
+def _swap(table: Floats, i: int, j: int) -> bool:
+    """Whether two rows can change places, up to the names of the outputs."""
+    swapped = np.swapaxes(table, i, j)
+    columns = [np.ascontiguousarray(t.reshape(-1, t.shape[-1]).T) for t in (table, swapped)]
+    before, after = (sorted(column.tobytes() for column in part) for part in columns)
+    return before == after
+
+
+def _slices(table: Floats, i: int) -> list[tuple[Floats, Floats]]:
+    """Return the distinct output laws for each value of row i, and how many databases have them."""
+    found = []
+    for rows in np.moveaxis(table, i, 0):
+        distinct, count = np.unique(rows.reshape(-1, table.shape[-1]), axis=0, return_counts=True)
+        found.append((distinct, count.astype(np.float64)))
+    return found
+
+
+class Search:
+    """Branch and bound over all individuals for one b."""
+
+    def __init__(
+        self, individuals: list[Individual], b: float, gap: float, most: float, time_limit: float
+    ) -> None:
+        self.individuals, self.b, self.gap, self.most = individuals, b, gap, most
+        self.start, self.time_limit = time.monotonic(), time_limit
+        self.lower, self.seen = 0.0, 0
+
+    @property
+    def floor(self) -> float:
+        """What an upper bound has to reach."""
+        return self.lower + self.gap * min(1.0, self.lower)
+
+    def deadline(self, share: float) -> float:
+        """When a share of the time is over."""
+        return self.start + share * self.time_limit
+
+    def climb(self, individual: Individual, p: Floats) -> None:
+        """Keep the law that a climb from p reaches, if it tells more than the best so far."""
+        law = individual.climb(p, self.b)
+        value = individual.information(law)[0]
+        if value > individual.best[0]:
+            individual.best = value, law
+        self.lower = max(self.lower, value)
+
+    def run(self) -> Bracket:
+        """Return both ends."""
+        rng = np.random.default_rng(0)  # where climbs start; what they reach is checked
+        for individual in self.individuals:
+            starts = [individual.even, individual.best[1]]
+            individual.best = 0.0, individual.even
+            starts += list(rng.dirichlet(np.full(len(individual.W), 0.3), _STARTS))
+            for p in starts:
+                self.climb(individual, p)
+        upper = self.most
+        if upper > self.floor:
+            upper = min(upper, self.bound())
+        return Bracket(self.lower, max(upper, self.lower))
+
+    def bound(self) -> float:
+        """Return an upper bound over all individuals."""
+        heap, owners = [], {}
+        for k, individual in enumerate(self.individuals):
+            node = self.root(individual, self.deadline(0.5 * (k + 1) / len(self.individuals)))
+            owners[id(node.problem)] = individual
+            heap.append(node)
+        heapq.heapify(heap)
+
+        def floor(node: Node) -> float:
+            self.seen += 1
+            if self.seen % _OFTEN == 0:
+                self.climb(owners[id(node.problem)], node.p)
+            return self.floor
+
+        return branch(heap, floor, self.deadline(1.0))
+
+    def root(self, individual: Individual, deadline: float) -> Node:
+        """Bound over all laws of an individual, with slices searched where that helps."""
+        problem = Problem(individual.slices, individual.E, self.b, 0)
+        inputs, p = len(individual.W), individual.best[1]
+        best: Node | None = None
+        while True:
+            t = individual.scale + 2.0 * max(
+                max(part.eta, part.proved.theta) for part in individual.slices
+            )
+            reach = 0.1 * self.gap * min(1.0, self.lower)
+            node = problem.root(p, t, individual.scale, self.floor, reach)
+            self.climb(individual, node.p)
+            if best is None or -node.rank < -best.rank:
+                gained = best is None or node.rank - best.rank > 0.05 * (-node.rank - self.lower)
+                best, p = node, node.p
+            else:
+                gained = False
+            left = deadline - time.monotonic()
+            if -best.rank <= self.floor or not gained or left < 0.0:
+                return best
+            omega, t = node.z[:inputs], float(node.z[inputs])
+            d = omega @ individual.E + (omega.sum() - 1.0) * individual.r
+            tolerance = 0.02 * (-node.rank - self.lower)
+            for part, own in zip(individual.slices, problem.split(p), strict=True):
+                if len(part.rows) > 1:
+                    until = time.monotonic() + left / (2 * len(individual.slices))
+                    prove_line(part, own, d, t, tolerance, until)

@@ -1,0 +1,452 @@
+"""Largest information about one row of a database that keeps an entropy: climbs and bounds.
+
+Inputs x come in slices a(x), one per value of the row, and stand for k_x databases each that tell
+the same. With V_a the output law of slice a and r any output law, the information is
+
+    I = sum_a P(a) D(V_a || r) - D(q || r),      D(v, r) = sum_y v ln(v/r) - v + r,
+
+so that with E = W - r nothing cancels, however little the outputs tell. It is large where the
+convex D(V_a || r) is. A bound replaces it by a combination, with weights >= 0 that sum to 1, of
+functions that are nowhere below it for any law pi of the slice in a simplex:
+
+    sum_x pi_x near_x        between the corners of the simplex, where pi B >= 0,
+    sum_x pi_x far_x         between the inputs themselves,
+    sum_x pi_x touch_x - theta H(pi)      from D(V || V') <= theta D(pi || pi'),
+
+and D(q || r) by its tangent at any q = omega W. What is left is linear in the law p of the inputs,
+apart from entropies. So with t >= 0 for H(X) >= b, lambda >= 0 for pi B >= 0 and s_a = t - theta_a
+times the third weight, the largest value is two sums of exponentials,
+
+    U = t ln sum_a e^(Z_a/t) - t b + D(r, q),      Z_a = s_a ln sum_{x in a} k_x e^(g_x/s_a),
+    g_x = combination - sum_y E_xy ln(q_y/r_y) + sum_j lambda_aj B_xj,
+
+a true bound at every point (omega, t, weights, lambda), and jointly convex in it. Newton's method
+with a logarithmic barrier makes it small.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+U = 2.0**-53
+STEPS = 150
+HALVINGS = 12
+SHRINK = 0.1  # of the barrier, from one centre to the next
+CENTRED = 1.0  # squared Newton decrement, in units of the barrier, at a centre
+ROOM = 0.95  # share of the way to the boundary
+RIDGE = 1e-12
+COLDEST = 80.0  # |ln t| of a multiplier in a climb
+ROOT_STEPS = 60
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _divergence(w, q, diff):
+    """Return w ln(w/q) - w + q, given diff = w - q, without cancellation."""
+    if w == 0.0:
+        return -diff
+    s = diff / (w + q)
+    if abs(s) > 0.2:
+        return w * math.log(w / q) - diff
+    z = s * s
+    tail = 0.0
+    for k in range(21, 1, -2):
+        tail = tail * z + 2.0 / k
+    return s * diff + w * s * z * tail
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _log_sum(g, count, first, last, s, pi):
+    """Write the Gibbs law of g[first:last] at temperature s; return s ln sum count e^(g/s)."""
+    top = -math.inf
+    for x in range(first, last):
+        top = max(top, g[x])
+    total = 0.0
+    for x in range(first, last):
+        pi[x] = count[x] * math.exp((g[x] - top) / s)
+        total += pi[x]
+    for x in range(first, last):
+        pi[x] /= total
+    return top + s * math.log(total)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _evaluate(z, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha):
+    """Return the bound U at z, rounded up, or inf outside; and its parts.
+
+    z = omega, t, then for every slice its second and third weight and its lambda. ``lines`` holds
+    near, far, touch and what rounding may add to them; ``rough`` is the relative error of B.
+    Leaves q - r in d, the laws of the slices in pi and their own in alpha.
+    """
+    inputs, outputs, slices, corners = W.shape[0], W.shape[1], theta.shape[1], B.shape[1]
+    for k in range(z.size):
+        if not z[k] > 0.0:
+            return math.inf
+    excess = -1.0
+    for x in range(inputs):
+        excess += z[x]
+    base = 0.0
+    for y in range(outputs):
+        total = excess * r[y]
+        for x in range(inputs):
+            total += z[x] * E[x, y]
+        if not r[y] + total > 0.0:
+            return math.inf
+        d[y] = total
+        base += _divergence(r[y], r[y] + total, -total)
+    t, doubt, most = z[inputs], 0.0, 0.0
+    for a in range(slices):
+        at = inputs + 1 + a * (2 + corners)
+        second, third = z[at], z[at + 1]
+        rest, s = 1.0 - second - third, t - theta[0, a] * second - theta[1, a] * third
+        if not (rest > 0.0 and s > 0.0):
+            return math.inf
+        for x in range(edges[a], edges[a + 1]):
+            near, far, touch = rest * lines[0, x], second * lines[1, x], third * lines[2, x]
+            total, size, loose = near + far + touch, abs(near) + abs(far) + abs(touch), lines[3, x]
+            for y in range(outputs):
+                step = E[x, y] * math.log1p(d[y] / r[y])
+                total -= step
+                size += abs(step)
+            for j in range(corners):
+                step = z[at + 2 + j] * B[x, j]
+                total += step
+                size += abs(step)
+                loose += rough[a] * abs(step)
+            g[x] = total
+            doubt = max(doubt, loose + (outputs + corners + 16) * U * size)
+        Z[a] = _log_sum(g, count, edges[a], edges[a + 1], s, pi)
+        most = max(most, abs(Z[a]))
+    value = _log_sum(Z, np.ones(slices), 0, slices, t, alpha)
+    doubt += (inputs + 64) * U * (most + t * (math.log(count.sum()) + b + 1.0))
+    return value - t * b + base * (1.0 + (outputs + 128) * U) + doubt
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _barrier(z, theta, inputs, corners):
+    """Sum of the logarithms of all that has to be positive."""
+    total = 0.0
+    for k in range(z.size):
+        total += math.log(z[k])
+    for a in range(theta.shape[1]):
+        at = inputs + 1 + a * (2 + corners)
+        s = z[inputs] - theta[0, a] * z[at] - theta[1, a] * z[at + 1]
+        total += math.log(1.0 - z[at] - z[at + 1]) + math.log(s)
+    return total
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _room(z, step, theta, inputs, corners):
+    """Return a share of the step, at most all of it, after which all is positive still."""
+    most = 0.0
+    for k in range(z.size):
+        most = max(most, -step[k] / z[k])
+    for a in range(theta.shape[1]):
+        at = inputs + 1 + a * (2 + corners)
+        most = max(most, (step[at] + step[at + 1]) / (1.0 - z[at] - z[at + 1]))
+        s = z[inputs] - theta[0, a] * z[at] - theta[1, a] * z[at + 1]
+        ds = step[inputs] - theta[0, a] * step[at] - theta[1, a] * step[at + 1]
+        most = max(most, -ds / s)
+    return ROOM / max(most, ROOM)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_square(H, v, weight):
+    """Add weight v v' to the lower triangle."""
+    for i in range(v.size):
+        if v[i] != 0.0:
+            step = weight * v[i]
+            for j in range(i + 1):
+                H[i, j] += step * v[j]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _derivatives(z, mu, W, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H):
+    """Write gradient and Hessian (lower triangle) of U - mu times the barrier.
+
+    s ln sum e^(g/s) has the gradient (pi, H(pi)) in (g, s), and along (dg, ds) its second
+    derivative is the variance of dg - (g/s) ds under pi, divided by s.
+    """
+    inputs, outputs, slices, corners = W.shape[0], W.shape[1], theta.shape[1], B.shape[1]
+    size, t = z.size, z[inputs]
+    G[:] = 0.0
+    H[:] = 0.0
+    J[:] = 0.0
+    D[:] = 0.0
+    for y in range(outputs):
+        q = r[y] + d[y]
+        mass, each = r[y], np.divide(1.0, q)
+        for x in range(inputs):
+            step = E[x, y] * each
+            for k in range(inputs):
+                J[x, k] -= step * W[k, y]
+        for a in range(slices):
+            for x in range(edges[a], edges[a + 1]):
+                mass += alpha[a] * pi[x] * E[x, y]
+        for k in range(inputs):
+            G[k] += d[y] / q * W[k, y]
+            step = mass / (q * q) * W[k, y]
+            for j in range(k + 1):
+                H[k, j] += step * W[j, y]
+    mean = np.zeros(size)
+    value = 0.0
+    for a in range(slices):
+        at = inputs + 1 + a * (2 + corners)
+        s = t - theta[0, a] * z[at] - theta[1, a] * z[at + 1]
+        for x in range(edges[a], edges[a + 1]):
+            pull = g[x] / s
+            J[x, inputs] = -pull
+            J[x, at] = lines[1, x] - lines[0, x] + theta[0, a] * pull
+            J[x, at + 1] = lines[2, x] - lines[0, x] + theta[1, a] * pull
+            for j in range(corners):
+                J[x, at + 2 + j] = B[x, j]
+            for k in range(size):
+                D[a, k] += pi[x] * J[x, k]
+        for x in range(edges[a], edges[a + 1]):
+            for k in range(size):
+                J[x, k] -= D[a, k]
+            _add_square(H, J[x], alpha[a] * pi[x] / s)
+        D[a, inputs] += Z[a] / s
+        D[a, at] -= theta[0, a] * Z[a] / s
+        D[a, at + 1] -= theta[1, a] * Z[a] / s
+        for k in range(size):
+            G[k] += alpha[a] * D[a, k]
+        D[a, inputs] -= Z[a] / t
+        for k in range(size):
+            mean[k] += alpha[a] * D[a, k]
+        value += alpha[a] * Z[a]
+    entropy = 0.0
+    for a in range(slices):
+        if alpha[a] > 0.0:
+            entropy -= alpha[a] * math.log(alpha[a])
+        for k in range(size):
+            D[a, k] -= mean[k]
+        _add_square(H, D[a], alpha[a] / t)
+    G[inputs] += entropy - b
+    for k in range(size):
+        G[k] -= mu / z[k]
+        H[k, k] += mu / (z[k] * z[k])
+    for a in range(slices):
+        at = inputs + 1 + a * (2 + corners)
+        push = mu / (1.0 - z[at] - z[at + 1])
+        for k in range(2):
+            G[at + k] += push
+            for j in range(k + 1):
+                H[at + k, at + j] += push * push / mu
+        first, second = theta[0, a], theta[1, a]
+        push = mu / (t - first * z[at] - second * z[at + 1])
+        bend = push * push / mu
+        G[inputs] -= push
+        G[at] += first * push
+        G[at + 1] += second * push
+        H[inputs, inputs] += bend
+        H[at, inputs] -= first * bend
+        H[at + 1, inputs] -= second * bend
+        H[at, at] += first * first * bend
+        H[at + 1, at] += first * second * bend
+        H[at + 1, at + 1] += second * second * bend
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _newton(H, G, step):
+    """Solve H step = -G by a Cholesky factor in place."""
+    size = G.size
+    for i in range(size):
+        for j in range(i):
+            total = H[i, j]
+            for k in range(j):
+                total -= H[i, k] * H[j, k]
+            H[i, j] = total / H[j, j]
+        total = H[i, i] * (1.0 + RIDGE)
+        for k in range(i):
+            total -= H[i, k] * H[i, k]
+        H[i, i] = math.sqrt(max(total, 1e-15 * H[i, i], 1e-300))
+    for i in range(size):
+        total = -G[i]
+        for k in range(i):
+            total -= H[i, k] * step[k]
+        step[i] = total / H[i, i]
+    for i in range(size - 1, -1, -1):
+        step[i] /= H[i, i]
+        for k in range(i):
+            step[k] -= H[i, k] * step[i]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def entropy_bound(z, held, mu, W, E, r, count, edges, theta, lines, B, rough, b, floor, reach, p):
+    """Make U small from the point z on; return the least seen.
+
+    The first ``held`` coordinates of z keep their values. Stops once U is at most ``floor``, or
+    within ``reach`` of its least. Leaves the last point in z and the law of the inputs in p.
+    """
+    inputs, outputs = W.shape
+    slices, corners, size = theta.shape[1], B.shape[1], z.size
+    d, g, pi, Z, alpha = (
+        np.empty(outputs),
+        np.empty(inputs),
+        np.empty(inputs),
+        np.empty(slices),
+        np.empty(slices),
+    )
+    J, D = np.empty((inputs, size)), np.empty((slices, size))
+    G, H, step, trial = np.empty(size), np.empty((size, size)), np.empty(size), np.empty(size)
+    value = _evaluate(z, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha)
+    best, steps = value, 0
+    while steps < STEPS and best > floor:
+        steps += 1
+        _derivatives(z, mu, W, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H)
+        for k in range(held):
+            G[k] = 0.0
+            H[k, k] = 1.0
+            H[k, :k] = 0.0
+            H[k + 1 :, k] = 0.0
+        _newton(H, G, step)
+        slope = 0.0
+        for k in range(size):
+            slope += G[k] * step[k]
+        if -slope > CENTRED * mu:
+            height = value - mu * _barrier(z, theta, inputs, corners)
+            share, moved = _room(z, step, theta, inputs, corners), False
+            for _ in range(HALVINGS):
+                for k in range(size):
+                    trial[k] = z[k] + share * step[k]
+                found = _evaluate(
+                    trial, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
+                )
+                if (
+                    found < math.inf
+                    and found - mu * _barrier(trial, theta, inputs, corners)
+                    <= height + 0.1 * share * slope
+                ):
+                    moved = True
+                    break
+                share *= 0.5
+            if moved:
+                z[:] = trial
+                value = found
+                best = min(best, value)
+                continue
+            value = _evaluate(
+                z, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
+            )
+        if (size + 2 * slices) * mu <= reach:
+            break
+        mu *= SHRINK
+    for a in range(slices):
+        for x in range(edges[a], edges[a + 1]):
+            p[x] = alpha[a] * pi[x]
+    return best
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def widest_edge(p, B, corners, heights, r, least):
+    """Find the edge of a simplex whose middle the bound misses most, weighted by the law p.
+
+    Returns the weighted miss and the two corners. ``least`` is added to the weight of a corner.
+    """
+    size = heights.size
+    weight = np.empty(size)
+    for j in range(size):
+        total = 0.0
+        for x in range(p.size):
+            total += p[x] * B[x, j]
+        weight[j] = max(total, 0.0) + least
+    most, first, last = -1.0, 0, 0
+    for j in range(size):
+        for k in range(j):
+            height = 0.0
+            for y in range(r.size):
+                e = 0.5 * (corners[j, y] + corners[k, y])
+                height += _divergence(r[y] + e, r[y], e)
+            miss = (weight[j] + weight[k]) * (0.5 * (heights[j] + heights[k]) - height)
+            if miss > most:
+                most, first, last = miss, j, k
+    return most, first, last
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _gibbs(score, count, edges, t, p, Z, alpha):
+    """Write the law that maximises score + H(A) + t H(X); return its entropy H(X)."""
+    slices = Z.size
+    for a in range(slices):
+        Z[a] = _log_sum(score, count, edges[a], edges[a + 1], t, p)
+    _log_sum(Z, np.ones(slices), 0, slices, 1.0 + t, alpha)
+    entropy = 0.0
+    for a in range(slices):
+        for x in range(edges[a], edges[a + 1]):
+            p[x] *= alpha[a]
+            if p[x] > 0.0:
+                entropy -= p[x] * math.log(p[x] / count[x])
+    return entropy
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _scores(p, E, r, edges, score):
+    """Write ln P(a) + sum_y W_xy ln(V_a/q) for every input, and return the information I."""
+    inputs, outputs = E.shape
+    mean, own = np.zeros(outputs), np.empty(outputs)
+    for x in range(inputs):
+        for y in range(outputs):
+            mean[y] += p[x] * E[x, y]
+    value = 0.0
+    for y in range(outputs):
+        value -= _divergence(r[y] + mean[y], r[y], mean[y])
+    for a in range(edges.size - 1):
+        mass = 1e-300
+        own[:] = 0.0
+        for x in range(edges[a], edges[a + 1]):
+            mass += p[x]
+            for y in range(outputs):
+                own[y] += p[x] * E[x, y]
+            score[x] = 0.0
+        level = math.log(mass)
+        for y in range(outputs):
+            v, q = r[y] + own[y] / mass, r[y] + mean[y]
+            if v > 0.0 and q > 0.0:
+                value += mass * _divergence(v, r[y], own[y] / mass)
+                log = math.log1p((own[y] / mass - mean[y]) / q)
+                level += r[y] * log
+                for x in range(edges[a], edges[a + 1]):
+                    score[x] += E[x, y] * log
+            else:
+                value += mass * r[y]
+        for x in range(edges[a], edges[a + 1]):
+            score[x] += level
+    return value
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def entropy_climb(p, E, r, count, edges, b, steps, tiny):
+    """Improve the law p under H(X) >= b, until a step gains less than ``tiny``; return the last I.
+
+    For any guess P(a|y) of the slice, I >= H(A) + sum p_x W_xy ln P(a(x)|y), with equality at the
+    posterior of p; the law that maximises the right-hand side under the constraint is a Gibbs law
+    in each slice. So I never falls. One root, of the entropy in ln t, for each step.
+    """
+    score, Z, alpha = np.empty(p.size), np.empty(edges.size - 1), np.empty(edges.size - 1)
+    last = -math.inf
+    for step in range(steps):
+        value = _scores(p, E, r, edges, score)
+        if step > 1 and value - last <= tiny:  # the first law need not obey the constraint
+            break
+        last = value
+        low, high = -COLDEST, COLDEST
+        if _gibbs(score, count, edges, math.exp(low), p, Z, alpha) >= b:
+            continue
+        for _ in range(ROOT_STEPS):
+            middle = 0.5 * (low + high)
+            if _gibbs(score, count, edges, math.exp(middle), p, Z, alpha) < b:
+                low = middle
+            else:
+                high = middle
+        _gibbs(score, count, edges, math.exp(high), p, Z, alpha)
+    return last
+
+
+_INPUTS = "f8[:, ::1], f8[:, ::1], f8[::1], f8[::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1]"
+
+SIGNATURES = {
+    "entropy_bound": [f"f8(f8[::1], i8, f8, {_INPUTS}, f8[::1], f8, f8, f8, f8[::1])"],
+    "widest_edge": ["Tuple((f8, i8, i8))(f8[::1], f8[:, ::1], f8[:, ::1], f8[::1], f8[::1], f8)"],
+    "entropy_climb": ["f8(f8[::1], f8[:, ::1], f8[::1], f8[::1], i8[::1], f8, i8, f8)"],
+}
