@@ -1,1 +1,3 @@
-__all__: list[str] = []
+from .max_entropy import MaxEntropyNoise
+
+__all__ = ["MaxEntropyNoise"]
