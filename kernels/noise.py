@@ -11,9 +11,7 @@ _SLACK = 2.0**-49
 
 
 @njit(nogil=True, cache=True)
-def draw_noise(
-    words, at, p, rate, unit, low, high, slots, scale, sure, width, reach, out, filled
-):
+def draw_noise(words, at, p, rate, unit, low, high, slots, scale, sure, width, reach, out, filled):
     """Fill ``out`` with draws of weights exp(-rate (|k|/unit)^p) on low .. high, by rejection.
 
     A trial takes four words. The first gives one of the 4096 ``slots``, a sign and a place in the

@@ -141,6 +141,8 @@ fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
 for channel in [*channels, e_i, W]:
     fp.contraction_coefficient(channel), fp.sdpi_constant(channel, W[0])
     fp.maximal_correlation(channel, W[0])
+fp.mechanisms.MaxEntropyNoise(2, 3.0).sample(9), fp.mechanisms.GeometricCount(3, 1.0).sample([1])
+fp.mechanisms.laplace_count_leakage(3, 0.1, 0.5, [0.2])
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

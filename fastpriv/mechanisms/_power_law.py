@@ -60,13 +60,10 @@ class PowerLaw:
     @cached_property
     def _sums(self) -> tuple[float, float]:
         """Sums of e^(g_1 - g_i) and g_i e^(g_1 - g_i) over distances i >= 1, each side once."""
-        if self.high == 0:
-            return 0.0, 0.0
-        # The last distance that matters, and the length of a step of e^-1 there.
-        end = math.inf
-        if self.rate > 0:
-            log_end = math.log((_NEGLIGIBLE + self._first) / self.rate) / self.p
-            end = self.unit * math.exp(min(log_end, 600.0))
+        if self.rate == 0.0:
+            return 0.5 * (self.high - self.low), 0.0
+        log_end = math.log((_NEGLIGIBLE + self._first) / self.rate) / self.p
+        end = self.unit * math.exp(min(log_end, 600.0))  # the last distance that matters
         if end >= self.high < FAR or end <= max(_DIRECT, _NEGLIGIBLE * self.p):
             distance = np.arange(1.0, math.ceil(min(self.high, end)) + 1.0)
             g = self.exponents(distance)
@@ -132,9 +129,7 @@ class PowerLaw:
         """Log of E (|Z|/unit)^p, also where the moment underflows."""
         if self._sums[1] == 0.0:
             return -math.inf
-        return (
-            math.log(2.0 * self._sums[1]) - self._first - self.log_total - math.log(self.rate)
-        )
+        return math.log(2.0 * self._sums[1]) - self._first - self.log_total - math.log(self.rate)
 
 
 def solve(p: float, distortion: float, low: int, high: int) -> PowerLaw:

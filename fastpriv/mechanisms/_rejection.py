@@ -132,18 +132,16 @@ class Sampler:
         shift -= k == 0
         known, digits = 64, 40
         while True:
-            bound, error = self._acceptance(k, strip, shift + known, digits)
-            if u + 1 <= bound - error:
+            least, most = self._acceptance(k, strip, shift + known, digits)
+            if u + 1 <= least:
                 return -k if first & _SLOTS else k, used
-            if u >= bound + error:
+            if u >= most:
                 return None, used
             u = u << 64 | int(bits.words(1)[0])
             known, digits = known + 64, digits + 20
 
-    def _acceptance(
-        self, k: int, strip: int, shift: int, digits: int
-    ) -> tuple[Decimal, Decimal]:
-        """Return 2^shift times weight over slots, and a bound on its error."""
+    def _acceptance(self, k: int, strip: int, shift: int, digits: int) -> tuple[Decimal, Decimal]:
+        """Enclose 2^shift times weight over slots."""
         law = self.law
         with localcontext(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)):
             z = Decimal(k) / Decimal(law.unit)
@@ -151,7 +149,8 @@ class Sampler:
             lift = Decimal(self.lift)
             bound = (lift - power).exp() / int(self.counts[strip]) * Decimal(2) ** shift
             terms = 1 + abs(lift) + power * (1 + Decimal(law.p))
-            return bound, bound * terms * Decimal(10) ** (2 - digits)
+            error = bound * terms * Decimal(10) ** (2 - digits)
+            return bound - error, bound + error
 
 
 def _tail(law: PowerLaw, start: float, width: int) -> tuple[int, float]:

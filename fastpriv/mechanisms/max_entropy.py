@@ -79,7 +79,7 @@ class MaxEntropyNoise:
         """Return the law of the largest entropy at a distortion."""
         high = FAR if self.modulus is None else self.modulus // 2
         low = -high if self.modulus is None or self.modulus % 2 else 1 - high
-        if self.p == math.inf or distortion == 0.0:
+        if self.p == math.inf or distortion == 0.0 or high == 0:
             reach = math.floor(distortion) if self.p == math.inf else 0
             if self.modulus is None and reach >= FAR // 2:
                 raise TooLarge("uniform noise this wide does not fit in 64-bit integers")
@@ -222,9 +222,7 @@ class MaxEntropyNoise:
         """
         if self.modulus is None:
             raise InvalidInput("noise on all integers has no finite matrix: give a modulus")
-        check.fits(
-            self.modulus**2, "the matrix", "use a shorter cycle", check.MAX_MATRIX
-        )
+        check.fits(self.modulus**2, "the matrix", "use a shorter cycle", check.MAX_MATRIX)
         law = self.pmf(np.arange(self.modulus))
         places = np.arange(self.modulus)
         return Channel(law[(places - places[:, None]) % self.modulus])
