@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import oracles_noise as oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from mpmath import mp, mpf
 from scipy.stats import chisquare
 
 import fastpriv as fp
+import oracles_noise as oracle
 from fastpriv.mechanisms import GeometricCount, laplace_count_leakage, laplace_count_pml
 
 
@@ -51,15 +51,16 @@ def test_curve_against_the_definition(n, log_t, p, places):
 @settings(max_examples=60, deadline=None)
 def test_curve_reaches_the_closed_form_and_no_more(n, log_t, c):
     scale = math.exp(-log_t) / n
-    level = laplace_count_pml(n, scale, c)
     grid = np.concatenate([[-math.inf, math.inf], np.linspace(-0.2, 1.2, 400)])
     for p in {max(c, 1e-12), 0.5 * (c + 0.5), 0.5, 1 - max(c, 1e-12)}:
         curve = laplace_count_leakage(n, scale, p, grid)
-        assert curve.max() <= level * (1 + 1e-11)
+        level = laplace_count_pml(n, scale, min(p, 1 - p))
+        assert curve.max() == pytest.approx(level, rel=1e-11)
+        assert level <= laplace_count_pml(n, scale, c) * (1 + 1e-7)  # 1 - p is rounded
         assert curve.max() <= max(curve[0], curve[1]) * (1 + 1e-12)  # beyond all counts
     if c > 1e-9:
         top = laplace_count_leakage(n, scale, c, [1.0, 7.0, math.inf])
-        assert top == pytest.approx(level, rel=1e-11)
+        assert top == pytest.approx(laplace_count_pml(n, scale, c), rel=1e-11)
 
 
 def test_curve_of_a_million_rows():
@@ -95,6 +96,11 @@ def test_known_rows_and_bad_arguments():
             bad()
     with pytest.raises(fp.TooLarge):
         GeometricCount(10**6, 1.0).kernel()
+    for small in (1e-18, 1e-300):
+        with pytest.raises(fp.TooLarge):
+            GeometricCount(3, small).sample([1])
+    assert set(GeometricCount(3, 1e-12).sample(np.full(200, 1)).tolist()) == {0, 3}
+    assert (GeometricCount(3, 700.0).sample(np.arange(4)) == np.arange(4)).all()
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8])

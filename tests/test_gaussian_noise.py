@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-import oracles_noise as oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import fastpriv as fp
+import oracles_noise as oracle
 from fastpriv.mechanisms import (
     GaussianNoise,
     compare_gaussian,
@@ -157,6 +157,13 @@ def test_gaussian_delta_at_its_ends():
     assert gaussian_delta(4.0, 1.0, sensitivity=2.0) == gaussian_delta(1.0, 1.0)
     assert gaussian_delta(1e-300, 1.0) == 1.0
     assert 0.0 < gaussian_delta(1e300, 0.0) < 1e-15
+    for epsilon in (1e-8, 1e-3, 700.0, 1e5, 1e30):
+        both = compare_gaussian(1.0, epsilon, 1e-6)
+        least = oracle.gaussian_delta(both.least_distortion, epsilon)
+        assert least <= 1e-6
+        assert least >= 1e-6 * (1 - 1e-6) or epsilon > 1e5
+    with pytest.raises(fp.InvalidInput, match="scale the data"):
+        compare_gaussian(1.0, 1e-200, 0.1)
     for bad in ((-1.0, 1.0), (1.0, -1.0), (1.0, math.nan)):
         with pytest.raises(fp.InvalidInput):
             gaussian_delta(*bad)

@@ -48,9 +48,9 @@ class PowerLaw:
     high: int
 
     def exponents(self, distance: Floats) -> Floats:
-        """Return rate (distance/unit)^p."""
+        """Return rate (distance/unit)^p, or 1e300 beyond it, whose weight is 0 as well."""
         with np.errstate(over="ignore"):
-            return np.asarray(self.rate * (distance / self.unit) ** self.p)
+            return np.minimum(self.rate * (distance / self.unit) ** self.p, 1e300)
 
     @cached_property
     def _first(self) -> float:
@@ -82,14 +82,8 @@ class PowerLaw:
         The integrals are incomplete gamma functions; derivatives come from the Taylor series of
         the weights in tau, i = _JOIN (1 + tau), whose terms fall like 1/(2 pi _JOIN)^r.
         """
-        from scipy.special import gamma, gammaincc
-
         g = float(self.exponents(np.array([float(_JOIN)]))[0])
-        width = self.unit * self.rate ** (-1.0 / self.p) / self.p * math.exp(self._first)
-        a = 1.0 / self.p
-        integral = width * gamma(a) * gammaincc(a, g)
-        weighted_integral = width * gamma(a + 1.0) * gammaincc(a + 1.0, g)
-
+        width = self.unit * self.rate ** (-1.0 / self.p)
         order = 2 * _TERMS
         power = np.empty(order)  # of g (1 + tau)^p
         power[0] = g
@@ -104,9 +98,12 @@ class PowerLaw:
 
         scale = math.exp(self._first - g)
         corrections = np.array(_BERNOULLI) / float(_JOIN) ** (2 * np.arange(_TERMS) + 1)
+        integral, weighted_integral = _integrals(self.p, width, g)
         return (
-            integral + scale * (0.5 - float((corrections * weight[1::2]).sum())),
-            weighted_integral + scale * (0.5 * g - float((corrections * weighted[1::2]).sum())),
+            math.exp(self._first) * integral
+            + scale * (0.5 - float((corrections * weight[1::2]).sum())),
+            math.exp(self._first) * weighted_integral
+            + scale * (0.5 * g - float((corrections * weighted[1::2]).sum())),
         )
 
     @cached_property
@@ -130,6 +127,21 @@ class PowerLaw:
         if self._sums[1] == 0.0:
             return -math.inf
         return math.log(2.0 * self._sums[1]) - self._first - self.log_total - math.log(self.rate)
+
+
+def _integrals(p: float, width: float, g: float) -> tuple[float, float]:
+    """Integrate e^-y and y e^-y, y = (x/width)^p, over x from ``_JOIN`` on, where y = g."""
+    from scipy.special import gamma, gammaincc
+
+    a = 1.0 / p
+    whole, weighted = width * a * gamma(a), width * a * a * gamma(a)
+    if g > 1.0:
+        return whole * gammaincc(a, g), weighted * gammaincc(a + 1.0, g)
+    # Less the part up to _JOIN, by its series: for large p g underflows, and that part does not.
+    j = np.arange(25)
+    terms = _JOIN * (-g) ** j / gamma(j + 1.0)
+    below, weighted_below = terms / (p * j + 1.0), g * terms / (p * (j + 1.0) + 1.0)
+    return whole - float(below.sum()), weighted - float(weighted_below.sum())
 
 
 def solve(p: float, distortion: float, low: int, high: int) -> PowerLaw:

@@ -26,7 +26,8 @@ from fastpriv._validation import Floats, Ints
 from fastpriv.errors import TooLarge
 from fastpriv.mechanisms._power_law import FAR, PowerLaw
 
-_SLOTS = 4096
+#: A word is 12 bits for a slot, one for a sign and the rest for a place in a strip.
+_SLOTS, _PLACES = 4096, 51
 _STRIPS = 128
 #: Exponent up to which distances are in strips.
 _NEAR = 6.0
@@ -36,6 +37,7 @@ _HOPELESS = -250.0
 _MARGIN = 1.0 + 1e-9
 #: Trials per batch of words, at most.
 _BATCH = 1 << 14
+_TOO_WIDE = "noise this wide does not fit in 64-bit integers; scale the data down"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +62,10 @@ class Sampler:
         if law.rate > 0:
             end = min(end, 1.0 + law.unit * (_NEAR / law.rate) ** (1.0 / law.p))
         width = max(0, math.ceil(math.log2(end / _STRIPS)))
+        if width > _PLACES:
+            raise TooLarge(_TOO_WIDE)
         strips = math.ceil(end / 2.0**width)
-        edges = np.arange(strips + 1) * 2.0**width
+        edges: Floats = np.arange(strips + 1.0) * 2.0**width
         first = np.exp(-law.exponents(edges[:-1]))
         if width == 0:
             first[0] = 0.5
@@ -161,7 +165,7 @@ def _tail(law: PowerLaw, start: float, width: int) -> tuple[int, float]:
     starts = start + (2.0**j - 1.0) * 2.0**reach
     peaks = (2 * j + 1 + reach - width) * math.log(2.0) - law.exponents(starts)
     if law.high == FAR and (peaks[reach + j > 60] > _HOPELESS).any():
-        raise TooLarge("noise this wide does not fit in 64-bit integers; scale the data down")
+        raise TooLarge(_TOO_WIDE)
     peaks[starts > law.high] = -math.inf
     tops = peaks.max(axis=1)
     return int(np.argmin(tops)), math.exp(tops.min())

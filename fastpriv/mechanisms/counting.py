@@ -17,6 +17,7 @@ from fastpriv._validation import Floats, Ints
 from fastpriv.channels import QueryChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.mechanisms._power_law import FAR, PowerLaw
+from fastpriv.mechanisms._rejection import Sampler
 from fastpriv.spaces import Space
 
 __all__ = ["GeometricCount", "laplace_count_leakage", "laplace_count_pml"]
@@ -99,9 +100,8 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
         return np.zeros(places.shape)
     rest, decay = n - 1, math.exp(-t)
     below, above = np.empty(n), np.empty(n)
-    with np.errstate(over="ignore"):
-        kernels.tilted_sums(rest, min((1.0 - chance) / chance, 1e300), decay, below)
-        kernels.tilted_sums(rest, min(chance / (1.0 - chance), 1e300), decay, above)
+    kernels.tilted_sums(rest, min((1.0 - chance) / chance, 1e300), decay, below)
+    kernels.tilted_sums(rest, min(chance / (1.0 - chance), 1e300), decay, above)
     # With S the count of the other rows: y is f above the k-th possible count, in steps of 1/n.
     at = np.clip(n * np.clip(places, 0.0, 1.0), 0.0, n)
     k = np.minimum(np.floor(at), rest).astype(np.int64)
@@ -166,9 +166,7 @@ class GeometricCount:
         self.clamp = bool(clamp)
 
     @cached_property
-    def _sampler(self) -> Any:
-        from fastpriv.mechanisms._rejection import Sampler
-
+    def _sampler(self) -> Sampler:
         unit = 2.0 ** max(0, round(-math.log2(self.epsilon)))
         return Sampler.of(PowerLaw(1.0, self.epsilon * unit, unit, -FAR, FAR))
 
@@ -209,7 +207,11 @@ class GeometricCount:
         return _tilted_level(self.epsilon, check.real(c, "c", 0.0, 0.5))
 
     def kernel(self) -> Floats:
-        """Return P(released = y | count = v), an (n + 1) x (n + 1) matrix, of the clamped release."""
+        """Return P(released = y | count = v) of the clamped release, (n + 1) x (n + 1) doubles.
+
+        Where e^(-n epsilon) underflows they have zeros, and so an infinite level, which the draws
+        do not have.
+        """
         check.fits((self.n + 1) ** 2, "the kernel", "use fewer rows", check.MAX_MATRIX)
         v = np.arange(self.n + 1.0)
         q = math.exp(-self.epsilon)

@@ -73,8 +73,9 @@ def compare_gaussian(
     """
     spread = check.real(variance, "variance", 0.0)
     level, chance, step = _guarantee(epsilon, delta, sensitivity)
-    textbook = 2.0 * math.log(2.0 / chance) * (step / level) ** 2
-    least = _least_variance(level, chance) * step**2
+    ratio = step / level
+    textbook = 2.0 * math.log(2.0 / chance) * ratio * ratio
+    least = _least_variance(level, chance) * step * step * (1.0 + 4.0 * ULP)
     if not 0.0 < least < math.inf or not 0.0 < textbook < math.inf:
         raise InvalidInput("the noise variance is beyond the range of a double; scale the data")
     return GaussianComparison(
@@ -114,9 +115,9 @@ def gaussian_distortion(variance: float, leakage: float) -> float:
     """
     spread = check.real(variance, "variance", 0.0)
     most = check.real(leakage, "leakage", 0.0)
-    if most == 0.0 or most > 350.0:
-        return spread if most == 0.0 else spread * math.exp(-700.0) * 2.0
-    return min(spread, spread / math.expm1(2.0 * most) * (1.0 + 8.0 * ULP))
+    if most == 0.0:
+        return spread
+    return min(spread, spread / math.expm1(min(2.0 * most, 700.0)) * (1.0 + 8.0 * ULP))
 
 
 def gaussian_delta(noise_variance: float, epsilon: float, sensitivity: float = 1.0) -> float:
@@ -172,12 +173,13 @@ def _delta(deviation: float, epsilon: float) -> float:
     from scipy.special import erfcx, ndtr
 
     a, b = 0.5 / deviation, epsilon * deviation
-    common = 0.5 * math.exp(-0.5 * (a - b) ** 2)
+    common = 0.5 * math.exp(-0.5 * (a - b) * (a - b))
     first = common * float(erfcx((b - a) / math.sqrt(2.0))) if b > a else float(ndtr(a - b))
     second = common * float(erfcx((a + b) / math.sqrt(2.0)))
-    # The exponent is wrong by a few ulp of itself.
-    slack = (16.0 + 4.0 * (a - b) ** 2) * ULP if first > 0.0 else 0.0
-    return min(1.0, max(0.0, first - second) + slack * first)
+    # a - b is wrong by an ulp of a + b, and with it the logs of both terms.
+    slack = (16.0 + 4.0 * (1.0 + abs(a - b)) * (a + b)) * ULP
+    error = first * math.expm1(min(slack, 700.0)) if first > 0.0 else 0.0
+    return min(1.0, max(0.0, first - second) + error)
 
 
 def _least_variance(epsilon: float, delta: float) -> float:

@@ -16,20 +16,24 @@ from fastpriv._validation import Floats, Ints
 from fastpriv.channels import Channel
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.mechanisms._power_law import FAR, PowerLaw, solve
+from fastpriv.mechanisms._rejection import Sampler
 
 __all__ = ["MaxEntropyNoise"]
 
 #: Largest cycle: its laws are summed term by term.
 _MAX_MODULUS = 1 << 24
+#: Norms whose sum is a double.
+_MAX_NORM = 1e300
 
 
 class MaxEntropyNoise:
     """Integer noise Z of the largest entropy with E|Z|^p = distortion^p.
 
-    P(Z = i) = A B^(-|i|^p) (Makhdoumi and Fawaz 2013, Lemma 1): two-sided geometric for p = 1,
-    discrete Gaussian for p = 2, uniform on |i| <= floor(distortion) for p = inf. Of all
-    independent noise with that moment it has the least worst-case information I(X; X + Z)
-    over integer signals X of a given moment (their Proposition 3).
+    P(Z = i) = A B^(-|i|^p) (Makhdoumi and Fawaz 2013, Lemma 1): two-sided geometric for p = 1, the
+    discrete Gaussian of Canonne, Kamath and Steinke 2020 for p = 2, uniform on
+    |i| <= floor(distortion) for p = inf. Of all independent noise with that moment it has the
+    least worst-case information I(X; X + Z) over integer signals X of a given moment (their
+    Proposition 3).
 
     Parameters
     ----------
@@ -68,12 +72,18 @@ class MaxEntropyNoise:
 
     def __init__(self, p: float, distortion: float, *, modulus: int | None = None) -> None:
         self.p = math.inf if p == math.inf else check.real(p, "p", 0.05, 1000.0)
-        self.distortion = check.real(distortion, "distortion", 0.0)
+        self.distortion = check.real(distortion, "distortion", 0.0, _MAX_NORM)
         self.modulus = modulus
         if modulus is not None:
             self.modulus = check.integer(modulus, "modulus", 1)
             check.fits(self.modulus, "noise on a cycle", "use a shorter cycle", _MAX_MODULUS)
-        self._law = self._best(self.distortion)
+        self._law = law = self._best(self.distortion)
+        self.A = math.exp(-law.log_total)
+        # Unit by unit, since a small ln B underflows and a large one overflows before B does.
+        log_rate = math.log(law.rate) - law.p * math.log(law.unit) if law.rate else -math.inf
+        self.B = math.exp(math.exp(log_rate)) if log_rate < math.log(709.0) else math.inf
+        if law.high == 0:
+            self.B = math.inf
 
     def _best(self, distortion: float) -> PowerLaw:
         """Return the law of the largest entropy at a distortion."""
@@ -85,21 +95,6 @@ class MaxEntropyNoise:
                 raise TooLarge("uniform noise this wide does not fit in 64-bit integers")
             return PowerLaw(1.0, 0.0, 1.0, max(low, -reach), min(high, reach))
         return solve(self.p, distortion, low, high)
-
-    @property
-    def A(self) -> float:
-        """P(Z = 0), the largest probability."""
-        return math.exp(-self._law.log_total)
-
-    @property
-    def B(self) -> float:
-        """Factor by which the probability falls per unit of |i|^p."""
-        law = self._law
-        if law.high == 0:
-            return math.inf
-        log_rate = -math.inf if law.rate == 0.0 else math.log(law.rate)
-        log_log = log_rate - law.p * math.log(law.unit)
-        return math.exp(math.exp(log_log)) if log_log < math.log(709.0) else math.inf
 
     def pmf(self, k: ArrayLike) -> Floats:
         """Return P(Z = k) for an array of integers, taken modulo ``modulus`` on a cycle."""
@@ -151,7 +146,7 @@ class MaxEntropyNoise:
         >>> round(noise.leakage_bound(3.0), 5), round(noise.leakage_bound(3.0, sharp=True), 5)
         (0.09531, 0.00498)
         """
-        size = check.real(norm, "norm", 0.0)
+        size = check.real(norm, "norm", 0.0, _MAX_NORM)
         if size == 0.0:
             return 0.0
         if sharp and (self.p > 2.0 or self.modulus is not None):
@@ -166,14 +161,12 @@ class MaxEntropyNoise:
             wide = self._best(size + D)
         scale = 1.0 + law.entropy + wide.entropy
         bound = wide.entropy - law.entropy + 64.0 * ULP * scale
-        if 0.0 < law.rate and D > 0.0:
+        if law.rate > 0.0 and size < D:
             # H* is concave in the moment with slope ln B: no cancellation where X is small.
-            growth = self.p * math.log1p(size / D)
-            if sharp or self.p < 1.0:
-                growth = math.log1p(math.exp(self.p * math.log(size / D)))
-            if growth < 1.0:
-                tangent = law.mean_exponent * (math.expm1(growth) * (1.0 + 1e-14) + 1e-14)
-                bound = min(bound, tangent)
+            growth = (size / D) ** self.p
+            if not sharp and self.p >= 1.0:
+                growth = math.expm1(self.p * math.log1p(size / D))
+            bound = min(bound, law.mean_exponent * (growth * (1.0 + 1e-12) + 1e-14))
         return max(bound, 0.0)
 
     def sample(self, size: int | tuple[int, ...] = 1, rng: Any = None) -> Ints:
@@ -199,15 +192,13 @@ class MaxEntropyNoise:
         random bits and more digits, so that no rounded probability and no floating-point noise is
         released.
         """
-        shape = (size,) if isinstance(size, int | np.integer) else tuple(size)
+        shape = size if isinstance(size, tuple) else (size,)
         count = math.prod(check.integer(length, "size", 0) for length in shape)
         check.fits(count, "the sample", "draw it in parts")
         return self._sampler.draw(count, rng).reshape(shape)
 
     @cached_property
-    def _sampler(self) -> Any:
-        from fastpriv.mechanisms._rejection import Sampler
-
+    def _sampler(self) -> Sampler:
         return Sampler.of(self._law)
 
     def channel(self) -> Channel:
