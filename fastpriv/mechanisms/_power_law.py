@@ -99,12 +99,10 @@ class PowerLaw:
         scale = math.exp(self._first - g)
         corrections = np.array(_BERNOULLI) / float(_JOIN) ** (2 * np.arange(_TERMS) + 1)
         integral, weighted_integral = _integrals(self.p, width, g)
-        return (
-            math.exp(self._first) * integral
-            + scale * (0.5 - float((corrections * weight[1::2]).sum())),
-            math.exp(self._first) * weighted_integral
-            + scale * (0.5 * g - float((corrections * weighted[1::2]).sum())),
-        )
+        ends = 0.5 - float((corrections * weight[1::2]).sum())
+        weighted_ends = 0.5 * g - float((corrections * weighted[1::2]).sum())
+        lift = math.exp(self._first)
+        return lift * integral + scale * ends, lift * weighted_integral + scale * weighted_ends
 
     @cached_property
     def log_total(self) -> float:
@@ -150,14 +148,17 @@ def solve(p: float, distortion: float, low: int, high: int) -> PowerLaw:
     Where even equal weights on ``low .. high`` do not reach that moment, they are returned.
     The moment falls as the rate grows, so its logarithm has one root in the log of the rate.
     """
-    unit = 2.0 ** max(0, round(math.log2(distortion)))
+    # The law falls within a factor e or so of distortion + 1: with this unit, and p <= 500, the
+    # rate is between e^-300 and e^400.
+    unit = 2.0 ** round(math.log2(distortion + 1.0))
     target = p * math.log(distortion / unit)
     if high < FAR:
-        moments = (np.arange(1.0, high + 1.0) / unit) ** p
+        moments = (np.arange(1.0, high + 1.0) / high) ** p
         if low != -high:
             moments[-1] *= 0.5
-        if math.log(2.0 * float(moments.sum()) / (high - low + 1)) <= target:
-            return PowerLaw(p, 0.0, unit, low, high)
+        uniform = math.log(2.0 * float(moments.sum()) / (high - low + 1))
+        if uniform <= p * math.log(distortion / high):
+            return PowerLaw(1.0, 0.0, 1.0, low, high)
 
     def law(log_rate: float) -> PowerLaw:
         return PowerLaw(p, math.exp(log_rate), unit, low, high)
@@ -167,9 +168,9 @@ def solve(p: float, distortion: float, low: int, high: int) -> PowerLaw:
 
     if p == 1.0 and high == FAR:
         return PowerLaw(p, unit * _arsinh_inverse(distortion), unit, low, high)
-    # Wide laws have E (rate |Z|^p) = 1/p; narrow ones have all their moment at distance 1.
-    start = math.log(max(1.0 / p, math.log(2.0) - target)) - max(target, 0.0)
-    return law(_decreasing_root(excess, start))
+    # Wide laws have E (rate |Z/unit|^p) = 1/p; narrow ones have all their moment at distance 1.
+    wide = -math.log(p) - target
+    return law(_decreasing_root(excess, wide if unit > 1.0 else math.log(math.log(2.0) - target)))
 
 
 def _arsinh_inverse(x: float) -> float:
@@ -178,13 +179,15 @@ def _arsinh_inverse(x: float) -> float:
 
 
 def _decreasing_root(f: Callable[[float], float], start: float) -> float:
-    """Return the root of a decreasing function, to the last digits."""
+    """Return the root of a decreasing function, to the last digits, or -700 if it is below."""
     from scipy.optimize import brentq
 
     step = 0.5
     low = high = start
     while f(low) < 0.0:
-        low, step = low - step, 2.0 * step
+        if low == -700.0:  # on a cycle, nothing that a double could tell from equal weights
+            return low
+        low, step = max(low - step, -700.0), 2.0 * step
     step = 0.5
     while f(high) > 0.0:
         high, step = high + step, 2.0 * step

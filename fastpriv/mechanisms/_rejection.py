@@ -60,7 +60,8 @@ class Sampler:
         """Cut the law into strips and share out the slots."""
         end = law.high + 1.0
         if law.rate > 0:
-            end = min(end, 1.0 + law.unit * (_NEAR / law.rate) ** (1.0 / law.p))
+            log_end = math.log(_NEAR / law.rate) / law.p
+            end = min(end, 1.0 + law.unit * math.exp(min(log_end, 600.0)))
         width = max(0, math.ceil(math.log2(end / _STRIPS)))
         if width > _PLACES:
             raise TooLarge(_TOO_WIDE)

@@ -38,7 +38,7 @@ class MaxEntropyNoise:
     Parameters
     ----------
     p : float
-        The power in the distortion, between 0.05 and 1000, or infinity. The paper has p >= 1.
+        The power in the distortion, between 0.05 and 500, or infinity. The paper has p >= 1.
     distortion : float
         The norm D = (E|Z|^p)^(1/p) that the noise may have, at least 0; for p = inf the largest
         |Z|. It is the distortion E[|Y - X|^p]^(1/p) of Y = X + Z.
@@ -71,7 +71,7 @@ class MaxEntropyNoise:
     """
 
     def __init__(self, p: float, distortion: float, *, modulus: int | None = None) -> None:
-        self.p = math.inf if p == math.inf else check.real(p, "p", 0.05, 1000.0)
+        self.p = math.inf if p == math.inf else check.real(p, "p", 0.05, 500.0)
         self.distortion = check.real(distortion, "distortion", 0.0, _MAX_NORM)
         self.modulus = modulus
         if modulus is not None:
