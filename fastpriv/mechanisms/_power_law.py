@@ -53,8 +53,8 @@ class PowerLaw:
             return np.minimum(self.rate * (distance / self.unit) ** self.p, 1e300)
 
     @cached_property
-    def _first(self) -> float:
-        """Exponent at distance 1."""
+    def first(self) -> float:
+        """Exponent at distance 1, which is ln B."""
         return float(self.exponents(np.ones(1))[0])
 
     @cached_property
@@ -62,17 +62,17 @@ class PowerLaw:
         """Sums of e^(g_1 - g_i) and g_i e^(g_1 - g_i) over distances i >= 1, each side once."""
         if self.rate == 0.0:
             return 0.5 * (self.high - self.low), 0.0
-        log_end = math.log((_NEGLIGIBLE + self._first) / self.rate) / self.p
+        log_end = math.log((_NEGLIGIBLE + self.first) / self.rate) / self.p
         end = self.unit * math.exp(min(log_end, 600.0))  # the last distance that matters
         if end >= self.high < FAR or end <= max(_DIRECT, _NEGLIGIBLE * self.p):
             distance = np.arange(1.0, math.ceil(min(self.high, end)) + 1.0)
             g = self.exponents(distance)
-            weights = np.exp(self._first - g)
+            weights = np.exp(self.first - g)
             if self.low != -self.high and len(weights) == self.high:
                 weights[-1] *= 0.5  # the point opposite zero on an even cycle is one, not two
             return float(weights.sum()), float((g * weights).sum())
         near = self.exponents(np.arange(1.0, _JOIN))
-        weights = np.exp(self._first - near)
+        weights = np.exp(self.first - near)
         tail, weighted_tail = self._tail()
         return float(weights.sum()) + tail, float((near * weights).sum()) + weighted_tail
 
@@ -96,23 +96,23 @@ class PowerLaw:
             weight[r] = -(steps[1 : r + 1] * power[1 : r + 1] * weight[r - 1 :: -1]).sum() / r
         weighted = np.convolve(power, weight)[:order]
 
-        scale = math.exp(self._first - g)
+        scale = math.exp(self.first - g)
         corrections = np.array(_BERNOULLI) / float(_JOIN) ** (2 * np.arange(_TERMS) + 1)
         integral, weighted_integral = _integrals(self.p, width, g)
         ends = 0.5 - float((corrections * weight[1::2]).sum())
         weighted_ends = 0.5 * g - float((corrections * weighted[1::2]).sum())
-        lift = math.exp(self._first)
+        lift = math.exp(self.first)
         return lift * integral + scale * ends, lift * weighted_integral + scale * weighted_ends
 
     @cached_property
     def log_total(self) -> float:
         """Log of the sum of all weights (the weight of zero is 1)."""
-        return math.log1p(2.0 * math.exp(-self._first) * self._sums[0])
+        return math.log1p(2.0 * math.exp(-self.first) * self._sums[0])
 
     @cached_property
     def mean_exponent(self) -> float:
         """Expected rate (|Z|/unit)^p."""
-        return 2.0 * math.exp(-self._first - self.log_total) * self._sums[1]
+        return 2.0 * math.exp(-self.first - self.log_total) * self._sums[1]
 
     @property
     def entropy(self) -> float:
@@ -124,7 +124,7 @@ class PowerLaw:
         """Log of E (|Z|/unit)^p, also where the moment underflows."""
         if self._sums[1] == 0.0:
             return -math.inf
-        return math.log(2.0 * self._sums[1]) - self._first - self.log_total - math.log(self.rate)
+        return math.log(2.0 * self._sums[1]) - self.first - self.log_total - math.log(self.rate)
 
 
 def _integrals(p: float, width: float, g: float) -> tuple[float, float]:

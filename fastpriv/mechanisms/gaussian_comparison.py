@@ -45,7 +45,7 @@ def compare_gaussian(
     Noise of variance D leaks at most 1/2 ln(1 + variance/D) about a signal of that variance, and
     a leakage L needs D = variance/(e^2L - 1), so either guarantee can be read off the other
     (Makhdoumi and Fawaz 2013, Example 5). They take D = 2 ln(2/delta)/epsilon^2 for any epsilon;
-    that calibration holds for small epsilon only (from about 8 on it fails at delta = 1e-5),
+    that calibration is for small epsilon only (at delta = 1e-5 it fails from epsilon = 9.4 on),
     which is why the delta it really has and the variance that is really needed are here too.
 
     Parameters

@@ -127,8 +127,9 @@ class MaxEntropyNoise:
             that is known. On a cycle, of the cyclic distance to 0.
         sharp : bool
             Use, for p <= 2 on the integers, that Z is symmetric and independent of X: then
-            E|X + Z|^p <= E|X|^p + E|Z|^p (Clarkson's inequality averaged over the sign of Z), an
-            equality at p = 2. The norms' p-th powers add instead of the norms. Not in the paper.
+            E|X + Z|^p <= E|X|^p + E|Z|^p, an equality at p = 2 (average over the sign of Z, and
+            use that t^(p/2) is concave), and p-th powers of norms add, not norms. Not in the
+            paper; at p = 2 a small signal leaks of the order (norm/D)^2 and not norm/D.
 
         Returns
         -------
@@ -162,11 +163,13 @@ class MaxEntropyNoise:
         scale = 1.0 + law.entropy + wide.entropy
         bound = wide.entropy - law.entropy + 64.0 * ULP * scale
         if law.rate > 0.0 and size < D:
-            # H* is concave in the moment with slope ln B: no cancellation where X is small.
+            # H* is concave in the moment with slope ln B: no cancellation where X is small. The
+            # last term is for the digits in which the noise's own moment may differ from D^p.
             growth = (size / D) ** self.p
             if not sharp and self.p >= 1.0:
                 growth = math.expm1(self.p * math.log1p(size / D))
-            bound = min(bound, law.mean_exponent * (growth * (1.0 + 1e-12) + 1e-14))
+            slack = 1e-14 * (1.0 + self.p + law.first)
+            bound = min(bound, law.mean_exponent * (growth * (1.0 + 1e-12) + slack))
         return max(bound, 0.0)
 
     def sample(self, size: int | tuple[int, ...] = 1, rng: Any = None) -> Ints:
