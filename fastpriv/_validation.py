@@ -141,6 +141,19 @@ def metric(values: ArrayLike, inputs: int, outputs: int | None = None) -> Floats
     return found
 
 
+def covariance(values: ArrayLike, name: str) -> Floats:
+    """Return a symmetric matrix of finite numbers; one number is a matrix of one entry."""
+    given = array(values, name)
+    found = np.atleast_2d(given.astype(np.float64))
+    if given.ndim not in (0, 2) or found.size == 0 or found.shape[0] != found.shape[1]:
+        raise InvalidInput(f"{name} must be a number or a square matrix, got shape {given.shape}")
+    if not np.isfinite(found).all():
+        raise InvalidInput(f"{name} must hold finite numbers, found a NaN or an infinity")
+    if np.abs(found - found.T).max() > SUM_TOLERANCE * np.abs(found).max():
+        raise InvalidInput(f"{name} must be symmetric; to average both halves: (C + C.T) / 2")
+    return np.asarray(0.5 * found + 0.5 * found.T)
+
+
 def _percent(total: float) -> str:
     return " (percentages? divide by 100)" if abs(total - 100.0) < 1.0 else ""
 

@@ -239,6 +239,25 @@ def markov_best_path(log_initial: Floats, log_transition: Floats, n: int) -> flo
 def markov_counts(initial: Floats, transition: Floats, rows: Ints) -> Floats: ...
 def markov_paths(initial_edges: Floats, transition_edges: Floats, draws: Floats) -> Ints: ...
 
+# noise
+def draw_noise(
+    words: NDArray[np.uint64],
+    at: int,
+    p: float,
+    rate: float,
+    unit: float,
+    low: int,
+    high: int,
+    slots: NDArray[np.uint8],
+    scale: Floats,
+    sure: Floats,
+    width: int,
+    reach: int,
+    out: Ints,
+    filled: int,
+) -> tuple[int, int, bool]: ...
+def tilted_sums(n: int, odds: float, decay: float, out: Floats) -> None: ...
+
 # selection
 def negative_entropies(W: Floats, start: int, stop: int, out: Floats) -> None: ...
 def pair_bounds(W: Floats, left: Ints, right: Ints, start: int, stop: int, out: Floats) -> None: ...

@@ -151,6 +151,8 @@ for channel in [M.binary_symmetric([0, 1], M.binary_symmetric_flip(0.1), [2]), *
 fp.data_independent_bound(channels[0]), M.exponential_rate(3, 0.1)
 M.GaussianChannel(0.5, 1.0).capacity(), M.GaussianChannel(2.0, 1.0).capacity()
 fp.balance_function(channels[1], [0.5, 1.5], time_limit=0.1)
+fp.mechanisms.MaxEntropyNoise(2, 3.0).sample(9), fp.mechanisms.GeometricCount(3, 1.0).sample([1])
+fp.mechanisms.laplace_count_leakage(3, 0.1, 0.5, [0.2])
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

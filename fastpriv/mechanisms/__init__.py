@@ -1,4 +1,11 @@
-"""Named mechanisms of the papers, each a small constructor or a law with its calibration."""
+"""Named mechanisms of the papers, each a small constructor or a law with its calibration.
+
+Examples
+--------
+>>> import fastpriv as fp
+>>> fp.mechanisms.MaxEntropyNoise(1, 2.0)
+MaxEntropyNoise(p=1, distortion=2, entropy=2.406059)
+"""
 
 import lazy_loader as _lazy
 

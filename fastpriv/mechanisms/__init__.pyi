@@ -1,16 +1,34 @@
+from .counting import GeometricCount, laplace_count_leakage, laplace_count_pml
 from .exponential import exponential, exponential_entropy, exponential_rate
 from .gaussian import GaussianChannel, gaussian_variance
+from .gaussian_comparison import (
+    GaussianComparison,
+    compare_gaussian,
+    gaussian_delta,
+    gaussian_distortion,
+)
+from .gaussian_noise import GaussianNoise
+from .max_entropy import MaxEntropyNoise
 from .symmetric import binary_symmetric, binary_symmetric_flip
 from .utility import mean_deviation_bound, noise_comparison
 
-__all__: list[str] = [
+__all__ = [
     "GaussianChannel",
+    "GaussianComparison",
+    "GaussianNoise",
+    "GeometricCount",
+    "MaxEntropyNoise",
     "binary_symmetric",
     "binary_symmetric_flip",
+    "compare_gaussian",
     "exponential",
     "exponential_entropy",
     "exponential_rate",
+    "gaussian_delta",
+    "gaussian_distortion",
     "gaussian_variance",
+    "laplace_count_leakage",
+    "laplace_count_pml",
     "mean_deviation_bound",
     "noise_comparison",
 ]
