@@ -9,7 +9,7 @@ the law times factors within e^(+-error), zeros stay zeros, and nothing positive
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from fastpriv.errors import InvalidInput
 _STEP = 512.0 * math.log(2.0)
 _LARGEST = 1e12
 _CHUNK = 1 << 15
+
+_State = tuple[Floats, Ints, Ints, Ints, Ints, Ints, Ints, float, int]
 
 
 def scaled(numbers: Floats) -> tuple[Floats, Ints]:
@@ -71,6 +73,12 @@ def draw_all(
         done, words = done + more, words[used:]
 
 
+def alike(keys: Ints) -> Iterator[Ints]:
+    """Yield the places of every distinct key."""
+    order = np.argsort(keys, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(keys[order])) + 1) if len(keys) else ()
+
+
 class States:
     """A law over outputs that is reached row by row through numbered states.
 
@@ -112,19 +120,24 @@ class States:
         """
         out = np.empty_like(rows)
         lean = tilt(epsilon)
-        distinct, which = np.unique(rows, axis=0, return_inverse=True)
-        each = int(self._walk[3].sum()) - rows.shape[1]
-        for k, x in enumerate(distinct):
-            places = np.flatnonzero(which.reshape(-1) == k)
-            drawn = np.empty((len(places), len(x)), dtype=np.int64)
-            state = self._value, self._power, *self._walk, np.ascontiguousarray(x), *lean
+        # The state that x itself leads to tells it from others, and types from types.
+        _, factors, jumps, _ = self._walk
+        weights = np.append(np.cumprod(factors[:0:-1])[::-1], 1)
+        for places in alike((jumps[rows] * weights).sum(axis=1)):
+            x = np.ascontiguousarray(rows[places[0]])
+            state = self._value, self._power, *self._walk, x, *lean
             kernels.state_sums(*state)
+            out[places] = self._draws_of(state, len(places), source)
+        return out
 
-            def step(done: int, words: Words, drawn: Ints = drawn, state=state) -> tuple[int, int]:  # type: ignore[no-untyped-def]
-                return kernels.state_draws(*state, words, drawn[done:])
+    def _draws_of(self, state: _State, count: int, source: Source) -> Ints:
+        sizes = self._walk[3]
+        out = np.empty((count, len(sizes)), dtype=np.int64)
 
-            draw_all(step, len(places), each, source)
-            out[places] = drawn
+        def step(done: int, words: Words) -> tuple[int, int]:
+            return kernels.state_draws(*state, words, out[done:])
+
+        draw_all(step, count, int(sizes.sum()) - len(sizes), source)
         return out
 
 

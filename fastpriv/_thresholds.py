@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
@@ -33,6 +34,10 @@ _SMALL = 1024
 _CHUNK = 1 << 15
 #: Fewest draws worth a thread.
 _GRAIN = 1 << 17
+#: Largest matrix whose thresholds are kept.
+_KEEP = 1 << 20
+#: What a level can gain when thresholds are read as doubles.
+_ROUNDED = 2.0**-51
 _TIE = 65535
 
 
@@ -113,6 +118,31 @@ class LawThresholds(Thresholds):
         return log_up(max((Fraction(*pair) for pair in pairs), default=Fraction(1)))
 
 
+class Laws:
+    """The rows of a matrix as integer thresholds: all kept if few, else those asked for."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self._matrix = matrix
+
+    @cached_property
+    def _kept(self) -> LawThresholds:
+        return LawThresholds(self._matrix)
+
+    def draw(self, which: Ints, source: Source) -> Ints:
+        """Draw from row ``which[j]`` for every j. Cost O(1) for each after O(K) per row."""
+        if self._matrix.size <= _KEEP:
+            return self._kept.draw(which, source)
+        seen, which = np.unique(which, return_inverse=True)
+        return LawThresholds(self._matrix[seen]).draw(which.reshape(-1), source)
+
+    def level(self, of: Callable[[Floats], float]) -> float:
+        """Level of the realised chances, where ``of`` gives that of a matrix of doubles."""
+        level = of(LawThresholds(self._matrix).chances())
+        # A double is within 2^-53 of each chance, so a ratio of two is within 2^-52 of theirs.
+        # Where neighbours have equal laws they have equal thresholds.
+        return level + _ROUNDED if of(self._matrix) > 0.0 else 0.0
+
+
 class SymmetricThresholds(Thresholds):
     """R_epsilon in integers: ``stay`` words keep a value, ``move`` words lead to each other one.
 
@@ -135,7 +165,8 @@ class SymmetricThresholds(Thresholds):
                 # The guard covers the rounding of e^epsilon, which is no integer.
                 guard = Decimal("1e-30") if epsilon > 0.0 else Decimal(0)
                 self.move = max(1, int(WORDS / (growth + m - 1)))
-                self.stay = min(int(growth * self.move - guard), WORDS - (m - 1) * self.move)
+                most = max(self.move, int(growth * self.move - guard))
+                self.stay = min(most, WORDS - (m - 1) * self.move)
 
     def level(self) -> float:
         """Return ln(stay / move), rounded up; at most epsilon."""
@@ -149,7 +180,7 @@ class SymmetricThresholds(Thresholds):
     @cached_property
     def _steps(self) -> NDArray[np.uint16]:
         """The step that the top 16 bits of a word settle, or a tie."""
-        m, stay, move, final = self._rule
+        _, stay, move, final = self._rule
         low = np.arange(1 << 16, dtype=np.uint64) << np.uint64(48)
         high = low | np.uint64((1 << 48) - 1)
 
@@ -191,12 +222,12 @@ class SymmetricThresholds(Thresholds):
 
 
 def log_up(ratio: Fraction) -> float:
-    """Return the least double that is at least |ln ratio|, to within 10^-50."""
+    """Return the least double that is at least the log of a ratio >= 1, to within 10^-50."""
     if ratio == 1:
         return 0.0
     with localcontext() as context:
         context.prec = _DIGITS
-        exact = abs((Decimal(ratio.numerator) / ratio.denominator).ln()) + Decimal("1e-50")
+        exact = (Decimal(ratio.numerator) / ratio.denominator).ln() + Decimal("1e-50")
         level = float(exact)
         return level if Decimal(level) >= exact else math.nextafter(level, math.inf)
 

@@ -291,9 +291,7 @@ def chain_draws(initial, initial_power, step, step_power, rows, tilt, tilt_power
 def tree_sums(value, power):
     """Fill in the inner nodes of a binary tree, node k having the children 2 k and 2 k + 1."""
     for k in range(value.shape[0] // 2 - 1, 0, -1):
-        value[k], power[k] = _plus(
-            value[2 * k], power[2 * k], value[2 * k + 1], power[2 * k + 1]
-        )
+        value[k], power[k] = _plus(value[2 * k], power[2 * k], value[2 * k + 1], power[2 * k + 1])
 
 
 @njit(nogil=True, cache=True)
@@ -364,12 +362,8 @@ SIGNATURES = {
     "shuffle_segments": ["UniTuple(i8, 2)(i8[:, ::1], i8[:, ::1], u8[::1])"],
     "state_draws": [f"UniTuple(i8, 2)({_STATES}, u8[::1], i8[:, ::1])"],
     "state_sums": [f"void({_STATES})"],
-    "step_by_cells": [
-        f"i8({c}[::1], u2[::1], u2[::1], i8, {c}[::1], i8[::1])" for c in _CODES
-    ],
-    "step_by_words": [
-        f"i8({c}[::1], i8[::1], u8[::1], i8, u8, u8, u8, {c}[::1])" for c in _CODES
-    ],
+    "step_by_cells": [f"i8({c}[::1], u2[::1], u2[::1], i8, {c}[::1], i8[::1])" for c in _CODES],
+    "step_by_words": [f"i8({c}[::1], i8[::1], u8[::1], i8, u8, u8, u8, {c}[::1])" for c in _CODES],
     "tree_draws": ["UniTuple(i8, 2)(f8[::1], i8[::1], u8[::1], i8[::1])"],
     "tree_sums": ["void(f8[::1], i8[::1])"],
 }
