@@ -29,7 +29,7 @@ WORDS = 1 << 64
 #: Digits that decide about the last bit of a double, with many to spare.
 _DIGITS = 60
 #: Rows of fewer values than this are moved by a table over 16 bits.
-_SMALL = 1024
+_SMALL = 1 << 14
 #: Words drawn at a time: they stay in cache until they are used.
 _CHUNK = 1 << 15
 #: Fewest draws worth a thread.
@@ -99,15 +99,20 @@ class LawThresholds(Thresholds):
 
     def chances(self) -> Floats:
         """Return the chances of the outputs, each rounded to the nearest double."""
-        # A weight of 2^64 does not fit and is kept as 0; it is the only one of its law.
-        sure = np.zeros(self.shape, dtype=bool)
-        sure[np.arange(len(sure)), self._last] = self.weights.max(axis=1) == 0
-        return np.where(sure, 1.0, self.weights * 2.0**-64)
+        found = self.weights * 2.0**-64
+        found[self._sure, self._last[self._sure]] = 1.0
+        return found
+
+    @property
+    def _sure(self) -> NDArray[np.bool_]:
+        """Which laws have one output: its weight of 2^64 does not fit and is kept as 0."""
+        return np.asarray(self.weights.max(axis=1) == 0)
 
     def level(self) -> float:
         """Largest log-ratio over inputs and outputs, from the integers. Rounded up."""
-        # Where a weight of 2^64 was wrapped to 0, other inputs have it too or the level is
-        # infinite by another output as well.
+        if self._sure.any():
+            same = self._sure.all() and np.ptp(self._last) == 0
+            return 0.0 if same else math.inf
         most, least = self.weights.max(axis=0), self.weights.min(axis=0)
         seen = most > 0
         if np.any(least[seen] == 0):
@@ -234,5 +239,5 @@ def log_up(ratio: Fraction) -> float:
 
 def fitting(dtype: np.dtype[Any], values: int) -> np.dtype[Any]:
     """Return the given integer dtype, or the smallest one that holds so many values."""
-    most = 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)
-    return dtype if values - 1 <= most else np.dtype(np.min_scalar_type(values - 1))
+    bits = {"b": 1, "i": 8 * dtype.itemsize - 1, "u": 8 * dtype.itemsize}[dtype.kind]
+    return dtype if values <= 1 << bits else np.dtype(np.min_scalar_type(values - 1))

@@ -115,6 +115,7 @@ def step_by_words(codes, places, words, m, stay, move, final, out):
     words each, up to the word ``final``; later ones decide nothing.
     """
     size, count = uint64(m), 0
+    inverse = 1.0 / np.float64(move)
     for j in range(words.shape[0]):
         u, place = words[j], places[j]
         if u > final:
@@ -123,7 +124,14 @@ def step_by_words(codes, places, words, m, stay, move, final, out):
         elif u < stay:
             out[place] = codes[place]
         else:
-            v = uint64(codes[place]) + uint64(1) + (u - stay) // move
+            # The quotient of doubles is within one of the quotient of integers.
+            past = u - stay
+            steps = uint64(np.float64(past) * inverse)
+            if steps * move > past:
+                steps -= uint64(1)
+            elif past - steps * move >= move:
+                steps += uint64(1)
+            v = uint64(codes[place]) + uint64(1) + steps
             out[place] = v - size if v >= size else v
     return count
 
