@@ -30,8 +30,6 @@ WORDS = 1 << 64
 _DIGITS = 60
 #: Rows of fewer values than this are moved by a table over 16 bits.
 _SMALL = 1 << 14
-#: Words drawn at a time: they stay in cache until they are used.
-_CHUNK = 1 << 15
 #: Fewest draws worth a thread.
 _GRAIN = 1 << 17
 #: Largest matrix whose thresholds are kept.
@@ -46,6 +44,8 @@ class Thresholds(ABC):
 
     #: Number of values in and out.
     shape: tuple[int, int]
+    #: Codes drawn for at a time: their words stay in cache until they are used.
+    _chunk: int
 
     @abstractmethod
     def level(self) -> float:
@@ -53,7 +53,7 @@ class Thresholds(ABC):
 
     @abstractmethod
     def _fill(self, codes: Codes, out: Codes, source: Source) -> None:
-        """Draw an output for every code; both are flat, contiguous and unsigned."""
+        """Draw an output for every code of a chunk; both are flat, contiguous and unsigned."""
 
     def draw(self, codes: Codes, source: Source) -> Codes:
         """Draw an output for every code, in the codes' own dtype wherever outputs fit into it.
@@ -67,7 +67,11 @@ class Thresholds(ABC):
         flat, drawn = given.reshape(-1).view(unsigned), out.reshape(-1).view(unsigned)
 
         def task(start: int, stop: int) -> None:
-            self._fill(flat[start:stop], drawn[start:stop], source)
+            for low in range(start, stop, self._chunk):
+                part = slice(low, min(low + self._chunk, stop))
+                # Kernels are compiled for arrays that can be written.
+                mine = flat[part] if flat.flags.writeable else flat[part].copy()
+                self._fill(mine, drawn[part], source)
 
         split(task, flat.size, _GRAIN if source.secure else max(flat.size, 1))
         return out
@@ -75,6 +79,8 @@ class Thresholds(ABC):
 
 class LawThresholds(Thresholds):
     """Any laws, one per input: a word is looked up among the edges of its integer weights."""
+
+    _chunk = 1 << 15
 
     def __init__(self, laws: Floats) -> None:
         self.shape = laws.shape[0], laws.shape[1]
@@ -92,14 +98,11 @@ class LawThresholds(Thresholds):
         return edges, self._last, guide, 64 - bits
 
     def _fill(self, codes: Codes, out: Codes, source: Source) -> None:
-        for start in range(0, len(codes), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            words = source.words(len(codes[part]))
-            kernels.look_up(codes[part], words, *self._tables, out[part])
+        kernels.look_up(codes, source.words(len(codes)), *self._tables, out)
 
     def chances(self) -> Floats:
         """Return the chances of the outputs, each rounded to the nearest double."""
-        found = self.weights * 2.0**-64
+        found = self.weights.astype(np.float64) * 2.0**-64
         found[self._sure, self._last[self._sure]] = 1.0
         return found
 
@@ -159,6 +162,7 @@ class SymmetricThresholds(Thresholds):
     def __init__(self, m: int, epsilon: float) -> None:
         self.shape = m, m
         self._m, self._epsilon = m, epsilon
+        self._chunk = 1 << (17 if m <= _SMALL else 15)
         if m == 1:
             self.stay, self.move = WORDS - 1, 1
         elif epsilon > 64.0:  # more than 64 bits can tell
@@ -200,30 +204,16 @@ class SymmetricThresholds(Thresholds):
         if self._m == 1:
             out[:] = codes
             return
-        size = 4 * _CHUNK if self._m <= _SMALL else _CHUNK
-        left = np.empty(min(size, len(codes)), dtype=np.int64)
-        for start in range(0, len(codes), size):
-            part = slice(start, start + size)
-            if self._m <= _SMALL:
-                self._look(codes[part], out[part], left, source)
-            else:
-                left[:] = np.arange(len(left))
-                self._settle(codes[part], out[part], left, len(codes[part]), source)
-
-    def _look(self, codes: Codes, out: Codes, left: Ints, source: Source) -> None:
-        """Draw 16 bits each, and the other 48 of those words for which these settle nothing."""
-        cells = source.words((len(codes) + 3) // 4).view(np.uint16)[: len(codes)]
-        count = kernels.step_by_cells(codes, cells, self._steps, self._m, out, left)
-        high = cells[left[:count]].astype(np.uint64) << np.uint64(48)
-        words = high | (source.words(count) >> np.uint64(16))
-        count = kernels.step_by_words(codes, left, words, *self._rule, out)
-        self._settle(codes, out, left, count, source)
-
-    def _settle(self, codes: Codes, out: Codes, left: Ints, count: int, source: Source) -> None:
-        """Draw a whole word for each code that is left, until none is."""
-        while count:
-            words = source.words(count)
-            count = kernels.step_by_words(codes, left, words, *self._rule, out)
+        if self._m > _SMALL:
+            left, words = np.arange(len(codes)), source.words(len(codes))
+        else:  # 16 bits each, and the other 48 of those words for which these settle nothing
+            left = np.empty(len(codes), dtype=np.int64)
+            cells = source.words((len(codes) + 3) // 4).view(np.uint16)[: len(codes)]
+            count = kernels.step_by_cells(codes, cells, self._steps, self._m, out, left)
+            high = cells[left[:count]].astype(np.uint64) << np.uint64(48)
+            words = high | (source.words(count) >> np.uint64(16))
+        while len(words):
+            words = source.words(kernels.step_by_words(codes, left, words, *self._rule, out))
 
 
 def log_up(ratio: Fraction) -> float:

@@ -183,15 +183,15 @@ def _coin(v, e, words, at):
 
 
 @njit(nogil=True, cache=True)
-def _choose(v, e, order, sums, scales, words, at):
-    """Draw an index in proportion to numbers v 2^(512 e), of which one is positive.
+def _choose(v, e, size, order, sums, scales, words, at):
+    """Draw an index below ``size`` in proportion to numbers v 2^(512 e), one of them positive.
 
     From the least to the largest, each against all that follow: no chance exceeds 1/2, so both
     sides of every coin are right to a few ulp of their own. Return -1 without words; and the place.
     The other arrays are room to work in.
     """
     count = 0
-    for k in range(v.shape[0]):  # insertion sort of the positive ones
+    for k in range(size):  # insertion sort of the positive ones
         if v[k] > 0.0:
             j = count
             while j > 0 and (
@@ -250,7 +250,7 @@ def state_draws(value, power, starts, factors, jumps, sizes, x, tilt, tilt_power
                 v[s], e[s] = value[place], power[place]
                 if s != x[i]:
                     v[s], e[s] = _normal(v[s] * tilt, e[s] + tilt_power)
-            s, at = _choose(v[: sizes[i]], e[: sizes[i]], order, sums, scales, words, at)
+            s, at = _choose(v, e, sizes[i], order, sums, scales, words, at)
             if s < 0:
                 return j, used
             out[j, i] = s
@@ -287,7 +287,7 @@ def chain_draws(initial, initial_power, step, step_power, rows, tilt, tilt_power
             for s in range(m):
                 w, f = (step[last, s], step_power[last, s]) if i else (initial[s], initial_power[s])
                 v[s], e[s] = _normal(w * value[i, s], f + power[i, s])
-            last, at = _choose(v, e, order, sums, scales, words, at)
+            last, at = _choose(v, e, m, order, sums, scales, words, at)
             if last < 0:
                 return j, used
             out[j, i] = last
