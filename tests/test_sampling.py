@@ -254,38 +254,42 @@ def test_a_tree_realises_its_law():
         assert abs(chance - truth) <= truth * Fraction(1, 2**48) + Fraction(4, WORDS)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.7, 5.0])
-def test_rows_in_sequence_realise_the_tilted_law(epsilon):
-    # Two values per row: one coin each, so that halving finds every chance to 2^-63.
-    rng = np.random.default_rng(3)
-    pmf = rng.dirichlet(np.ones(8))
-    pmf[2] = 0.0
-    pmf /= pmf.sum()
-    law = fp.Dense(pmf, [2] * 3)
-    channel = fp.TiltedChannel(law, epsilon)
+@pytest.mark.parametrize(
+    ("law", "epsilon"),
+    [
+        (fp.Dense([0.1, 0.2, 0.0, 0.15, 0.05, 0.3, 0.1, 0.1], [2, 2, 2]), 0.0),
+        (fp.Dense([0.1, 0.2, 0.0, 0.15, 0.05, 0.3, 0.1, 0.1], [2, 2, 2]), 5.0),
+        (fp.Dense([0.1, 0.2, 0.25, 0.15, 1e-9, 0.3 - 1e-9], [3, 2]), 0.7),
+        (fp.Exchangeable([0.2, 0.5, 0.0, 0.3]), 0.7),
+        (fp.Markov([0.3, 0.7], [[0.8, 0.2], [0.4, 0.6]], 3), 0.7),
+    ],
+)
+def test_rows_in_sequence_realise_the_tilted_law(law, epsilon):
+    channel, sizes, pmf = fp.TiltedChannel(law, epsilon), law.space.sizes, law.pmf().tolist()
     ratio = Fraction(math.exp(-epsilon))
-    rows = channel.space.rows(np.arange(8))
+    rows = law.space.rows(np.arange(len(pmf)))
     table = {}
-    for x in range(8):
+    for x in range(len(pmf)):
 
-        def outcome(fed, x=x):
-            drawn = law.tilted_draws(rows[[x]], epsilon, fed)
-            return tuple(drawn[0].tolist())
+        def outcome(source, x=x):
+            return int(law.space.index(law.tilted_draws(rows[[x]], epsilon, source))[0])
 
-        found = measured(outcome)
-        truth = o.tilted(pmf.tolist(), [2] * 3, ratio, rows[x].tolist())
-        for y in range(8):
-            table[x, y] = found.get(tuple(rows[y].tolist()), 0)
-            assert (table[x, y] == 0) == (truth[y] == 0)
-            assert abs(table[x, y] - truth[y]) <= truth[y] * Fraction(1, 2**45) + Fraction(8, WORDS)
-    worst = max(
-        o.log_ratio(table[a, y].numerator * table[b, y].denominator, table[a, y].denominator)
-        - mpmath.log(table[b, y].numerator)
-        for a, b in o.neighbours([2] * 3)
-        for y in range(8)
-        if table[a, y]
-    )
-    assert worst <= channel.realised_level() + 2.0**-55
+        found = measured(outcome)  # to 2^-63 for each coin
+        truth = o.tilted(pmf, sizes, ratio, rows[x].tolist())
+        for y, chance in enumerate(truth):
+            table[x, y] = found.get(y, Fraction(0))
+            assert (table[x, y] == 0) == (chance == 0)
+            assert abs(table[x, y] - chance) <= chance * Fraction(1, 2**45) + Fraction(8, WORDS)
+    with mpmath.workdps(60):
+        worst = max(
+            o.log_ratio(
+                (table[a, y] / table[b, y]).numerator, (table[a, y] / table[b, y]).denominator
+            )
+            for a, b in o.neighbours(sizes)
+            for y in range(len(pmf))
+            if table[a, y]
+        )
+        assert worst <= channel.realised_level() + 2.0**-30  # what halving leaves of 1e-9
 
 
 def test_numbers_of_any_size():
@@ -404,6 +408,15 @@ def test_levels_stay_finite_and_infinite_and_zero():
     assert fp.realised_level(fp.ProductChannel([np.eye(2), np.full((2, 2), 0.5)])) == math.inf
     assert fp.realised_level(fp.ProductChannel([np.full((3, 2), 0.5)] * 2)) == 0.0
     assert fp.realised_level(fp.QueryChannel([0, 0, 0, 0], [[0.3, 0.7]], [2, 2])) == 0.0
+    # Chances that a double cannot hold.
+    for far in (
+        fp.PosteriorChannel(fp.Product.iid([0.3, 0.7], 2), 800.0),
+        fp.TiltedChannel(fp.Product.iid([1e-300, 1.0], 2), 100.0),
+    ):
+        assert math.isfinite(fp.dp_level(far))
+        assert fp.realised_level(far) < 45.0
+    assert fp.realised_level(fp.TiltedChannel(fp.Product.iid([0.0, 1.0], 2), 9.0)) == 0.0
+    assert fp.realised_level(fp.TiltedChannel(fp.Uniform(2, 1), 9.0)) == 0.0
 
 
 def test_levels_of_drawn_databases_are_bounds_close_to_the_nominal_ones():
