@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 Codes = NDArray[Any]
 
 WORDS = 1 << 64
-#: Digits that decide about the last bit of a double, with many to spare.
-_DIGITS = 60
+#: Enough digits to decide about the last bit of a double, with many to spare.
+_EXACT = Context(prec=60)
 #: Rows of fewer values than this are moved by a table over 16 bits.
 _SMALL = 1 << 14
 #: Fewest draws worth a thread.
@@ -94,11 +94,11 @@ class LawThresholds(Thresholds):
         kernels.integer_weights(laws, self.weights, self._last)
 
     @cached_property
-    def _tables(self) -> tuple[Words, Ints, Ints, int]:
-        # Two more bits than outputs need: most words find their output at once.
-        bits = min((self.shape[1] - 1).bit_length() + 2, 16)
+    def _tables(self) -> tuple[Words, Ints, NDArray[np.int32], int]:
+        # One more bit than outputs need: most words find their output at once.
+        bits = min((self.shape[1] - 1).bit_length() + 1, 16)
         edges = np.empty_like(self.weights)
-        guide = np.empty((len(edges), 1 << bits), dtype=np.int64)
+        guide = np.empty((len(edges), 1 << bits), dtype=np.int32)
         kernels.guide_tables(self.weights, self._last, 64 - bits, edges, guide)
         return edges, self._last, guide, 64 - bits
 
@@ -159,9 +159,9 @@ class Laws:
 class SymmetricThresholds(Thresholds):
     """R_epsilon in integers: ``stay`` words keep a value, ``move`` words lead to each other one.
 
-    Words that are left over, fewer than there are values or a share of one in e^epsilon, decide
-    nothing and are drawn again. So stay / move is free to be the best ratio of integers that is
-    at most e^epsilon: the realised level never exceeds epsilon, for any number of values.
+    Words that are left over, e^epsilon + m of the 2^64 at most, decide nothing and are drawn
+    again. So stay / move is free to be rounded down to the best ratio of integers for this
+    ``move``: the realised level never exceeds epsilon, for any number of values.
     """
 
     def __init__(self, m: int, epsilon: float) -> None:
@@ -173,8 +173,7 @@ class SymmetricThresholds(Thresholds):
         elif epsilon > 64.0:  # more than 64 bits can tell
             self.stay, self.move = WORDS - (m - 1), 1
         else:
-            with localcontext() as context:
-                context.prec = _DIGITS
+            with localcontext(_EXACT):
                 growth = Decimal(epsilon).exp()
                 # The guard covers the rounding of e^epsilon, which is no integer.
                 guard = Decimal("1e-30") if epsilon > 0.0 else Decimal(0)
@@ -239,14 +238,15 @@ def log_up(ratio: Fraction) -> float:
     """Return the least double that is at least the log of a ratio >= 1, to within 10^-50."""
     if ratio == 1:
         return 0.0
-    with localcontext() as context:
-        context.prec = _DIGITS
+    with localcontext(_EXACT):
         exact = (Decimal(ratio.numerator) / ratio.denominator).ln() + Decimal("1e-50")
         level = float(exact)
         return level if Decimal(level) >= exact else math.nextafter(level, math.inf)
 
 
 def fitting(dtype: np.dtype[Any], values: int) -> np.dtype[Any]:
-    """Return the given integer dtype, or the smallest one that holds so many values."""
+    """Return an integer dtype in native order, or the smallest one that holds so many values."""
     bits = {"b": 1, "i": 8 * dtype.itemsize - 1, "u": 8 * dtype.itemsize}[dtype.kind]
-    return dtype if values <= 1 << bits else np.dtype(np.min_scalar_type(values - 1))
+    if values <= 1 << bits:
+        return dtype.newbyteorder("=")
+    return np.dtype(np.min_scalar_type(values - 1))

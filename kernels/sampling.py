@@ -362,10 +362,10 @@ SIGNATURES = {
         "UniTuple(i8, 2)(f8[::1], i8[::1], f8[:, ::1], i8[:, ::1], i8[:, ::1], f8, i8, u8[::1], "
         "i8[:, ::1])"
     ],
-    "guide_tables": ["void(u8[:, ::1], i8[::1], i8, u8[:, ::1], i8[:, ::1])"],
+    "guide_tables": ["void(u8[:, ::1], i8[::1], i8, u8[:, ::1], i4[:, ::1])"],
     "integer_weights": ["void(f8[:, ::1], u8[:, ::1], i8[::1])"],
     "look_up": [
-        f"void({c}[::1], u8[::1], u8[:, ::1], i8[::1], i8[:, ::1], i8, {c}[::1])" for c in _CODES
+        f"void({c}[::1], u8[::1], u8[:, ::1], i8[::1], i4[:, ::1], i8, {c}[::1])" for c in _CODES
     ],
     "shuffle_segments": ["UniTuple(i8, 2)(i8[:, ::1], i8[:, ::1], u8[::1])"],
     "state_draws": [f"UniTuple(i8, 2)({_STATES}, u8[::1], i8[:, ::1])"],
