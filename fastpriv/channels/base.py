@@ -60,7 +60,7 @@ class AbstractChannel(ABC):
         return self._output(self.prior_for(prior))
 
     def sample(self, rows: ArrayLike, rng: np.random.Generator | int | None = None) -> Codes:
-        """Draw an output for each database, with exactly the chances that realised_level has.
+        """Draw an output for each database, with the chances that realised_level accounts for.
 
         Parameters
         ----------
