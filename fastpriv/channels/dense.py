@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
+from fastpriv._random import Source
 from fastpriv._rows import log_ratio, log_spread, round_up
 from fastpriv._threads import split
+from fastpriv._thresholds import Codes, Laws, fitting
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.distributions import Dense, Distribution
@@ -155,9 +157,23 @@ class Channel(AbstractChannel):
         """Entropy of the output for every database x."""
         return np.array([kernels.entropy(row) for row in self._matrix])
 
-    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
-        drawn = sample_law(self._matrix, np.asarray(self.space.index(rows)), rng)
-        return self.space.rows(drawn) if self.output_space == self.space else drawn
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        drawn = self._laws.draw(np.asarray(self.space.index(rows)), source)
+        if self.output_space != self.space:
+            return drawn
+        return self._databases.astype(fitting(rows.dtype, max(self.space.sizes)))[drawn]
+
+    @cached_property
+    def _databases(self) -> Ints:
+        return self.space.rows(np.arange(self.space.size))
+
+    @cached_property
+    def _laws(self) -> Laws:
+        return Laws(self._matrix)
+
+    def realised_level(self) -> float:
+        """Level of the integer thresholds. Cost O(N K n); rounded up."""
+        return self._laws.level(lambda chances: self._level(chances, 0.0))
 
 
 def matrix_information(matrix: Floats, prior: Floats) -> float:
@@ -169,14 +185,3 @@ def matrix_information(matrix: Floats, prior: Floats) -> float:
     shift = sum(split(partial(kernels.shift_rows, matrix, prior, reference), count, grain)) / mass
     parts = split(partial(kernels.information_rows, matrix, prior, reference, shift), count, grain)
     return math.fsum(parts) / float(mass)
-
-
-def sample_law(laws: Floats, which: Ints, rng: np.random.Generator) -> Ints:
-    """Draw from row ``which[j]`` of ``laws`` for every j, by inverting the cumulative law."""
-    edges = np.cumsum(laws, axis=1)
-    draws = rng.random(len(which))
-    drawn = np.empty(len(which), dtype=np.int64)
-    for x in np.unique(which):
-        chosen = which == x
-        drawn[chosen] = np.searchsorted(edges[x], draws[chosen] * edges[x, -1], side="right")
-    return drawn

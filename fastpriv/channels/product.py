@@ -15,8 +15,10 @@ from fastpriv import kernels
 from fastpriv._capacity import repeated
 from fastpriv._contraction import product_contraction
 from fastpriv._leakage import Column, Leakages, row_slack
+from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
+from fastpriv._thresholds import Codes, draw_rows
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._copies import by_copies, by_part
 from fastpriv.channels._pairs import Pairs, all_pairs
@@ -289,8 +291,12 @@ class ProductChannel(AbstractChannel):
     def _check_vector(self) -> None:
         check.fits(self.output_space.size, "a vector over outputs", "ask for single outputs")
 
-    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
-        return sample_rows(self._kernels, rows, rng)
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        return draw_rows(self._kernels, rows, source)
+
+    def realised_level(self) -> float:
+        """Level of the integer thresholds of the worst row; at most epsilon for E_d."""
+        return max(kernel.thresholds.level() for kernel in self._kernels.distinct)
 
 
 class HammingChannel(ProductChannel):
@@ -402,19 +408,3 @@ def hamming_distance(kernels: RowKernels) -> float:
         for kernel, rows in kernels.groups()
         if isinstance(kernel, Symmetric)
     )
-
-
-def sample_rows(kernels: RowKernels, rows: Ints, rng: np.random.Generator) -> Ints:
-    """Send every row through its kernel, independently."""
-    out = np.empty_like(rows)
-    for kernel, which in kernels.groups():
-        given = rows[:, which]
-        draws = rng.random(given.shape)
-        if isinstance(kernel, Symmetric):
-            steps = rng.integers(1, max(kernel.m, 2), size=given.shape)
-            out[:, which] = np.where(draws < kernel.stay, given, (given + steps) % kernel.m)
-        else:
-            edges = np.cumsum(kernel.matrix, axis=1)
-            thresholds = edges[given, :-1] / edges[given, -1:]
-            out[:, which] = (draws[..., None] >= thresholds).sum(axis=-1)
-    return out

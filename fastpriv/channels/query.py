@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +14,15 @@ from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
 from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
 from fastpriv._queries import Listed, Query
+from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, distinct, log_ratio, log_spread, round_up
 from fastpriv._sums import Histogram, Sum
+from fastpriv._thresholds import Codes, Laws
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs
 from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, joint_laws, support_range
-from fastpriv.channels.dense import matrix_information, sample_law
+from fastpriv.channels.dense import matrix_information
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
 from fastpriv.results import Bracket
@@ -202,7 +204,10 @@ class QueryChannel(AbstractChannel):
 
     def neighbour_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(K) for each pair of answers."""
-        pairs, matrix = self._query.neighbours(), self._kernel.matrix
+        return self._level(self._kernel.matrix)
+
+    def _level(self, matrix: Floats) -> float:
+        pairs = self._query.neighbours()
         pairs = pairs[pairs[:, 0] < pairs[:, 1]]
         step, axes = max(1, _BLOCK // matrix.shape[1]), np.array([[1, 2]])
         worst = 0.0
@@ -315,8 +320,16 @@ class QueryChannel(AbstractChannel):
         entropies = np.array([kernels.entropy(row) for row in self._kernel.matrix])
         return entropies[self._query.listed()]
 
-    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
-        return sample_law(self._kernel.matrix, self._query.of(rows), rng)
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        return self._laws.draw(self._query.of(rows), source)
+
+    @cached_property
+    def _laws(self) -> Laws:
+        return Laws(self._kernel.matrix)
+
+    def realised_level(self) -> float:
+        """Level of the integer thresholds, over the pairs of answers that neighbours have."""
+        return self._laws.level(self._level)
 
 
 def _spread(lines: Floats, axes: Ints, scale: float) -> float:
