@@ -407,6 +407,14 @@ def test_hamming_agrees_with_its_matrix(sizes):
         assert reached(found, mechanism.matrix(), sizes)
 
 
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-8, 1e-3])
+def test_small_levels_survive_the_rounding_of_the_matrix(epsilon):
+    # Two copies of a row of three values tell e^2/9 per copy of its uniform law, to first order.
+    found = fp.individual_capacity(fp.HammingChannel(2, 3, epsilon))
+    assert found.lower <= 2 * epsilon**2 / 9 * (1 + epsilon)
+    assert found.upper >= 2 * epsilon**2 / 9 * (1 - epsilon)
+
+
 def test_hamming_with_many_rows():
     small = fp.individual_capacity(fp.HammingChannel(3000, 2, 0.02))
     large = fp.individual_capacity(fp.HammingChannel(30_000, 2, 0.02))
