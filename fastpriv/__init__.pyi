@@ -52,6 +52,9 @@ from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
 from .measures.threshold_query import threshold_query_bound, threshold_query_leakage
 from .prior_sets import PriorSet
 from .relations import Implications, implications
+from .releasing.frequencies import Frequencies, estimate_frequencies
+from .releasing.release import Release, release
+from .releasing.report import ReleaseReport
 from .results import Bracket, Brackets, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
@@ -75,6 +78,7 @@ __all__ = [
     "Dense",
     "Distribution",
     "Exchangeable",
+    "Frequencies",
     "HammingChannel",
     "HiddenMarkov",
     "Implications",
@@ -88,6 +92,8 @@ __all__ = [
     "ProductChannel",
     "QueryChannel",
     "RateDistortion",
+    "Release",
+    "ReleaseReport",
     "Solution",
     "SolverFailure",
     "Space",
@@ -109,6 +115,7 @@ __all__ = [
     "dp_level",
     "error_probability_bound",
     "estimate",
+    "estimate_frequencies",
     "h",
     "h_inverse",
     "hockey_stick",
@@ -128,6 +135,7 @@ __all__ = [
     "pml",
     "pml_level",
     "privacy_level",
+    "release",
     "remaining_uncertainty_bound",
     "row_pml",
     "sdpi_constant",

@@ -16,7 +16,7 @@ from fastpriv._contraction import matrix_contraction
 from fastpriv._correlation import matrix_correlation
 from fastpriv._leakage import Leakages, matrix_leakages
 from fastpriv._rounding import ULP
-from fastpriv._rows import log_ratio, log_total, round_up
+from fastpriv._rows import RowKernels, log_ratio, log_total, round_up
 from fastpriv._sdpi import matrix_sdpi
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
@@ -136,6 +136,10 @@ class AbstractChannel(ABC):
         """Least number of databases that can cause an output, over outputs that can occur."""
         counts = (self.matrix() > 0.0).sum(axis=0)
         return int(counts[counts > 0].min())
+
+    def row_kernels(self) -> RowKernels | None:
+        """Return the kernels of a channel that acts on every row by itself; None for others."""
+        return None
 
     @abstractmethod
     def leakages(self, prior: Distribution) -> Leakages:

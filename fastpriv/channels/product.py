@@ -62,6 +62,10 @@ class ProductChannel(AbstractChannel):
         self._set(kernels)
         return self
 
+    def row_kernels(self) -> RowKernels:
+        """Return the kernels of the rows."""
+        return self._kernels
+
     def _kron(self, parts: Sequence[Floats]) -> Floats:
         """Kronecker product over rows of a vector or matrix given per distinct kernel."""
         return np.asarray(reduce(np.kron, [parts[k] for k in self._kernels.assignment]))

@@ -293,6 +293,10 @@ class TiltedChannel(AbstractChannel):
             return self._rows.maximal_leakage() + 4.0 * row_slack(self._kernels)
         return super().maximal_leakage() + 4.0 * row_slack(self._kernels)
 
+    def row_kernels(self) -> RowKernels | None:
+        """Return the kernels of the rows, where they are independent."""
+        return None if self._rows is None else self._rows.row_kernels()
+
     def _distances(self) -> Floats:
         """Expected Hamming distance of the output for every database. Cost O(N n)."""
         value, home = self._vectors()

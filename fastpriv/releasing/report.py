@@ -1,0 +1,219 @@
+"""What a release gave away, in every notion the library can certify."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastpriv._rows import round_up
+from fastpriv.channels import AbstractChannel
+from fastpriv.distributions import Distribution
+from fastpriv.errors import TooLarge
+from fastpriv.releasing.domain import Domain
+from fastpriv.releasing.plan import COLUMNS, TABLE, Plan
+from fastpriv.results import Bracket
+
+Level = float | Bracket
+
+
+@dataclass(frozen=True, repr=False)
+class ReleaseReport:
+    """What may be published about a release, and apart from it what may not.
+
+    Attributes
+    ----------
+    n, m : int
+        Number of records, and of values a record can take.
+    levels : dict
+        Levels in nats that hold whatever the law of the table: those of the probabilities the
+        sampler realised, rounded up.
+    levels_under_prior : dict
+        Levels under ``prior``.
+    prior : str
+        The law they are for, and whether it was given or assumed.
+    distortion : float
+        Expected number of changed records, or of changed cells (``counted``) where every column
+        goes by itself.
+    secure : bool
+        Whether the randomness was cryptographic. A release from a seeded generator can be undone
+        by whoever guesses the seed.
+    domain_source : str
+        Whether the domain was declared.
+    notes : tuple of str
+        What else to know before publishing.
+    private : dict
+        Realised distortion. It is computed from the data and not protected: keep it. ``to_dict``
+        and ``to_json`` leave it out.
+    channel, domain
+        What :func:`fastpriv.estimate_frequencies` needs.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> import numpy as np
+    >>> report = fp.release(np.zeros(100, dtype=int), domain=4, epsilon=1.0).report
+    >>> report.levels["differential privacy"] <= 1.0, report.secure
+    (True, True)
+    """
+
+    n: int
+    m: int
+    mechanism: str
+    levels: dict[str, Level]
+    levels_under_prior: dict[str, Level]
+    prior: str
+    distortion: float
+    counted: str
+    secure: bool
+    domain_source: str
+    notes: tuple[str, ...]
+    private: dict[str, int]
+    channel: AbstractChannel = field(compare=False)
+    domain: Domain = field(compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what may be published, as plain numbers and words."""
+        columns = zip(self.domain.columns, self.domain.sizes, strict=True)
+        return {
+            "records": self.n,
+            "values of a record": self.m,
+            "values of each column": {str(name): size for name, size in columns},
+            "mechanism": self.mechanism,
+            "levels": {name: _plain(level) for name, level in self.levels.items()},
+            "prior": self.prior,
+            "levels under the prior": {
+                name: _plain(level) for name, level in self.levels_under_prior.items()
+            },
+            f"expected number of changed {self.counted}": self.distortion,
+            "randomness": "cryptographic" if self.secure else "seeded, NOT secure",
+            "domain": self.domain_source,
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """Return what may be published, as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        return f"ReleaseReport({self.n} records of {self.m} values, {self.mechanism})"
+
+    def __str__(self) -> str:
+        lines = [f"{self.n} records of {self.m} values each, through {self.mechanism}"]
+        lines += ["Levels whatever the law of the table (nats)", *_listed(self.levels)]
+        lines += [f"Levels under the prior ({self.prior})", *_listed(self.levels_under_prior)]
+        lines.append(f"Expected number of changed {self.counted}: {self.distortion:.6g}")
+        lines.append(f"Randomness: {self.to_dict()['randomness']}")
+        lines.append(f"Domain: {self.domain_source}")
+        lines += [f"Note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def write(
+    plan: Plan, prior: Any, n: int, *, changed: int, secure: bool, notes: tuple[str, ...]
+) -> ReleaseReport:
+    """Measure what a plan realised on n records."""
+    channel = plan.channel
+    law, name = plan.prior(prior, n)
+    measure = _table_levels if plan.unit == TABLE else _record_levels
+    always, under = measure(channel, law, n, plan.unit == COLUMNS)
+    times = 1 if plan.unit == TABLE else n
+    return ReleaseReport(
+        n=n,
+        m=plan.domain.size,
+        mechanism=repr(plan.channel) + _SCOPE[plan.unit],
+        levels=always,
+        levels_under_prior=under,
+        prior=name,
+        distortion=times * channel.expected_distance(law),
+        counted=plan.counted,
+        secure=secure,
+        domain_source=plan.domain.source,
+        notes=notes,
+        private={f"changed {plan.counted}": changed},
+        channel=plan.channel,
+        domain=plan.domain,
+    )
+
+
+_SCOPE = {
+    "record": " on every record",
+    "columns": " on the columns of every record",
+    "table": " on the table",
+}
+
+
+def _record_levels(
+    channel: AbstractChannel, prior: Distribution, n: int, columns: bool
+) -> tuple[dict[str, Level], dict[str, Level]]:
+    """Levels of n records that go through the channel independently, each drawn from the prior.
+
+    A record may change altogether, so differential privacy compares any two databases of the
+    record's channel. Whatever is additive over independent records is n times one record's.
+    """
+    always, under = Levels(n), Levels(n)
+    if columns:
+        always.add("differential privacy of one column", channel.neighbour_level)
+    always.add("differential privacy", channel.extreme_level)
+    always.add_scaled("maximal leakage", channel.maximal_leakage)
+    always.add_scaled("leakage capacity", channel.extreme_level)
+    under.add("identifiability", lambda: _identifiability(channel, prior))
+    under.add_scaled("mutual information", lambda: channel.information(prior))
+    under.add_scaled("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
+    return always.found, under.found
+
+
+def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
+    """Identifiability of a whole record: exact for one row, bounded by eps_X for several."""
+    if channel.space.n == 1:
+        return channel.posterior_level(prior)
+    spread = -prior.min_entropy() - prior._log_least()
+    return round_up(channel.extreme_level() + max(spread, 0.0))
+
+
+def _table_levels(
+    channel: AbstractChannel, prior: Distribution, n: int, columns: bool
+) -> tuple[dict[str, Level], dict[str, Level]]:
+    """Levels of a channel that takes the whole table at once."""
+    always, under = Levels(n), Levels(n)
+    always.add("differential privacy", channel.neighbour_level)
+    always.add("maximal leakage", channel.maximal_leakage)
+    always.add("leakage capacity", channel.extreme_level)
+    under.add("identifiability", lambda: channel.posterior_level(prior))
+    under.add("mutual information", lambda: channel.information(prior))
+    under.add("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
+    return always.found, under.found
+
+
+class Levels:
+    """Levels as they are found; those that would not fit in memory are left out."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self.found: dict[str, Level] = {}
+
+    def add(self, name: str, level: Callable[[], Level]) -> None:
+        """Note a level of the whole release."""
+        with suppress(TooLarge):
+            self.found[name] = level()
+
+    def add_scaled(self, name: str, level: Callable[[], Level]) -> None:
+        """Note a level of one record, and n times it for the table."""
+        self.add(f"{name} per record", level)
+        if f"{name} per record" in self.found:
+            one = self.found[f"{name} per record"]
+            self.found[name] = (
+                Bracket(self._n * one.lower, round_up(self._n * one.upper))
+                if isinstance(one, Bracket)
+                else round_up(self._n * one)
+            )
+
+
+def _plain(level: Level) -> float | list[float]:
+    return [level.lower, level.upper] if isinstance(level, Bracket) else level
+
+
+def _listed(levels: dict[str, Level]) -> list[str]:
+    return [f"  {name:<38}{level:>14.6g}" for name, level in levels.items()]
