@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Generator, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastpriv._extras import progress_bar
 from fastpriv.errors import InvalidInput
@@ -23,8 +23,8 @@ from fastpriv.releasing._output import appearing
 from fastpriv.releasing._tables import in_order
 from fastpriv.releasing.domain import Digits, Domain, outside
 
-#: Records in memory at a time.
-CHUNK = 1 << 17
+#: Characters in memory at a time, and in the longest record.
+_BLOCK, _LONGEST = 1 << 22, 1 << 20
 #: Most distinct lines remembered at the start of a chunk, and most records spelt out in advance.
 _REMEMBERED = 1 << 18
 
@@ -36,37 +36,58 @@ class CsvFile:
 
     def __init__(self, path: Path, out: Path | None = None, overwrite: bool = False) -> None:
         self.path, self.out, self.overwrite = path, out, overwrite
-        lines = self._lines(False)
-        header = next(lines, None)
-        if header is None:
+        lines = next(self._blocks(), None)
+        if lines is None:
             raise InvalidInput(f"{path} is empty: the first line must name the columns")
-        self.columns: tuple[Hashable, ...] = tuple(self._fields(header, 1))
+        self.columns: tuple[Hashable, ...] = tuple(self._fields(lines[0], 0))
         for name in self.columns:
             if self.columns.count(name) > 1:
                 raise InvalidInput(f"{path} has two columns named {name!r}; rename one")
-        lines.close()
 
-    def _lines(self, progress: bool) -> Generator[str, None, None]:
-        """Yield records as text; one goes on over line ends while a quote is open."""
+    def _blocks(self, progress: bool = False) -> Iterator[list[str]]:
+        """Yield the lines of a block of the file, a record that goes on over line ends as one."""
         try:
             with ExitStack() as stack:
                 raw = stack.enter_context(open(self.path, "rb"))
                 bar = stack.enter_context(progress_bar(self.path.stat().st_size, "B", progress))
                 text = io.TextIOWrapper(raw, "utf-8-sig", newline="")
-                for number, line in enumerate(text):
-                    if '"' in line:
-                        while line.count('"') % 2 and (more := next(text, "")):
-                            line += more
-                    if number % CHUNK == 0:
-                        bar.update(raw.tell() - bar.n)
-                    yield line
-                bar.update(raw.tell() - bar.n)
+                rest = ""
+                while block := text.read(_BLOCK):
+                    block = rest + block
+                    lines = block.split("\n")
+                    if '"' in block:
+                        lines = list(self._joined(lines))
+                    rest = lines.pop()
+                    if lines:
+                        yield lines
+                    bar.update(raw.tell() - bar.n)
+                if rest:
+                    yield [rest]
         except OSError as problem:
             raise InvalidInput(f"cannot read {self.path}: {problem.strerror}") from None
         except UnicodeDecodeError as problem:
-            raise InvalidInput(
-                f"{self.path} is not UTF-8 ({problem.reason} at byte {problem.start}); convert it"
-            ) from None
+            raise InvalidInput(f"{self.path} is not UTF-8 ({problem.reason}); convert it") from None
+
+    def _joined(self, lines: list[str]) -> Iterator[str]:
+        """Join lines while a quote is open; the last one may be unfinished in any case."""
+        found = ""
+        for line in lines:
+            found = f"{found}\n{line}" if found else line
+            if found.count('"') % 2 == 0:
+                yield found
+                found = ""
+            elif len(found) > _LONGEST:
+                raise InvalidInput(f"{self.path}: a quote is opened and not closed: {found[:60]!r}")
+        if found:
+            yield found
+
+    def _records(self, progress: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """Yield lines after the header, with the number of those before them."""
+        start = -1
+        for lines in self._blocks(progress):
+            if body := lines[1:] if start < 0 else lines:
+                yield max(start, 0), body
+            start += len(lines)
 
     def _fields(self, line: str, row: int) -> list[str]:
         try:
@@ -84,58 +105,48 @@ class CsvFile:
             )
         return fields
 
-    def _body(self, progress: bool = False) -> Iterator[str]:
-        lines = self._lines(progress)
-        next(lines)
-        return lines
-
     def rows(self) -> int:
         """Count the records: one pass over the file."""
-        return sum(1 for _ in self._body())
+        return sum(len(lines) for _, lines in self._records())
 
     def observed(self, column: Hashable) -> list[Any]:
         """List the distinct texts of a column: one pass over the file."""
-        place = self.columns.index(column)
-        found: set[str] = set()
-        for row, line in enumerate(self._body(), 1):
-            found.add(self._record(line, row)[place])
-        return in_order({*found})
+        place, found = self.columns.index(column), set()
+        for start, lines in self._records():
+            found |= {self._record(line, row)[place] for row, line in enumerate(lines, start + 1)}
+        return in_order(found)
 
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
-        """Yield the codes of the domain's columns, CHUNK records at a time."""
-        places = [self.columns.index(name) for name in domain.columns]
-        codes = [{text: k for k, text in enumerate(spelt)} for spelt in texts(domain)]
-        lines = self._body(progress)
+        """Yield the codes of the domain's columns, a block of the file at a time."""
+        encode = self._encoder(domain)
         known: dict[str, int] = {}
         table: list[list[int]] = []
-        start = 0
-        while chunk := list(islice(lines, CHUNK)):
+        for start, lines in self._records(progress):
             if len(known) > _REMEMBERED:
                 known, table = {}, []
-            numbers = list(map(known.get, chunk))
-            if None in numbers:
-                for k, line in enumerate(chunk):
+            try:
+                numbers = _looked_up(known, lines)
+            except KeyError:
+                for row, line in enumerate(lines, start + 1):
                     if line not in known:
-                        fields = self._record(line, start + k + 1)
                         known[line] = len(table)
-                        table.append(
-                            [
-                                self._code(of, fields[place], name, start + k + 1, domain)
-                                for name, place, of in zip(
-                                    domain.columns, places, codes, strict=True
-                                )
-                            ]
-                        )
-                numbers = list(map(known.get, chunk))
-            yield np.array(table, domain.dtype)[np.array(numbers)]
-            start += len(chunk)
+                        table.append(encode(line, row))
+                numbers = _looked_up(known, lines)
+            yield np.array(table, domain.dtype)[numbers]
 
-    @staticmethod
-    def _code(of: dict[str, int], text: str, name: Hashable, row: int, domain: Domain) -> int:
-        code = of.get(text)
-        if code is None:
-            raise outside(name, row, text, domain)
-        return code
+    def _encoder(self, domain: Domain) -> Callable[[str, int], list[int]]:
+        places = [self.columns.index(name) for name in domain.columns]
+        codes = [{text: k for k, text in enumerate(spelt)} for spelt in texts(domain)]
+
+        def encode(line: str, row: int) -> list[int]:
+            fields = self._record(line, row)
+            found = [code.get(fields[j], -1) for code, j in zip(codes, places, strict=True)]
+            if -1 in found:
+                k = found.index(-1)
+                raise outside(domain.columns[k], row, fields[places[k]], domain)
+            return found
+
+        return encode
 
     def writer(self, domain: Domain) -> CsvWriter:
         """Open the released file."""
@@ -185,16 +196,20 @@ class CsvWriter:
         self._stream.write("".join(lines).encode())
 
 
+def _looked_up(known: dict[str, int], lines: list[str]) -> NDArray[np.int64]:
+    return np.fromiter(map(known.__getitem__, lines), np.int64, len(lines))
+
+
 def texts(domain: Domain) -> list[list[str]]:
     """How every value is written in a CSV file: as str() writes it, nothing for a missing one."""
     found = []
     for name, values in zip(domain.columns, domain.values, strict=True):
         spelt = ["" if value is None else str(value) for value in values]
-        for text in spelt:
-            if spelt.count(text) > 1:
-                raise InvalidInput(
-                    f"in a CSV file two values of column {name!r} are both written {text!r}"
-                )
+        if len(set(spelt)) < len(spelt):
+            twice = next(text for text in spelt if spelt.count(text) > 1)
+            raise InvalidInput(
+                f"in a CSV file two values of column {name!r} are both written {twice!r}"
+            )
         found.append(spelt)
     return found
 
