@@ -37,7 +37,7 @@ def run(given: argparse.Namespace) -> str:
     from fastpriv.releasing import plan as plans
     from fastpriv.releasing.frequencies import estimate_frequencies
 
-    domain = domains.read(given.domain, ())
+    domain = domains.read(given.domain)
     found = estimate_frequencies(
         given.table,
         plans.hamming(domain, given.epsilon, given.per_column).channel,

@@ -170,8 +170,8 @@ class CsvWriter:
             self._lines = np.array(self._spell(every), dtype=object)
 
     def __enter__(self) -> CsvWriter:
-        self._stream = self._file.__enter__()
         header = ",".join(_quoted(str(name)) for name in self._kept)
+        self._stream = self._file.__enter__()
         self._stream.write((header + "\n").encode())
         return self
 

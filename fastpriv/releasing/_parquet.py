@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -109,13 +110,15 @@ class ParquetWriter:
             ) from None
 
     def __enter__(self) -> ParquetWriter:
-        self._stream = self._file.__enter__()
-        self._writer = self._source.parquet.ParquetWriter(self._stream, self._schema)
+        with ExitStack() as stack:
+            stream = stack.enter_context(self._file)
+            writer = self._source.parquet.ParquetWriter(stream, self._schema)
+            self._writer = stack.enter_context(writer)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *problem: Any) -> None:
-        self._writer.close()
-        self._file.__exit__(*problem)
+        self._stack.__exit__(*problem)
 
     def write(self, digits: Digits) -> None:
         """Add records."""

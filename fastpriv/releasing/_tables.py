@@ -95,7 +95,8 @@ class Codes(_InMemory):
         return list(range(most + 1))
 
     def _digits(self) -> Digits:
-        return self.array if self.array.ndim == 2 else self.array[:, None]
+        codes = self.array.view(np.uint8) if self.array.dtype.kind == "b" else self.array
+        return codes if codes.ndim == 2 else codes[:, None]
 
     def encode(self, domain: Domain) -> Digits:
         digits = self._digits()

@@ -78,7 +78,7 @@ class Domain:
         return found
 
 
-def read(given: Any, columns: Sequence[Hashable]) -> Domain:
+def read(given: Any) -> Domain:
     """Return a declared domain: a mapping, the path of a JSON file, or sizes for coded columns."""
     if isinstance(given, Domain):
         return given
@@ -88,11 +88,7 @@ def read(given: Any, columns: Sequence[Hashable]) -> Domain:
         return make(given.items())
     listed: Any = [given] if isinstance(given, int | np.integer) else given
     sizes = check.sizes(listed, "domain")
-    if len(columns) != len(sizes):
-        raise InvalidInput(
-            f"domain must give one size for each of {len(columns)} columns, got {len(sizes)}"
-        )
-    return Domain(tuple(columns), tuple(tuple(range(size)) for size in sizes))
+    return Domain(tuple(range(len(sizes))), tuple(tuple(range(size)) for size in sizes))
 
 
 def make(items: Iterable[tuple[Hashable, Any]], source: str = DECLARED) -> Domain:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,13 +185,13 @@ class _Run:
     def __init__(self, plan: Plan, rng: Any) -> None:
         self.plan, self.secure = plan, is_secure(rng)
         # One generator for all chunks: a seed used again for each would repeat its noise.
-        self.rng = np.random.default_rng(rng) if isinstance(rng, int | np.integer) else rng
+        self.rng = None if rng is None else check.generator(rng)
         self.n = self.changed = 0
 
     def chunks(self, source: Table, progress: bool) -> Iterator[Digits]:
         chunks: Any = source.chunks(self.plan.domain, progress)
         if self.plan.unit == TABLE:
-            chunks = [np.concatenate(list(chunks))]
+            chunks = [np.concatenate(whole)] if (whole := list(chunks)) else []
         for before in chunks:
             after = self.plan.randomise(before, self.rng)
             self.n += len(before)
@@ -250,22 +250,31 @@ def _domain(
             raise domains.refuse(source.columns)
         listed = ((name, source.observed(name)) for name in source.columns)
         return domains.make(listed, FROM_DATA)
-    declared = domains.read(given, source.columns)
-    if isinstance(source, Codes) and len(source.columns) == len(declared.columns):
-        return declared  # columns of an array have no names
-    absent = [name for name in declared.columns if name not in source.columns]
-    if absent:
-        raise InvalidInput(
-            f"the table has no column {absent[0]!r}, which the domain declares; it has "
-            f"{', '.join(map(repr, source.columns))}"
-        )
-    extra = [name for name in source.columns if name not in declared.columns]
+    declared = domains.read(given)
+    extra = undeclared(source, declared)
     if extra and not drop_undeclared:
         raise InvalidInput(
             f"the domain does not declare {', '.join(map(repr, extra))}; declare every column, or "
             "leave the others out with drop_undeclared=True (--drop-undeclared)"
         )
     return declared
+
+
+def undeclared(source: Table, declared: Domain) -> list[Hashable]:
+    """List the columns that the domain leaves out; it must not name any that are not there."""
+    if isinstance(source, Codes):  # columns of an array have no names
+        if len(source.columns) != len(declared.columns):
+            raise InvalidInput(
+                f"the array has {len(source.columns)} columns, the domain {len(declared.columns)}"
+            )
+        return []
+    absent = [name for name in declared.columns if name not in source.columns]
+    if absent:
+        raise InvalidInput(
+            f"the table has no column {absent[0]!r}, which the domain declares; it has "
+            f"{', '.join(map(repr, source.columns))}"
+        )
+    return [name for name in source.columns if name not in declared.columns]
 
 
 def _sizes_of(mechanism: Any, source: Codes) -> tuple[int, ...]:
@@ -280,7 +289,6 @@ def _notes(source: Table, declared: Domain) -> tuple[str, ...]:
         notes.append("which values occur in the data is given away by the domain")
     if source.kept:
         notes.append(f"released unprotected: {source.kept}")
-    dropped = [str(name) for name in source.columns if name not in declared.columns]
-    if dropped and not isinstance(source, Codes):
-        notes.append(f"columns left out: {', '.join(dropped)}")
+    if left_out := undeclared(source, declared):
+        notes.append(f"columns left out: {', '.join(map(str, left_out))}")
     return tuple(notes)

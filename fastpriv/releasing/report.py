@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -211,8 +212,10 @@ class Levels:
             )
 
 
-def _plain(level: Level) -> float | list[float]:
-    return [level.lower, level.upper] if isinstance(level, Bracket) else level
+def _plain(level: Level) -> float | str | list[float]:
+    if isinstance(level, Bracket):
+        return [level.lower, level.upper]
+    return level if math.isfinite(level) else "infinite"  # JSON has no infinity
 
 
 def _listed(levels: dict[str, Level]) -> list[str]:
