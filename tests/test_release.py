@@ -10,7 +10,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import oracles_release as oracle
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import fastpriv as fp
+import oracles_release as oracle
 
 DATA = Path(__file__).parent / "data"
 DOMAIN = {"sex": ["F", "M"], "age": [1, 2, 3]}
@@ -343,7 +343,8 @@ import sys
 sys.modules["pandas"] = sys.modules["pyarrow"] = sys.modules["tqdm"] = None
 import numpy as np, fastpriv as fp
 fp.release(np.zeros(9, int), domain=2, epsilon=1.0)
-found = fp.release({str(path)!r}, domain={{"c": [0, 1]}}, epsilon=1.0, out={str(path) + "2.csv"!r}, progress=True)
+out = {str(path) + "2.csv"!r}
+found = fp.release({str(path)!r}, domain={{"c": [0, 1]}}, epsilon=1.0, out=out, progress=True)
 fp.estimate_frequencies(found)
 try:
     fp.release({str(path)[:-4] + ".parquet"!r}, domain={{"c": [0]}}, epsilon=1.0, out="x.parquet")
