@@ -36,7 +36,7 @@ from .measures.disclosure import (
     singles_out,
 )
 from .measures.hockey_stick import hockey_stick, hockey_stick_epsilon
-from .measures.indistinguishability import dp_level, identifiability_level
+from .measures.indistinguishability import dp_level, identifiability_level, realised_level
 from .measures.inference import error_probability_bound
 from .measures.information import distortion, mutual_information
 from .measures.leakage import (
@@ -135,6 +135,7 @@ __all__ = [
     "pml",
     "pml_level",
     "privacy_level",
+    "realised_level",
     "release",
     "remaining_uncertainty_bound",
     "row_pml",

@@ -100,7 +100,7 @@ class _Secure(Source):
         if stream is None or stream.inherited:
             stream = self._mine.stream = _Keystream()
         words = np.empty(count + 2, dtype=np.uint64)
-        stream.fill(memoryview(words.view(np.uint8)), 8 * count)
+        stream.fill(words.view(np.uint8).data, 8 * count)
         return words[:count]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +19,9 @@ from fastpriv import _validation as check
 from fastpriv._validation import Floats, Ints
 from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
+
+if TYPE_CHECKING:
+    from fastpriv._thresholds import Thresholds
 
 _SCALE = 2.0**-500
 
@@ -72,6 +76,13 @@ class RowKernel:
         for name in ("loss", "near", "log_near"):
             part.__dict__[name] = np.ascontiguousarray(getattr(self, name)[:, [y]])
         return part
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """The kernel in integers, as samplers use it."""
+        from fastpriv._thresholds import LawThresholds
+
+        return LawThresholds(self.matrix)
 
     def information(self, joint: Floats) -> float:
         """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""
@@ -171,6 +182,13 @@ class Symmetric(RowKernel):
     def log_ratios(self) -> Floats:
         """Epsilon between any two values, exactly."""
         return self.epsilon * (1.0 - np.eye(self.m))
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """The kernel in integers, its ratio rounded down."""
+        from fastpriv._thresholds import SymmetricThresholds
+
+        return SymmetricThresholds(self.m, self.epsilon)
 
     def information(self, joint: Floats) -> float:
         """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""

@@ -189,8 +189,11 @@ def row_sizes(n: Any, m: Any) -> tuple[int, ...]:
     return (size,) * count
 
 
-def rows(values: ArrayLike, of: tuple[int, ...]) -> Ints:
-    """Return databases as an integer array of shape ``(..., n)`` with every value in its range."""
+def codes(values: ArrayLike, of: tuple[int, ...], m: int | None = None) -> NDArray[Any]:
+    """Return databases of shape ``(..., n)`` in their own dtype, every value in its range.
+
+    ``m`` is the number of values of every row, where there is one and it is known.
+    """
     given = array(values, "rows")
     n = len(of)
     if given.ndim == 0 or given.shape[-1] != n or given.dtype.kind not in "iub":
@@ -198,15 +201,21 @@ def rows(values: ArrayLike, of: tuple[int, ...]) -> Ints:
             f"rows must be an integer array whose last axis has n = {n} entries, "
             f"got shape {given.shape} of {given.dtype}"
         )
-    found = np.ascontiguousarray(given, dtype=np.int64)
-    outside = (found < 0) | (found >= np.asarray(of))
-    if outside.any():
+    tops = given.max(initial=0) if m else given.max(axis=tuple(range(given.ndim - 1)), initial=0)
+    # Extremes first: a mask of every value is only made to name a wrong one.
+    if given.size and not (given.min() >= 0 and np.all(tops < (m or np.asarray(of)))):
+        outside = (given < 0) | (given >= np.asarray(of))
         place = np.argwhere(outside)[0]
         i = int(place[-1])
         raise InvalidInput(
-            f"row {i} takes values in 0 .. {of[i] - 1} (0 .. size - 1), got {found[tuple(place)]}"
+            f"row {i} takes values in 0 .. {of[i] - 1} (0 .. size - 1), got {given[tuple(place)]}"
         )
-    return found
+    return given
+
+
+def rows(values: ArrayLike, of: tuple[int, ...]) -> Ints:
+    """Return databases as a 64-bit array of shape ``(..., n)`` with every value in its range."""
+    return np.ascontiguousarray(codes(values, of), dtype=np.int64)
 
 
 def index(value: Any, size: int, name: str) -> int:

@@ -1,10 +1,14 @@
 """Types of the compiled boundary: mapped packages are invisible to mypy in editable installs."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Codes = NDArray[np.unsignedinteger[Any]]
 
 SIGNATURES: dict[str, list[str]]
 
@@ -205,6 +209,64 @@ def hidden_markov_log_prob(
 def markov_best_path(log_initial: Floats, log_transition: Floats, n: int) -> float: ...
 def markov_counts(initial: Floats, transition: Floats, rows: Ints) -> Floats: ...
 def markov_paths(initial_edges: Floats, transition_edges: Floats, draws: Floats) -> Ints: ...
+
+# sampling
+def chain_draws(
+    initial: Floats,
+    initial_power: Ints,
+    step: Floats,
+    step_power: Ints,
+    rows: Ints,
+    tilt: float,
+    tilt_power: int,
+    words: Words,
+    out: Ints,
+) -> tuple[int, int]: ...
+def guide_tables(weights: Words, last: Ints, shift: int, edges: Words, guide: Ints) -> None: ...
+def integer_weights(laws: Floats, weights: Words, last: Ints) -> None: ...
+def look_up(
+    codes: Codes, words: Words, edges: Words, last: Ints, guide: Ints, shift: int, out: Codes
+) -> None: ...
+def shuffle_segments(items: Ints, ends: Ints, words: Words) -> tuple[int, int]: ...
+def state_draws(
+    value: Floats,
+    power: Ints,
+    starts: Ints,
+    factors: Ints,
+    jumps: Ints,
+    sizes: Ints,
+    x: Ints,
+    tilt: float,
+    tilt_power: int,
+    words: Words,
+    out: Ints,
+) -> tuple[int, int]: ...
+def state_sums(
+    value: Floats,
+    power: Ints,
+    starts: Ints,
+    factors: Ints,
+    jumps: Ints,
+    sizes: Ints,
+    x: Ints,
+    tilt: float,
+    tilt_power: int,
+) -> None: ...
+def step_by_cells(
+    codes: Codes, cells: Codes, steps: Codes, m: int, out: Codes, ties: Ints
+) -> int: ...
+def step_by_words(
+    codes: Codes,
+    places: Ints,
+    words: Words,
+    m: int,
+    stay: np.uint64,
+    move: np.uint64,
+    final: np.uint64,
+    out: Codes,
+) -> int: ...
+def tree_draws(value: Floats, power: Ints, words: Words, out: Ints) -> tuple[int, int]: ...
+def tree_sums(value: Floats, power: Ints) -> None: ...
 
 # shells
 def fill_shell(center: int, delta: Ints, start: Ints, choice: Ints, out: Ints) -> int: ...

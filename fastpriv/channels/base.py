@@ -15,9 +15,12 @@ from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
 from fastpriv._correlation import matrix_correlation
 from fastpriv._leakage import Leakages, matrix_leakages
+from fastpriv._random import Source
+from fastpriv._random import source as random_source
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels, log_ratio, log_total, round_up
 from fastpriv._sdpi import matrix_sdpi
+from fastpriv._thresholds import Codes
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, crossing, excesses
@@ -49,34 +52,41 @@ class AbstractChannel(ABC):
         """Law of the output when the database follows ``prior``."""
 
     @abstractmethod
-    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
+    def _sample(self, rows: Codes, source: Source) -> Codes:
         """Outputs for databases of shape (k, n)."""
 
     def output(self, prior: Distribution | ArrayLike) -> Distribution:
         """Law of the output when the database follows ``prior``, structured where it can be."""
         return self._output(self.prior_for(prior))
 
-    def sample(self, rows: ArrayLike, rng: np.random.Generator | int | None = None) -> Ints:
-        """Draw an output for each database.
+    def sample(self, rows: ArrayLike, rng: np.random.Generator | int | None = None) -> Codes:
+        """Draw an output for each database, with exactly the chances that realised_level has.
 
         Parameters
         ----------
         rows : integer array of shape (k, n)
             The databases.
         rng : numpy.random.Generator or int, optional
-            Source of randomness; by default one seeded from the operating system.
+            A generator or a seed for work that is to be repeated. By default the draws are
+            cryptographically secure, which releases should be: who can predict the generator can
+            undo the noise.
 
         Returns
         -------
         ndarray
-            (k, n) rows where outputs come row by row, (k,) output indices otherwise.
+            (k, n) rows where outputs are databases, in the dtype of the given ones wherever it
+            fits; (k,) output indices otherwise.
         """
-        given = check.rows(rows, self.space.sizes)
+        given = check.codes(rows, self.space.sizes, self.space.m)
         if given.ndim != 2:
             raise InvalidInput(
                 f"rows must have shape (k, n), got {given.shape}; one row: rows[None]"
             )
-        return self._sample(given, check.generator(rng))
+        return self._sample(given, random_source(rng))
+
+    @abstractmethod
+    def realised_level(self) -> float:
+        """Return an upper bound on the differential privacy level of what ``sample`` draws."""
 
     # Primitives.
 

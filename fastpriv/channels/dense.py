@@ -14,8 +14,10 @@ from fastpriv import kernels
 from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
 from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
+from fastpriv._random import Source
 from fastpriv._rows import RowKernel, log_ratio, log_spread, round_up
 from fastpriv._threads import split
+from fastpriv._thresholds import Codes, Laws, fitting
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs
 from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
@@ -160,9 +162,23 @@ class Channel(AbstractChannel):
         """Entropy of the output for every database x."""
         return np.array([kernels.entropy(row) for row in self._matrix])
 
-    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
-        drawn = sample_law(self._matrix, np.asarray(self.space.index(rows)), rng)
-        return self.space.rows(drawn) if self.output_space == self.space else drawn
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        drawn = self._laws.draw(np.asarray(self.space.index(rows)), source)
+        if self.output_space != self.space:
+            return drawn
+        return self._databases.astype(fitting(rows.dtype, max(self.space.sizes)))[drawn]
+
+    @cached_property
+    def _databases(self) -> Ints:
+        return self.space.rows(np.arange(self.space.size))
+
+    @cached_property
+    def _laws(self) -> Laws:
+        return Laws(self._matrix)
+
+    def realised_level(self) -> float:
+        """Level of the integer thresholds. Cost O(N K n); rounded up."""
+        return self._laws.level(lambda chances: self._level(chances, 0.0))
 
 
 class QueryChannel(AbstractChannel):
@@ -217,13 +233,13 @@ class QueryChannel(AbstractChannel):
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._answers(prior) @ self._kernel.matrix, self.output_space)
 
-    def _worst(self, pmf: Floats) -> float:
+    def _worst(self, pmf: Floats, kernel: RowKernel | None = None) -> float:
         """Largest ln kernel ratio + ln pmf(x)/pmf(x') over neighbours x, x'. Cost O(N n m)."""
-        alive = pmf > 0
+        table, alive = (kernel or self._kernel).log_ratios, pmf > 0
         worst = 0.0
         for x, other in self.space._steps():
             x, other = x[alive], other[alive]
-            ratios = self._kernel.log_ratios[self._values[x], self._values[other]]
+            ratios = table[self._values[x], self._values[other]]
             levels = ratios + log_ratio(pmf[x], pmf[other])
             worst = max(worst, float(levels.max(initial=0.0)))
         return round_up(worst)
@@ -322,8 +338,17 @@ class QueryChannel(AbstractChannel):
         """Entropy of the output for every database x."""
         return np.array([kernels.entropy(row) for row in self._kernel.matrix])[self._values]
 
-    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
-        return sample_law(self._kernel.matrix, self._values[self.space.index(rows)], rng)
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        return self._laws.draw(self._values[self.space.index(rows)], source)
+
+    @cached_property
+    def _laws(self) -> Laws:
+        return Laws(self._kernel.matrix)
+
+    def realised_level(self) -> float:
+        """Level of the integer thresholds, over the pairs of answers that neighbours have."""
+        flat = np.ones(self.space.size)
+        return self._laws.level(lambda chances: self._worst(flat, RowKernel(chances)))
 
 
 def matrix_information(matrix: Floats, prior: Floats) -> float:
@@ -335,14 +360,3 @@ def matrix_information(matrix: Floats, prior: Floats) -> float:
     shift = sum(split(partial(kernels.shift_rows, matrix, prior, reference), count, grain)) / mass
     parts = split(partial(kernels.information_rows, matrix, prior, reference, shift), count, grain)
     return math.fsum(parts) / float(mass)
-
-
-def sample_law(laws: Floats, which: Ints, rng: np.random.Generator) -> Ints:
-    """Draw from row ``which[j]`` of ``laws`` for every j, by inverting the cumulative law."""
-    edges = np.cumsum(laws, axis=1)
-    draws = rng.random(len(which))
-    drawn = np.empty(len(which), dtype=np.int64)
-    for x in np.unique(which):
-        chosen = which == x
-        drawn[chosen] = np.searchsorted(edges[x], draws[chosen] * edges[x, -1], side="right")
-    return drawn

@@ -15,8 +15,10 @@ from fastpriv import kernels
 from fastpriv._capacity import repeated
 from fastpriv._contraction import product_contraction
 from fastpriv._leakage import Column, Leakages, row_slack
+from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
+from fastpriv._thresholds import Codes, fitting
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, all_pairs
 from fastpriv.channels.base import AbstractChannel, support_range
@@ -27,6 +29,9 @@ from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 __all__ = ["HammingChannel", "ProductChannel"]
+
+#: Values sorted by their rows' kernels at a time.
+_BLOCK = 1 << 22
 
 
 class ProductChannel(AbstractChannel):
@@ -254,8 +259,12 @@ class ProductChannel(AbstractChannel):
     def _check_vector(self) -> None:
         check.fits(self.output_space.size, "a vector over outputs", "ask for single outputs")
 
-    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
-        return sample_rows(self._kernels, rows, rng)
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        return sample_rows(self._kernels, rows, source)
+
+    def realised_level(self) -> float:
+        """Level of the integer thresholds of the worst row; at most epsilon for E_d."""
+        return max(kernel.thresholds.level() for kernel in self._kernels.distinct)
 
 
 class HammingChannel(ProductChannel):
@@ -358,17 +367,15 @@ def hamming_distance(kernels: RowKernels) -> float:
     )
 
 
-def sample_rows(kernels: RowKernels, rows: Ints, rng: np.random.Generator) -> Ints:
+def sample_rows(kernels: RowKernels, rows: Codes, source: Source) -> Codes:
     """Send every row through its kernel, independently."""
-    out = np.empty_like(rows)
-    for kernel, which in kernels.groups():
-        given = rows[:, which]
-        draws = rng.random(given.shape)
-        if isinstance(kernel, Symmetric):
-            steps = rng.integers(1, max(kernel.m, 2), size=given.shape)
-            out[:, which] = np.where(draws < kernel.stay, given, (given + steps) % kernel.m)
-        else:
-            edges = np.cumsum(kernel.matrix, axis=1)
-            thresholds = edges[given, :-1] / edges[given, -1:]
-            out[:, which] = (draws[..., None] >= thresholds).sum(axis=-1)
+    if len(kernels.distinct) == 1:
+        return kernels.distinct[0].thresholds.draw(rows, source)
+    widest = max(kernel.shape[1] for kernel in kernels.distinct)
+    out = np.empty(rows.shape, dtype=fitting(rows.dtype, widest))
+    step = max(1, _BLOCK // rows.shape[1])
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        for kernel, which in kernels.groups():
+            out[part, which] = kernel.thresholds.draw(rows[part, which], source)
     return out

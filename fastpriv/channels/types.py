@@ -11,8 +11,11 @@ import numpy as np
 from fastpriv import _validation as check
 from fastpriv._blocks import Classes, Stack, Types, expand
 from fastpriv._leakage import Leakages
+from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import log_ratio, round_up
+from fastpriv._sequential import Tree, alike, shuffle
+from fastpriv._thresholds import Codes
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, apart
 from fastpriv.channels.base import AbstractChannel
@@ -214,22 +217,44 @@ class TypeChannel(AbstractChannel):
             terms = np.where(self._entry > 0, -self._mass * np.log(self._entry), 0.0)
         return self._spread_out(np.asarray(np.bincount(self._stack.row, terms), dtype=np.float64))
 
-    def _sample(self, rows: Ints, rng: np.random.Generator) -> Ints:
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        """Draw the class that output and database make, then any of its outputs alike."""
+        found, kinds = np.empty(len(rows), dtype=np.int64), self._types.number(rows)
+        for places in alike(kinds):
+            members = np.flatnonzero(self._stack.row == kinds[places[0]])
+            found[places] = members[self._tree(members).draws(len(places), source)]
+        # In the order of the rows' values, the outputs due to the rows of one value lie together.
+        values = np.empty(rows.shape, dtype=np.int64)
+        ends = np.empty((len(rows), self._types.blocks.sizes[0]), dtype=np.int64)
+        for places in alike(found):
+            pairs = self._pair_counts(int(found[places[0]]))
+            values[places] = np.repeat(np.tile(np.arange(len(pairs)), len(pairs)), pairs.T.ravel())
+            ends[places] = np.cumsum(pairs.sum(axis=0))
+        shuffle(values, ends, source)
         out = np.empty_like(rows)
-        m = self._types.blocks.sizes[0]
-        kinds = self._types.number(rows)
-        for kind in np.unique(kinds):
-            members = np.flatnonzero(self._stack.row == kind)
-            edges = np.cumsum(self._mass[members])
-            which = np.flatnonzero(kinds == kind)
-            drawn = np.searchsorted(edges, rng.random(len(which)) * edges[-1], side="right")
-            for k, found in zip(which, members[drawn], strict=True):
-                j = self._stack.kind[found]
-                pairs = self._classes[j].pair_counts(int(found - self._stack.starts[j]), m)
-                for s in range(m):  # rows that hold s, in random order, get the outputs due to them
-                    places = rng.permutation(np.flatnonzero(rows[k] == s))
-                    out[k, places] = np.repeat(np.arange(m), pairs[:, s])
+        np.put_along_axis(out, np.argsort(rows, axis=1, kind="stable"), values, axis=1)
         return out
+
+    def _tree(self, members: Ints) -> Tree:
+        # The power of two keeps small entries exact, and cancels.
+        return Tree(self._entry[members] * 2.0**500 * np.exp(self._stack.log_outputs[members]))
+
+    def _pair_counts(self, number: int) -> Ints:
+        """How many rows hold v in y and s in x, [v, s], for one of all classes."""
+        j = int(self._stack.kind[number])
+        first = int(self._stack.starts[j])
+        return self._classes[j].pair_counts(number - first, self._types.blocks.sizes[0])
+
+    def realised_level(self) -> float:
+        """Bound the level of what is drawn: that of the entries, and two errors of some ulp.
+
+        A class is drawn by at most 32 coins, each right to some ulp, and its outputs are equally
+        likely without error. The classes' chances are divided by their sum, which is not quite 1.
+        """
+        totals = np.bincount(self._stack.row, self._mass)
+        spread = math.log(totals.max() / totals.min())
+        error = (16 * self.space.n + len(self._entry) + 512) * ULP
+        return self.neighbour_level() + spread + 2.0 * error
 
     def __repr__(self) -> str:
         return f"TypeChannel(n={self.space.n}, m={self.space.m}, {len(self._entry)} classes)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,9 @@ from fastpriv.distributions.base import Distribution, LineDistribution
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
+
+if TYPE_CHECKING:
+    from fastpriv._random import Source
 
 __all__ = ["HiddenMarkov", "Markov"]
 
@@ -190,6 +194,12 @@ class Markov(LineDistribution):
                 joint = (emitted @ self._transition).reshape(-1, joint.shape[1])
         return terms
 
+    def tilted_draws(self, rows: Ints, epsilon: float, source: Source) -> Ints:
+        """Draw y with chance proportional to p(y) e^(-epsilon d(x, y)). Cost O(n m^2) each."""
+        from fastpriv._sequential import chain_draws
+
+        return chain_draws(self._initial, self._transition, rows, epsilon, source)
+
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv.kernels import markov_paths
 
@@ -296,9 +306,10 @@ class HiddenMarkov(Distribution):
         return self._dense("mutual information").information_through(kernels)
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+        from fastpriv._random import source
         from fastpriv.channels.product import sample_rows
 
-        return sample_rows(self._kernels, self._chain._sample(k, rng), rng)
+        return sample_rows(self._kernels, self._chain._sample(k, rng), source(rng))
 
     def equals(self, other: Distribution) -> bool:
         """Whether both hide the same chain behind the same kernels."""

@@ -253,7 +253,7 @@ def _on_databases(
 
 def _is_silent(p: Floats, tilt: HammingTilt, constant: AbstractChannel, prior: Dense) -> bool:
     """Whether no output improves on the best constant one at this slope, by Kuhn and Tucker."""
-    answer = constant._sample(np.zeros((1, prior.space.n), dtype=np.int64), np.random.default_rng())
+    answer = constant.sample(np.zeros((1, prior.space.n), dtype=np.int64))
     alone = np.zeros(len(p))
     alone[prior.space.index(answer)] = 1.0
     # Every database must be reached by a number, not by an underflow.

@@ -1,0 +1,238 @@
+"""Laws as integers: what a sampler draws from, and the privacy level that those integers have.
+
+A floating-point law never reaches a sampler. It is rounded once, to integer weights out of 2^64
+words, and from then on outputs have exactly these chances: no draw depends on rounding, and the
+level that is reported is computed from the integers themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv import kernels
+from fastpriv._random import Source, Words
+from fastpriv._threads import split
+from fastpriv._validation import Floats, Ints
+
+Codes = NDArray[Any]
+
+WORDS = 1 << 64
+#: Digits that decide about the last bit of a double, with many to spare.
+_DIGITS = 60
+#: Rows of fewer values than this are moved by a table over 16 bits.
+_SMALL = 1024
+#: Words drawn at a time: they stay in cache until they are used.
+_CHUNK = 1 << 15
+#: Fewest draws worth a thread.
+_GRAIN = 1 << 17
+#: Largest matrix whose thresholds are kept.
+_KEEP = 1 << 20
+#: What a level can gain when thresholds are read as doubles.
+_ROUNDED = 2.0**-51
+_TIE = 65535
+
+
+class Thresholds(ABC):
+    """A channel for one row whose chances are integers."""
+
+    #: Number of values in and out.
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def level(self) -> float:
+        """Largest log-ratio of the integer chances of an output, over pairs of inputs."""
+
+    @abstractmethod
+    def _fill(self, codes: Codes, out: Codes, source: Source) -> None:
+        """Draw an output for every code; both are flat, contiguous and unsigned."""
+
+    def draw(self, codes: Codes, source: Source) -> Codes:
+        """Draw an output for every code, in the codes' own dtype wherever outputs fit into it.
+
+        Draws from the secure source are split over threads. A seeded one is asked in order, so
+        that the same seed gives the same outputs on any number of cores and for any dtype.
+        """
+        given = np.ascontiguousarray(codes, dtype=fitting(codes.dtype, self.shape[1]))
+        out = np.empty_like(given)
+        unsigned = f"u{given.dtype.itemsize}"
+        flat, drawn = given.reshape(-1).view(unsigned), out.reshape(-1).view(unsigned)
+
+        def task(start: int, stop: int) -> None:
+            self._fill(flat[start:stop], drawn[start:stop], source)
+
+        split(task, flat.size, _GRAIN if source.secure else max(flat.size, 1))
+        return out
+
+
+class LawThresholds(Thresholds):
+    """Any laws, one per input: a word is looked up among the edges of its integer weights."""
+
+    def __init__(self, laws: Floats) -> None:
+        self.shape = laws.shape[0], laws.shape[1]
+        self.weights: Words = np.empty(laws.shape, dtype=np.uint64)
+        self._last = np.empty(len(laws), dtype=np.int64)
+        kernels.integer_weights(laws, self.weights, self._last)
+
+    @cached_property
+    def _tables(self) -> tuple[Words, Ints, Ints, int]:
+        # Two more bits than outputs need: most words find their output at once.
+        bits = min((self.shape[1] - 1).bit_length() + 2, 16)
+        edges = np.empty_like(self.weights)
+        guide = np.empty((len(edges), 1 << bits), dtype=np.int64)
+        kernels.guide_tables(self.weights, self._last, 64 - bits, edges, guide)
+        return edges, self._last, guide, 64 - bits
+
+    def _fill(self, codes: Codes, out: Codes, source: Source) -> None:
+        for start in range(0, len(codes), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            words = source.words(len(codes[part]))
+            kernels.look_up(codes[part], words, *self._tables, out[part])
+
+    def chances(self) -> Floats:
+        """Return the chances of the outputs, each rounded to the nearest double."""
+        # A weight of 2^64 does not fit and is kept as 0; it is the only one of its law.
+        sure = np.zeros(self.shape, dtype=bool)
+        sure[np.arange(len(sure)), self._last] = self.weights.max(axis=1) == 0
+        return np.where(sure, 1.0, self.weights * 2.0**-64)
+
+    def level(self) -> float:
+        """Largest log-ratio over inputs and outputs, from the integers. Rounded up."""
+        # Where a weight of 2^64 was wrapped to 0, other inputs have it too or the level is
+        # infinite by another output as well.
+        most, least = self.weights.max(axis=0), self.weights.min(axis=0)
+        seen = most > 0
+        if np.any(least[seen] == 0):
+            return math.inf
+        ratios = most[seen] / least[seen]
+        close = ratios >= ratios.max(initial=0.0) * (1.0 - 2.0**-48)
+        pairs = set(zip(most[seen][close].tolist(), least[seen][close].tolist(), strict=True))
+        return log_up(max((Fraction(*pair) for pair in pairs), default=Fraction(1)))
+
+
+class Laws:
+    """The rows of a matrix as integer thresholds: all kept if few, else those asked for."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self._matrix = matrix
+
+    @cached_property
+    def _kept(self) -> LawThresholds:
+        return LawThresholds(self._matrix)
+
+    def draw(self, which: Ints, source: Source) -> Ints:
+        """Draw from row ``which[j]`` for every j. Cost O(1) for each after O(K) per row."""
+        if self._matrix.size <= _KEEP:
+            return self._kept.draw(which, source)
+        seen, which = np.unique(which, return_inverse=True)
+        return LawThresholds(self._matrix[seen]).draw(which.reshape(-1), source)
+
+    def level(self, of: Callable[[Floats], float]) -> float:
+        """Level of the realised chances, where ``of`` gives that of a matrix of doubles."""
+        level = of(LawThresholds(self._matrix).chances())
+        # A double is within 2^-53 of each chance, so a ratio of two is within 2^-52 of theirs.
+        # Where neighbours have equal laws they have equal thresholds.
+        return level + _ROUNDED if of(self._matrix) > 0.0 else 0.0
+
+
+class SymmetricThresholds(Thresholds):
+    """R_epsilon in integers: ``stay`` words keep a value, ``move`` words lead to each other one.
+
+    Words that are left over, fewer than there are values or a share of one in e^epsilon, decide
+    nothing and are drawn again. So stay / move is free to be the best ratio of integers that is
+    at most e^epsilon: the realised level never exceeds epsilon, for any number of values.
+    """
+
+    def __init__(self, m: int, epsilon: float) -> None:
+        self.shape = m, m
+        self._m, self._epsilon = m, epsilon
+        if m == 1:
+            self.stay, self.move = WORDS - 1, 1
+        elif epsilon > 64.0:  # more than 64 bits can tell
+            self.stay, self.move = WORDS - (m - 1), 1
+        else:
+            with localcontext() as context:
+                context.prec = _DIGITS
+                growth = Decimal(epsilon).exp()
+                # The guard covers the rounding of e^epsilon, which is no integer.
+                guard = Decimal("1e-30") if epsilon > 0.0 else Decimal(0)
+                self.move = max(1, int(WORDS / (growth + m - 1)))
+                most = max(self.move, int(growth * self.move - guard))
+                self.stay = min(most, WORDS - (m - 1) * self.move)
+
+    def level(self) -> float:
+        """Return ln(stay / move), rounded up; at most epsilon."""
+        return min(log_up(Fraction(self.stay, self.move)), self._epsilon) if self._m > 1 else 0.0
+
+    @cached_property
+    def _rule(self) -> tuple[int, np.uint64, np.uint64, np.uint64]:
+        final = self.stay + (self._m - 1) * self.move - 1
+        return self._m, np.uint64(self.stay), np.uint64(self.move), np.uint64(final)
+
+    @cached_property
+    def _steps(self) -> NDArray[np.uint16]:
+        """The step that the top 16 bits of a word settle, or a tie."""
+        _, stay, move, final = self._rule
+        low = np.arange(1 << 16, dtype=np.uint64) << np.uint64(48)
+        high = low | np.uint64((1 << 48) - 1)
+
+        def step(u: Words) -> Words:
+            moved = np.uint64(1) + (np.maximum(u, stay) - stay) // move
+            return np.where(u < stay, np.uint64(0), moved)
+
+        settled = (step(low) == step(high)) & (high <= final)
+        return np.where(settled, step(low), np.uint64(_TIE)).astype(np.uint16)
+
+    def _fill(self, codes: Codes, out: Codes, source: Source) -> None:
+        if self._m == 1:
+            out[:] = codes
+            return
+        size = 4 * _CHUNK if self._m <= _SMALL else _CHUNK
+        left = np.empty(min(size, len(codes)), dtype=np.int64)
+        for start in range(0, len(codes), size):
+            part = slice(start, start + size)
+            if self._m <= _SMALL:
+                self._look(codes[part], out[part], left, source)
+            else:
+                left[:] = np.arange(len(left))
+                self._settle(codes[part], out[part], left, len(codes[part]), source)
+
+    def _look(self, codes: Codes, out: Codes, left: Ints, source: Source) -> None:
+        """Draw 16 bits each, and the other 48 of those words for which these settle nothing."""
+        cells = source.words((len(codes) + 3) // 4).view(np.uint16)[: len(codes)]
+        count = kernels.step_by_cells(codes, cells, self._steps, self._m, out, left)
+        high = cells[left[:count]].astype(np.uint64) << np.uint64(48)
+        words = high | (source.words(count) >> np.uint64(16))
+        count = kernels.step_by_words(codes, left, words, *self._rule, out)
+        self._settle(codes, out, left, count, source)
+
+    def _settle(self, codes: Codes, out: Codes, left: Ints, count: int, source: Source) -> None:
+        """Draw a whole word for each code that is left, until none is."""
+        while count:
+            words = source.words(count)
+            count = kernels.step_by_words(codes, left, words, *self._rule, out)
+
+
+def log_up(ratio: Fraction) -> float:
+    """Return the least double that is at least the log of a ratio >= 1, to within 10^-50."""
+    if ratio == 1:
+        return 0.0
+    with localcontext() as context:
+        context.prec = _DIGITS
+        exact = (Decimal(ratio.numerator) / ratio.denominator).ln() + Decimal("1e-50")
+        level = float(exact)
+        return level if Decimal(level) >= exact else math.nextafter(level, math.inf)
+
+
+def fitting(dtype: np.dtype[Any], values: int) -> np.dtype[Any]:
+    """Return the given integer dtype, or the smallest one that holds so many values."""
+    most = 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)
+    return dtype if values - 1 <= most else np.dtype(np.min_scalar_type(values - 1))
