@@ -88,6 +88,13 @@ class AbstractChannel(ABC):
     def realised_level(self) -> float:
         """Return an upper bound on the differential privacy level of what ``sample`` draws."""
 
+    def realised(self) -> tuple[AbstractChannel, float]:
+        """Return a channel for measures to ask about what ``sample`` draws, and a slack.
+
+        No level of the draws exceeds that of the channel by more than the slack.
+        """
+        return self, max(self.realised_level() - self.neighbour_level(), 0.0)
+
     # Primitives.
 
     @abstractmethod

@@ -17,7 +17,7 @@ from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
 from fastpriv._random import Source
 from fastpriv._rows import RowKernel, log_ratio, log_spread, round_up
 from fastpriv._threads import split
-from fastpriv._thresholds import Codes, Laws, fitting
+from fastpriv._thresholds import Codes, Laws, LawThresholds, fitting
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs
 from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
@@ -179,6 +179,10 @@ class Channel(AbstractChannel):
     def realised_level(self) -> float:
         """Level of the integer thresholds. Cost O(N K n); rounded up."""
         return self._laws.level(lambda chances: self._level(chances, 0.0))
+
+    def realised(self) -> tuple[Channel, float]:
+        """Return the integer thresholds as doubles, whose ratios are good to 2^-52."""
+        return Channel(LawThresholds(self._matrix).chances(), self.space), 2.0**-50
 
 
 class QueryChannel(AbstractChannel):

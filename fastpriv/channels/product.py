@@ -18,7 +18,7 @@ from fastpriv._leakage import Column, Leakages, row_slack
 from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
-from fastpriv._thresholds import Codes, fitting
+from fastpriv._thresholds import Codes, LawThresholds, fitting
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, all_pairs
 from fastpriv.channels.base import AbstractChannel, support_range
@@ -266,6 +266,12 @@ class ProductChannel(AbstractChannel):
         """Level of the integer thresholds of the worst row; at most epsilon for E_d."""
         return max(kernel.thresholds.level() for kernel in self._kernels.distinct)
 
+    def realised(self) -> tuple[ProductChannel, float]:
+        """Return the integer thresholds of the rows as doubles, whose ratios are good to 2^-52."""
+        kinds = [RowKernel(LawThresholds(k.matrix).chances()) for k in self._kernels.distinct]
+        rows = RowKernels(kinds, self._kernels.assignment)
+        return ProductChannel._trusted(rows), len(rows) * 2.0**-50
+
 
 class HammingChannel(ProductChannel):
     """E_d: every row keeps its value or moves to another one with chances 1 : e^-epsilon.
@@ -313,6 +319,10 @@ class HammingChannel(ProductChannel):
         """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
         spread = prior.epsilon_x()
         return round_up(self.epsilon + spread) if spread > 0.0 else self.neighbour_level()
+
+    def realised(self) -> tuple[HammingChannel, float]:
+        """Return E_d at the realised level: what is drawn is what it gives, or garbled further."""
+        return HammingChannel(self.space.n, self.space.sizes, self.realised_level()), 0.0
 
     def excess(self, epsilons: Floats) -> Floats:
         """Chance of the one output that favours x, less e^epsilon times its chance under x'.

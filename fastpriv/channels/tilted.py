@@ -369,5 +369,9 @@ class TiltedChannel(AbstractChannel):
         error = ULP * (self.space.n * row + 16.0 * abs(self._law._log_least()) + 1024.0)
         return self.neighbour_level() + 2.0 * (error + self._misfit)
 
+    def realised(self) -> tuple[AbstractChannel, float]:
+        """Return the thresholds of independent rows as doubles, or the channel itself."""
+        return super().realised() if self._rows is None else self._rows.realised()
+
     def __repr__(self) -> str:
         return f"TiltedChannel({self._law!r}, epsilon={self.epsilon:g})"

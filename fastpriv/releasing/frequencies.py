@@ -85,16 +85,16 @@ class Marginal:
 class Frequencies:
     """Estimated frequencies of every column, ``found[column]``, and of whole ``records``.
 
-        ``records`` is None where a record has more than 2^20 values.
+    ``records`` is None where a record has more than 2^20 values.
 
-        Examples
-        --------
-        >>> import fastpriv as fp
-        >>> import numpy as np
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> import numpy as np
     from numpy.typing import NDArray
-        >>> released = fp.release(np.repeat([0, 1], [700, 300]), domain=2, epsilon=3.0, rng=1)
-        >>> fp.estimate_frequencies(released)
-        Frequencies(1000 records, 1 columns, 95% intervals)
+    >>> released = fp.release(np.repeat([0, 1], [700, 300]), domain=2, epsilon=3.0, rng=1)
+    >>> fp.estimate_frequencies(released)
+    Frequencies(1000 records, 1 columns, 95% intervals)
     """
 
     n: int
@@ -128,56 +128,56 @@ def estimate_frequencies(
 ) -> Frequencies:
     """Estimate how often each value occurred in the table before it was released.
 
-        If g solves W g = f for the mechanism W, then g(y), added over the released records y, has the
-        mean f(x), added over the true ones: with f the indicator of a value, an unbiased estimate of
-        its count. Its variance for a fixed table is the sum over records of (W g^2)(x) - f(x)^2, which
-        is again linear in the true counts and estimated without bias in the same way. For E_d on m
-        values, with chances a to stay and b of each other value and c of n released records holding
-        the value, the estimate is (c - n b)/(a - b), and a record adds a (1-a)/(a-b)^2 to its variance
-        if it held the value and b (1-b)/(a-b)^2 if not.
+    If g solves W g = f for the mechanism W, then g(y), added over the released records y, has the
+    mean f(x), added over the true ones: with f the indicator of a value, an unbiased estimate of
+    its count. Its variance for a fixed table is the sum over records of (W g^2)(x) - f(x)^2, which
+    is again linear in the true counts and estimated without bias in the same way. For E_d on m
+    values, with chances a to stay and b of each other value and c of n released records holding
+    the value, the estimate is (c - n b)/(a - b), and a record adds a (1-a)/(a-b)^2 to its variance
+    if it held the value and b (1-b)/(a-b)^2 if not.
 
-        Parameters
-        ----------
-        released : Release, or a table as :func:`fastpriv.release` takes
-            The released table. A Release knows its mechanism and domain.
-        mechanism : ReleaseReport or channel
-            What the table went through: the report of the release, or the channel of a record
-            (``HammingChannel(1, m, epsilon)`` for whole records,
-            ``HammingChannel(columns, sizes, epsilon)`` with ``per_column``).
-        domain : mapping, path of a JSON file, or sizes
-            As declared for the release; a report knows it.
-        confidence : float
-            Chance that an interval covers the true count. It is over the randomisation alone, the
-            table being what it was, and approximate: by the normal law, good where some tens of
-            released records hold the value.
-        simultaneous : bool
-            Widen the intervals (Bonferroni) so that all values of a column are covered at once.
+    Parameters
+    ----------
+    released : Release, or a table as :func:`fastpriv.release` takes
+        The released table. A Release knows its mechanism and domain.
+    mechanism : ReleaseReport or channel
+        What the table went through: the report of the release, or the channel of a record
+        (``HammingChannel(1, m, epsilon)`` for whole records,
+        ``HammingChannel(columns, sizes, epsilon)`` with ``per_column``).
+    domain : mapping, path of a JSON file, or sizes
+        As declared for the release; a report knows it.
+    confidence : float
+        Chance that an interval covers the true count. It is over the randomisation alone, the
+        table being what it was, and approximate: by the normal law, good where some tens of
+        released records hold the value.
+    simultaneous : bool
+        Widen the intervals (Bonferroni) so that all values of a column are covered at once.
 
-        Returns
-        -------
-        Frequencies
-            For every column and for whole records.
+    Returns
+    -------
+    Frequencies
+        For every column and for whole records.
 
-        Raises
-        ------
-        InvalidInput
-            When the mechanism cannot be undone: level 0, a condition number beyond 1e10, or records
-            that were not randomised alike.
+    Raises
+    ------
+    InvalidInput
+        When the mechanism cannot be undone: level 0, a condition number beyond 1e10, or records
+        that were not randomised alike.
 
-        Notes
-        -----
-        Cost O(records), then O(values) for E_d and O(m^3) for one matrix on m values of a record.
+    Notes
+    -----
+    Cost O(records), then O(values) for E_d and O(m^3) for one matrix on m values of a record.
 
-        Examples
-        --------
-        >>> import fastpriv as fp
-        >>> import numpy as np
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> import numpy as np
     from numpy.typing import NDArray
-        >>> truth = np.repeat([0, 1, 2], [6_000, 3_000, 1_000])
-        >>> released = fp.release(truth, domain=3, epsilon=2.0, rng=7)
-        >>> found = fp.estimate_frequencies(released)[0]
-        >>> bool((found.lower <= [6_000, 3_000, 1_000]).all())
-        True
+    >>> truth = np.repeat([0, 1, 2], [6_000, 3_000, 1_000])
+    >>> released = fp.release(truth, domain=3, epsilon=2.0, rng=7)
+    >>> found = fp.estimate_frequencies(released)[0]
+    >>> bool((found.lower <= [6_000, 3_000, 1_000]).all())
+    True
     """
     confidence = check.real(confidence, "confidence", least=0.0, most=1.0)
     if isinstance(released, Release):

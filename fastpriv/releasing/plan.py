@@ -55,7 +55,7 @@ class Plan:
         moved = before != after
         return int(moved.sum() if self.unit == COLUMNS else moved.any(axis=1).sum())
 
-    def prior(self, given: Any, n: int) -> tuple[Distribution, str]:
+    def prior(self, given: Any) -> tuple[Distribution, str]:
         """Return the prior the levels are for, on the channel's space, and its name."""
         given = getattr(self.channel, "prior", None) if given is None else given
         space = self.channel.space

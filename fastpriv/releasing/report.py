@@ -14,7 +14,7 @@ from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
 from fastpriv.errors import TooLarge
 from fastpriv.releasing.domain import Domain
-from fastpriv.releasing.plan import COLUMNS, TABLE, Plan
+from fastpriv.releasing.plan import TABLE, Plan
 from fastpriv.results import Bracket
 
 Level = float | Bracket
@@ -116,17 +116,17 @@ def write(
     plan: Plan, prior: Any, n: int, *, changed: int, secure: bool, notes: tuple[str, ...]
 ) -> ReleaseReport:
     """Measure what a plan realised on n records."""
-    channel = plan.channel
-    law, name = plan.prior(prior, n)
-    measure = _table_levels if plan.unit == TABLE else _record_levels
-    always, under = measure(channel, law, n, plan.unit == COLUMNS)
+    channel, slack = plan.channel.realised()
+    law, name = plan.prior(prior)
+    always, under = Levels(n, slack), Levels(n, slack)
+    (_table_levels if plan.unit == TABLE else _record_levels)(channel, law, always, under)
     times = 1 if plan.unit == TABLE else n
     return ReleaseReport(
         n=n,
         m=plan.domain.size,
         mechanism=repr(plan.channel) + _SCOPE[plan.unit],
-        levels=always,
-        levels_under_prior=under,
+        levels=always.found,
+        levels_under_prior=under.found,
         prior=name,
         distortion=times * channel.expected_distance(law),
         counted=plan.counted,
@@ -147,23 +147,27 @@ _SCOPE = {
 
 
 def _record_levels(
-    channel: AbstractChannel, prior: Distribution, n: int, columns: bool
-) -> tuple[dict[str, Level], dict[str, Level]]:
-    """Levels of n records that go through the channel independently, each drawn from the prior.
+    channel: AbstractChannel, prior: Distribution, always: Levels, under: Levels
+) -> None:
+    """Measure records that go through the channel independently, each drawn from the prior.
 
     A record may change altogether, so differential privacy compares any two databases of the
     record's channel. Whatever is additive over independent records is n times one record's.
     """
-    always, under = Levels(n), Levels(n)
-    if columns:
+    if channel.space.n > 1:
         always.add("differential privacy of one column", channel.neighbour_level)
     always.add("differential privacy", channel.extreme_level)
     always.add_scaled("maximal leakage", channel.maximal_leakage)
     always.add_scaled("leakage capacity", channel.extreme_level)
     under.add("identifiability", lambda: _identifiability(channel, prior))
-    under.add_scaled("mutual information", lambda: channel.information(prior))
+    under.add_scaled("mutual information", lambda: _information(channel, prior))
     under.add_scaled("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
-    return always.found, under.found
+
+
+def _information(channel: AbstractChannel, prior: Distribution) -> Level:
+    """Mutual information: a sum of non-negative terms, raised past the rounding of any such sum."""
+    found = channel.information(prior)
+    return found if isinstance(found, Bracket) else found * (1.0 + 2.0**-40)
 
 
 def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
@@ -175,41 +179,48 @@ def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
 
 
 def _table_levels(
-    channel: AbstractChannel, prior: Distribution, n: int, columns: bool
-) -> tuple[dict[str, Level], dict[str, Level]]:
-    """Levels of a channel that takes the whole table at once."""
-    always, under = Levels(n), Levels(n)
+    channel: AbstractChannel, prior: Distribution, always: Levels, under: Levels
+) -> None:
+    """Measure a channel that takes the whole table at once."""
     always.add("differential privacy", channel.neighbour_level)
     always.add("maximal leakage", channel.maximal_leakage)
     always.add("leakage capacity", channel.extreme_level)
     under.add("identifiability", lambda: channel.posterior_level(prior))
-    under.add("mutual information", lambda: channel.information(prior))
+    under.add("mutual information", lambda: _information(channel, prior))
     under.add("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
-    return always.found, under.found
 
 
 class Levels:
-    """Levels as they are found; those that would not fit in memory are left out."""
+    """Levels as they are found; those that would not fit in memory are left out.
 
-    def __init__(self, n: int) -> None:
-        self._n = n
+    Each is raised by what the draws can have on top of what was measured.
+    """
+
+    def __init__(self, n: int, slack: float) -> None:
+        self._n, self._slack = n, slack
         self.found: dict[str, Level] = {}
 
     def add(self, name: str, level: Callable[[], Level]) -> None:
         """Note a level of the whole release."""
         with suppress(TooLarge):
-            self.found[name] = level()
+            self.found[name] = self._raised(level())
 
     def add_scaled(self, name: str, level: Callable[[], Level]) -> None:
         """Note a level of one record, and n times it for the table."""
-        self.add(f"{name} per record", level)
-        if f"{name} per record" in self.found:
-            one = self.found[f"{name} per record"]
+        one = f"{name} per record"
+        self.add(one, level)
+        if one in self.found:
+            found = self.found[one]
             self.found[name] = (
-                Bracket(self._n * one.lower, round_up(self._n * one.upper))
-                if isinstance(one, Bracket)
-                else round_up(self._n * one)
+                Bracket(self._n * found.lower, round_up(self._n * found.upper))
+                if isinstance(found, Bracket)
+                else round_up(self._n * found)
             )
+
+    def _raised(self, level: Level) -> Level:
+        if isinstance(level, Bracket):
+            return Bracket(max(level.lower - self._slack, 0.0), level.upper + self._slack)
+        return level + self._slack
 
 
 def _plain(level: Level) -> float | str | list[float]:
