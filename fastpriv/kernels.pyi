@@ -9,6 +9,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Codes = NDArray[np.unsignedinteger[Any]]
+Bytes = NDArray[np.uint8]
 
 SIGNATURES: dict[str, list[str]]
 
@@ -209,6 +210,13 @@ def hidden_markov_log_prob(
 def markov_best_path(log_initial: Floats, log_transition: Floats, n: int) -> float: ...
 def markov_counts(initial: Floats, transition: Floats, rows: Ints) -> Floats: ...
 def markov_paths(initial_edges: Floats, transition_edges: Floats, draws: Floats) -> Ints: ...
+
+# records
+def number_records(
+    text: Bytes, begin: int, slots: Ints, edges: Ints, known: Bytes, numbers: Ints, count: int
+) -> tuple[int, int, int]: ...
+def remember_record(slots: Ints, edges: Ints, known: Bytes, k: int) -> None: ...
+def spell_records(numbers: Ints, edges: Ints, known: Bytes, out: Bytes) -> None: ...
 
 # sampling
 def chain_draws(

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 
 from fastpriv import _validation as check
 from fastpriv.channels import AbstractChannel, HammingChannel
@@ -37,23 +37,17 @@ class Plan:
         """What the distortion counts."""
         return "cells" if self.unit == COLUMNS else "records"
 
-    def randomise(self, digits: Digits, rng: Any) -> Digits:
-        """Send records through the channel."""
+    def randomise(self, digits: Digits, rng: Any) -> tuple[Digits, int]:
+        """Send records through the channel, and count what changed: records, or cells."""
+        before = digits if self.unit == COLUMNS else self.domain.records(digits)
         if self.unit == COLUMNS:
-            return self._rows(self.channel.sample(digits, rng))
-        records = self.domain.records(digits)
-        if self.unit == TABLE:
-            return self.domain.digits(self._rows(self.channel.sample(records[None], rng))[0])
-        return self.domain.digits(self.channel.sample(records[:, None], rng).reshape(-1))
-
-    def _rows(self, drawn: NDArray[Any]) -> NDArray[Any]:
-        """Turn output indices into rows, for channels that answer with those."""
-        return drawn if drawn.ndim == 2 else self.channel.space.rows(drawn)
-
-    def changed(self, before: Digits, after: Digits) -> int:
-        """Count what the distortion counts: records, or cells."""
-        moved = before != after
-        return int(moved.sum() if self.unit == COLUMNS else moved.any(axis=1).sum())
+            after = self.channel.sample(before, rng)
+        elif self.unit == TABLE:
+            after = self.channel.sample(before[None], rng)[0]
+        else:
+            after = self.channel.sample(before[:, None], rng)[:, 0]
+        changed = int(np.count_nonzero(before != after))
+        return (after if self.unit == COLUMNS else self.domain.digits(after)), changed
 
     def prior(self, given: Any) -> tuple[Distribution, str]:
         """Return the prior the levels are for, on the channel's space, and its name."""

@@ -193,9 +193,9 @@ class _Run:
         if self.plan.unit == TABLE:
             chunks = [np.concatenate(whole)] if (whole := list(chunks)) else []
         for before in chunks:
-            after = self.plan.randomise(before, self.rng)
+            after, changed = self.plan.randomise(before, self.rng)
             self.n += len(before)
-            self.changed += self.plan.changed(before, after)
+            self.changed += changed
             yield after
 
 
