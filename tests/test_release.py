@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
@@ -112,6 +113,8 @@ def test_mechanisms_on_a_record_on_its_columns_and_on_the_table():
         fp.release(column, mechanism=fp.HammingChannel(5, 3, 1.0), domain=3)
     with pytest.raises(fp.InvalidInput, match="not databases"):
         fp.release(column, mechanism=fp.Channel([[1.0]] * 3))
+    with pytest.raises(fp.InvalidInput, match="not databases"):
+        fp.release(column, mechanism=fp.QueryChannel([1, 2, 0], np.eye(3), [3]))
 
 
 # The report.
@@ -177,6 +180,8 @@ def test_levels_at_the_ends():
         numbers = [*report.levels.values(), *report.levels_under_prior.values()]
         assert all(0.0 <= level < math.inf for level in numbers)
         assert report.levels["differential privacy"] <= epsilon
+    assert 44.0 < report.levels["differential privacy"] < 44.4  # 64 bits tell no more
+    assert report.distortion == pytest.approx(50 * 2 * 2.0**-64)
     alone = fp.release(np.zeros(50, int), domain=1, epsilon=2.0)
     assert alone.table.tolist() == [0] * 50
     assert alone.report.levels["differential privacy"] == 0.0
@@ -475,6 +480,46 @@ def test_files_are_never_touched_by_failures(tmp_path):
         (tmp_path / "link.csv").symlink_to(path)
         with pytest.raises(fp.InvalidInput, match="would be written over"):
             fp.release(path, out=tmp_path / "link.csv", overwrite=True, **options)
+
+
+def test_progress_is_shown_on_a_terminal_only(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "in.csv"
+    path.write_text("c\nx\n")
+    for terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        out = tmp_path / f"{terminal}.csv"
+        fp.release(path, domain={"c": ["x"]}, epsilon=1.0, out=out, progress=True)
+        assert bool(capsys.readouterr().err) == terminal
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        fp.Channel([[0.9, 0.1 - 1e-25, 1e-25], [0.1, 0.9, 0.0], [1 / 3, 1 / 3, 1 / 3]]),
+        fp.ProductChannel([[[0.7, 0.2, 0.1], [1e-30, 0.5, 0.5], [0.1, 0.1, 0.8]]]),
+        fp.PosteriorChannel(fp.Product([[0.5, 0.3, 0.2]]), 3.0),
+        fp.HammingChannel(1, 3, 50.0),
+    ],
+)
+def test_levels_are_those_of_what_is_drawn(channel):
+    """Of the thresholds, as fractions of 2^64: a chance of 1e-25 is drawn as 2^-64."""
+    drawn, slack = channel.realised()
+    matrix = [[Fraction(float(p)) for p in row] for row in drawn.matrix()]
+    nominal = np.asarray(channel.matrix())
+    for x, y in product(range(3), repeat=2):
+        assert abs(matrix[x][y] - Fraction(float(nominal[x, y]))) < Fraction(1, 1 << 52)
+        if nominal[x, y] > 0:
+            assert matrix[x][y] >= Fraction(1, 1 << 65)
+    top = max(
+        (matrix[x][y] / matrix[z][y] if matrix[z][y] else math.inf)
+        for x, y, z in product(range(3), repeat=3)
+        if matrix[x][y]
+    )
+    report = fp.release(np.array([0, 1, 2]), mechanism=channel, domain=3).report
+    level = report.levels["differential privacy"]
+    assert level >= math.log(top) - 1e-15
+    assert level <= math.log(top) + slack + 1e-12 or top == math.inf
+    assert level >= fp.realised_level(channel)
 
 
 def test_a_failing_disk_leaves_nothing(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,10 @@ class ParquetFile:
             if self.columns.count(name) > 1:
                 raise InvalidInput(f"{path} has two columns named {name!r}; rename one")
 
-    def _open(self) -> Any:
+    def _open(self, texts: Sequence[str] = ()) -> Any:
+        """Open the file; columns of texts are read as codes, which is how they are stored."""
         try:
-            return self.parquet.ParquetFile(self.path)
+            return self.parquet.ParquetFile(self.path, read_dictionary=list(texts))
         except (OSError, self.arrow.ArrowException) as problem:
             raise InvalidInput(f"cannot read {self.path}: {problem}") from None
 
@@ -56,8 +57,9 @@ class ParquetFile:
 
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         """Yield the codes of the domain's columns, CHUNK records at a time."""
-        start = 0
-        with self._open() as file, progress_bar(self._rows, "rows", progress) as bar:
+        start, types = 0, self.arrow.types
+        texts = [f.name for f in self.schema if types.is_string(f.type)]
+        with self._open(texts) as file, progress_bar(self._rows, "rows", progress) as bar:
             for batch in file.iter_batches(CHUNK, columns=list(domain.columns)):
                 digits = np.empty((len(batch), len(domain.columns)), domain.dtype, order="F")
                 for j, name in enumerate(domain.columns):

@@ -45,7 +45,7 @@ class Plan:
         elif self.unit == TABLE:
             after = self.channel.sample(before[None], rng)[0]
         else:
-            after = self.channel.sample(before[:, None], rng)[:, 0]
+            after = self.channel.sample(before[:, None], rng).reshape(-1)
         changed = int(np.count_nonzero(before != after))
         return (after if self.unit == COLUMNS else self.domain.digits(after)), changed
 
