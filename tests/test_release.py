@@ -438,6 +438,8 @@ def test_records_too_many_to_number_go_by_column():
     wide = np.zeros((5, 30), dtype=np.uint8)
     with pytest.raises(fp.TooLarge, match="per_column=True"):
         fp.release(wide, domain=[10] * 30, epsilon=1.0)
+    with pytest.raises(fp.TooLarge, match="per_column=True"):
+        fp.release(wide, domain=[10] * 30, distortion=1.0)
     found = fp.release(wide, domain=[10] * 30, epsilon=1.0, per_column=True)
     assert found.report.levels["differential privacy"] == 30.0
     assert found.report.m == 10**30

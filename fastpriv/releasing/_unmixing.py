@@ -28,7 +28,7 @@ class Axis:
     """A part of a record that was randomised by itself, through a matrix."""
 
     def __init__(self, matrix: Floats) -> None:
-        self.inverse = inverse(matrix)
+        self.matrix, self.inverse = matrix, inverse(matrix)
         self.squares = matrix @ self.inverse**2
         self.own, self.least = np.diag(self.squares), self.squares.min(axis=0)
 
@@ -39,6 +39,13 @@ class Axis:
     def spread(self, counts: Floats, axis: int) -> Floats:
         """Apply Q to one axis of some counts."""
         return _along(counts, self.squares, axis)
+
+    def grouped(self, counts: Floats, groups: Floats) -> tuple[Floats, Floats]:
+        """Estimate counts of groups of values, groups[x, t] = [x is in t], and the variances."""
+        solved = self.inverse @ groups
+        spread = self.matrix @ solved**2 - groups
+        floor = counts.sum() * np.maximum(spread.min(axis=0), 0.0)
+        return counts @ solved, np.maximum(counts @ self.inverse @ spread, floor)
 
 
 class SymmetricAxis(Axis):
@@ -102,15 +109,6 @@ def moments(counts: Floats, axes: Sequence[Axis]) -> tuple[Floats, Floats]:
     least = reduce(np.multiply.outer, [axis.least for axis in axes])
     floor = counts.sum() * np.maximum(np.minimum(own, least), 0.0)
     return estimates, np.maximum(variances, floor)
-
-
-def grouped_moments(counts: Floats, matrix: Floats, groups: Floats) -> tuple[Floats, Floats]:
-    """Estimate the counts of groups of values, groups[x, t] = [x is in t], the same way."""
-    solved = inverse(matrix) @ groups
-    spread = matrix @ solved**2 - groups
-    variances = counts @ inverse(matrix) @ spread
-    floor = counts.sum() * np.maximum(spread.min(axis=0), 0.0)
-    return counts @ solved, np.maximum(variances, floor)
 
 
 def inverse(matrix: Floats) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -19,7 +20,7 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures._arguments import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing import plan as plans
-from fastpriv.releasing._unmixing import axis_of, grouped_moments, merged, moments
+from fastpriv.releasing._unmixing import Axis, axis_of, merged, moments
 from fastpriv.releasing.domain import Digits, Domain
 from fastpriv.releasing.plan import COLUMNS, TABLE, Plan
 from fastpriv.releasing.release import Release, open_table, undeclared
@@ -251,19 +252,23 @@ class _Estimator:
             self._kernels = list(kernels) if self._by_column else [kernels[0]]
 
     def column(self, j: int) -> tuple[Floats, Floats]:
+        counts, size = self._counts.columns[j], self._sizes[j]
         if self._by_column:
-            return moments(self._counts.columns[j], [axis_of(self._kernels[j])])
-        (kernel,), size = self._kernels, self._sizes[j]
-        if isinstance(kernel, Symmetric):
-            return moments(self._counts.columns[j], [merged(kernel, size)])
+            return moments(counts, [axis_of(self._kernels[j])])
+        if isinstance(self._kernels[0], Symmetric):
+            return moments(counts, [merged(self._kernels[0], size)])
         before, after = math.prod(self._sizes[:j]), math.prod(self._sizes[j + 1 :])
         groups = np.tile(np.repeat(np.eye(size), after, axis=0), (before, 1))
-        return grouped_moments(self._records(), kernel.matrix, groups)
+        return self._axes[0].grouped(self._records(), groups)
 
     def records(self) -> tuple[Floats, Floats]:
         shape = self._sizes if self._by_column else (-1,)
-        found = moments(self._records().reshape(shape), [axis_of(k) for k in self._kernels])
-        return found[0].reshape(-1), found[1].reshape(-1)
+        estimates, variances = moments(self._records().reshape(shape), self._axes)
+        return estimates.reshape(-1), variances.reshape(-1)
+
+    @cached_property
+    def _axes(self) -> list[Axis]:
+        return [axis_of(kernel) for kernel in self._kernels]
 
     def _records(self) -> Floats:
         assert self._counts.records is not None  # a matrix on records is smaller than the limit

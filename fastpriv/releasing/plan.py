@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +71,7 @@ class Plan:
 
 def make(
     domain: Domain,
-    n: Any,
+    rows: Callable[[], int],
     *,
     epsilon: float | None,
     distortion: float | None,
@@ -85,26 +86,33 @@ def make(
     if mechanism is not None:
         if per_column:
             raise InvalidInput("a mechanism acts as it is made; leave out per_column")
-        return given(as_channel(mechanism), domain, n)
+        return given(as_channel(mechanism), domain, rows)
+    sizes = _sizes(domain, per_column)
     if epsilon is None:
-        sizes = domain.sizes if per_column else (domain.size,)
-        epsilon = _level(check.real(distortion, "distortion", least=0.0), n(), sizes)
-    if isinstance(prior, Distribution) and prior.space.m == domain.size and prior.space.n > 1:
-        return given(HammingChannel(prior.space.n, domain.size, epsilon), domain, n)
+        epsilon = _level(check.real(distortion, "distortion", least=0.0), rows(), sizes)
+    tables = isinstance(prior, Distribution) and prior.space.n > 1 and prior.space.m == domain.size
+    if tables and not per_column:
+        return given(HammingChannel(prior.space.n, domain.size, epsilon), domain, rows)
     return hamming(domain, epsilon, per_column)
 
 
 def hamming(domain: Domain, epsilon: float, per_column: bool) -> Plan:
     """Return E_d on whole records, or on every column by itself."""
+    sizes = _sizes(domain, per_column)
+    channel = HammingChannel(len(sizes), sizes, epsilon)
+    return Plan(channel, COLUMNS if per_column else RECORD, domain)
+
+
+def _sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:
     if per_column:
-        return Plan(HammingChannel(len(domain.sizes), domain.sizes, epsilon), COLUMNS, domain)
+        return domain.sizes
     if domain.size > check.MAX_VECTOR:
         raise TooLarge(
             f"a whole record has {short(domain.size)} values (the product of {list(domain.sizes)}"
             f"), more than {short(check.MAX_VECTOR)}; release fewer or coarser columns, or every "
             "column by itself with per_column=True (--per-column)"
         )
-    return Plan(HammingChannel(1, domain.size, epsilon), RECORD, domain)
+    return (domain.size,)
 
 
 def _level(distortion: float, n: int, sizes: tuple[int, ...]) -> float:
@@ -121,7 +129,7 @@ def _level(distortion: float, n: int, sizes: tuple[int, ...]) -> float:
     return max(level, 0.0)
 
 
-def given(channel: AbstractChannel, domain: Domain, n: Any) -> Plan:
+def given(channel: AbstractChannel, domain: Domain, rows: Callable[[], int]) -> Plan:
     """Find out what a given channel acts on, from the sizes of its rows."""
     sizes, size = channel.space.sizes, domain.size
     if channel.output_space != channel.space:
@@ -133,10 +141,10 @@ def given(channel: AbstractChannel, domain: Domain, n: Any) -> Plan:
         return Plan(channel, RECORD, domain)
     if sizes == domain.sizes:
         return Plan(channel, COLUMNS, domain)
-    if len(sizes) == n() and set(sizes) == {size}:
+    if len(sizes) == rows() and set(sizes) == {size}:
         return Plan(channel, TABLE, domain)
     raise InvalidInput(
         f"{channel!r} does not fit: a mechanism for one record has a row of {short(size)} values "
-        f"or a row for each column, {list(domain.sizes)}; one for the table has {n()} rows of "
+        f"or a row for each column, {list(domain.sizes)}; one for the table has {rows()} rows of "
         f"{short(size)} values"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -207,7 +208,8 @@ def open_table(
         return _open_file(Path(table), None if out is None else Path(out), overwrite)
     if out is not None:
         raise InvalidInput("out is for files; a table in memory comes back as the result's .table")
-    if type(table).__module__.split(".")[0] == "pandas" and hasattr(table, "columns"):
+    pandas = sys.modules.get("pandas")  # who has a frame has imported it
+    if pandas is not None and isinstance(table, pandas.DataFrame):
         return Frame(table)
     if isinstance(table, np.ndarray):
         return Codes(table)
@@ -216,8 +218,8 @@ def open_table(
             return Records(table)
         return Codes(check.array(table, "table"))
     raise InvalidInput(
-        "a table is a DataFrame, an integer array, a list of dicts or the path of a file, and has "
-        f"records; got {table!r:.60}"
+        "a table is a pandas DataFrame, an integer array, a list of dicts or the path of a file, "
+        f"and has records; got {table!r:.60}"
     )
 
 
