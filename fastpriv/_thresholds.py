@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,21 +23,24 @@ from fastpriv._random import Source, Words
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
 
+if TYPE_CHECKING:
+    from fastpriv._rows import RowKernels
+
 Codes = NDArray[Any]
 
 WORDS = 1 << 64
-#: Digits that decide about the last bit of a double, with many to spare.
-_DIGITS = 60
+#: Enough digits to decide about the last bit of a double, with many to spare.
+_EXACT = Context(prec=60)
 #: Rows of fewer values than this are moved by a table over 16 bits.
-_SMALL = 1024
-#: Words drawn at a time: they stay in cache until they are used.
-_CHUNK = 1 << 15
+_SMALL = 1 << 14
 #: Fewest draws worth a thread.
 _GRAIN = 1 << 17
 #: Largest matrix whose thresholds are kept.
 _KEEP = 1 << 20
 #: What a level can gain when thresholds are read as doubles.
 _ROUNDED = 2.0**-51
+#: Values sorted by their rows' kernels at a time.
+_BLOCK = 1 << 22
 _TIE = 65535
 
 
@@ -46,6 +49,8 @@ class Thresholds(ABC):
 
     #: Number of values in and out.
     shape: tuple[int, int]
+    #: Codes drawn for at a time: their words stay in cache until they are used.
+    _chunk: int
 
     @abstractmethod
     def level(self) -> float:
@@ -53,7 +58,7 @@ class Thresholds(ABC):
 
     @abstractmethod
     def _fill(self, codes: Codes, out: Codes, source: Source) -> None:
-        """Draw an output for every code; both are flat, contiguous and unsigned."""
+        """Draw an output for every code of a chunk; both are flat, contiguous and unsigned."""
 
     def draw(self, codes: Codes, source: Source) -> Codes:
         """Draw an output for every code, in the codes' own dtype wherever outputs fit into it.
@@ -67,7 +72,11 @@ class Thresholds(ABC):
         flat, drawn = given.reshape(-1).view(unsigned), out.reshape(-1).view(unsigned)
 
         def task(start: int, stop: int) -> None:
-            self._fill(flat[start:stop], drawn[start:stop], source)
+            for low in range(start, stop, self._chunk):
+                part = slice(low, min(low + self._chunk, stop))
+                # Kernels are compiled for arrays that can be written.
+                mine = flat[part] if flat.flags.writeable else flat[part].copy()
+                self._fill(mine, drawn[part], source)
 
         split(task, flat.size, _GRAIN if source.secure else max(flat.size, 1))
         return out
@@ -76,6 +85,8 @@ class Thresholds(ABC):
 class LawThresholds(Thresholds):
     """Any laws, one per input: a word is looked up among the edges of its integer weights."""
 
+    _chunk = 1 << 15
+
     def __init__(self, laws: Floats) -> None:
         self.shape = laws.shape[0], laws.shape[1]
         self.weights: Words = np.empty(laws.shape, dtype=np.uint64)
@@ -83,31 +94,33 @@ class LawThresholds(Thresholds):
         kernels.integer_weights(laws, self.weights, self._last)
 
     @cached_property
-    def _tables(self) -> tuple[Words, Ints, Ints, int]:
-        # Two more bits than outputs need: most words find their output at once.
-        bits = min((self.shape[1] - 1).bit_length() + 2, 16)
+    def _tables(self) -> tuple[Words, Ints, NDArray[np.int32], int]:
+        # One more bit than outputs need: most words find their output at once.
+        bits = min((self.shape[1] - 1).bit_length() + 1, 16)
         edges = np.empty_like(self.weights)
-        guide = np.empty((len(edges), 1 << bits), dtype=np.int64)
+        guide = np.empty((len(edges), 1 << bits), dtype=np.int32)
         kernels.guide_tables(self.weights, self._last, 64 - bits, edges, guide)
         return edges, self._last, guide, 64 - bits
 
     def _fill(self, codes: Codes, out: Codes, source: Source) -> None:
-        for start in range(0, len(codes), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            words = source.words(len(codes[part]))
-            kernels.look_up(codes[part], words, *self._tables, out[part])
+        kernels.look_up(codes, source.words(len(codes)), *self._tables, out)
 
     def chances(self) -> Floats:
         """Return the chances of the outputs, each rounded to the nearest double."""
-        # A weight of 2^64 does not fit and is kept as 0; it is the only one of its law.
-        sure = np.zeros(self.shape, dtype=bool)
-        sure[np.arange(len(sure)), self._last] = self.weights.max(axis=1) == 0
-        return np.where(sure, 1.0, self.weights * 2.0**-64)
+        found = self.weights.astype(np.float64) * 2.0**-64
+        found[self._sure, self._last[self._sure]] = 1.0
+        return found
+
+    @property
+    def _sure(self) -> NDArray[np.bool_]:
+        """Which laws have one output: its weight of 2^64 does not fit and is kept as 0."""
+        return np.asarray(self.weights.max(axis=1) == 0)
 
     def level(self) -> float:
         """Largest log-ratio over inputs and outputs, from the integers. Rounded up."""
-        # Where a weight of 2^64 was wrapped to 0, other inputs have it too or the level is
-        # infinite by another output as well.
+        if self._sure.any():
+            same = self._sure.all() and np.ptp(self._last) == 0
+            return 0.0 if same else math.inf
         most, least = self.weights.max(axis=0), self.weights.min(axis=0)
         seen = most > 0
         if np.any(least[seen] == 0):
@@ -146,21 +159,21 @@ class Laws:
 class SymmetricThresholds(Thresholds):
     """R_epsilon in integers: ``stay`` words keep a value, ``move`` words lead to each other one.
 
-    Words that are left over, fewer than there are values or a share of one in e^epsilon, decide
-    nothing and are drawn again. So stay / move is free to be the best ratio of integers that is
-    at most e^epsilon: the realised level never exceeds epsilon, for any number of values.
+    Words that are left over, e^epsilon + m of the 2^64 at most, decide nothing and are drawn
+    again. So stay / move is free to be rounded down to the best ratio of integers for this
+    ``move``: the realised level never exceeds epsilon, for any number of values.
     """
 
     def __init__(self, m: int, epsilon: float) -> None:
         self.shape = m, m
         self._m, self._epsilon = m, epsilon
+        self._chunk = 1 << (17 if m <= _SMALL else 15)
         if m == 1:
             self.stay, self.move = WORDS - 1, 1
         elif epsilon > 64.0:  # more than 64 bits can tell
             self.stay, self.move = WORDS - (m - 1), 1
         else:
-            with localcontext() as context:
-                context.prec = _DIGITS
+            with localcontext(_EXACT):
                 growth = Decimal(epsilon).exp()
                 # The guard covers the rounding of e^epsilon, which is no integer.
                 guard = Decimal("1e-30") if epsilon > 0.0 else Decimal(0)
@@ -195,44 +208,45 @@ class SymmetricThresholds(Thresholds):
         if self._m == 1:
             out[:] = codes
             return
-        size = 4 * _CHUNK if self._m <= _SMALL else _CHUNK
-        left = np.empty(min(size, len(codes)), dtype=np.int64)
-        for start in range(0, len(codes), size):
-            part = slice(start, start + size)
-            if self._m <= _SMALL:
-                self._look(codes[part], out[part], left, source)
-            else:
-                left[:] = np.arange(len(left))
-                self._settle(codes[part], out[part], left, len(codes[part]), source)
+        if self._m > _SMALL:
+            left, words = np.arange(len(codes)), source.words(len(codes))
+        else:  # 16 bits each, and the other 48 of those words for which these settle nothing
+            left = np.empty(len(codes), dtype=np.int64)
+            cells = source.words((len(codes) + 3) // 4).view(np.uint16)[: len(codes)]
+            count = kernels.step_by_cells(codes, cells, self._steps, self._m, out, left)
+            high = cells[left[:count]].astype(np.uint64) << np.uint64(48)
+            words = high | (source.words(count) >> np.uint64(16))
+        while len(words):
+            words = source.words(kernels.step_by_words(codes, left, words, *self._rule, out))
 
-    def _look(self, codes: Codes, out: Codes, left: Ints, source: Source) -> None:
-        """Draw 16 bits each, and the other 48 of those words for which these settle nothing."""
-        cells = source.words((len(codes) + 3) // 4).view(np.uint16)[: len(codes)]
-        count = kernels.step_by_cells(codes, cells, self._steps, self._m, out, left)
-        high = cells[left[:count]].astype(np.uint64) << np.uint64(48)
-        words = high | (source.words(count) >> np.uint64(16))
-        count = kernels.step_by_words(codes, left, words, *self._rule, out)
-        self._settle(codes, out, left, count, source)
 
-    def _settle(self, codes: Codes, out: Codes, left: Ints, count: int, source: Source) -> None:
-        """Draw a whole word for each code that is left, until none is."""
-        while count:
-            words = source.words(count)
-            count = kernels.step_by_words(codes, left, words, *self._rule, out)
+def draw_rows(kernels: RowKernels, rows: Codes, source: Source) -> Codes:
+    """Send every row through its kernel, independently."""
+    if len(kernels.distinct) == 1:
+        return kernels.distinct[0].thresholds.draw(rows, source)
+    widest = max(kernel.shape[1] for kernel in kernels.distinct)
+    out = np.empty(rows.shape, dtype=fitting(rows.dtype, widest))
+    step = max(1, _BLOCK // rows.shape[1])
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        for kernel, which in kernels.groups():
+            out[part, which] = kernel.thresholds.draw(rows[part, which], source)
+    return out
 
 
 def log_up(ratio: Fraction) -> float:
     """Return the least double that is at least the log of a ratio >= 1, to within 10^-50."""
     if ratio == 1:
         return 0.0
-    with localcontext() as context:
-        context.prec = _DIGITS
+    with localcontext(_EXACT):
         exact = (Decimal(ratio.numerator) / ratio.denominator).ln() + Decimal("1e-50")
         level = float(exact)
         return level if Decimal(level) >= exact else math.nextafter(level, math.inf)
 
 
 def fitting(dtype: np.dtype[Any], values: int) -> np.dtype[Any]:
-    """Return the given integer dtype, or the smallest one that holds so many values."""
-    most = 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)
-    return dtype if values - 1 <= most else np.dtype(np.min_scalar_type(values - 1))
+    """Return an integer dtype in native order, or the smallest one that holds so many values."""
+    bits = {"b": 1, "i": 8 * dtype.itemsize - 1, "u": 8 * dtype.itemsize}[dtype.kind]
+    if values <= 1 << bits:
+        return dtype.newbyteorder("=")
+    return np.dtype(np.min_scalar_type(values - 1))

@@ -230,10 +230,18 @@ def chain_draws(
     words: Words,
     out: Ints,
 ) -> tuple[int, int]: ...
-def guide_tables(weights: Words, last: Ints, shift: int, edges: Words, guide: Ints) -> None: ...
+def guide_tables(
+    weights: Words, last: Ints, shift: int, edges: Words, guide: NDArray[np.int32]
+) -> None: ...
 def integer_weights(laws: Floats, weights: Words, last: Ints) -> None: ...
 def look_up(
-    codes: Codes, words: Words, edges: Words, last: Ints, guide: Ints, shift: int, out: Codes
+    codes: Codes,
+    words: Words,
+    edges: Words,
+    last: Ints,
+    guide: NDArray[np.int32],
+    shift: int,
+    out: Codes,
 ) -> None: ...
 def shuffle_segments(items: Ints, ends: Ints, words: Words) -> tuple[int, int]: ...
 def state_draws(

@@ -115,6 +115,7 @@ def step_by_words(codes, places, words, m, stay, move, final, out):
     words each, up to the word ``final``; later ones decide nothing.
     """
     size, count = uint64(m), 0
+    inverse = 1.0 / np.float64(move)
     for j in range(words.shape[0]):
         u, place = words[j], places[j]
         if u > final:
@@ -123,7 +124,14 @@ def step_by_words(codes, places, words, m, stay, move, final, out):
         elif u < stay:
             out[place] = codes[place]
         else:
-            v = uint64(codes[place]) + uint64(1) + (u - stay) // move
+            # The quotient of doubles is within one of the quotient of integers.
+            past = u - stay
+            steps = uint64(np.float64(past) * inverse)
+            if steps * move > past:
+                steps -= uint64(1)
+            elif past - steps * move >= move:
+                steps += uint64(1)
+            v = uint64(codes[place]) + uint64(1) + steps
             out[place] = v - size if v >= size else v
     return count
 
@@ -175,15 +183,15 @@ def _coin(v, e, words, at):
 
 
 @njit(nogil=True, cache=True)
-def _choose(v, e, order, sums, scales, words, at):
-    """Draw an index in proportion to numbers v 2^(512 e), of which one is positive.
+def _choose(v, e, size, order, sums, scales, words, at):
+    """Draw an index below ``size`` in proportion to numbers v 2^(512 e), one of them positive.
 
     From the least to the largest, each against all that follow: no chance exceeds 1/2, so both
     sides of every coin are right to a few ulp of their own. Return -1 without words; and the place.
     The other arrays are room to work in.
     """
     count = 0
-    for k in range(v.shape[0]):  # insertion sort of the positive ones
+    for k in range(size):  # insertion sort of the positive ones
         if v[k] > 0.0:
             j = count
             while j > 0 and (
@@ -242,7 +250,7 @@ def state_draws(value, power, starts, factors, jumps, sizes, x, tilt, tilt_power
                 v[s], e[s] = value[place], power[place]
                 if s != x[i]:
                     v[s], e[s] = _normal(v[s] * tilt, e[s] + tilt_power)
-            s, at = _choose(v[: sizes[i]], e[: sizes[i]], order, sums, scales, words, at)
+            s, at = _choose(v, e, sizes[i], order, sums, scales, words, at)
             if s < 0:
                 return j, used
             out[j, i] = s
@@ -279,7 +287,7 @@ def chain_draws(initial, initial_power, step, step_power, rows, tilt, tilt_power
             for s in range(m):
                 w, f = (step[last, s], step_power[last, s]) if i else (initial[s], initial_power[s])
                 v[s], e[s] = _normal(w * value[i, s], f + power[i, s])
-            last, at = _choose(v, e, order, sums, scales, words, at)
+            last, at = _choose(v, e, m, order, sums, scales, words, at)
             if last < 0:
                 return j, used
             out[j, i] = last
@@ -354,10 +362,10 @@ SIGNATURES = {
         "UniTuple(i8, 2)(f8[::1], i8[::1], f8[:, ::1], i8[:, ::1], i8[:, ::1], f8, i8, u8[::1], "
         "i8[:, ::1])"
     ],
-    "guide_tables": ["void(u8[:, ::1], i8[::1], i8, u8[:, ::1], i8[:, ::1])"],
+    "guide_tables": ["void(u8[:, ::1], i8[::1], i8, u8[:, ::1], i4[:, ::1])"],
     "integer_weights": ["void(f8[:, ::1], u8[:, ::1], i8[::1])"],
     "look_up": [
-        f"void({c}[::1], u8[::1], u8[:, ::1], i8[::1], i8[:, ::1], i8, {c}[::1])" for c in _CODES
+        f"void({c}[::1], u8[::1], u8[:, ::1], i8[::1], i4[:, ::1], i8, {c}[::1])" for c in _CODES
     ],
     "shuffle_segments": ["UniTuple(i8, 2)(i8[:, ::1], i8[:, ::1], u8[::1])"],
     "state_draws": [f"UniTuple(i8, 2)({_STATES}, u8[::1], i8[:, ::1])"],

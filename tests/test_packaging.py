@@ -25,7 +25,7 @@ def run(code, **environment):
 
 
 def test_import_is_light():
-    heavy = ["numba", "scipy", "highspy", "matplotlib", "numpy"]
+    heavy = ["numba", "scipy", "highspy", "matplotlib", "numpy", "cryptography"]
     out = run(f"import sys, fastpriv; print([m for m in {heavy} if m in sys.modules])")
     assert out.strip() == "[]"
 
@@ -146,6 +146,13 @@ fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
 for channel in [*channels, e_i, W]:
     fp.contraction_coefficient(channel), fp.sdpi_constant(channel, W[0])
     fp.maximal_correlation(channel, W[0])
+optimum, tilted = fp.solve_pd_dp(types, 0.3).channel, fp.TiltedChannel(chain, 1.0)
+rows, many = np.zeros((2, 3), dtype=int), fp.HammingChannel(3, 20000, 1.0)
+rows.flags.writeable = False
+for channel in [*channels, e_i, optimum, tilted, many, fp.TiltedChannel(types, 1.0)]:
+    fp.realised_level(channel)
+    for dtype in (bool, "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
+        channel.sample(rows.astype(dtype, copy=False)), channel.sample(rows.astype(dtype), 1)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

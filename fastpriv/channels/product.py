@@ -18,7 +18,7 @@ from fastpriv._leakage import Column, Leakages, row_slack
 from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
-from fastpriv._thresholds import Codes, LawThresholds, fitting
+from fastpriv._thresholds import Codes, LawThresholds, draw_rows
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, all_pairs
 from fastpriv.channels.base import AbstractChannel, support_range
@@ -29,9 +29,6 @@ from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 __all__ = ["HammingChannel", "ProductChannel"]
-
-#: Values sorted by their rows' kernels at a time.
-_BLOCK = 1 << 22
 
 
 class ProductChannel(AbstractChannel):
@@ -260,7 +257,7 @@ class ProductChannel(AbstractChannel):
         check.fits(self.output_space.size, "a vector over outputs", "ask for single outputs")
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
-        return sample_rows(self._kernels, rows, source)
+        return draw_rows(self._kernels, rows, source)
 
     def realised_level(self) -> float:
         """Level of the integer thresholds of the worst row; at most epsilon for E_d."""
@@ -375,17 +372,3 @@ def hamming_distance(kernels: RowKernels) -> float:
         for kernel, rows in kernels.groups()
         if isinstance(kernel, Symmetric)
     )
-
-
-def sample_rows(kernels: RowKernels, rows: Codes, source: Source) -> Codes:
-    """Send every row through its kernel, independently."""
-    if len(kernels.distinct) == 1:
-        return kernels.distinct[0].thresholds.draw(rows, source)
-    widest = max(kernel.shape[1] for kernel in kernels.distinct)
-    out = np.empty(rows.shape, dtype=fitting(rows.dtype, widest))
-    step = max(1, _BLOCK // rows.shape[1])
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        for kernel, which in kernels.groups():
-            out[part, which] = kernel.thresholds.draw(rows[part, which], source)
-    return out

@@ -34,6 +34,9 @@ from fastpriv.results import Bracket
 
 __all__ = ["TiltedChannel"]
 
+#: Least positive double.
+_LEAST = 5e-324
+
 
 class TiltedChannel(AbstractChannel):
     """W[x, y] proportional to q(y) e^(-epsilon d(x, y)): an output law q, tilted towards x.
@@ -348,9 +351,22 @@ class TiltedChannel(AbstractChannel):
             self.epsilon * self._distances() - math.log(self._scale()) + np.log(home) - mixed
         )
 
+    @cached_property
+    def _drawn(self) -> ProductChannel | None:
+        """The rows as they are drawn: chances that rounded to zero are the least double instead.
+
+        Samplers make 2^-64 of it, and so an output that can occur stays possible for all.
+        """
+        if self._rows is None:
+            return None
+        matrices = [kernel.matrix for kernel in self._rows._kernels.distinct]
+        raised = [np.where((W == 0.0) & (W.max(axis=0) > 0.0), _LEAST, W) for W in matrices]
+        assignment = self._rows._kernels.assignment
+        return ProductChannel._trusted(RowKernels([RowKernel(W) for W in raised], assignment))
+
     def _sample(self, rows: Codes, source: Source) -> Codes:
-        if self._rows is not None:
-            return self._rows._sample(rows, source)
+        if self._drawn is not None:
+            return self._drawn._sample(rows, source)
         drawn = self._law.tilted_draws(rows.astype(np.int64), self.epsilon, source)
         return drawn.astype(rows.dtype)
 
@@ -361,8 +377,8 @@ class TiltedChannel(AbstractChannel):
         p(y|x) is realised to within n times as much. Two of those errors, and what clipping the
         law of E_i cost, come on top of the nominal level.
         """
-        if self._rows is not None:
-            return self._rows.realised_level()
+        if self._drawn is not None:
+            return self._drawn.realised_level()
         if not self._moves:
             return 0.0
         row = 8 * max(self.space.sizes) + 64 + 2.0 * self.epsilon

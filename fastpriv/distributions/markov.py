@@ -307,9 +307,9 @@ class HiddenMarkov(Distribution):
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv._random import source
-        from fastpriv.channels.product import sample_rows
+        from fastpriv._thresholds import draw_rows
 
-        return sample_rows(self._kernels, self._chain._sample(k, rng), source(rng))
+        return draw_rows(self._kernels, self._chain._sample(k, rng), source(rng))
 
     def equals(self, other: Distribution) -> bool:
         """Whether both hide the same chain behind the same kernels."""
