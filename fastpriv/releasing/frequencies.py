@@ -92,7 +92,6 @@ class Frequencies:
     --------
     >>> import fastpriv as fp
     >>> import numpy as np
-    from numpy.typing import NDArray
     >>> released = fp.release(np.repeat([0, 1], [700, 300]), domain=2, epsilon=3.0, rng=1)
     >>> fp.estimate_frequencies(released)
     Frequencies(1000 records, 1 columns, 95% intervals)
@@ -173,7 +172,6 @@ def estimate_frequencies(
     --------
     >>> import fastpriv as fp
     >>> import numpy as np
-    from numpy.typing import NDArray
     >>> truth = np.repeat([0, 1, 2], [6_000, 3_000, 1_000])
     >>> released = fp.release(truth, domain=3, epsilon=2.0, rng=7)
     >>> found = fp.estimate_frequencies(released)[0]
