@@ -42,6 +42,12 @@ def levels(matrix, prior):
         "pointwise maximal leakage": max(
             math.log(max(row[y] for row in matrix) / law[y]) for y in outputs
         ),
+        # For any law of records: reached by the uniform one, the matrix being symmetric.
+        "channel capacity": sum(
+            matrix[x][y] / size * math.log(matrix[x][y] * size)
+            for x in range(size)
+            for y in outputs
+        ),
         "mutual information": sum(
             prior[x] * matrix[x][y] * math.log(matrix[x][y] / law[y])
             for x in range(size)

@@ -174,6 +174,14 @@ def test_levels_of_a_table_prior():
         fp.release(np.zeros(6, int), domain=2, epsilon=1.0, prior=fp.Uniform(1, 3))
 
 
+def test_levels_that_take_too_much_are_named():
+    long = fp.Markov([0.6, 0.4], [[0.9, 0.1], [0.2, 0.8]], 60)
+    report = fp.release(np.zeros(60, int), domain=2, epsilon=1.0, prior=long).report
+    assert "not computed: pointwise maximal leakage" in report.notes
+    assert "pointwise maximal leakage" not in report.levels_under_prior
+    assert isinstance(report.to_dict()["levels under the prior"]["mutual information"], list)
+
+
 def test_levels_at_the_ends():
     for epsilon in (0.0, 1e-8, 700.0):
         report = fp.release(np.zeros(50, int), domain=3, epsilon=epsilon).report

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from fastpriv import _validation as check
 from fastpriv._rows import round_up
-from fastpriv.channels import AbstractChannel
+from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.distributions import Distribution
 from fastpriv.errors import TooLarge
 from fastpriv.releasing.domain import Domain
@@ -18,6 +18,9 @@ from fastpriv.releasing.plan import TABLE, Plan
 from fastpriv.results import Bracket
 
 Level = float | Bracket
+
+#: Most databases of a matrix whose capacity a report waits for.
+_OPTIMISED = 512
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,7 +135,7 @@ def write(
         counted=plan.counted,
         secure=secure,
         domain_source=plan.domain.source,
-        notes=notes,
+        notes=(*notes, *(f"not computed: {name}" for name in always.left_out + under.left_out)),
         private={f"changed {plan.counted}": changed},
         channel=plan.channel,
         domain=plan.domain,
@@ -159,9 +162,17 @@ def _record_levels(
     always.add("differential privacy", channel.extreme_level)
     always.add_scaled("maximal leakage", channel.maximal_leakage)
     always.add_scaled("leakage capacity", channel.extreme_level)
+    always.add_scaled("channel capacity", lambda: _capacity(channel))
     under.add("identifiability", lambda: _identifiability(channel, prior))
     under.add_scaled("mutual information", lambda: _information(channel, prior))
     under.add_scaled("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
+
+
+def _capacity(channel: AbstractChannel) -> float:
+    """Most mutual information under any law: closed for E_d, an optimisation for matrices."""
+    if not isinstance(channel, HammingChannel):
+        check.fits(channel.space.size, "a capacity", "ask channel_capacity for it", _OPTIMISED)
+    return channel.capacity(1e-9).upper
 
 
 def _information(channel: AbstractChannel, prior: Distribution) -> Level:
@@ -185,13 +196,14 @@ def _table_levels(
     always.add("differential privacy", channel.neighbour_level)
     always.add("maximal leakage", channel.maximal_leakage)
     always.add("leakage capacity", channel.extreme_level)
+    always.add("channel capacity", lambda: _capacity(channel))
     under.add("identifiability", lambda: channel.posterior_level(prior))
     under.add("mutual information", lambda: _information(channel, prior))
     under.add("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
 
 
 class Levels:
-    """Levels as they are found; those that would not fit in memory are left out.
+    """Levels as they are found, and the names of those that would take too much.
 
     Each is raised by what the draws can have on top of what was measured.
     """
@@ -199,11 +211,14 @@ class Levels:
     def __init__(self, n: int, slack: float) -> None:
         self._n, self._slack = n, slack
         self.found: dict[str, Level] = {}
+        self.left_out: list[str] = []
 
     def add(self, name: str, level: Callable[[], Level]) -> None:
         """Note a level of the whole release."""
-        with suppress(TooLarge):
+        try:
             self.found[name] = self._raised(level())
+        except TooLarge:
+            self.left_out.append(name)
 
     def add_scaled(self, name: str, level: Callable[[], Level]) -> None:
         """Note a level of one record, and n times it for the table."""
