@@ -73,6 +73,9 @@ from .measures.symmetry import (
 from .measures.threshold_query import threshold_query_bound, threshold_query_leakage
 from .prior_sets import PriorSet
 from .relations import Implications, implications
+from .releasing.frequencies import Frequencies, estimate_frequencies
+from .releasing.release import Release, release
+from .releasing.report import ReleaseReport
 from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
@@ -98,6 +101,7 @@ __all__ = [
     "Distribution",
     "Estimate",
     "Exchangeable",
+    "Frequencies",
     "HammingChannel",
     "HiddenMarkov",
     "Implications",
@@ -112,6 +116,8 @@ __all__ = [
     "ProductChannel",
     "QueryChannel",
     "RateDistortion",
+    "Release",
+    "ReleaseReport",
     "Solution",
     "SolverFailure",
     "Space",
@@ -141,6 +147,7 @@ __all__ = [
     "effective_information",
     "error_probability_bound",
     "estimate",
+    "estimate_frequencies",
     "group_bound",
     "group_capacity",
     "h",
@@ -169,6 +176,7 @@ __all__ = [
     "pml_level",
     "privacy_level",
     "realised_level",
+    "release",
     "remaining_uncertainty_bound",
     "row_pml",
     "sdpi_constant",

@@ -126,6 +126,12 @@ class RowKernel:
 
         return matrix_sdpi(self.matrix, law)
 
+    def leakage_levels(self, law: Floats) -> tuple[float, float]:
+        """How far an output can move the odds of a value, up and down, when values follow a law."""
+        from fastpriv._leakage import vector_leakages
+
+        return vector_leakages(law, [self]).largest()
+
     def maximal_leakage(self) -> float:
         """Return ln of the sum of the largest entries of the columns. Rounded up."""
         return log_total(self.tops)
@@ -224,6 +230,25 @@ class Symmetric(RowKernel):
             return 0.0, 0.0
         value = (self.gap / (math.sqrt(self.stay) + math.sqrt(self.off))) ** 2
         return value * (1.0 - 2.0**-48), value * (1.0 + 2.0**-48)
+
+    def leakage_levels(self, law: Floats) -> tuple[float, float]:
+        """Up at the rarest value p that occurs, down at the commonest: no matrix is formed.
+
+        An output y has the chance b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
+        b (1 + (e^epsilon - 1) p_y). Rounded up.
+        """
+        seen = law[law > 0]
+        if len(seen) == 1:
+            return 0.0, 0.0
+        rare, common = float(seen.min()), float(seen.max())
+        if self.epsilon < 1.0:
+            above = -math.log1p(math.expm1(-self.epsilon) * (1.0 - rare))
+            below = math.log1p(math.expm1(self.epsilon) * common)
+        else:
+            r = math.exp(-self.epsilon)
+            above = -math.log(rare + (1.0 - rare) * r)
+            below = self.epsilon + math.log(common + (1.0 - common) * r)
+        return above * (1.0 + 2.0**-49), below * (1.0 + 2.0**-49)
 
     def maximal_leakage(self) -> float:
         """Return ln(m a) = ln(1 + (m-1)(a - b)). Rounded up."""

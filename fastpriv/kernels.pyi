@@ -9,6 +9,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Codes = NDArray[np.unsignedinteger[Any]]
+Bytes = NDArray[np.uint8]
 
 SIGNATURES: dict[str, list[str]]
 
@@ -261,6 +262,13 @@ def draw_noise(
     filled: int,
 ) -> tuple[int, int, bool]: ...
 def tilted_sums(n: int, odds: float, decay: float, out: Floats) -> None: ...
+
+# records
+def number_records(
+    text: Bytes, begin: int, slots: Ints, edges: Ints, known: Bytes, numbers: Ints, count: int
+) -> tuple[int, int, int]: ...
+def remember_record(slots: Ints, edges: Ints, known: Bytes, k: int) -> None: ...
+def spell_records(numbers: Ints, edges: Ints, known: Bytes, out: Bytes) -> None: ...
 
 # sampling
 def chain_draws(

@@ -95,7 +95,7 @@ print(round(fp.mutual_information(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2)
 def test_warm_up_leaves_nothing_to_compile(tmp_path):
     """After warm_up, a tour of the facade meets no kernel and no types that are new."""
     code = """
-import numpy as np, fastpriv as fp, fastpriv.kernels as k
+import os, numpy as np, fastpriv as fp, fastpriv.kernels as k
 fp.warm_up()
 before = {name: list(getattr(k, name).signatures) for name in k.SIGNATURES}
 rng = np.random.default_rng(0)
@@ -140,6 +140,11 @@ for channel in [*channels, e_i, W, W[:2], fp.Channel(W[:6], [2, 3])]:
     fp.individual_capacity(channel, time_limit=1.0)
 fp.group_capacity(channels[1], 2), fp.individual_capacity(fp.QueryChannel.count(7, W))
 fp.discloses(W, np.arange(8)), [fp.disclosure_threshold(prior) for prior in priors]
+table = os.path.join(os.environ["FOLDER"], "table.csv")
+with open(table, "w") as stream:
+    stream.write("c\\nx\\ny\\nx\\n")
+released = fp.release(table, domain={"c": ["x", "y"]}, epsilon=1.0, out=table + ".csv")
+fp.estimate_frequencies(released)
 fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
 for channel in [*channels, e_i, W]:
     fp.contraction_coefficient(channel), fp.sdpi_constant(channel, W[0])
@@ -165,4 +170,4 @@ for name in k.SIGNATURES:
     assert after == before[name], (name, after, before[name])
 print("nothing new")
 """
-    assert run(code).strip() == "nothing new"
+    assert run(code, FOLDER=str(tmp_path)).strip() == "nothing new"

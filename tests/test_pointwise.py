@@ -624,3 +624,26 @@ def test_levels_about_one_of_a_million_independent_rows():
     assert fp.pml_level(channel, prior, row=3) == pytest.approx(alone, rel=1e-12)
     small = fp.Dense(fp.Product.iid([0.3, 0.7], 3).pmf(), [2] * 3)
     assert fp.pml_level(fp.HammingChannel(3, 2, 1.0), small, row=1) == pytest.approx(alone)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    masses=st.lists(st.sampled_from([0.0, 1e-12, 0.1, 0.5, 1.0]), min_size=2, max_size=5),
+    epsilon=st.sampled_from([0.0, 1e-9, 0.4, 1.0, 3.0, 40.0]),
+)
+def test_a_symmetric_row_needs_no_matrix(masses, epsilon):
+    """The closed form of one row against the definition, which lists the outputs."""
+    prior = np.array(masses if any(masses) else [1.0, *masses[1:]])
+    prior /= prior.sum()
+    channel = fp.HammingChannel(1, len(prior), epsilon)
+    W, law = channel.matrix(), fp.Product([prior])  # at 1e-9 a double holds 7 digits of W's gap
+    above, both = max(op.pml(W, prior)), op.information_privacy(W, prior)
+    assert fp.pml_level(channel, law) == pytest.approx(float(above), rel=1e-6, abs=1e-12)
+    found = fp.information_privacy_level(channel, law)
+    assert found == pytest.approx(float(both), rel=1e-6, abs=1e-12)
+
+
+def test_a_row_of_a_million_values():
+    channel, prior = fp.HammingChannel(1, 1_000_000, 3.0), fp.Uniform(1, 1_000_000)
+    expected = fp.maximal_leakage(channel)  # ln(m a): the uniform prior attains it
+    assert fp.pml_level(channel, prior) == pytest.approx(expected, rel=1e-9)

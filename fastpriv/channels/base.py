@@ -20,7 +20,7 @@ from fastpriv._queries import Listed, Query
 from fastpriv._random import Source
 from fastpriv._random import source as random_source
 from fastpriv._rounding import ULP
-from fastpriv._rows import log_ratio, log_total, round_up
+from fastpriv._rows import RowKernels, log_ratio, log_total, round_up
 from fastpriv._sdpi import matrix_sdpi
 from fastpriv._thresholds import Codes
 from fastpriv._transform import mix
@@ -90,6 +90,13 @@ class AbstractChannel(ABC):
     def realised_level(self) -> float:
         """Return an upper bound on the differential privacy level of what ``sample`` draws."""
 
+    def realised(self) -> tuple[AbstractChannel, float]:
+        """Return a channel for measures to ask about what ``sample`` draws, and a slack.
+
+        No level of the draws exceeds that of the channel by more than the slack.
+        """
+        return self, max(self.realised_level() - self.neighbour_level(), 0.0)
+
     # Primitives.
 
     @abstractmethod
@@ -148,6 +155,10 @@ class AbstractChannel(ABC):
         """Least number of databases that can cause an output, over outputs that can occur."""
         counts = (self.matrix() > 0.0).sum(axis=0)
         return int(counts[counts > 0].min())
+
+    def row_kernels(self) -> RowKernels | None:
+        """Return the kernels of a channel that acts on every row by itself; None for others."""
+        return None
 
     @abstractmethod
     def leakages(self, prior: Distribution) -> Leakages:

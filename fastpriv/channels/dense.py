@@ -14,7 +14,7 @@ from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
 from fastpriv._random import Source
 from fastpriv._rows import log_ratio, log_spread, round_up
 from fastpriv._threads import split
-from fastpriv._thresholds import Codes, Laws, fitting
+from fastpriv._thresholds import Codes, Laws, LawThresholds, fitting
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.distributions import Dense, Distribution
@@ -174,6 +174,10 @@ class Channel(AbstractChannel):
     def realised_level(self) -> float:
         """Level of the integer thresholds. Cost O(N K n); rounded up."""
         return self._laws.level(lambda chances: self._level(chances, 0.0))
+
+    def realised(self) -> tuple[Channel, float]:
+        """Return the integer thresholds as doubles, whose ratios are good to 2^-52."""
+        return Channel(LawThresholds(self._matrix).chances(), self.space), 2.0**-50
 
 
 def matrix_information(matrix: Floats, prior: Floats) -> float:

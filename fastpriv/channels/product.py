@@ -18,7 +18,7 @@ from fastpriv._leakage import Column, Leakages, row_slack
 from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
-from fastpriv._thresholds import Codes, draw_rows
+from fastpriv._thresholds import Codes, LawThresholds, draw_rows
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._copies import by_copies, by_part
 from fastpriv.channels._pairs import Pairs, all_pairs
@@ -67,6 +67,10 @@ class ProductChannel(AbstractChannel):
         self = ProductChannel.__new__(ProductChannel)
         self._set(kernels)
         return self
+
+    def row_kernels(self) -> RowKernels:
+        """Return the kernels of the rows."""
+        return self._kernels
 
     def _kron(self, parts: Sequence[Floats]) -> Floats:
         """Kronecker product over rows of a vector or matrix given per distinct kernel."""
@@ -310,6 +314,12 @@ class ProductChannel(AbstractChannel):
         """Level of the integer thresholds of the worst row; at most epsilon for E_d."""
         return max(kernel.thresholds.level() for kernel in self._kernels.distinct)
 
+    def realised(self) -> tuple[ProductChannel, float]:
+        """Return the integer thresholds of the rows as doubles, whose ratios are good to 2^-52."""
+        kinds = [RowKernel(LawThresholds(k.matrix).chances()) for k in self._kernels.distinct]
+        rows = RowKernels(kinds, self._kernels.assignment)
+        return ProductChannel._trusted(rows), len(rows) * 2.0**-50
+
 
 class HammingChannel(ProductChannel):
     """E_d: every row keeps its value or moves to another one with chances 1 : e^-epsilon.
@@ -368,6 +378,10 @@ class HammingChannel(ProductChannel):
         best = max(found, bracket, key=lambda b: b.lower)
         upper = max(best.lower, min(found.upper, bracket.upper))
         return IndividualCapacity(best.lower, upper, best.adversary)
+
+    def realised(self) -> tuple[HammingChannel, float]:
+        """Return E_d at the realised level: what is drawn is what it gives, or garbled further."""
+        return HammingChannel(self.space.n, self.space.sizes, self.realised_level()), 0.0
 
     def excess(self, epsilons: Floats) -> Floats:
         """Chance of the one output that favours x, less e^epsilon times its chance under x'.

@@ -299,6 +299,10 @@ class TiltedChannel(AbstractChannel):
             return self._rows.maximal_leakage() + 4.0 * row_slack(self._kernels)
         return super().maximal_leakage() + 4.0 * row_slack(self._kernels)
 
+    def row_kernels(self) -> RowKernels | None:
+        """Return the kernels of the rows, where they are independent."""
+        return None if self._rows is None else self._rows.row_kernels()
+
     def _distances(self) -> Floats:
         """Expected Hamming distance of the output for every database. Cost O(N n)."""
         value, home = self._vectors()
@@ -380,6 +384,10 @@ class TiltedChannel(AbstractChannel):
         row = 8 * max(self.space.sizes) + 64 + 2.0 * self.epsilon
         error = ULP * (self.space.n * row + 16.0 * abs(self._law._log_least()) + 1024.0)
         return self.neighbour_level() + 2.0 * (error + self._misfit)
+
+    def realised(self) -> tuple[AbstractChannel, float]:
+        """Return the thresholds of independent rows as doubles, or the channel itself."""
+        return super().realised() if self._rows is None else self._rows.realised()
 
     def __repr__(self) -> str:
         return f"TiltedChannel({self._law!r}, epsilon={self.epsilon:g})"

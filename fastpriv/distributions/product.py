@@ -15,7 +15,6 @@ from fastpriv._leakage import (
     matrix_gain,
     row_slack,
     tropical,
-    vector_leakages,
 )
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes, round_up
@@ -189,7 +188,7 @@ class Product(LineDistribution):
         """Return the largest of each of the leakages: the sum over rows of the rows' largest."""
         laws, which, counts, _ = self._pairs(kernels)
         found = [
-            vector_leakages(self._laws[k], [kernels.distinct[j]]).largest()
+            kernels.distinct[j].leakage_levels(self._laws[k])
             for k, j in zip(laws, which, strict=True)
         ]
         above, below = (math.fsum(np.multiply(counts, part)) for part in zip(*found, strict=True))

@@ -1,0 +1,1 @@
+"""The subcommands of ``fastpriv``, one module each: ``add`` its options, ``run`` it."""

@@ -1,0 +1,61 @@
+"""``fastpriv estimate``: the frequencies of a table before it was released."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastpriv.releasing.frequencies import Frequencies
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Declare the subcommand and its options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "estimate",
+        help="estimate the frequencies a file had before it was released",
+        description="Undo the randomisation of a released file for the counts of every column. "
+        "Intervals cover the randomisation, the table being what it was.",
+        epilog="example: fastpriv estimate released.csv --domain domain.json --epsilon 1.0",
+    )
+    parser.add_argument("table", help="a released .csv or .parquet file")
+    parser.add_argument("--domain", metavar="JSON", required=True, help="as for the release")
+    parser.add_argument("--epsilon", type=float, required=True, help="as for the release")
+    parser.add_argument("--per-column", action="store_true", help="as for the release")
+    parser.add_argument("--confidence", type=float, default=0.95, help="default: 0.95")
+    parser.add_argument(
+        "--simultaneous", action="store_true", help="cover all values of a column at once"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return parser
+
+
+def run(given: argparse.Namespace) -> str:
+    """Return what the subcommand prints."""
+    from fastpriv.releasing import domain as domains
+    from fastpriv.releasing import plan as plans
+    from fastpriv.releasing.frequencies import estimate_frequencies
+
+    domain = domains.read(given.domain)
+    found = estimate_frequencies(
+        given.table,
+        plans.hamming(domain, given.epsilon, given.per_column).channel,
+        domain=domain,
+        confidence=given.confidence,
+        simultaneous=given.simultaneous,
+    )
+    return json.dumps(found.to_dict(), indent=2) if given.json else _table(found)
+
+
+def _table(found: Frequencies) -> str:
+    lines = [f"{found.n} records, {100 * found.confidence:g}% intervals"]
+    for name, column in found.columns.items():
+        width = max(len(str(value)) for value in (name, *column.values)) + 2
+        titles = "".join(f"{title:>12}" for title in ("count", "std. error", "lower", "upper"))
+        lines += ["", f"{name!s:<{width}}{titles}"]
+        numbers = (column.estimates, column.standard_errors, column.lower, column.upper)
+        for value, *row in zip(column.values, *numbers, strict=True):
+            shown = "(missing)" if value is None else value
+            lines.append(f"{shown!s:<{width}}" + "".join(f"{number:>12.1f}" for number in row))
+    return "\n".join(lines)

@@ -1,0 +1,58 @@
+"""Files that appear in one step or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from fastpriv.errors import InvalidInput
+
+
+def check_target(path: Path, overwrite: bool, *others: Path) -> None:
+    """Refuse a target that exists, that is one of the other files, or has no folder."""
+    for other in others:
+        if path == other or (path.exists() and other.exists() and path.samefile(other)):
+            raise InvalidInput(f"{path} would be written over {other}; choose another name")
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder; give the name of a file in it")
+    if path.exists() and not overwrite:
+        raise InvalidInput(f"{path} exists; choose another name, or overwrite=True (--force)")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} into")
+
+
+@contextmanager
+def appearing(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
+    """Open a new file beside ``path`` and move it there when the block ends well.
+
+    The file is complete and on disk before it gets its name; whatever ends the block early,
+    Ctrl-C included, removes it and leaves ``path`` as it was.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with open(part, "xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        check_target(path, overwrite)
+        os.replace(part, path)
+    except OSError as problem:
+        raise InvalidInput(f"cannot write {path}: {problem.strerror or problem}") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself durable, where folders can be opened."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

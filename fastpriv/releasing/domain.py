@@ -1,0 +1,192 @@
+"""Which values every column of a table can take: declared, never guessed from the data."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv import _validation as check
+from fastpriv.errors import InvalidInput
+from fastpriv.spaces import Space
+
+#: Codes of values, one column of the array per column of the table.
+Digits = NDArray[Any]
+
+DECLARED = "declared"
+FROM_DATA = "read from the data, which it may give away"
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The columns of a table and the values of each; a record is one of ``size`` values.
+
+    Records are numbered in C order: the first column is the most significant digit. ``None``
+    stands for a missing value.
+    """
+
+    columns: tuple[Hashable, ...]
+    values: tuple[tuple[Any, ...], ...]
+    source: str = DECLARED
+
+    @cached_property
+    def space(self) -> Space:
+        """A record as one row per column."""
+        return Space([len(column) for column in self.values])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of values of each column."""
+        return self.space.sizes
+
+    @property
+    def size(self) -> int:
+        """Number of values of a record: the product of the columns'."""
+        return self.space.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The smallest integers that hold the code of any column."""
+        return np.min_scalar_type(max(self.sizes) - 1)
+
+    def records(self, digits: Digits) -> NDArray[Any]:
+        """Number records by the codes of their columns."""
+        if len(self.columns) == 1:
+            return digits[:, 0]
+        found = np.zeros(len(digits), dtype=np.min_scalar_type(self.size))
+        for j, size in enumerate(self.sizes):
+            found *= found.dtype.type(size)
+            found += digits[:, j].astype(found.dtype)
+        return found
+
+    def digits(self, records: NDArray[Any]) -> Digits:
+        """Return the codes of the columns of numbered records: the inverse of records."""
+        if len(self.columns) == 1:
+            return records[:, None]
+        found = np.empty((len(records), len(self.columns)), dtype=self.dtype)
+        rest = records
+        for j in range(len(self.columns) - 1, 0, -1):
+            rest, found[:, j] = np.divmod(rest, rest.dtype.type(self.sizes[j]))
+        found[:, 0] = rest
+        return found
+
+
+def read(given: Any) -> Domain:
+    """Return a declared domain: a mapping, the path of a JSON file, or sizes for coded columns."""
+    if isinstance(given, Domain):
+        return given
+    if isinstance(given, str | os.PathLike):
+        given = _load(Path(given))
+    if isinstance(given, Mapping):
+        return make(given.items())
+    listed: Any = [given] if isinstance(given, int | np.integer) else given
+    sizes = check.sizes(listed, "domain")
+    return Domain(tuple(range(len(sizes))), tuple(tuple(range(size)) for size in sizes))
+
+
+def make(items: Iterable[tuple[Hashable, Any]], source: str = DECLARED) -> Domain:
+    """Check columns and their values, which must be scalars and differ from each other."""
+    columns, values = [], []
+    for name, listed in items:
+        if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
+            raise InvalidInput(
+                f"the domain of column {name!r} must be a list of its values, got {listed!r:.80}"
+            )
+        columns.append(name)
+        values.append(_distinct(name, tuple(map(scalar, listed))))
+    if not columns:
+        raise InvalidInput('the domain has no columns; declare it as {"column": [values]}')
+    return Domain(tuple(columns), tuple(values), source)
+
+
+def _distinct(name: Hashable, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values:
+        raise InvalidInput(f"the domain of column {name!r} lists no values")
+    seen: set[Hashable] = set()
+    for value in values:
+        if not isinstance(value, Hashable):
+            raise InvalidInput(
+                f"the domain of column {name!r} must list plain values, got {value!r:.60}"
+            )
+        if value in seen:
+            raise InvalidInput(
+                f"the domain of column {name!r} lists {value!r:.60} twice (1, 1.0 and True are one)"
+            )
+        seen.add(value)
+    return values
+
+
+def scalar(value: Any) -> Any:
+    """Return a plain Python value, None for every way to say missing."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    elif hasattr(value, "as_py"):  # pyarrow
+        value = value.as_py()
+    return None if value is None or is_missing(value) else value
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is a NaN, pandas' NA or NaT: none of them equals itself."""
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA has no truth, arrays more than one
+        return type(value).__name__ == "NAType"
+
+
+def refuse(columns: Sequence[Hashable]) -> InvalidInput:
+    """Build the error for a table without a domain, with one to fill in."""
+    shown = ", ".join(f'"{name}": [...]' for name in columns[:4])
+    more = ", ..." if len(columns) > 4 else ""
+    return InvalidInput(
+        "declare which values each column can take, from what you know and not from the data: "
+        f"domain={{{shown}{more}}} (sizes for coded columns); a domain read off the data tells "
+        "which values occur, and is used only with accept_domain_from_data=True"
+    )
+
+
+def outside(name: Hashable, row: int, value: Any, domain: Domain, count: int = 1) -> InvalidInput:
+    """Build the error for a value that the domain does not list; rows count from 1."""
+    listed = domain.values[domain.columns.index(name)]
+    shown = ", ".join(map(repr, listed[:8])) + (", ..." if len(listed) > 8 else "")
+    more = f" (and {count - 1} more rows)" if count > 1 else ""
+    what = "a missing value" if value is None or value == "" else repr(value)[:60]
+    hint = "; to allow missing values list null (None)" if what == "a missing value" else ""
+    return InvalidInput(
+        f"row {row} has {what} in column {name!r}{more}, which its domain does not list "
+        f"({shown}); nothing was released{hint}"
+    )
+
+
+def code_table(name: Hashable, domain: Domain, uniques: Iterable[Any]) -> NDArray[np.int64]:
+    """Code of each of some distinct values, then that of a missing one; -1 outside the domain."""
+    codes = {value: k for k, value in enumerate(domain.values[domain.columns.index(name)])}
+    found = [codes.get(v, -1) if isinstance(v, Hashable) else -1 for v in map(scalar, uniques)]
+    return np.array([*found, codes.get(None, -1)], dtype=np.int64)
+
+
+def _load(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_unique_keys)
+    except OSError as problem:
+        raise InvalidInput(f"cannot read the domain {path}: {problem.strerror}") from None
+    except ValueError as problem:  # bad JSON or bad UTF-8
+        raise InvalidInput(f"the domain {path} is not valid JSON: {problem}") from None
+    if not isinstance(found, Mapping):
+        raise InvalidInput(f'the domain {path} must be {{"column": [values]}}')
+    return found
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput(f"it names {twice!r} twice")
+    return found

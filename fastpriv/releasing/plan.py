@@ -1,0 +1,150 @@
+"""Which channel a release goes through, and what of the table it takes for a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fastpriv import _validation as check
+from fastpriv.channels import AbstractChannel, HammingChannel
+from fastpriv.distributions import Dense, Distribution, Uniform
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
+from fastpriv.measures._arguments import as_channel
+from fastpriv.releasing.domain import Digits, Domain
+from fastpriv.tradeoff.closed_form import h_inverse
+
+RECORD, COLUMNS, TABLE = "record", "columns", "table"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A channel and what it acts on.
+
+    ``unit`` says what the channel takes for a database: a record as one row ("record"), a record
+    as one row per column ("columns"), each record independently of the others; or the whole table
+    as one row per record ("table").
+    """
+
+    channel: AbstractChannel
+    unit: str
+    domain: Domain
+
+    @property
+    def counted(self) -> str:
+        """What the distortion counts."""
+        return "cells" if self.unit == COLUMNS else "records"
+
+    def randomise(self, digits: Digits, rng: Any) -> tuple[Digits, int]:
+        """Send records through the channel, and count what changed: records, or cells."""
+        before = digits if self.unit == COLUMNS else self.domain.records(digits)
+        if self.unit == COLUMNS:
+            after = self.channel.sample(before, rng)
+        elif self.unit == TABLE:
+            after = self.channel.sample(before[None], rng)[0]
+        else:
+            after = self.channel.sample(before[:, None], rng).reshape(-1)
+        changed = int(np.count_nonzero(before != after))
+        return (after if self.unit == COLUMNS else self.domain.digits(after)), changed
+
+    def prior(self, given: Any) -> tuple[Distribution, str]:
+        """Return the prior the levels are for, on the channel's space, and its name."""
+        given = getattr(self.channel, "prior", None) if given is None else given
+        space = self.channel.space
+        if given is None:
+            return Uniform(space.n, space.sizes), "assumed: independent uniform records"
+        if not isinstance(given, Distribution):
+            given = Dense(check.law(given, "prior"), [len(given)])
+        name = f"given: {given!r}"
+        if given.space == space:
+            return given, name if self.unit == TABLE else f"{name} for every record, independently"
+        if given.space.size == space.size and self.unit != TABLE:
+            return Dense(given.pmf(), space.sizes), f"{name} for every record, independently"
+        raise InvalidInput(
+            f"the prior is on {given.space!r}, but the mechanism on {space!r}; give the law of one "
+            "record" + (", or of the table row by row" if self.unit == TABLE else "")
+        )
+
+
+def make(
+    domain: Domain,
+    rows: Callable[[], int],
+    *,
+    epsilon: float | None,
+    distortion: float | None,
+    mechanism: Any,
+    prior: Any,
+    per_column: bool,
+) -> Plan:
+    """Choose the channel: E_d at a level or a distortion, or the one that was given."""
+    chosen = [value is not None for value in (epsilon, distortion, mechanism)]
+    if sum(chosen) != 1:
+        raise InvalidInput("give exactly one of epsilon, distortion and mechanism")
+    if mechanism is not None:
+        if per_column:
+            raise InvalidInput("a mechanism acts as it is made; leave out per_column")
+        return given(as_channel(mechanism), domain, rows)
+    sizes = _sizes(domain, per_column)
+    if epsilon is None:
+        epsilon = _level(check.real(distortion, "distortion", least=0.0), rows(), sizes)
+    tables = isinstance(prior, Distribution) and prior.space.n > 1 and prior.space.m == domain.size
+    if tables and not per_column:
+        return given(HammingChannel(prior.space.n, domain.size, epsilon), domain, rows)
+    return hamming(domain, epsilon, per_column)
+
+
+def hamming(domain: Domain, epsilon: float, per_column: bool) -> Plan:
+    """Return E_d on whole records, or on every column by itself."""
+    sizes = _sizes(domain, per_column)
+    channel = HammingChannel(len(sizes), sizes, epsilon)
+    return Plan(channel, COLUMNS if per_column else RECORD, domain)
+
+
+def _sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:
+    if per_column:
+        return domain.sizes
+    if domain.size > check.MAX_VECTOR:
+        raise TooLarge(
+            f"a whole record has {short(domain.size)} values (the product of {list(domain.sizes)}"
+            f"), more than {short(check.MAX_VECTOR)}; release fewer or coarser columns, or every "
+            "column by itself with per_column=True (--per-column)"
+        )
+    return (domain.size,)
+
+
+def _level(distortion: float, n: int, sizes: tuple[int, ...]) -> float:
+    """Level of E_d at an expected number of changes in n records; 0 beyond that of pure noise."""
+    moving = [m for m in sizes if m > 1]
+    if not moving or not n:
+        return 0.0
+    level = float(h_inverse(min(distortion / n, len(moving)), len(moving), moving))
+    if level == math.inf:
+        raise Infeasible(
+            f"a distortion of {distortion:g} in {n} records has no finite level; allow more, or "
+            "give epsilon"
+        )
+    return max(level, 0.0)
+
+
+def given(channel: AbstractChannel, domain: Domain, rows: Callable[[], int]) -> Plan:
+    """Find out what a given channel acts on, from the sizes of its rows."""
+    sizes, size = channel.space.sizes, domain.size
+    if channel.output_space != channel.space:
+        raise InvalidInput(
+            f"{channel!r} has outputs that are not databases; a release needs a mechanism from "
+            "records to records"
+        )
+    if sizes == (size,):
+        return Plan(channel, RECORD, domain)
+    if sizes == domain.sizes:
+        return Plan(channel, COLUMNS, domain)
+    if len(sizes) == rows() and set(sizes) == {size}:
+        return Plan(channel, TABLE, domain)
+    raise InvalidInput(
+        f"{channel!r} does not fit: a mechanism for one record has a row of {short(size)} values "
+        f"or a row for each column, {list(domain.sizes)}; one for the table has {rows()} rows of "
+        f"{short(size)} values"
+    )

@@ -1,0 +1,248 @@
+"""What a release gave away, in every notion the library can certify."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastpriv import _validation as check
+from fastpriv._rows import round_up
+from fastpriv.channels import AbstractChannel, HammingChannel
+from fastpriv.distributions import Distribution
+from fastpriv.errors import TooLarge
+from fastpriv.releasing.domain import Domain
+from fastpriv.releasing.plan import TABLE, Plan
+from fastpriv.results import Bracket
+
+Level = float | Bracket
+
+#: Most databases of a matrix whose capacity a report waits for.
+_OPTIMISED = 512
+
+
+@dataclass(frozen=True, repr=False)
+class ReleaseReport:
+    """What may be published about a release, and apart from it what may not.
+
+    Attributes
+    ----------
+    n, m : int
+        Number of records, and of values a record can take.
+    levels : dict
+        Levels in nats that hold whatever the law of the table: those of the probabilities the
+        sampler realised, rounded up.
+    levels_under_prior : dict
+        Levels under ``prior``.
+    prior : str
+        The law they are for, and whether it was given or assumed.
+    distortion : float
+        Expected number of changed records, or of changed cells (``counted``) where every column
+        goes by itself.
+    secure : bool
+        Whether the randomness was cryptographic. A release from a seeded generator can be undone
+        by whoever guesses the seed.
+    domain_source : str
+        Whether the domain was declared.
+    notes : tuple of str
+        What else to know before publishing.
+    private : dict
+        Realised distortion. It is computed from the data and not protected: keep it. ``to_dict``
+        and ``to_json`` leave it out.
+    channel, domain
+        What :func:`fastpriv.estimate_frequencies` needs.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> import numpy as np
+    >>> report = fp.release(np.zeros(100, dtype=int), domain=4, epsilon=1.0).report
+    >>> report.levels["differential privacy"] <= 1.0, report.secure
+    (True, True)
+    """
+
+    n: int
+    m: int
+    mechanism: str
+    levels: dict[str, Level]
+    levels_under_prior: dict[str, Level]
+    prior: str
+    distortion: float
+    counted: str
+    secure: bool
+    domain_source: str
+    notes: tuple[str, ...]
+    private: dict[str, int]
+    channel: AbstractChannel = field(compare=False)
+    domain: Domain = field(compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what may be published, as plain numbers and words."""
+        columns = zip(self.domain.columns, self.domain.sizes, strict=True)
+        return {
+            "records": self.n,
+            "values of a record": self.m,
+            "values of each column": {str(name): size for name, size in columns},
+            "mechanism": self.mechanism,
+            "levels": {name: _plain(level) for name, level in self.levels.items()},
+            "prior": self.prior,
+            "levels under the prior": {
+                name: _plain(level) for name, level in self.levels_under_prior.items()
+            },
+            f"expected number of changed {self.counted}": self.distortion,
+            "randomness": "cryptographic" if self.secure else "seeded, NOT secure",
+            "domain": self.domain_source,
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """Return what may be published, as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        return f"ReleaseReport({self.n} records of {self.m} values, {self.mechanism})"
+
+    def __str__(self) -> str:
+        lines = [f"{self.n} records of {self.m} values each, through {self.mechanism}"]
+        lines += ["Levels whatever the law of the table (nats)", *_listed(self.levels)]
+        lines += [f"Levels under the prior ({self.prior})", *_listed(self.levels_under_prior)]
+        lines.append(f"Expected number of changed {self.counted}: {self.distortion:.6g}")
+        lines.append(f"Randomness: {self.to_dict()['randomness']}")
+        lines.append(f"Domain: {self.domain_source}")
+        lines += [f"Note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def write(
+    plan: Plan, prior: Any, n: int, *, changed: int, secure: bool, notes: tuple[str, ...]
+) -> ReleaseReport:
+    """Measure what a plan realised on n records."""
+    channel, slack = plan.channel.realised()
+    law, name = plan.prior(prior)
+    always, under = Levels(n, slack), Levels(n, slack)
+    (_table_levels if plan.unit == TABLE else _record_levels)(channel, law, always, under)
+    times = 1 if plan.unit == TABLE else n
+    return ReleaseReport(
+        n=n,
+        m=plan.domain.size,
+        mechanism=repr(plan.channel) + _SCOPE[plan.unit],
+        levels=always.found,
+        levels_under_prior=under.found,
+        prior=name,
+        distortion=times * channel.expected_distance(law),
+        counted=plan.counted,
+        secure=secure,
+        domain_source=plan.domain.source,
+        notes=(*notes, *(f"not computed: {name}" for name in always.left_out + under.left_out)),
+        private={f"changed {plan.counted}": changed},
+        channel=plan.channel,
+        domain=plan.domain,
+    )
+
+
+_SCOPE = {
+    "record": " on every record",
+    "columns": " on the columns of every record",
+    "table": " on the table",
+}
+
+
+def _record_levels(
+    channel: AbstractChannel, prior: Distribution, always: Levels, under: Levels
+) -> None:
+    """Measure records that go through the channel independently, each drawn from the prior.
+
+    A record may change altogether, so differential privacy compares any two databases of the
+    record's channel. Whatever is additive over independent records is n times one record's.
+    """
+    if channel.space.n > 1:
+        always.add("differential privacy of one column", channel.neighbour_level)
+    always.add("differential privacy", channel.extreme_level)
+    always.add_scaled("maximal leakage", channel.maximal_leakage)
+    always.add_scaled("leakage capacity", channel.extreme_level)
+    always.add_scaled("channel capacity", lambda: _capacity(channel))
+    under.add("identifiability", lambda: _identifiability(channel, prior))
+    under.add_scaled("mutual information", lambda: _information(channel, prior))
+    under.add_scaled("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
+
+
+def _capacity(channel: AbstractChannel) -> float:
+    """Most mutual information under any law: closed for E_d, an optimisation for matrices."""
+    if not isinstance(channel, HammingChannel):
+        check.fits(channel.space.size, "a capacity", "ask channel_capacity for it", _OPTIMISED)
+    return channel.capacity(1e-9).upper
+
+
+def _information(channel: AbstractChannel, prior: Distribution) -> Level:
+    """Mutual information: a sum of non-negative terms, raised past the rounding of any such sum."""
+    found = channel.information(prior)
+    return found if isinstance(found, Bracket) else found * (1.0 + 2.0**-40)
+
+
+def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
+    """Identifiability of a whole record: exact for one row, bounded by eps_X for several."""
+    if channel.space.n == 1:
+        return channel.posterior_level(prior)
+    spread = -prior.min_entropy() - prior._log_least()
+    return round_up(channel.extreme_level() + max(spread, 0.0))
+
+
+def _table_levels(
+    channel: AbstractChannel, prior: Distribution, always: Levels, under: Levels
+) -> None:
+    """Measure a channel that takes the whole table at once."""
+    always.add("differential privacy", channel.neighbour_level)
+    always.add("maximal leakage", channel.maximal_leakage)
+    always.add("leakage capacity", channel.extreme_level)
+    always.add("channel capacity", lambda: _capacity(channel))
+    under.add("identifiability", lambda: channel.posterior_level(prior))
+    under.add("mutual information", lambda: _information(channel, prior))
+    under.add("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
+
+
+class Levels:
+    """Levels as they are found, and the names of those that would take too much.
+
+    Each is raised by what the draws can have on top of what was measured.
+    """
+
+    def __init__(self, n: int, slack: float) -> None:
+        self._n, self._slack = n, slack
+        self.found: dict[str, Level] = {}
+        self.left_out: list[str] = []
+
+    def add(self, name: str, level: Callable[[], Level]) -> None:
+        """Note a level of the whole release."""
+        try:
+            self.found[name] = self._raised(level())
+        except TooLarge:
+            self.left_out.append(name)
+
+    def add_scaled(self, name: str, level: Callable[[], Level]) -> None:
+        """Note a level of one record, and n times it for the table."""
+        one = f"{name} per record"
+        self.add(one, level)
+        if one in self.found:
+            found = self.found[one]
+            self.found[name] = (
+                Bracket(self._n * found.lower, round_up(self._n * found.upper))
+                if isinstance(found, Bracket)
+                else round_up(self._n * found)
+            )
+
+    def _raised(self, level: Level) -> Level:
+        if isinstance(level, Bracket):
+            return Bracket(max(level.lower - self._slack, 0.0), level.upper + self._slack)
+        return level + self._slack
+
+
+def _plain(level: Level) -> float | str | list[float]:
+    if isinstance(level, Bracket):
+        return [level.lower, level.upper]
+    return level if math.isfinite(level) else "infinite"  # JSON has no infinity
+
+
+def _listed(levels: dict[str, Level]) -> list[str]:
+    return [f"  {name:<38}{level:>14.6g}" for name, level in levels.items()]
