@@ -1,3 +1,4 @@
+from . import accounting as accounting
 from . import mechanisms as mechanisms
 from . import plot as plot
 from ._warm_up import warm_up

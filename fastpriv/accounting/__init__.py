@@ -1,0 +1,5 @@
+"""Accounting: what many releases cost together, in every notion of privacy."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
