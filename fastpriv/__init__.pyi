@@ -23,6 +23,7 @@ from .distributions import (
 )
 from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .measures.capacity import capacity_prior, channel_capacity
+from .measures.collusion import Collusion, collusion
 from .measures.correlation import (
     contraction_coefficient,
     maximal_correlation,
@@ -73,6 +74,7 @@ __all__ = [
     "Bracket",
     "Brackets",
     "Channel",
+    "Collusion",
     "Dense",
     "Distribution",
     "Exchangeable",
@@ -99,6 +101,7 @@ __all__ = [
     "Uniform",
     "capacity_prior",
     "channel_capacity",
+    "collusion",
     "conditional_pml",
     "contraction_coefficient",
     "correlated_example",

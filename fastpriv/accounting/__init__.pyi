@@ -1,3 +1,4 @@
+from .chain import pml_chain
 from .laws import LAWS, Law, compose_levels, two_data_sets
 from .profile import PrivacyProfile
 
@@ -6,5 +7,6 @@ __all__ = [
     "Law",
     "PrivacyProfile",
     "compose_levels",
+    "pml_chain",
     "two_data_sets",
 ]
