@@ -9,6 +9,9 @@ import math
 import numpy as np
 from numba import njit
 
+#: Logarithm of a value too small to be computed.
+NOTHING = -80.0
+
 
 @njit(nogil=True, cache=True)
 def tail_tables(losses, rests, masses, s, both, above):
@@ -79,6 +82,9 @@ def characteristic_powers(at, masses, starts, counts, units, halves, wholes, out
             turn += counts[i] * math.atan2(y, 1.0 + x)
             size += counts[i] * math.log(bound)
             relative += counts[i] * off / bound
+            if size < NOTHING:  # other factors are at most 1: as small as its error
+                real, turn, size, relative = NOTHING, 0.0, NOTHING, 2.0
+                break
         out[0, n] = real
         out[1, n] = turn
         out[2, n] = size

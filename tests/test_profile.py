@@ -48,7 +48,7 @@ def test_reference_values(k, delta, epsilon):
 
 @pytest.mark.parametrize("m", [2, 3, 4, 1000])
 @pytest.mark.parametrize("eps", [1e-8, 0.01, 0.5, 3.0, 40.0, 700.0])
-@pytest.mark.parametrize("k", [1, 2, 7, 100, 1000])
+@pytest.mark.parametrize("k", [1, 2, 7, 300])
 def test_response_lattice(m, eps, k):
     profile = response(m, eps).self_compose(k)
     pairs = [(mpf(eps) * g, q) for g, q in op.composed_response(m, eps, k)]

@@ -23,7 +23,7 @@ from fastpriv.accounting._lattice import Steps, Tilted, tilted_law
 from fastpriv.accounting._measures import FINE, Longs, Measure
 
 #: Points of the grid within the window of one release and of a million, about.
-_FEWEST, _MOST = 1 << 16, 1 << 20
+_FEWEST, _MOST = 1 << 15, 1 << 20
 #: Widths of the law that a window spans, about.
 _SPAN = 21.0
 #: Points on either side of t that a test may start from.
