@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,10 +12,7 @@ from fastpriv import kernels
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
 from fastpriv.accounting._lattice import Steps, Tilted, tilted_law
-from fastpriv.accounting._measures import FINE, Longs, Measure
-
-#: Releases of one kind, and how many of them.
-Releases = Sequence[tuple[Measure, int]]
+from fastpriv.accounting._measures import FINE, Longs, Measure, Releases
 
 #: Most sums of losses that are listed one by one.
 _LISTED = 1 << 13

@@ -18,9 +18,10 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
-from fastpriv.accounting._bounds import Listed, Releases, on_lattice, rounded, table
+from fastpriv.accounting._bounds import Listed, on_lattice, rounded, table
 from fastpriv.accounting._lattice import Steps, Tilted, tilted_law
-from fastpriv.accounting._measures import FINE, Longs, Measure
+from fastpriv.accounting._measures import FINE, Longs, Measure, Releases
+from fastpriv.accounting._saddle import cumulant
 
 #: Points of the grid within the window of one release and of a million, about.
 _FEWEST, _MOST = 1 << 15, 1 << 20
@@ -32,8 +33,8 @@ _NEAR = 1 << 10
 _TRIED = 1 << 10
 
 
-def spacing(releases: Releases, s: float, sigma: float) -> float:
-    """Distance of the points of the grid, for losses of standard deviation sigma in all.
+def spacing(releases: Releases, s: float) -> float:
+    """Distance of the points of the grid, about a window of the tilted law over their number.
 
     Of those near the one wanted, the spacing that most losses are close to multiples of: what
     falls on a point costs nothing.
@@ -41,6 +42,7 @@ def spacing(releases: Releases, s: float, sigma: float) -> float:
     count = sum(k for _, k in releases)
     points = min(_FEWEST * max(1.0, math.sqrt(count) / 8.0), _MOST)
     losses = np.concatenate([measure.losses for measure, _ in releases])
+    sigma = math.sqrt(cumulant(releases, s)[2])
     wanted = max(_SPAN * sigma, float(losses.max())) / points
     weights = np.concatenate([_weights(measure, s) * k for measure, k in releases])
     main = abs(float(losses[(weights * (losses != 0.0)).argmax()]))

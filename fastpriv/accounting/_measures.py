@@ -14,7 +14,7 @@ larger losses and a total of at least one are an upper bound, the opposite a low
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -97,6 +97,10 @@ class Measure:
     def multiples(self) -> Ints:
         """The losses in units of ``step``."""
         return np.rint(self.losses / self.step).astype(np.int64)
+
+
+#: Releases of some kinds, and how many of each.
+Releases = Sequence[tuple[Measure, int]]
 
 
 class Atom:

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
-from fastpriv.accounting._bounds import Bound, Releases, TooMany, listed
+from fastpriv.accounting._bounds import Bound, TooMany, listed
 from fastpriv.accounting._grid import grid_above, grid_below, spacing
-from fastpriv.accounting._measures import Atom
+from fastpriv.accounting._measures import Atom, Releases
+from fastpriv.accounting._saddle import cumulant, tilt_at, tilt_for
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures._arguments import as_channel
@@ -57,7 +58,7 @@ class PrivacyProfile:
     >>> thousand.epsilon(1e-14)
     Bracket(157.6829168, 157.6829168)
     >>> thousand.delta(124.0)
-    Bracket(1.084037764e-06, 1.084037764e-06)
+    Bracket(1.136353683e-06, 1.136353683e-06)
     """
 
     def __init__(self, parts: dict[Atom, int]) -> None:
@@ -223,7 +224,7 @@ class PrivacyProfile:
     def _delta(self, epsilon: float) -> Bracket:
         low, high = self._infinite(False), self._infinite(True)
         if epsilon < self._top(True) and high < 1.0:
-            below, above = self._bounds(self._tilt_at(epsilon))
+            below, above = self._bounds(tilt_at(self._releases(True), epsilon))
             low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
             high = min((high + above.value(epsilon)) * (1.0 + 2.0 * ULP), 1.0)
         return Bracket(min(low, high), high)
@@ -239,18 +240,20 @@ class PrivacyProfile:
                 return Bracket(math.inf if low > 0.0 else top.lower, upper)
         if top.upper == 0.0:
             return Bracket(0.0, 0.0 if high < delta else math.inf)
-        s = self._tilt_for(max(delta - high, 0.1 * delta))
+        s = tilt_for(self._releases(True), max(delta - high, 0.1 * delta))
         found = self._cross(s, delta, low, high, top.upper)
-        middle, sigma = self._moments(s)
-        if s > 0.0 and abs(found.midpoint - middle) > _FAR * sigma and found.upper < math.inf:
-            again = self._cross(self._tilt_at(found.midpoint), delta, low, high, top.upper)
-            found = Bracket(max(found.lower, again.lower), min(found.upper, again.upper))
+        _, middle, variance = cumulant(self._releases(True), s)
+        far = abs(found.midpoint - middle) > _FAR * math.sqrt(variance)
+        if s > 0.0 and far and found.upper < math.inf:
+            again = tilt_at(self._releases(True), found.midpoint)
+            better = self._cross(again, delta, low, high, top.upper)
+            found = Bracket(max(found.lower, better.lower), min(found.upper, better.upper))
         return found
 
     def _cross(self, s: float, delta: float, low: float, high: float, top: float) -> Bracket:
         """Where the bounds that belong to one tilt cross delta."""
         below, above = self._bounds(s)
-        guess = min(max(self._moments(s)[0], 0.0), top)
+        guess = min(max(cumulant(self._releases(True), s)[1], 0.0), top)
 
         def holds(t: float) -> bool:
             return (high + above.value(t)) * (1.0 + 2.0 * ULP) <= delta
@@ -276,62 +279,8 @@ class PrivacyProfile:
         try:
             return listed(lower, s, up=False), listed(upper, s, up=True)
         except TooMany:
-            h = spacing(upper, s, self._moments(s)[1])
+            h = spacing(upper, s)
             return grid_below(lower, s, h), grid_above(upper, s, h)
-
-    # The cumulant K(s) = ln of the mean of e^(s loss), to choose tilts: no digit of a result.
-
-    def _cumulant(self, s: float) -> tuple[float, float, float]:
-        """K(s) and its first two derivatives."""
-        value = slope = curve = 0.0
-        for measure, k in self._releases(True):
-            logs = (measure.logs + s * measure.losses).astype(np.float64)
-            most = float(logs.max())
-            law = np.exp(logs - most)
-            total = float(law.sum())
-            law /= total
-            mean = float((law * measure.losses).sum())
-            value += k * (most + math.log(total))
-            slope += k * mean
-            curve += k * float((law * (measure.losses - mean) ** 2).sum())
-        return value, slope, curve
-
-    def _moments(self, s: float) -> tuple[float, float]:
-        """Mean and standard deviation of the loss under tilt s."""
-        _, slope, curve = self._cumulant(s)
-        return slope, math.sqrt(curve)
-
-    def _tilt_at(self, t: float) -> float:
-        """Tilt whose law is centred at t, 0 where that of the losses is already beyond."""
-        return self._tilt(lambda s: self._cumulant(s)[1] < t)
-
-    def _tilt_for(self, delta: float) -> float:
-        """Tilt whose law is centred near where the curve falls to delta (saddle point)."""
-        target = math.log(delta)
-
-        def above(s: float) -> bool:
-            value, slope, curve = self._cumulant(s)
-            share = 2.0 + math.sqrt(2.0 * math.pi * curve) * s * (1.0 + s)
-            return value - s * slope - math.log(share) > target
-
-        return self._tilt(above)
-
-    def _tilt(self, more: Callable[[float], bool]) -> float:
-        """Least tilt, to three digits, at which ``more`` no longer holds."""
-        if not more(0.0):
-            return 0.0
-        scale = 1.0 / max(self._top(True), 1e-300)
-        low, high = 0.0, scale
-        steps = math.log(sum(self._parts.values()) + 1.0)
-        gap = min(float(np.diff(m.losses)[-1]) for m, _ in self._releases(True) if m.top > 0.0)
-        most = (steps + 7.0) / gap  # by then hardly any release is below its top
-        while high < most and more(high):
-            low, high = high, 2.0 * high
-        high = min(high, most)
-        while high - low > 1e-3 * high:
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if more(middle) else (low, middle)
-        return high
 
 
 def _last(holds: Callable[[float], bool], guess: float, top: float) -> tuple[float, float]:

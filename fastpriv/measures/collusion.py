@@ -51,6 +51,14 @@ class Collusion:
         where the condition fails: what the proof gives then.
     corollary_2 : float
         The same with H(S) in place of I(S; X1, X2).
+
+    Examples
+    --------
+    >>> import numpy as np, fastpriv as fp
+    >>> shown, noisy = np.eye(2), [[0.9, 0.1], [0.1, 0.9]]
+    >>> found = fp.collusion([[0.5, 0.0], [0.0, 0.5]], shown, noisy)
+    >>> found.markov  # given S = X, or given Y1 = X, there is nothing left
+    ('S', 'Y1')
     """
 
     exact: float
