@@ -1,3 +1,4 @@
+from . import accounting as accounting
 from . import mechanisms as mechanisms
 from . import plot as plot
 from ._warm_up import warm_up
@@ -33,6 +34,7 @@ from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from .estimates import Estimate, effective_entropy, effective_information
 from .measures.balance import balance_function, constrained_capacity
 from .measures.capacity import capacity_prior, channel_capacity
+from .measures.collusion import Collusion, collusion
 from .measures.correlation import (
     contraction_coefficient,
     maximal_correlation,
@@ -97,6 +99,7 @@ __all__ = [
     "Bracket",
     "Brackets",
     "Channel",
+    "Collusion",
     "Dense",
     "Distribution",
     "Estimate",
@@ -129,6 +132,7 @@ __all__ = [
     "balance_function",
     "capacity_prior",
     "channel_capacity",
+    "collusion",
     "compose",
     "composition_bound",
     "conditional_pml",

@@ -353,6 +353,31 @@ def shell_masses(
     pmf: Floats, outer_distance: Ints, inner_distance: Ints, profile: Floats
 ) -> None: ...
 
+# tails
+def characteristic_powers(
+    at: Ints,
+    masses: Floats,
+    starts: Ints,
+    counts: Floats,
+    units: Floats,
+    halves: Floats,
+    wholes: Floats,
+    out: Floats,
+) -> None: ...
+def tail_tables(
+    losses: Floats, rests: Floats, masses: Floats, s: float, both: Floats, above: Floats
+) -> None: ...
+def tail_excess(
+    shifts: Floats,
+    weights: Floats,
+    losses: Floats,
+    rests: Floats,
+    both: Floats,
+    above: Floats,
+    s: float,
+    t: float,
+) -> float: ...
+
 # transform
 def contiguous(
     v: Floats,

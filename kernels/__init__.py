@@ -56,6 +56,7 @@ with _optional_cache():
         sampling,
         selection,
         shells,
+        tails,
         transform,
         type_forms,
     )
@@ -77,6 +78,7 @@ _FILES = (
     sampling,
     selection,
     shells,
+    tails,
     transform,
     type_forms,
 )

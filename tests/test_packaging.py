@@ -165,6 +165,7 @@ for channel in [*channels, e_i, optimum, tilted, many, fp.TiltedChannel(types, 1
     fp.realised_level(channel)
     for dtype in (bool, "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
         channel.sample(rows.astype(dtype, copy=False)), channel.sample(rows.astype(dtype), 1)
+fp.accounting.PrivacyProfile.of(channels[0]).self_compose(9).epsilon(1e-6)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

@@ -136,6 +136,15 @@ class AbstractChannel(ABC):
         for x, other in self.space._steps():
             yield matrix, np.stack([x, other], axis=1)
 
+    @property
+    def laws_apart(self) -> float:
+        """Relative error by which ``neighbour_laws`` rounds the laws of a pair apart."""
+        return 0.0
+
+    def response(self) -> tuple[int, float] | None:
+        """Values and level of the randomised response that dominates neighbours, if one does."""
+        return None
+
     def excess(self, epsilons: Floats) -> Floats:
         """Largest sum_y (W[x, y] - e^epsilon W[x', y])_+ over neighbours, for each epsilon."""
         return excesses(self.neighbour_laws(), epsilons)
@@ -171,6 +180,14 @@ class AbstractChannel(ABC):
     @abstractmethod
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y) over outputs that occur."""
+
+    def column_at(self, y: Ints) -> Floats:
+        """Return p(y|x) for every database x, through the matrix."""
+        return np.array(self.matrix()[:, self.output_space.index(y)])
+
+    def row_columns(self, y: Ints) -> RowKernels | None:
+        """Return p(y|x) as a product over rows of kernels with one output, where it is one."""
+        return None
 
     def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
         """Return the largest of each of the leakages over outputs."""

@@ -23,7 +23,7 @@ from fastpriv._rows import RowKernel, RowKernels, Symmetric, round_up
 from fastpriv._thresholds import Codes
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs, apart
+from fastpriv.channels._pairs import Pairs, apart, apart_by
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel, hamming_distance
 from fastpriv.distributions import Dense, Distribution, Product
@@ -211,6 +211,11 @@ class TiltedChannel(AbstractChannel):
                 laws / laws.sum(axis=1, keepdims=True), self.space._steps_of(i), len(sizes)
             )
 
+    @property
+    def laws_apart(self) -> float:
+        """As ``apart`` rounds the laws of one row's values."""
+        return apart_by(max(self.space.sizes), self.space.n)
+
     def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
         """Every database can cause every output that can occur."""
         return low.min(keepdims=True), high.max(keepdims=True)
@@ -264,6 +269,10 @@ class TiltedChannel(AbstractChannel):
         if self._rows is not None:
             return self._rows.leakage_levels(prior)
         return super().leakage_levels(prior)
+
+    def row_columns(self, y: Ints) -> RowKernels | None:
+        """Row by row where the channel is a product."""
+        return None if self._rows is None else self._rows.row_columns(y)
 
     def leakage_at(self, prior: Distribution, y: Ints) -> float:
         """Pointwise maximal leakage of one output."""

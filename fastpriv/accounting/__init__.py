@@ -1,0 +1,13 @@
+"""Accounting: what many releases cost together, in every notion of privacy.
+
+Examples
+--------
+>>> import fastpriv as fp
+>>> release = fp.accounting.PrivacyProfile.of([[0.75, 0.25], [0.25, 0.75]])
+>>> release.self_compose(100).epsilon(1e-6)
+Bracket(94.28986789, 94.28986789)
+"""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
