@@ -1,3 +1,4 @@
+from . import accounting as accounting
 from . import mechanisms as mechanisms
 from . import plot as plot
 from ._warm_up import warm_up
@@ -20,7 +21,14 @@ from .distributions import (
     Uniform,
     estimate,
 )
-from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
+from .errors import (
+    BudgetExceeded,
+    Infeasible,
+    InvalidInput,
+    LedgerError,
+    SolverFailure,
+    TooLarge,
+)
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.correlation import (
     contraction_coefficient,
@@ -71,6 +79,7 @@ __version__: str
 __all__ = [
     "Bracket",
     "Brackets",
+    "BudgetExceeded",
     "Channel",
     "Dense",
     "Distribution",
@@ -81,6 +90,7 @@ __all__ = [
     "Infeasible",
     "InferenceSolution",
     "InvalidInput",
+    "LedgerError",
     "Markov",
     "PosteriorChannel",
     "PriorSet",

@@ -1,0 +1,5 @@
+"""What releases cost together: composition, and the ledger that keeps a budget."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

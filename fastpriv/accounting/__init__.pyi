@@ -1,0 +1,6 @@
+from .ledger import Ledger, Receipt
+
+__all__ = [
+    "Ledger",
+    "Receipt",
+]

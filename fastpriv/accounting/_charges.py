@@ -1,0 +1,186 @@
+"""What a release costs in each notion: its levels, and the law by which they compose."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from fastpriv.accounting._amounts import amount, plus, times
+from fastpriv.channels import AbstractChannel
+from fastpriv.distributions import Distribution
+from fastpriv.errors import InvalidInput
+from fastpriv.measures._arguments import as_channel
+from fastpriv.measures.leakage import information_privacy_level, leakage_factor
+from fastpriv.relations import NOTIONS
+from fastpriv.results import Bracket
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    Mechanism = AbstractChannel | ArrayLike | Mapping[str, Any]
+
+#: Relative error of an information that is computed as a float, far above its few ulp.
+_INFORMATION_ERROR = 2.0**-40
+
+
+@dataclass(frozen=True)
+class Law:
+    """How the levels of releases compose into one level of a notion.
+
+    The first release is charged its level of ``first``, every later one its level of ``later``.
+    """
+
+    first: str
+    later: str
+    text: str
+    one_prior: bool = False
+
+
+def _adds(notion: str, text: str = "levels add", one_prior: bool = False) -> Law:
+    return Law(notion, notion, text, one_prior)
+
+
+_INDEPENDENT = "levels add, for releases that are independent given the database"
+
+#: The law of every notion that a sum of levels bounds.
+SUMS: Mapping[str, Law] = {
+    "strong-dp": _adds("strong-dp"),
+    "dp": _adds("dp"),
+    "product-row-pml": _adds("product-row-pml"),  # the same number as dp
+    "product-row-max-information": _adds("product-row-max-information"),  # and so is this
+    # Two outputs may tell nothing of a row each and everything together: only dp adds.
+    "product-row-information": _adds("dp", "at most the dp levels, which add"),
+    "identifiability": Law("identifiability", "dp", "the first level plus later dp levels"),
+    "pml-all-priors": _adds("pml-all-priors"),
+    "information-privacy": Law(
+        "information-privacy", "strong-dp", "the first level plus later strong-dp levels"
+    ),
+    "pml": Law("pml", "strong-dp", "the first level plus later strong-dp levels"),
+    "divergence": Law("pml", "strong-dp", "the first pml level plus later strong-dp levels"),
+    "maximal-leakage": _adds("maximal-leakage"),
+    "mutual-information": _adds("mutual-information", _INDEPENDENT, one_prior=True),
+    "leakage-factor": _adds("leakage-factor", _INDEPENDENT, one_prior=True),
+}
+
+
+def _dp(channel: AbstractChannel) -> float:
+    """Level of the probabilities that are drawn, where the channel knows them."""
+    realised = getattr(channel, "realised_level", channel.neighbour_level)
+    return float(realised())
+
+
+def _above(value: float | Bracket) -> float:
+    return (value.upper if isinstance(value, Bracket) else value) * (1.0 + _INFORMATION_ERROR)
+
+
+_PLAIN: Mapping[str, Callable[[AbstractChannel], float]] = {
+    "strong-dp": lambda channel: channel.extreme_level(),
+    "dp": _dp,
+    "product-row-pml": _dp,
+    "product-row-max-information": _dp,
+    "pml-all-priors": lambda channel: channel.extreme_level(),
+    "maximal-leakage": lambda channel: channel.maximal_leakage(),
+}
+_UNDER_PRIOR: Mapping[str, Callable[[AbstractChannel, Distribution], float]] = {
+    "identifiability": lambda channel, prior: channel.posterior_level(prior),
+    "information-privacy": information_privacy_level,
+    "pml": lambda channel, prior: channel.leakage_levels(prior)[0],
+    "mutual-information": lambda channel, prior: _above(channel.information(prior)),
+    "leakage-factor": lambda channel, prior: min(1.0, _above(leakage_factor(channel, prior))),
+}
+
+
+@dataclass
+class _Known:
+    """Levels of one channel that have been computed."""
+
+    plain: dict[str, Decimal] = field(default_factory=dict)
+    under: WeakKeyDictionary[Distribution, dict[str, Decimal]] = field(
+        default_factory=WeakKeyDictionary
+    )
+
+
+# Channels and priors do not change, so their levels are kept for as long as they live.
+_KNOWN: WeakKeyDictionary[AbstractChannel, _Known] = WeakKeyDictionary()
+_FINGERPRINTS: WeakKeyDictionary[Distribution, str] = WeakKeyDictionary()
+
+
+def levels(
+    mechanism: Mechanism, prior: Distribution | ArrayLike | None, notions: Collection[str]
+) -> dict[str, Decimal]:
+    """Return the levels of a release: those declared, or those of ``notions`` that are computed.
+
+    Levels under a prior are left out where none is given.
+    """
+    if isinstance(mechanism, Mapping):
+        return declared(mechanism)
+    channel = as_channel(mechanism, prior.space if isinstance(prior, Distribution) else None)
+    known = _KNOWN.get(channel)
+    if known is None:
+        known = _KNOWN[channel] = _Known()
+    found = known.plain
+    for notion in notions:
+        if notion not in found and notion in _PLAIN:
+            found[notion] = amount(_PLAIN[notion](channel), notion)
+    if prior is None:
+        return found
+    under = known.under.get(prior) if isinstance(prior, Distribution) else None
+    if under is None:
+        law = channel.prior_for(prior)
+        under = known.under[law] = {}
+    else:
+        law = prior  # type: ignore[assignment]
+    for notion in notions:
+        if notion not in under and notion in _UNDER_PRIOR:
+            under[notion] = amount(_UNDER_PRIOR[notion](channel, law), notion)
+    return found | under
+
+
+def declared(given: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Return declared levels as exact amounts, refusing names that are no notion."""
+    for notion in given:
+        if notion not in NOTIONS:
+            raise InvalidInput(f"levels are of {', '.join(NOTIONS)}; got one of {notion!r:.60}")
+    return {notion: amount(level, f"the {notion} level") for notion, level in given.items()}
+
+
+def charge(notion: str, found: Mapping[str, Decimal], begun: bool, count: int) -> Decimal:
+    """Return what ``count`` releases add to the level of a notion."""
+    law = SUMS[notion]
+    if begun:
+        return times(_level(found, law.later, notion), count)
+    first = _level(found, law.first, notion)
+    if count == 1:
+        return first
+    return plus(first, times(_level(found, law.later, notion), count - 1))
+
+
+def _level(found: Mapping[str, Decimal], needed: str, notion: str) -> Decimal:
+    if needed in found:
+        return found[needed]
+    instead = "give prior=" if needed in _UNDER_PRIOR else "give the channel"
+    raise InvalidInput(
+        f"the {notion} budget is charged the {needed} level of this release ({SUMS[notion].text}), "
+        f"which is not known; {instead} or declare it: {{{needed!r}: ...}}"
+    )
+
+
+def fingerprint(prior: Distribution | ArrayLike | None, mechanism: Mechanism) -> str | None:
+    """Return a text that tells priors apart: digits of the chances of a few databases."""
+    if prior is None or isinstance(mechanism, Mapping):
+        return None
+    if isinstance(prior, Distribution) and prior in _FINGERPRINTS:
+        return _FINGERPRINTS[prior]
+    law = as_channel(mechanism).prior_for(prior)
+    sizes = law.space.sizes
+    probes = np.random.default_rng(0).integers(0, sizes, (8, len(sizes)))
+    chances = " ".join(f"{value:.6g}" for value in law.log_prob(probes).tolist())
+    text = f"{len(sizes)} {sizes[:8]} {chances}"
+    found = _FINGERPRINTS[law] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return found

@@ -1,0 +1,308 @@
+"""Where a ledger is kept: an SQLite database, in memory or in a file that processes share.
+
+One transaction per release (BEGIN IMMEDIATE: one writer at a time, the others wait) adds the entry
+and the new totals, and is on the disk before the release is acknowledged (synchronous = FULL). A
+process that dies leaves either all of it or none. The journal is SQLite's rollback journal and
+not its write-ahead log: at rest a ledger is one file, which may be copied and kept on any file
+system that has locks, and versions of SQLite before 3.51.3 can damage a database when two
+processes write its log at the same instant.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fastpriv.errors import InvalidInput, LedgerError
+
+_APPLICATION, _VERSION = 0x66707276, 1
+_SCHEMA = (
+    "CREATE TABLE ledger (budget TEXT NOT NULL, entries INTEGER NOT NULL, spent TEXT NOT NULL, "
+    "prior TEXT)",
+    "CREATE TABLE entry (number INTEGER PRIMARY KEY, time TEXT NOT NULL, label TEXT, "
+    "count INTEGER NOT NULL, charged TEXT NOT NULL)",
+    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA user_version = {_VERSION}",
+)
+
+
+@dataclass(frozen=True)
+class State:
+    """Totals after a number of entries; ``prior`` tells which prior they were measured under."""
+
+    entries: int
+    spent: Mapping[str, Decimal]
+    prior: str | None = None
+
+
+class Entry(NamedTuple):
+    """One acknowledged spend of ``count`` releases, and what it added to each total."""
+
+    number: int
+    time: str
+    label: str | None
+    count: int
+    charged: Mapping[str, Decimal]
+
+
+def text(amounts: Mapping[str, Decimal]) -> str:
+    """Write exact amounts as JSON."""
+    return json.dumps({notion: str(value) for notion, value in amounts.items()})
+
+
+def amounts(text: str) -> dict[str, Decimal]:
+    """Read exact amounts from JSON."""
+    return {notion: Decimal(value) for notion, value in json.loads(text).items()}
+
+
+class Store:
+    """The database of one ledger. All methods may be called from any thread."""
+
+    def __init__(self, path: Path | None, budget: Mapping[str, Any] | None, timeout: float) -> None:
+        self.path, self._timeout = path, timeout
+        self._lock = threading.RLock()
+        self._cache: tuple[int, State] | None = None
+        self._close: Callable[[], object] | None = None
+        self._open = True
+        self.budget: dict[str, Any] = {}
+        self._connect(budget)
+        _LIVE.add(self)
+
+    # Opening and closing.
+
+    def _connect(self, budget: Mapping[str, Any] | None) -> None:
+        with self._explained():
+            connection = self._connection = _connection(
+                self.path, budget is not None, self._timeout
+            )
+            self._close = weakref.finalize(self, connection.close)
+            try:
+                self.budget = _prepared(connection, budget, self.path)
+            except BaseException:
+                self.close()
+                raise
+        self._file = self._identity()
+
+    def close(self) -> None:
+        """Close the database; what was acknowledged stays in the file."""
+        with self._lock:
+            self._open = False
+            if self._close is not None:
+                self._close()
+
+    def _after_fork(self) -> None:
+        """Let a child process have its own lock and connection."""
+        self._lock, self._cache = threading.RLock(), None
+        if self._close is not None:
+            self._close()
+            self._close = None
+
+    def _ready(self) -> sqlite3.Connection:
+        """Return the connection of this process; the lock is held."""
+        if not self._open:
+            raise LedgerError(f"the ledger {self._name} is closed; open it again")
+        if self._close is None:
+            if self.path is None:
+                raise LedgerError(
+                    "this ledger is in the memory of the process that forked this one, and a copy "
+                    "could spend its budget twice; share a file: Ledger.open(path, budget)"
+                )
+            self._connect(None)
+        return self._connection
+
+    @property
+    def _name(self) -> str:
+        return "in memory" if self.path is None else str(self.path)
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file the path leads to; somebody may have moved it and put another there."""
+        if self.path is None:
+            return None
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say in words what SQLite reports."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise LedgerError(f"the ledger {self._name}: {error}{_hint(error)}") from error
+
+    # Reading and writing.
+
+    def state(self) -> State:
+        """Return the totals, read again only when another connection has written."""
+        with self._lock:
+            connection = self._ready()
+            if self.path is None and self._cache is not None:
+                return self._cache[1]
+            with self._explained():
+                return self._fresh(connection)
+
+    def _fresh(self, connection: sqlite3.Connection) -> State:
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        if self._cache is None or self._cache[0] != version:
+            entries, spent, prior = connection.execute(
+                "SELECT entries, spent, prior FROM ledger"
+            ).fetchone()
+            self._cache = version, State(entries, amounts(spent), prior)
+        return self._cache[1]
+
+    def write(self, make: Callable[[State], tuple[list[Entry], State]]) -> None:
+        """Add the entries that ``make`` makes of the totals as they are, and the totals after them.
+
+        Nobody else writes meanwhile. Whatever is raised, by ``make`` too, leaves the file as it
+        was; once this returns, the entries are on the disk.
+        """
+        with self._lock, self._explained():
+            connection = self._ready()
+            if connection.in_transaction:
+                raise LedgerError("a signal handler must not spend while its thread is spending")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                before = self._fresh(connection)
+                if self._identity() != self._file:
+                    raise LedgerError(
+                        f"the file {self.path} was moved, deleted or replaced while this ledger "
+                        "was open; nothing was spent. Open it again"
+                    )
+                made, after = make(before)
+                (version, _), self._cache = self._cache, None  # until it is certain what is there
+                connection.executemany(
+                    "INSERT INTO entry VALUES (?, ?, ?, ?, ?)",
+                    [(*entry[:-1], text(entry.charged)) for entry in made],
+                )
+                connection.execute(
+                    "UPDATE ledger SET entries = ?, spent = ?, prior = ?",
+                    (after.entries, text(after.spent), after.prior),
+                )
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            self._cache = version, after
+
+    def snapshot(self, last: int | None = None) -> tuple[State, list[Entry]]:
+        """Return the totals and all entries or the last few, oldest first, of one moment."""
+        with self._lock, self._explained():
+            connection = self._ready()
+            connection.execute("BEGIN")
+            try:
+                state = self._fresh(connection)
+                rows = connection.execute(
+                    "SELECT * FROM entry ORDER BY number DESC LIMIT ?", (-1 if last is None else last,)
+                ).fetchall()
+            finally:
+                connection.execute("COMMIT")
+        return state, [Entry(*row[:-1], amounts(row[-1])) for row in reversed(rows)]
+
+
+def _connection(path: Path | None, create: bool, timeout: float) -> sqlite3.Connection:
+    """Open the database; a file that is not there is made only when asked for."""
+    if path is None:
+        name, uri = ":memory:", False
+    else:
+        if not create and not path.exists():
+            raise LedgerError(f"there is no ledger {path}; give a budget to make one")
+        name, uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}", True
+    return sqlite3.connect(
+        name, timeout=timeout, isolation_level=None, check_same_thread=False, uri=uri
+    )
+
+
+def _prepared(
+    connection: sqlite3.Connection, budget: Mapping[str, Any] | None, path: Path | None
+) -> dict[str, Any]:
+    """Make the tables of a new ledger or check those of an old one; return its budget."""
+    connection.execute("PRAGMA journal_mode = TRUNCATE")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("BEGIN IMMEDIATE")  # of two that make it, one finds it made
+    try:
+        if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+            if budget is None:
+                raise LedgerError(f"the file {path} is empty; give a budget to make a ledger")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            nothing = text(dict.fromkeys(budget, Decimal(0)))
+            connection.execute(
+                "INSERT INTO ledger VALUES (?, 0, ?, NULL)", (json.dumps(budget), nothing)
+            )
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if (application, version) != (_APPLICATION, _VERSION):
+        what = f"of version {version}, not {_VERSION}" if application == _APPLICATION else "no ledger"
+        raise LedgerError(f"the database {path} is {what}; nothing was changed in it")
+    (kept,) = connection.execute("SELECT budget FROM ledger").fetchone()
+    found: dict[str, Any] = json.loads(kept)
+    return found
+
+
+def _hint(error: sqlite3.Error) -> str:
+    """Return what to do about an error of SQLite, for the common ones."""
+    words = str(error)
+    for part, hint in _HINTS.items():
+        if part in words:
+            return f"; {hint}"
+    return ""
+
+
+_HINTS = {
+    "locked": "another process held it all the time; nothing was spent. Try again, or give open() "
+    "a longer timeout",
+    "unable to open": "its folder must exist and be writeable",
+    "readonly": "the file and its folder must be writeable, for the journal",
+    "not a database": "the file is something else, or damaged",
+    "malformed": "the file is damaged; restore it from an export (to_json) or a copy",
+    "disk": "nothing was spent; make room and try again",
+}
+
+#: The stores of this process, made ready for a fork: no transaction is open while it happens.
+_LIVE: weakref.WeakSet[Store] = weakref.WeakSet()
+_FORKING = threading.Lock()
+_HELD: list[Store] = []
+
+
+def _before_fork() -> None:
+    _FORKING.acquire()
+    for store in list(_LIVE):
+        store._lock.acquire()
+        _HELD.append(store)
+
+
+def _after_fork_in_parent() -> None:
+    while _HELD:
+        _HELD.pop()._lock.release()
+    _FORKING.release()
+
+
+def _after_fork_in_child() -> None:
+    while _HELD:
+        _HELD.pop()._after_fork()
+    _FORKING.release()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

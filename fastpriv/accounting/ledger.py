@@ -1,0 +1,450 @@
+"""A privacy budget that is spent once: by threads, by processes, and over restarts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from fastpriv import _validation as check
+from fastpriv.accounting._amounts import ZERO, amount, down, minus, plus, up
+from fastpriv.accounting._charges import SUMS, charge, fingerprint, levels
+from fastpriv.accounting._store import Entry, State, Store
+from fastpriv.errors import BudgetExceeded, InvalidInput
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import ArrayLike
+
+    from fastpriv.channels import AbstractChannel
+    from fastpriv.distributions import Distribution
+
+__all__ = ["Ledger", "Receipt"]
+
+_FORMAT, _VERSION = "fastpriv ledger", 1
+#: Largest count of one spend, that of SQLite's integers.
+_MOST_COUNT = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One spend that a ledger has acknowledged.
+
+    Attributes
+    ----------
+    number : int
+        Its place in the ledger, from 1.
+    time : datetime
+        When it was made, in UTC by the clock of the process that made it.
+    label : str or None
+        The name it was given.
+    count : int
+        How many releases it is for.
+    charged : dict
+        What it added to each notion's total, in nats, rounded up.
+    """
+
+    number: int
+    time: datetime
+    label: str | None
+    count: int
+    charged: Mapping[str, float]
+
+    @classmethod
+    def _of(cls, entry: Entry) -> Receipt:
+        charged = {notion: up(value) for notion, value in entry.charged.items()}
+        when = datetime.fromisoformat(entry.time)
+        return cls(entry.number, when, entry.label, entry.count, charged)
+
+
+class Ledger:
+    """A privacy budget, and the releases that have been charged to it.
+
+    Parameters
+    ----------
+    budget : mapping
+        Total level allowed for each notion, in nats: ``{"dp": 3.0}``. Notions are those of
+        ``fastpriv.relations.NOTIONS``; every release is charged in all that have a budget.
+
+    Notes
+    -----
+    A release that does not fit raises :class:`~fastpriv.errors.BudgetExceeded` before anything is
+    spent. Levels are added as exact decimals, where a float stands for the decimal it is printed
+    as: ten spends of 0.1 are 1. ``spent`` is rounded up and ``remaining`` down to floats.
+
+    How levels add up is in ``laws``. DP levels, leakage capacities ("strong-dp",
+    "pml-all-priors") and maximal leakage add, even when a mechanism is chosen after seeing
+    earlier outputs. Mutual information adds for releases that are independent given the database,
+    all under one prior. The identifiability level is that of the first release plus the DP levels
+    of later ones, since the prior is told once (Wang-Ying-Zhang 2015, Definition 2: the posterior
+    odds are the first ones times later likelihood ratios). Pointwise leakage, information privacy
+    and divergence are those of the first release plus later leakage capacities, because later
+    outputs meet the posterior and not the prior (Saeidian et al. 2024, Lemma 2.5).
+
+    A ledger may be used from many threads. One in memory belongs to its process; to share a
+    budget between processes or keep it over restarts, use :meth:`open`. A spend costs one
+    transaction (microseconds in memory, a disk write in a file); totals are kept, never added up
+    again. Levels of a channel are computed at its first spend and remembered.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> ledger = fp.accounting.Ledger({"dp": 1.0})
+    >>> for _ in range(9):
+    ...     receipt = ledger.spend(fp.HammingChannel(100, 2, 0.1), label="survey")
+    >>> ledger.spend({"dp": 0.1}, label="declared").number
+    10
+    >>> ledger.spent, ledger.remaining
+    ({'dp': 1.0}, {'dp': 0.0})
+    >>> ledger.spend({"dp": 0.01})
+    Traceback (most recent call last):
+    ...
+    fastpriv.errors.BudgetExceeded: dp: the release asks for 0.01 but 0.0 of the budget 1.0 ...
+    """
+
+    def __init__(self, budget: Mapping[str, Any]) -> None:
+        self._attach(Store(None, _written(budget), timeout=0.0))
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        budget: Mapping[str, Any] | None = None,
+        timeout: float = 60.0,
+    ) -> Ledger:
+        """Open the ledger in a file, and make it if it is not there and a budget is given.
+
+        Any number of processes may have it open and spend; each spend is one SQLite transaction
+        that is on the disk before it is acknowledged. A process that is killed loses nothing that
+        was acknowledged; a spend it was killed in may count or not.
+
+        Parameters
+        ----------
+        path : path
+            The file, in a folder that can be written. Use a local disk, or a network file system
+            whose locks work.
+        budget : mapping, optional
+            As for :class:`Ledger`. Must agree with that of a ledger that exists.
+        timeout : float
+            Seconds to wait for other processes.
+
+        Raises
+        ------
+        LedgerError
+            When the file cannot be used or is no ledger.
+        InvalidInput
+            When the ledger has another budget.
+
+        Examples
+        --------
+        >>> import os, tempfile, fastpriv as fp
+        >>> path = os.path.join(tempfile.mkdtemp(), "study.ledger")
+        >>> with fp.accounting.Ledger.open(path, {"dp": 2.0}) as ledger:
+        ...     receipt = ledger.spend({"dp": 0.5}, count=3, label="weekly")
+        >>> with fp.accounting.Ledger.open(path) as ledger:
+        ...     ledger
+        Ledger(dp: 1.5 of 2.0, 1 spend)
+        """
+        wanted = None if budget is None else _written(budget)
+        limit = check.real(timeout, "timeout", least=0.0, most=1e6)
+        store = Store(Path(path), wanted, limit)
+        if wanted is not None and wanted != store.budget:
+            store.close()
+            raise InvalidInput(
+                f"the ledger {path} has the budget {_shown(store.budget)}, not {_shown(wanted)}; "
+                "open it without a budget, or with its own"
+            )
+        self = cls.__new__(cls)
+        self._attach(store)
+        return self
+
+    def _attach(self, store: Store) -> None:
+        self._store = store
+        self._budget = {notion: Decimal(value) for notion, value in store.budget.items()}
+        self._wanted = {SUMS[notion].later for notion in self._budget}
+        self._wanted_first = self._wanted | {SUMS[notion].first for notion in self._budget}
+        self._one_prior = any(SUMS[notion].one_prior for notion in self._budget)
+        self._floats: tuple[State, dict[str, float], dict[str, float]] | None = None
+
+    # Spending.
+
+    def spend(
+        self,
+        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any],
+        prior: Distribution | ArrayLike | None = None,
+        count: int = 1,
+        label: str | None = None,
+    ) -> Receipt:
+        """Charge releases to the budget, or raise before anything is spent.
+
+        Parameters
+        ----------
+        mechanism : channel, 2-D array or mapping
+            What is released; its levels are computed, rounded up (the DP level is that of the
+            probabilities that are drawn, where the channel knows them). Or levels that are
+            declared, such as ``{"dp": 0.1}``, as floats, ints, Decimals or decimal strings.
+        prior : Distribution or 1-D array, optional
+            Law of the databases, for notions that depend on it.
+        count : int
+            How often it is released.
+        label : str, optional
+            A name for the history.
+
+        Returns
+        -------
+        Receipt
+            The spend counts from now on, for everybody.
+
+        Raises
+        ------
+        BudgetExceeded
+            Says which notion, what was asked and what remains.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> ledger = fp.accounting.Ledger({"dp": 2.0, "identifiability": 3.0})
+        >>> prior = fp.Product.iid([0.8, 0.2], 3)  # eps_X = ln 4
+        >>> first = ledger.spend(fp.HammingChannel(3, 2, 0.5), prior)
+        >>> later = ledger.spend(fp.HammingChannel(3, 2, 0.5), prior)
+        >>> round(first.charged["identifiability"], 6), later.charged["identifiability"]
+        (1.886294, 0.5)
+        """
+        number = check.integer(count, "count", 1)
+        if number > _MOST_COUNT:
+            raise InvalidInput(f"count must be at most 2^63 - 1, got {number}")
+        if label is not None and not isinstance(label, str):
+            raise InvalidInput(f"label must be a string, got {label!r:.60}")
+        begun = self._store.state().entries > 0
+        found = levels(mechanism, prior, self._wanted if begun else self._wanted_first)
+        under = fingerprint(prior, mechanism) if self._one_prior else None
+        receipt: list[Entry] = []
+
+        def make(before: State) -> tuple[list[Entry], State]:
+            charged = {n: charge(n, found, before.entries > 0, number) for n in self._budget}
+            after = self._after(before, charged, under)
+            now = datetime.now(timezone.utc).isoformat()
+            receipt[:] = [Entry(after.entries, now, label, number, charged)]
+            return receipt, after
+
+        self._store.write(make)
+        return Receipt._of(receipt[0])
+
+    def _after(self, before: State, charged: Mapping[str, Decimal], under: str | None) -> State:
+        """Return the totals with another spend, or raise if it does not fit."""
+        if under is not None and before.prior is not None and under != before.prior:
+            raise InvalidInput(
+                "mutual information adds under one prior, but earlier releases of this ledger "
+                "were measured under another one; use a ledger for each prior"
+            )
+        spent = {notion: plus(before.spent[notion], charged[notion]) for notion in self._budget}
+        for notion, total in spent.items():
+            if total > self._budget[notion]:
+                left = minus(self._budget[notion], before.spent[notion])
+                raise BudgetExceeded(
+                    notion, up(charged[notion]), down(left), float(self._budget[notion])
+                )
+        return State(before.entries + 1, spent, before.prior or under)
+
+    # Asking.
+
+    @property
+    def budget(self) -> dict[str, float]:
+        """Total level allowed for each notion."""
+        return {notion: float(value) for notion, value in self._budget.items()}
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """Level spent so far in each notion, by everybody, rounded up."""
+        return dict(self._totals()[1])
+
+    @property
+    def remaining(self) -> dict[str, float]:
+        """Level left in each notion, rounded down: a spend of it fits."""
+        return dict(self._totals()[2])
+
+    def _totals(self) -> tuple[State, dict[str, float], dict[str, float]]:
+        state, kept = self._store.state(), self._floats
+        if kept is None or kept[0] is not state:
+            spent = {notion: up(value) for notion, value in state.spent.items()}
+            left = {n: down(minus(self._budget[n], value)) for n, value in state.spent.items()}
+            kept = self._floats = state, spent, left
+        return kept
+
+    @property
+    def laws(self) -> dict[str, str]:
+        """How the levels of releases compose, for each notion that has a budget."""
+        return {notion: SUMS[notion].text for notion in self._budget}
+
+    def __len__(self) -> int:
+        return self._store.state().entries
+
+    def history(self, last: int | None = None) -> list[Receipt]:
+        """Return the spends, or the last few of them, oldest first."""
+        number = None if last is None else check.integer(last, "last", 0)
+        return [Receipt._of(entry) for entry in self._store.snapshot(number)[1]]
+
+    def report(self) -> str:
+        """Return the totals as text, each with the law it follows.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> ledger = fp.accounting.Ledger({"dp": 2.0, "mutual-information": 0.5})
+        >>> receipt = ledger.spend({"dp": 0.5, "mutual-information": 0.125}, count=2)
+        >>> print(ledger.report())
+        notion              spent  remaining  budget  law
+        dp                  1      1          2       levels add
+        mutual-information  0.25   0.25       0.5     levels add, for releases that are ...
+        """
+        _, spent, left = self._totals()
+        lines = [("notion", "spent", "remaining", "budget", "law")]
+        for notion, total in self.budget.items():
+            numbers = (f"{value:.6g}" for value in (spent[notion], left[notion], total))
+            lines.append((notion, *numbers, SUMS[notion].text))  # type: ignore[arg-type]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+
+    def __repr__(self) -> str:
+        state, spent, _ = self._totals()
+        parts = [f"{n}: {spent[n]!r} of {total!r}" for n, total in self.budget.items()]
+        return f"Ledger({', '.join(parts)}, {state.entries} spend{'s'[: state.entries != 1]})"
+
+    # Export and import.
+
+    def to_json(self) -> str:
+        """Return the budget, the totals and every spend as JSON, amounts as exact decimals.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> ledger = fp.accounting.Ledger({"dp": 1.0})
+        >>> receipt = ledger.spend({"dp": 0.25})
+        >>> fp.accounting.Ledger.from_json(ledger.to_json())
+        Ledger(dp: 0.25 of 1.0, 1 spend)
+        """
+        state, entries = self._store.snapshot()
+        return json.dumps(
+            {
+                "format": _FORMAT,
+                "version": _VERSION,
+                "budget": self._store.budget,
+                "spent": state.spent,
+                "prior": state.prior,
+                "laws": self.laws,
+                "entries": [entry._asdict() for entry in entries],
+            },
+            default=str,
+            indent=1,
+        )
+
+    @classmethod
+    def from_json(cls, text: str, path: str | os.PathLike[str] | None = None) -> Ledger:
+        """Make a ledger of an export, in memory or in a new file.
+
+        The totals are added up again from the spends; an export whose totals do not agree with
+        its spends, or go beyond its budget, is refused.
+        """
+        try:
+            given = json.loads(text)
+            if (given["format"], given["version"]) != (_FORMAT, _VERSION):
+                raise InvalidInput(
+                    f"this is {given['format']!r:.60} of version {given['version']!r:.20}, not "
+                    f"{_FORMAT!r} of version {_VERSION}"
+                )
+            budget, total = given["budget"], dict(given["spent"])
+            entries = [_entry(each) for each in given["entries"]]
+            prior = given["prior"]
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(f"the text is no export of a ledger: {error!r:.120}") from None
+        found = cls(budget) if path is None else cls.open(path, budget)
+        try:
+            found._fill(entries, {n: amount(v, "a total") for n, v in total.items()}, prior)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    def _fill(self, entries: list[Entry], total: dict[str, Decimal], prior: str | None) -> None:
+        def make(before: State) -> tuple[list[Entry], State]:
+            if before.entries:
+                raise InvalidInput(f"{self!r} has spends already; import into a new file")
+            after = State(0, dict.fromkeys(self._budget, ZERO))
+            for entry in entries:
+                if entry.number != after.entries + 1 or entry.charged.keys() != after.spent.keys():
+                    raise InvalidInput(f"spend {after.entries + 1} of the export is not whole")
+                after = self._after(after, entry.charged, None)
+            if after.spent != total:
+                raise InvalidInput(
+                    f"the export's spends add up to {_shown(after.spent)}, but its totals are "
+                    f"{_shown(total)}; it was changed"
+                )
+            return entries, State(after.entries, after.spent, prior)
+
+        self._store.write(make)
+
+    # Leaving.
+
+    def close(self) -> None:
+        """Close the file; a ledger in memory is gone."""
+        self._store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._store.path is None:
+            raise TypeError(
+                "a ledger in memory cannot be copied or sent to a process: each copy could spend "
+                "the whole budget; share a file: Ledger.open(path, budget)"
+            )
+        return Ledger.open, (self._store.path,)
+
+
+def _written(budget: Mapping[str, Any]) -> dict[str, str]:
+    """Return a budget as exact decimals in text."""
+    if not isinstance(budget, Mapping) or not budget:
+        raise InvalidInput(f'budget must be a mapping such as {{"dp": 3.0}}, got {budget!r:.80}')
+    found = {}
+    for notion, value in budget.items():
+        if notion not in SUMS:
+            raise InvalidInput(f"a budget is of {', '.join(SUMS)}; got one of {notion!r:.60}")
+        exact = amount(value, f"the {notion} budget")
+        if not exact.is_finite():
+            raise InvalidInput(f"the {notion} budget must be finite, got {value!r:.60}")
+        found[notion] = str(exact.normalize())
+    return dict(sorted(found.items()))
+
+
+def _entry(given: Mapping[str, Any]) -> Entry:
+    """Return a spend from its export."""
+    label = given["label"]
+    if label is not None and not isinstance(label, str):
+        raise InvalidInput(f"label must be a string, got {label!r:.60}")
+    when = datetime.fromisoformat(given["time"]).isoformat()
+    charged = {n: amount(v, "a charge") for n, v in given["charged"].items()}
+    count = check.integer(given["count"], "count", 1)
+    return Entry(check.integer(given["number"], "number", 1), when, label, count, charged)
+
+
+def _shown(amounts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{notion} {value}" for notion, value in amounts.items())
