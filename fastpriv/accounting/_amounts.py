@@ -15,15 +15,15 @@ from typing import Any
 
 from fastpriv.errors import InvalidInput
 
-#: Sums of doubles have at most 324 + 308 + 17 digits, times a count of up to 19.
+#: Places from 10^350 times a count of 19 digits down to 10^-390: every sum is exact.
 _EXACT = decimal.Context(prec=1000, traps=[decimal.InvalidOperation, decimal.Inexact])
-#: Decimals beyond the range or the digits of doubles are taken for mistakes.
-_MOST_DIGITS, _MOST_EXPONENT = 40, 350
+#: Decimals far beyond the range and the digits of doubles are taken for mistakes; sums have more.
+_DIGITS, SUM_DIGITS, _EXPONENT = 40, 1000, 350
 
 ZERO = Decimal(0)
 
 
-def amount(value: Any, name: str) -> Decimal:
+def amount(value: Any, name: str, digits: int = _DIGITS) -> Decimal:
     """Return a level as an exact decimal: finite or infinite, at least 0."""
     if isinstance(value, Decimal | str):
         try:
@@ -31,10 +31,10 @@ def amount(value: Any, name: str) -> Decimal:
         except decimal.InvalidOperation:
             raise InvalidInput(f"{name} must be a number, got {value!r:.80}") from None
         if found.is_finite() and (
-            len(found.as_tuple().digits) > _MOST_DIGITS or abs(found.adjusted()) > _MOST_EXPONENT
+            len(found.as_tuple().digits) > digits or abs(found.adjusted()) > _EXPONENT
         ):
             raise InvalidInput(
-                f"{name} must have at most {_MOST_DIGITS} digits and the range of a double, got "
+                f"{name} must have at most {digits} digits and the range of a double, got "
                 f"{found:.10e}"
             )
     elif isinstance(value, bool) or not isinstance(value, numbers.Real):

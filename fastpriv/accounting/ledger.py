@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from fastpriv import _validation as check
-from fastpriv.accounting._amounts import ZERO, amount, down, minus, plus, up
+from fastpriv.accounting._amounts import SUM_DIGITS, ZERO, amount, down, minus, plus, up
 from fastpriv.accounting._charges import SUMS, charge, fingerprint, levels
 from fastpriv.accounting._store import Entry, State, Store
 from fastpriv.errors import BudgetExceeded, InvalidInput
@@ -370,7 +370,10 @@ class Ledger:
             raise InvalidInput(f"the text is no export of a ledger: {error!r:.120}") from None
         found = cls(budget) if path is None else cls.open(path, budget)
         try:
-            found._fill(entries, {n: amount(v, "a total") for n, v in total.items()}, prior)
+            found._fill(entries, {n: amount(v, "a total", SUM_DIGITS) for n, v in total.items()}, prior)
+        except BudgetExceeded as error:
+            found.close()
+            raise InvalidInput(f"the export goes beyond its own budget: {error}") from None
         except BaseException:
             found.close()
             raise
@@ -441,7 +444,7 @@ def _entry(given: Mapping[str, Any]) -> Entry:
     if label is not None and not isinstance(label, str):
         raise InvalidInput(f"label must be a string, got {label!r:.60}")
     when = datetime.fromisoformat(given["time"]).isoformat()
-    charged = {n: amount(v, "a charge") for n, v in given["charged"].items()}
+    charged = {n: amount(v, "a charge", SUM_DIGITS) for n, v in given["charged"].items()}
     count = check.integer(given["count"], "count", 1)
     return Entry(check.integer(given["number"], "number", 1), when, label, count, charged)
 
