@@ -1,4 +1,4 @@
-"""What releases cost together: composition, and the ledger that keeps a budget."""
+"""Accounting: what many releases cost together, in every notion of privacy."""
 
 import lazy_loader as _lazy
 
