@@ -39,7 +39,7 @@ def neighbours(sizes):
 
 def truth(W, p, sizes):
     """Level of a channel in every notion that has a sum law, from the definitions."""
-    N, K = W.shape
+    K = W.shape[1]
     q = p @ W
     near = list(neighbours(sizes))
     posterior = p[:, None] * W / q

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles_ledger import accept, both, exact, truth
 
 import fastpriv as fp
 from fastpriv.accounting import Ledger
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
+from oracles_ledger import accept, both, exact, truth
 
 NOTIONS = [
     "strong-dp",
@@ -207,18 +207,18 @@ def test_pointwise_levels_under_the_prior_do_not_add():
     assert one["pml"] > 0
 
 
-def test_information_on_rows_does_not_add():
-    """X1 xor X2 tells nothing of X1, nor does X2; both tell it all: such a budget costs dp."""
-    cells = [(0, 0), (0, 1), (1, 0), (1, 1)]
-    xor = np.array([[a == b, a != b] for a, b in cells], dtype=float)
-    other = np.array([[b == 0, b == 1] for _, b in cells], dtype=float)
-    ledger = Ledger({"product-row-information": 10.0})
-    for W in (xor, other):
-        with pytest.raises(BudgetExceeded) as caught:
-            ledger.spend(fp.Channel(W, [2, 2]))
-        assert caught.value.asked == math.inf
-    with pytest.raises(InvalidInput, match="charged the dp level"):
-        ledger.spend({"product-row-information": 0.0})
+def test_information_on_rows_is_at_most_the_dp_level():
+    ledger, W = Ledger({"product-row-information": 10.0}), [[0.7, 0.3], [0.2, 0.8]]
+    ledger.spend(W, count=2)
+    assert ledger.spent["product-row-information"] >= 2 * fp.channel_capacity(W).upper
+    ledger.spend({"product-row-information": 0.5})
+    assert len(ledger) == 2
+
+
+def test_individual_capacity_adds_where_it_is_declared():
+    ledger = Ledger({"individual-capacity": 1.0})
+    ledger.spend({"individual-capacity": 0.25}, count=2)
+    assert ledger.spent == {"individual-capacity": 0.5}
 
 
 def test_identifiability_is_charged_once():
@@ -483,7 +483,9 @@ def test_files_that_are_no_ledger(tmp_path):
     empty.touch()
     with pytest.raises(LedgerError, match="is empty; give a budget"):
         Ledger.open(empty)
-    Ledger.open(empty, {"dp": 1.0}).close()  # made by somebody who was killed before the first write
+    Ledger.open(
+        empty, {"dp": 1.0}
+    ).close()  # made by somebody who was killed before the first write
     words.write_text("not a database at all, " * 100)
     connection = sqlite3.connect(other)
     connection.execute("CREATE TABLE notes (line TEXT)")

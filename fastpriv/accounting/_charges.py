@@ -1,4 +1,4 @@
-"""What a release costs in each notion: its levels, and the law by which they compose."""
+"""What a release costs in each notion: its levels, combined by its law."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from fastpriv.accounting._amounts import amount, plus, times
+from fastpriv.accounting.laws import LAWS
 from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
 from fastpriv.errors import InvalidInput
 from fastpriv.measures._arguments import as_channel
 from fastpriv.measures.leakage import information_privacy_level, leakage_factor
-from fastpriv.relations import NOTIONS
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -29,48 +29,8 @@ if TYPE_CHECKING:
 _INFORMATION_ERROR = 2.0**-40
 
 
-@dataclass(frozen=True)
-class Law:
-    """How the levels of releases compose into one level of a notion.
-
-    The first release is charged its level of ``first``, every later one its level of ``later``.
-    """
-
-    first: str
-    later: str
-    text: str
-    one_prior: bool = False
-
-
-def _adds(notion: str, text: str = "levels add", one_prior: bool = False) -> Law:
-    return Law(notion, notion, text, one_prior)
-
-
-_INDEPENDENT = "levels add, for releases that are independent given the database"
-
-#: The law of every notion that a sum of levels bounds.
-SUMS: Mapping[str, Law] = {
-    "strong-dp": _adds("strong-dp"),
-    "dp": _adds("dp"),
-    "product-row-pml": _adds("product-row-pml"),  # the same number as dp
-    "product-row-max-information": _adds("product-row-max-information"),  # and so is this
-    # Two outputs may tell nothing of a row each and everything together: only dp adds.
-    "product-row-information": _adds("dp", "at most the dp levels, which add"),
-    "identifiability": Law("identifiability", "dp", "the first level plus later dp levels"),
-    "pml-all-priors": _adds("pml-all-priors"),
-    "information-privacy": Law(
-        "information-privacy", "strong-dp", "the first level plus later strong-dp levels"
-    ),
-    "pml": Law("pml", "strong-dp", "the first level plus later strong-dp levels"),
-    "divergence": Law("pml", "strong-dp", "the first pml level plus later strong-dp levels"),
-    "maximal-leakage": _adds("maximal-leakage"),
-    "mutual-information": _adds("mutual-information", _INDEPENDENT, one_prior=True),
-    "leakage-factor": _adds("leakage-factor", _INDEPENDENT, one_prior=True),
-}
-
-
-def _dp(channel: AbstractChannel) -> float:
-    """Level of the probabilities that are drawn, where the channel knows them."""
+def drawn_level(channel: AbstractChannel) -> float:
+    """DP level of the probabilities that are drawn, where the channel knows them."""
     realised = getattr(channel, "realised_level", channel.neighbour_level)
     return float(realised())
 
@@ -81,9 +41,10 @@ def _above(value: float | Bracket) -> float:
 
 _PLAIN: Mapping[str, Callable[[AbstractChannel], float]] = {
     "strong-dp": lambda channel: channel.extreme_level(),
-    "dp": _dp,
-    "product-row-pml": _dp,
-    "product-row-max-information": _dp,
+    "dp": drawn_level,
+    "product-row-pml": drawn_level,
+    "product-row-max-information": drawn_level,
+    "product-row-information": drawn_level,  # at most that
     "pml-all-priors": lambda channel: channel.extreme_level(),
     "maximal-leakage": lambda channel: channel.maximal_leakage(),
 }
@@ -145,14 +106,14 @@ def levels(
 def declared(given: Mapping[str, Any]) -> dict[str, Decimal]:
     """Return declared levels as exact amounts, refusing names that are no notion."""
     for notion in given:
-        if notion not in NOTIONS:
-            raise InvalidInput(f"levels are of {', '.join(NOTIONS)}; got one of {notion!r:.60}")
+        if notion not in LAWS:
+            raise InvalidInput(f"levels are of {', '.join(LAWS)}; got one of {notion!r:.60}")
     return {notion: amount(level, f"the {notion} level") for notion, level in given.items()}
 
 
 def charge(notion: str, found: Mapping[str, Decimal], begun: bool, count: int) -> Decimal:
     """Return what ``count`` releases add to the level of a notion."""
-    law = SUMS[notion]
+    law = LAWS[notion]
     if begun:
         return times(_level(found, law.later, notion), count)
     first = _level(found, law.first, notion)
@@ -166,9 +127,14 @@ def _level(found: Mapping[str, Decimal], needed: str, notion: str) -> Decimal:
         return found[needed]
     instead = "give prior=" if needed in _UNDER_PRIOR else "give the channel"
     raise InvalidInput(
-        f"the {notion} budget is charged the {needed} level of this release ({SUMS[notion].text}), "
+        f"the {notion} budget is charged the {needed} level of this release ({LAWS[notion].name}), "
         f"which is not known; {instead} or declare it: {{{needed!r}: ...}}"
     )
+
+
+def under_one_prior(notion: str) -> bool:
+    """Whether levels add only when all are measured under the same prior."""
+    return LAWS[notion].later in _UNDER_PRIOR
 
 
 def fingerprint(prior: Distribution | ArrayLike | None, mechanism: Mechanism) -> str | None:
@@ -180,7 +146,7 @@ def fingerprint(prior: Distribution | ArrayLike | None, mechanism: Mechanism) ->
     law = as_channel(mechanism).prior_for(prior)
     sizes = law.space.sizes
     probes = np.random.default_rng(0).integers(0, sizes, (8, len(sizes)))
-    chances = " ".join(f"{value:.6g}" for value in law.log_prob(probes).tolist())
+    chances = " ".join(f"{value:.6g}" for value in np.atleast_1d(law.log_prob(probes)).tolist())
     text = f"{len(sizes)} {sizes[:8]} {chances}"
     found = _FINGERPRINTS[law] = hashlib.sha256(text.encode()).hexdigest()[:16]
     return found

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from fastpriv.errors import InvalidInput, LedgerError
+from fastpriv.errors import LedgerError
 
 _APPLICATION, _VERSION = 0x66707276, 1
 _SCHEMA = (
@@ -44,7 +44,8 @@ class State:
     prior: str | None = None
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True)
+class Entry:
     """One acknowledged spend of ``count`` releases, and what it added to each total."""
 
     number: int
@@ -70,9 +71,10 @@ class Store:
     def __init__(self, path: Path | None, budget: Mapping[str, Any] | None, timeout: float) -> None:
         self.path, self._timeout = path, timeout
         self._lock = threading.RLock()
-        self._cache: tuple[int, State] | None = None
+        self._version = 0
+        self._state: State | None = None
         self._close: Callable[[], object] | None = None
-        self._open = True
+        self.closed = False
         self.budget: dict[str, Any] = {}
         self._connect(budget)
         _LIVE.add(self)
@@ -95,20 +97,20 @@ class Store:
     def close(self) -> None:
         """Close the database; what was acknowledged stays in the file."""
         with self._lock:
-            self._open = False
+            self.closed = True
             if self._close is not None:
                 self._close()
 
     def _after_fork(self) -> None:
         """Let a child process have its own lock and connection."""
-        self._lock, self._cache = threading.RLock(), None
+        self._lock, self._state = threading.RLock(), None
         if self._close is not None:
             self._close()
             self._close = None
 
     def _ready(self) -> sqlite3.Connection:
         """Return the connection of this process; the lock is held."""
-        if not self._open:
+        if self.closed:
             raise LedgerError(f"the ledger {self._name} is closed; open it again")
         if self._close is None:
             if self.path is None:
@@ -147,19 +149,19 @@ class Store:
         """Return the totals, read again only when another connection has written."""
         with self._lock:
             connection = self._ready()
-            if self.path is None and self._cache is not None:
-                return self._cache[1]
+            if self.path is None and self._state is not None:
+                return self._state
             with self._explained():
                 return self._fresh(connection)
 
     def _fresh(self, connection: sqlite3.Connection) -> State:
         (version,) = connection.execute("PRAGMA data_version").fetchone()
-        if self._cache is None or self._cache[0] != version:
+        if self._state is None or self._version != version:
             entries, spent, prior = connection.execute(
                 "SELECT entries, spent, prior FROM ledger"
             ).fetchone()
-            self._cache = version, State(entries, amounts(spent), prior)
-        return self._cache[1]
+            self._version, self._state = version, State(entries, amounts(spent), prior)
+        return self._state
 
     def write(self, make: Callable[[State], tuple[list[Entry], State]]) -> None:
         """Add the entries that ``make`` makes of the totals as they are, and the totals after them.
@@ -180,10 +182,10 @@ class Store:
                         "was open; nothing was spent. Open it again"
                     )
                 made, after = make(before)
-                (version, _), self._cache = self._cache, None  # until it is certain what is there
+                self._state = None  # until it is certain what was written
                 connection.executemany(
                     "INSERT INTO entry VALUES (?, ?, ?, ?, ?)",
-                    [(*entry[:-1], text(entry.charged)) for entry in made],
+                    [(e.number, e.time, e.label, e.count, text(e.charged)) for e in made],
                 )
                 connection.execute(
                     "UPDATE ledger SET entries = ?, spent = ?, prior = ?",
@@ -194,7 +196,7 @@ class Store:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            self._cache = version, after
+            self._state = after
 
     def snapshot(self, last: int | None = None) -> tuple[State, list[Entry]]:
         """Return the totals and all entries or the last few, oldest first, of one moment."""
@@ -204,11 +206,15 @@ class Store:
             try:
                 state = self._fresh(connection)
                 rows = connection.execute(
-                    "SELECT * FROM entry ORDER BY number DESC LIMIT ?", (-1 if last is None else last,)
+                    "SELECT * FROM entry ORDER BY number DESC LIMIT ?",
+                    (-1 if last is None else last,),
                 ).fetchall()
             finally:
                 connection.execute("COMMIT")
-        return state, [Entry(*row[:-1], amounts(row[-1])) for row in reversed(rows)]
+        return state, [
+            Entry(number, time, label, count, amounts(charged))
+            for number, time, label, count, charged in reversed(rows)
+        ]
 
 
 def _connection(path: Path | None, create: bool, timeout: float) -> sqlite3.Connection:
@@ -249,7 +255,9 @@ def _prepared(
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if (application, version) != (_APPLICATION, _VERSION):
-        what = f"of version {version}, not {_VERSION}" if application == _APPLICATION else "no ledger"
+        what = (
+            f"of version {version}, not {_VERSION}" if application == _APPLICATION else "no ledger"
+        )
         raise LedgerError(f"the database {path} is {what}; nothing was changed in it")
     (kept,) = connection.execute("SELECT budget FROM ledger").fetchone()
     found: dict[str, Any] = json.loads(kept)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from fastpriv import _validation as check
 from fastpriv.accounting._amounts import SUM_DIGITS, ZERO, amount, down, minus, plus, up
-from fastpriv.accounting._charges import SUMS, charge, fingerprint, levels
+from fastpriv.accounting._charges import charge, fingerprint, levels, under_one_prior
 from fastpriv.accounting._store import Entry, State, Store
+from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Ledger:
     10
     >>> ledger.spent, ledger.remaining
     ({'dp': 1.0}, {'dp': 0.0})
-    >>> ledger.spend({"dp": 0.01})
+    >>> ledger.spend({"dp": 0.01})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     fastpriv.errors.BudgetExceeded: dp: the release asks for 0.01 but 0.0 of the budget 1.0 ...
@@ -167,9 +168,9 @@ class Ledger:
     def _attach(self, store: Store) -> None:
         self._store = store
         self._budget = {notion: Decimal(value) for notion, value in store.budget.items()}
-        self._wanted = {SUMS[notion].later for notion in self._budget}
-        self._wanted_first = self._wanted | {SUMS[notion].first for notion in self._budget}
-        self._one_prior = any(SUMS[notion].one_prior for notion in self._budget)
+        self._wanted = {LAWS[notion].later for notion in self._budget}
+        self._wanted_first = self._wanted | {LAWS[notion].first for notion in self._budget}
+        self._one_prior = any(under_one_prior(notion) for notion in self._budget)
         self._floats: tuple[State, dict[str, float], dict[str, float]] | None = None
 
     # Spending.
@@ -278,9 +279,9 @@ class Ledger:
         return kept
 
     @property
-    def laws(self) -> dict[str, str]:
-        """How the levels of releases compose, for each notion that has a budget."""
-        return {notion: SUMS[notion].text for notion in self._budget}
+    def laws(self) -> dict[str, Law]:
+        """How levels compose, with what the law needs, for each notion that has a budget."""
+        return {notion: LAWS[notion] for notion in self._budget}
 
     def __len__(self) -> int:
         return self._store.state().entries
@@ -298,16 +299,16 @@ class Ledger:
         >>> import fastpriv as fp
         >>> ledger = fp.accounting.Ledger({"dp": 2.0, "mutual-information": 0.5})
         >>> receipt = ledger.spend({"dp": 0.5, "mutual-information": 0.125}, count=2)
-        >>> print(ledger.report())
-        notion              spent  remaining  budget  law
-        dp                  1      1          2       levels add
-        mutual-information  0.25   0.25       0.5     levels add, for releases that are ...
+        >>> print(ledger.report())  # doctest: +ELLIPSIS
+        notion              spent  remaining  budget  law         needs
+        dp                  1      1          2       levels add  nothing: later mechanisms may ...
+        mutual-information  0.25   0.25       0.5     levels add  releases that are independent ...
         """
         _, spent, left = self._totals()
-        lines = [("notion", "spent", "remaining", "budget", "law")]
-        for notion, total in self.budget.items():
-            numbers = (f"{value:.6g}" for value in (spent[notion], left[notion], total))
-            lines.append((notion, *numbers, SUMS[notion].text))  # type: ignore[arg-type]
+        lines = [("notion", "spent", "remaining", "budget", "law", "needs")]
+        for notion, law in self.laws.items():
+            numbers = f"{spent[notion]:.6g}", f"{left[notion]:.6g}", f"{self.budget[notion]:.6g}"
+            lines.append((notion, *numbers, law.name, law.needs))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -315,6 +316,8 @@ class Ledger:
         )
 
     def __repr__(self) -> str:
+        if self._store.closed:
+            return f"Ledger({', '.join(self._budget)}, closed)"
         state, spent, _ = self._totals()
         parts = [f"{n}: {spent[n]!r} of {total!r}" for n, total in self.budget.items()]
         return f"Ledger({', '.join(parts)}, {state.entries} spend{'s'[: state.entries != 1]})"
@@ -340,8 +343,8 @@ class Ledger:
                 "budget": self._store.budget,
                 "spent": state.spent,
                 "prior": state.prior,
-                "laws": self.laws,
-                "entries": [entry._asdict() for entry in entries],
+                "laws": {notion: law.name for notion, law in self.laws.items()},
+                "entries": [vars(entry) for entry in entries],
             },
             default=str,
             indent=1,
@@ -370,7 +373,9 @@ class Ledger:
             raise InvalidInput(f"the text is no export of a ledger: {error!r:.120}") from None
         found = cls(budget) if path is None else cls.open(path, budget)
         try:
-            found._fill(entries, {n: amount(v, "a total", SUM_DIGITS) for n, v in total.items()}, prior)
+            found._fill(
+                entries, {n: amount(v, "a total", SUM_DIGITS) for n, v in total.items()}, prior
+            )
         except BudgetExceeded as error:
             found.close()
             raise InvalidInput(f"the export goes beyond its own budget: {error}") from None
@@ -429,8 +434,8 @@ def _written(budget: Mapping[str, Any]) -> dict[str, str]:
         raise InvalidInput(f'budget must be a mapping such as {{"dp": 3.0}}, got {budget!r:.80}')
     found = {}
     for notion, value in budget.items():
-        if notion not in SUMS:
-            raise InvalidInput(f"a budget is of {', '.join(SUMS)}; got one of {notion!r:.60}")
+        if notion not in LAWS:
+            raise InvalidInput(f"a budget is of {', '.join(LAWS)}; got one of {notion!r:.60}")
         exact = amount(value, f"the {notion} budget")
         if not exact.is_finite():
             raise InvalidInput(f"the {notion} budget must be finite, got {value!r:.60}")
