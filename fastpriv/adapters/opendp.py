@@ -57,11 +57,14 @@ def make_channel(channel: AbstractChannel | ArrayLike) -> Any:
     level, sizes = drawn_level(mechanism), np.array(mechanism.space.sizes)
 
     def release(rows: list[int]) -> Any:
-        return mechanism.sample(np.minimum(rows, sizes - 1)[None])[0].tolist()
+        database = np.asarray(rows).reshape(1, len(sizes))  # or an error: no broadcasting
+        return mechanism.sample(np.minimum(database, sizes - 1))[0].tolist()
 
     def privacy_map(changed: int) -> float:
         together = min(changed, len(sizes))
-        return level * together if together < 2 else math.nextafter(level * together, math.inf)
+        if together < 2:
+            return level if together else 0.0
+        return math.nextafter(level * together, math.inf)
 
     return dp.m.make_user_measurement(
         dp.vector_domain(dp.atom_domain(bounds=(0, int(sizes.max()) - 1), T=int), size=len(sizes)),
