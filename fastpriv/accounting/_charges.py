@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -11,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fastpriv.accounting._amounts import amount, plus, times
-from fastpriv.accounting.laws import LAWS
+from fastpriv.accounting._amounts import amount, plus, times, up
+from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
 from fastpriv.errors import InvalidInput
@@ -42,6 +43,7 @@ def _above(value: float | Bracket) -> float:
 _PLAIN: Mapping[str, Callable[[AbstractChannel], float]] = {
     "strong-dp": lambda channel: channel.extreme_level(),
     "dp": drawn_level,
+    "approximate-dp": drawn_level,  # for every delta, so for 0
     "product-row-pml": drawn_level,
     "product-row-max-information": drawn_level,
     "product-row-information": drawn_level,  # at most that
@@ -59,12 +61,13 @@ _UNDER_PRIOR: Mapping[str, Callable[[AbstractChannel, Distribution], float]] = {
 
 @dataclass
 class _Known:
-    """Levels of one channel that have been computed."""
+    """Levels of one channel that have been computed, and its profile as text."""
 
     plain: dict[str, Decimal] = field(default_factory=dict)
     under: WeakKeyDictionary[Distribution, dict[str, Decimal]] = field(
         default_factory=WeakKeyDictionary
     )
+    profile: str | None = None
 
 
 # Channels and priors do not change, so their levels are kept for as long as they live.
@@ -82,9 +85,7 @@ def levels(
     if isinstance(mechanism, Mapping):
         return declared(mechanism)
     channel = as_channel(mechanism, prior.space if isinstance(prior, Distribution) else None)
-    known = _KNOWN.get(channel)
-    if known is None:
-        known = _KNOWN[channel] = _Known()
+    known = _KNOWN.setdefault(channel, _Known())
     found = known.plain
     for notion in notions:
         if notion not in found and notion in _PLAIN:
@@ -108,33 +109,62 @@ def declared(given: Mapping[str, Any]) -> dict[str, Decimal]:
     for notion in given:
         if notion not in LAWS:
             raise InvalidInput(f"levels are of {', '.join(LAWS)}; got one of {notion!r:.60}")
-    return {notion: amount(level, f"the {notion} level") for notion, level in given.items()}
+    return {
+        notion: amount(level, f"the {notion} level")
+        for notion, level in given.items()
+        if not isinstance(level, tuple | list)  # an (epsilon, delta), for `profile_text`
+    }
 
 
-def charge(notion: str, found: Mapping[str, Decimal], begun: bool, count: int) -> Decimal:
+def profile_text(mechanism: Mechanism) -> str:
+    """Return the profile of one release as text: the channel's, or the worst of what is declared."""
+    from fastpriv.accounting._parts import written
+    from fastpriv.accounting.profile import PrivacyProfile
+
+    if isinstance(mechanism, Mapping):
+        given = mechanism.get("approximate-dp", mechanism.get("dp"))
+        if given is None:
+            raise InvalidInput(
+                "an (epsilon, delta) budget is charged the profile of a release; give the channel, "
+                'or declare {"approximate-dp": (epsilon, delta)} or {"dp": epsilon}'
+            )
+        pair = given if isinstance(given, tuple | list) else (given, 0.0)
+        if len(pair) != 2:
+            raise InvalidInput(f"declare (epsilon, delta), got {given!r:.60}")
+        epsilon, delta = (up(amount(value, "epsilon and delta")) for value in pair)
+        if not math.isfinite(epsilon):
+            epsilon, delta = 0.0, 1.0  # no privacy at all
+        return written(PrivacyProfile.from_epsilon_delta(epsilon, delta))
+    channel = as_channel(mechanism)
+    known = _KNOWN.setdefault(channel, _Known())
+    if known.profile is None:
+        known.profile = written(PrivacyProfile.of(channel))
+    return known.profile
+
+
+def charge(law: Law, found: Mapping[str, Decimal], begun: bool, count: int) -> Decimal:
     """Return what ``count`` releases add to the level of a notion."""
-    law = LAWS[notion]
     if begun:
-        return times(_level(found, law.later, notion), count)
-    first = _level(found, law.first, notion)
+        return times(_level(found, law.later, law), count)
+    first = _level(found, law.first, law)
     if count == 1:
         return first
-    return plus(first, times(_level(found, law.later, notion), count - 1))
+    return plus(first, times(_level(found, law.later, law), count - 1))
 
 
-def _level(found: Mapping[str, Decimal], needed: str, notion: str) -> Decimal:
+def _level(found: Mapping[str, Decimal], needed: str, law: Law) -> Decimal:
     if needed in found:
         return found[needed]
     instead = "give prior=" if needed in _UNDER_PRIOR else "give the channel"
     raise InvalidInput(
-        f"the {notion} budget is charged the {needed} level of this release ({LAWS[notion].name}), "
+        f"the {law.notion} budget is charged the {needed} level of this release ({law.name}), "
         f"which is not known; {instead} or declare it: {{{needed!r}: ...}}"
     )
 
 
-def under_one_prior(notion: str) -> bool:
+def under_one_prior(law: Law) -> bool:
     """Whether levels add only when all are measured under the same prior."""
-    return LAWS[notion].later in _UNDER_PRIOR
+    return law.later in _UNDER_PRIOR
 
 
 def fingerprint(prior: Distribution | ArrayLike | None, mechanism: Mechanism) -> str | None:

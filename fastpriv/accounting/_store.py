@@ -28,20 +28,31 @@ _APPLICATION, _VERSION = 0x66707276, 1
 _SCHEMA = (
     "CREATE TABLE ledger (budget TEXT NOT NULL, entries INTEGER NOT NULL, spent TEXT NOT NULL, "
     "prior TEXT)",
+    "CREATE TABLE part (id INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL, count TEXT NOT NULL)",
     "CREATE TABLE entry (number INTEGER PRIMARY KEY, time TEXT NOT NULL, label TEXT, "
-    "count INTEGER NOT NULL, charged TEXT NOT NULL)",
+    "count INTEGER NOT NULL, charged TEXT NOT NULL, part INTEGER REFERENCES part)",
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_VERSION}",
+)
+_ENTRY = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, (SELECT id FROM part WHERE text = ?))"
+_COUNT = (
+    "INSERT INTO part (text, count) VALUES (?, ?) "
+    "ON CONFLICT (text) DO UPDATE SET count = excluded.count"
 )
 
 
 @dataclass(frozen=True)
 class State:
-    """Totals after a number of entries; ``prior`` tells which prior they were measured under."""
+    """Totals after a number of entries.
+
+    ``prior`` tells which prior they were measured under, where that matters; ``parts`` how often
+    each kind of release was made, by its profile, where a budget needs that.
+    """
 
     entries: int
     spent: Mapping[str, Decimal]
-    prior: str | None = None
+    prior: str | None
+    parts: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,7 @@ class Entry:
     label: str | None
     count: int
     charged: Mapping[str, Decimal]
+    part: str | None
 
 
 def text(amounts: Mapping[str, Decimal]) -> str:
@@ -77,7 +89,8 @@ class Store:
         self.closed = False
         self.budget: dict[str, Any] = {}
         self._connect(budget)
-        _LIVE.add(self)
+        with _FORKING:
+            _LIVE.add(self)
 
     # Opening and closing.
 
@@ -160,7 +173,8 @@ class Store:
             entries, spent, prior = connection.execute(
                 "SELECT entries, spent, prior FROM ledger"
             ).fetchone()
-            self._version, self._state = version, State(entries, amounts(spent), prior)
+            parts = dict(connection.execute("SELECT text, CAST(count AS INTEGER) FROM part"))
+            self._version, self._state = version, State(entries, amounts(spent), prior, parts)
         return self._state
 
     def write(self, make: Callable[[State], tuple[list[Entry], State]]) -> None:
@@ -183,9 +197,11 @@ class Store:
                     )
                 made, after = make(before)
                 self._state = None  # until it is certain what was written
+                for part in {entry.part for entry in made} - {None}:
+                    connection.execute(_COUNT, (part, str(after.parts[part])))
                 connection.executemany(
-                    "INSERT INTO entry VALUES (?, ?, ?, ?, ?)",
-                    [(e.number, e.time, e.label, e.count, text(e.charged)) for e in made],
+                    _ENTRY,
+                    [(e.number, e.time, e.label, e.count, text(e.charged), e.part) for e in made],
                 )
                 connection.execute(
                     "UPDATE ledger SET entries = ?, spent = ?, prior = ?",
@@ -206,14 +222,15 @@ class Store:
             try:
                 state = self._fresh(connection)
                 rows = connection.execute(
-                    "SELECT * FROM entry ORDER BY number DESC LIMIT ?",
+                    "SELECT number, time, label, entry.count, charged, text FROM entry "
+                    "LEFT JOIN part ON entry.part = part.id ORDER BY number DESC LIMIT ?",
                     (-1 if last is None else last,),
                 ).fetchall()
             finally:
                 connection.execute("COMMIT")
         return state, [
-            Entry(number, time, label, count, amounts(charged))
-            for number, time, label, count, charged in reversed(rows)
+            Entry(number, time, label, count, amounts(charged), part)
+            for number, time, label, count, charged, part in reversed(rows)
         ]
 
 
@@ -234,34 +251,42 @@ def _prepared(
     connection: sqlite3.Connection, budget: Mapping[str, Any] | None, path: Path | None
 ) -> dict[str, Any]:
     """Make the tables of a new ledger or check those of an old one; return its budget."""
-    connection.execute("PRAGMA journal_mode = TRUNCATE")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("BEGIN IMMEDIATE")  # of two that make it, one finds it made
-    try:
-        if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
-            if budget is None:
-                raise LedgerError(f"the file {path} is empty; give a budget to make a ledger")
-            for statement in _SCHEMA:
-                connection.execute(statement)
-            nothing = text(dict.fromkeys(budget, Decimal(0)))
-            connection.execute(
-                "INSERT INTO ledger VALUES (?, 0, ?, NULL)", (json.dumps(budget), nothing)
-            )
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    if _is_new(connection):
+        if budget is None:
+            raise LedgerError(f"the file {path} is empty; give a budget to make a ledger")
+        _settings(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if _is_new(connection):  # still; of two that make it, one finds it made
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+                nothing = text(dict.fromkeys(budget, Decimal(0)))
+                connection.execute(
+                    "INSERT INTO ledger VALUES (?, 0, ?, NULL)", (json.dumps(budget), nothing)
+                )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if (application, version) != (_APPLICATION, _VERSION):
-        what = (
-            f"of version {version}, not {_VERSION}" if application == _APPLICATION else "no ledger"
-        )
+        what = f"of version {version}, not {_VERSION}" if application == _APPLICATION else "no ledger"
         raise LedgerError(f"the database {path} is {what}; nothing was changed in it")
+    _settings(connection)
     (kept,) = connection.execute("SELECT budget FROM ledger").fetchone()
     found: dict[str, Any] = json.loads(kept)
     return found
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+
+def _settings(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = TRUNCATE")
+    connection.execute("PRAGMA synchronous = FULL")
 
 
 def _hint(error: sqlite3.Error) -> str:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from fastpriv import _validation as check
-from fastpriv.accounting._amounts import SUM_DIGITS, ZERO, amount, down, minus, plus, up
-from fastpriv.accounting._charges import charge, fingerprint, levels, under_one_prior
+from fastpriv.accounting._amounts import down, minus, up
+from fastpriv.accounting._budget import Budget, Offer
+from fastpriv.accounting._charges import fingerprint, levels, profile_text
+from fastpriv.accounting._export import exported, imported, label_text
 from fastpriv.accounting._store import Entry, State, Store
-from fastpriv.accounting.laws import LAWS, Law
-from fastpriv.errors import BudgetExceeded, InvalidInput
+from fastpriv.accounting.laws import Law
+from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
     import os
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Ledger", "Receipt"]
 
-_FORMAT, _VERSION = "fastpriv ledger", 1
 #: Largest count of one spend, that of SQLite's integers.
 _MOST_COUNT = 2**63 - 1
 
@@ -110,7 +109,7 @@ class Ledger:
     """
 
     def __init__(self, budget: Mapping[str, Any]) -> None:
-        self._attach(Store(None, _written(budget), timeout=0.0))
+        self._attach(Store(None, Budget(budget).stored(), timeout=0.0))
 
     @classmethod
     def open(
@@ -152,25 +151,21 @@ class Ledger:
         ...     ledger
         Ledger(dp: 1.5 of 2.0, 1 spend)
         """
-        wanted = None if budget is None else _written(budget)
+        wanted = None if budget is None else Budget(budget).stored()
         limit = check.real(timeout, "timeout", least=0.0, most=1e6)
-        store = Store(Path(path), wanted, limit)
+        store = Store(Path(path).absolute(), wanted, limit)
         if wanted is not None and wanted != store.budget:
             store.close()
             raise InvalidInput(
-                f"the ledger {path} has the budget {_shown(store.budget)}, not {_shown(wanted)}; "
-                "open it without a budget, or with its own"
+                f"the ledger {path} has the budget {store.budget}, not {wanted}; open it without "
+                "a budget, or with its own"
             )
         self = cls.__new__(cls)
         self._attach(store)
         return self
 
     def _attach(self, store: Store) -> None:
-        self._store = store
-        self._budget = {notion: Decimal(value) for notion, value in store.budget.items()}
-        self._wanted = {LAWS[notion].later for notion in self._budget}
-        self._wanted_first = self._wanted | {LAWS[notion].first for notion in self._budget}
-        self._one_prior = any(under_one_prior(notion) for notion in self._budget)
+        self._store, self._budget = store, Budget(store.budget)
         self._floats: tuple[State, dict[str, float], dict[str, float]] | None = None
 
     # Spending.
@@ -220,45 +215,31 @@ class Ledger:
         number = check.integer(count, "count", 1)
         if number > _MOST_COUNT:
             raise InvalidInput(f"count must be at most 2^63 - 1, got {number}")
-        if label is not None and not isinstance(label, str):
-            raise InvalidInput(f"label must be a string, got {label!r:.60}")
+        name, budget = label_text(label), self._budget
         begun = self._store.state().entries > 0
-        found = levels(mechanism, prior, self._wanted if begun else self._wanted_first)
-        under = fingerprint(prior, mechanism) if self._one_prior else None
-        receipt: list[Entry] = []
+        offer = Offer(
+            levels(mechanism, prior, budget.wanted(begun)),
+            None if budget.delta is None else profile_text(mechanism),
+            fingerprint(prior, mechanism) if budget.under_one_prior else None,
+        )
+        made: list[Entry] = []
 
         def make(before: State) -> tuple[list[Entry], State]:
-            charged = {n: charge(n, found, before.entries > 0, number) for n in self._budget}
-            after = self._after(before, charged, under)
+            charged = budget.charges(before, offer, number)
+            after = budget.after(before, charged, offer, number)
             now = datetime.now(timezone.utc).isoformat()
-            receipt[:] = [Entry(after.entries, now, label, number, charged)]
-            return receipt, after
+            made[:] = [Entry(after.entries, now, name, number, charged, offer.part)]
+            return made, after
 
         self._store.write(make)
-        return Receipt._of(receipt[0])
-
-    def _after(self, before: State, charged: Mapping[str, Decimal], under: str | None) -> State:
-        """Return the totals with another spend, or raise if it does not fit."""
-        if under is not None and before.prior is not None and under != before.prior:
-            raise InvalidInput(
-                "mutual information adds under one prior, but earlier releases of this ledger "
-                "were measured under another one; use a ledger for each prior"
-            )
-        spent = {notion: plus(before.spent[notion], charged[notion]) for notion in self._budget}
-        for notion, total in spent.items():
-            if total > self._budget[notion]:
-                left = minus(self._budget[notion], before.spent[notion])
-                raise BudgetExceeded(
-                    notion, up(charged[notion]), down(left), float(self._budget[notion])
-                )
-        return State(before.entries + 1, spent, before.prior or under)
+        return Receipt._of(made[0])
 
     # Asking.
 
     @property
-    def budget(self) -> dict[str, float]:
-        """Total level allowed for each notion."""
-        return {notion: float(value) for notion, value in self._budget.items()}
+    def budget(self) -> dict[str, Any]:
+        """Total level allowed for each notion; a pair where it is (epsilon, delta)."""
+        return self._budget.shown()
 
     @property
     def spent(self) -> dict[str, float]:
@@ -274,14 +255,15 @@ class Ledger:
         state, kept = self._store.state(), self._floats
         if kept is None or kept[0] is not state:
             spent = {notion: up(value) for notion, value in state.spent.items()}
-            left = {n: down(minus(self._budget[n], value)) for n, value in state.spent.items()}
+            limits = self._budget.limits
+            left = {n: down(minus(limits[n], value)) for n, value in state.spent.items()}
             kept = self._floats = state, spent, left
         return kept
 
     @property
     def laws(self) -> dict[str, Law]:
         """How levels compose, with what the law needs, for each notion that has a budget."""
-        return {notion: LAWS[notion] for notion in self._budget}
+        return dict(self._budget.laws)
 
     def __len__(self) -> int:
         return self._store.state().entries
@@ -307,7 +289,8 @@ class Ledger:
         _, spent, left = self._totals()
         lines = [("notion", "spent", "remaining", "budget", "law", "needs")]
         for notion, law in self.laws.items():
-            numbers = f"{spent[notion]:.6g}", f"{left[notion]:.6g}", f"{self.budget[notion]:.6g}"
+            limit = float(self._budget.limits[notion])
+            numbers = f"{spent[notion]:.6g}", f"{left[notion]:.6g}", f"{limit:.6g}"
             lines.append((notion, *numbers, law.name, law.needs))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
@@ -317,7 +300,7 @@ class Ledger:
 
     def __repr__(self) -> str:
         if self._store.closed:
-            return f"Ledger({', '.join(self._budget)}, closed)"
+            return f"Ledger({', '.join(self._budget.limits)}, closed)"
         state, spent, _ = self._totals()
         parts = [f"{n}: {spent[n]!r} of {total!r}" for n, total in self.budget.items()]
         return f"Ledger({', '.join(parts)}, {state.entries} spend{'s'[: state.entries != 1]})"
@@ -335,20 +318,7 @@ class Ledger:
         >>> fp.accounting.Ledger.from_json(ledger.to_json())
         Ledger(dp: 0.25 of 1.0, 1 spend)
         """
-        state, entries = self._store.snapshot()
-        return json.dumps(
-            {
-                "format": _FORMAT,
-                "version": _VERSION,
-                "budget": self._store.budget,
-                "spent": state.spent,
-                "prior": state.prior,
-                "laws": {notion: law.name for notion, law in self.laws.items()},
-                "entries": [vars(entry) for entry in entries],
-            },
-            default=str,
-            indent=1,
-        )
+        return exported(self._budget, *self._store.snapshot())
 
     @classmethod
     def from_json(cls, text: str, path: str | os.PathLike[str] | None = None) -> Ledger:
@@ -357,50 +327,20 @@ class Ledger:
         The totals are added up again from the spends; an export whose totals do not agree with
         its spends, or go beyond its budget, is refused.
         """
+        budget, entries, after = imported(text)
+        found = cls(budget.stored()) if path is None else cls.open(path, budget.stored())
+
+        def make(before: State) -> tuple[list[Entry], State]:
+            if before.entries:
+                raise InvalidInput(f"{found!r} has spends already; import into a new file")
+            return entries, after
+
         try:
-            given = json.loads(text)
-            if (given["format"], given["version"]) != (_FORMAT, _VERSION):
-                raise InvalidInput(
-                    f"this is {given['format']!r:.60} of version {given['version']!r:.20}, not "
-                    f"{_FORMAT!r} of version {_VERSION}"
-                )
-            budget, total = given["budget"], dict(given["spent"])
-            entries = [_entry(each) for each in given["entries"]]
-            prior = given["prior"]
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput(f"the text is no export of a ledger: {error!r:.120}") from None
-        found = cls(budget) if path is None else cls.open(path, budget)
-        try:
-            found._fill(
-                entries, {n: amount(v, "a total", SUM_DIGITS) for n, v in total.items()}, prior
-            )
-        except BudgetExceeded as error:
-            found.close()
-            raise InvalidInput(f"the export goes beyond its own budget: {error}") from None
+            found._store.write(make)
         except BaseException:
             found.close()
             raise
         return found
-
-    def _fill(self, entries: list[Entry], total: dict[str, Decimal], prior: str | None) -> None:
-        def make(before: State) -> tuple[list[Entry], State]:
-            if before.entries:
-                raise InvalidInput(f"{self!r} has spends already; import into a new file")
-            after = State(0, dict.fromkeys(self._budget, ZERO))
-            for entry in entries:
-                if entry.number != after.entries + 1 or entry.charged.keys() != after.spent.keys():
-                    raise InvalidInput(f"spend {after.entries + 1} of the export is not whole")
-                after = self._after(after, entry.charged, None)
-            if after.spent != total:
-                raise InvalidInput(
-                    f"the export's spends add up to {_shown(after.spent)}, but its totals are "
-                    f"{_shown(total)}; it was changed"
-                )
-            return entries, State(after.entries, after.spent, prior)
-
-        self._store.write(make)
 
     # Leaving.
 
@@ -426,33 +366,3 @@ class Ledger:
                 "the whole budget; share a file: Ledger.open(path, budget)"
             )
         return Ledger.open, (self._store.path,)
-
-
-def _written(budget: Mapping[str, Any]) -> dict[str, str]:
-    """Return a budget as exact decimals in text."""
-    if not isinstance(budget, Mapping) or not budget:
-        raise InvalidInput(f'budget must be a mapping such as {{"dp": 3.0}}, got {budget!r:.80}')
-    found = {}
-    for notion, value in budget.items():
-        if notion not in LAWS:
-            raise InvalidInput(f"a budget is of {', '.join(LAWS)}; got one of {notion!r:.60}")
-        exact = amount(value, f"the {notion} budget")
-        if not exact.is_finite():
-            raise InvalidInput(f"the {notion} budget must be finite, got {value!r:.60}")
-        found[notion] = str(exact.normalize())
-    return dict(sorted(found.items()))
-
-
-def _entry(given: Mapping[str, Any]) -> Entry:
-    """Return a spend from its export."""
-    label = given["label"]
-    if label is not None and not isinstance(label, str):
-        raise InvalidInput(f"label must be a string, got {label!r:.60}")
-    when = datetime.fromisoformat(given["time"]).isoformat()
-    charged = {n: amount(v, "a charge", SUM_DIGITS) for n, v in given["charged"].items()}
-    count = check.integer(given["count"], "count", 1)
-    return Entry(check.integer(given["number"], "number", 1), when, label, count, charged)
-
-
-def _shown(amounts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{notion} {value}" for notion, value in amounts.items())
