@@ -212,6 +212,20 @@ def shell_masses(
     pmf: Floats, outer_distance: Ints, inner_distance: Ints, profile: Floats
 ) -> None: ...
 
+# tails
+def tail_tables(
+    losses: Floats, masses: Floats, s: float, both: Floats, above: Floats
+) -> None: ...
+def tail_excess(
+    shifts: Floats,
+    weights: Floats,
+    losses: Floats,
+    both: Floats,
+    above: Floats,
+    s: float,
+    t: float,
+) -> float: ...
+
 # transform
 def contiguous(
     v: Floats,

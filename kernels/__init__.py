@@ -51,6 +51,7 @@ with _optional_cache():
         mapping,
         markov,
         shells,
+        tails,
         transform,
         type_forms,
     )
@@ -67,6 +68,7 @@ _FILES = (
     mapping,
     markov,
     shells,
+    tails,
     transform,
     type_forms,
 )

@@ -54,9 +54,14 @@ def all_pairs(laws: Floats) -> Iterable[Pairs]:
         yield laws, np.stack([rows, np.roll(rows, step)], axis=1)
 
 
+def apart_by(outputs: int, n: int) -> float:
+    """Relative error of laws over so many outputs that were computed with n factors."""
+    return (16 * n + 64 + outputs) * ULP
+
+
 def apart(laws: Floats, steps: Iterable[tuple[Ints, Ints]], n: int) -> Iterable[Pairs]:
     """Pairs of laws that were computed with n factors: the first rounded up, the second down."""
-    error = (16 * n + 64 + laws.shape[1]) * ULP
+    error = apart_by(laws.shape[1], n)
     both = np.concatenate([laws * (1.0 + error), laws * (1.0 - error)])
     for x, other in steps:
         yield both, np.stack([x, other + len(laws)], axis=1)

@@ -117,6 +117,15 @@ class AbstractChannel(ABC):
         for x, other in self.space._steps():
             yield matrix, np.stack([x, other], axis=1)
 
+    @property
+    def laws_apart(self) -> float:
+        """Relative error by which ``neighbour_laws`` rounds the laws of a pair apart."""
+        return 0.0
+
+    def response(self) -> tuple[int, float] | None:
+        """Values and level of the randomised response that dominates neighbours, if one does."""
+        return None
+
     def excess(self, epsilons: Floats) -> Floats:
         """Largest sum_y (W[x, y] - e^epsilon W[x', y])_+ over neighbours, for each epsilon."""
         return excesses(self.neighbour_laws(), epsilons)

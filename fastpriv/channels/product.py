@@ -301,6 +301,10 @@ class HammingChannel(ProductChannel):
         spread = prior.epsilon_x()
         return round_up(self.epsilon + spread) if spread > 0.0 else self.neighbour_level()
 
+    def response(self) -> tuple[int, float] | None:
+        """Randomised response of one row with the fewest values, whose a is largest."""
+        return min((m for m in self.space.sizes if m > 1), default=1), self.epsilon
+
     def excess(self, epsilons: Floats) -> Floats:
         """Chance of the one output that favours x, less e^epsilon times its chance under x'.
 

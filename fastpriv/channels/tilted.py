@@ -20,7 +20,7 @@ from fastpriv._leakage import (
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, round_up
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs, apart
+from fastpriv.channels._pairs import Pairs, apart, apart_by
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel, hamming_distance
 from fastpriv.distributions import Dense, Distribution, Product
@@ -204,6 +204,11 @@ class TiltedChannel(AbstractChannel):
             yield from apart(
                 laws / laws.sum(axis=1, keepdims=True), self.space._steps_of(i), len(sizes)
             )
+
+    @property
+    def laws_apart(self) -> float:
+        """As ``apart`` rounds the laws of one row's values."""
+        return apart_by(max(self.space.sizes), self.space.n)
 
     def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
         """Every database can cause every output that can occur."""

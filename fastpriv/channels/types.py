@@ -14,7 +14,7 @@ from fastpriv._leakage import Leakages
 from fastpriv._rounding import ULP
 from fastpriv._rows import log_ratio, round_up
 from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs, apart
+from fastpriv.channels._pairs import Pairs, apart, apart_by
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Exchangeable
@@ -119,6 +119,11 @@ class TypeChannel(AbstractChannel):
         for part in np.split(order, np.flatnonzero(np.diff(moves[order])) + 1):
             laws = np.ascontiguousarray(sides[:, part])
             yield from apart(laws, [(np.zeros(1, np.int64), np.ones(1, np.int64))], self.space.n)
+
+    @property
+    def laws_apart(self) -> float:
+        """As ``apart`` rounds laws over classes."""
+        return apart_by(len(self._entry), self.space.n)
 
     def information(self, prior: Distribution) -> float:
         """Return I(X; Y) as a sum of non-negative terms over classes."""

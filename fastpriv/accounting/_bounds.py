@@ -1,0 +1,196 @@
+"""Bounds on delta(t) of many releases: exactly where their losses can be listed, else on a grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._rounding import ULP
+from fastpriv._validation import Floats
+from fastpriv.accounting._lattice import Steps, Tilted, tilted_law
+from fastpriv.accounting._measures import FINE, Longs, Measure
+
+#: Releases of one kind, and how many of them.
+Releases = Sequence[tuple[Measure, int]]
+
+#: Most sums of losses that are listed one by one.
+_LISTED = 1 << 16
+#: Most sums of losses that are looked up in the table of another part.
+_SHIFTS = 1 << 21
+#: Least mass that a product of masses is taken for in an upper bound.
+_TINY = 1e-300
+
+
+class Bound(Protocol):
+    """One side of delta(t)."""
+
+    def value(self, t: float) -> float:
+        """Return the bound at t."""
+
+
+class TooMany(Exception):
+    """There are more sums of losses than are listed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """delta(t) as a sum over listed losses: shifts + a table, both with tilted masses."""
+
+    up: bool
+    s: float
+    shifts: Floats
+    weights: Floats
+    losses: Floats
+    both: Floats
+    above: Floats
+    log_total: np.longdouble
+    error: float
+    outside: float
+    moved: float
+
+    def value(self, t: float) -> float:
+        """Bound delta(t): losses are off by a few units, which moving t makes up for."""
+        sign = 1.0 if self.up else -1.0
+        size = max(abs(float(self.losses[0])), abs(float(self.losses[-1]))) + abs(t)
+        size += float(max(-self.shifts[0], self.shifts[-1]))
+        slack = self.moved + 16.0 * ULP * size
+        at = t - sign * slack
+        total = kernels.tail_excess(
+            self.shifts, self.weights, self.losses, self.both, self.above, self.s, at
+        )
+        # e^(-s x) (1 - e^-x) is at most 1 / (1 + s), so what is outside counts no more than that.
+        total += sign * self.outside / (1.0 + self.s)
+        exponent = self.log_total - np.longdouble(self.s) * np.longdouble(at)
+        error = self.error + self.s * slack
+        error += FINE * (abs(float(self.log_total)) + abs(self.s * at) + 8.0)
+        return rounded(np.exp(exponent) * np.longdouble(total), error, self.up)
+
+
+def rounded(value: np.longdouble, error: float, up: bool) -> float:
+    """Return a double above or below all numbers within a relative error of a positive value."""
+    if not value > 0.0:
+        return 0.0
+    if up:
+        return min(math.nextafter(float(value * np.exp(np.longdouble(error))), math.inf), 1.0)
+    return max(math.nextafter(float(value * np.exp(-np.longdouble(error))), 0.0), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Tilted masses of some losses: rising, non-negative."""
+
+    losses: Floats
+    masses: Floats
+
+
+def listed(releases: Releases, s: float, up: bool) -> Listed:
+    """Bound from a list of all losses, tilted by s.
+
+    Releases with losses -h, 0, h for the same h are one lattice, whose law comes from a Fourier
+    transform whatever their number. The losses of others are added up one by one.
+    """
+    lattices: dict[float, list[Steps]] = {}
+    parts: list[_Part] = []
+    log_total, error, outside = np.longdouble(0.0), 0.0, 0.0
+    for measure, count in releases:
+        error += count * measure.error
+        if measure.is_lattice:
+            steps = np.sign(measure.losses).astype(np.int64)
+            lattices.setdefault(measure.top, []).append(Steps(steps, measure.logs, count))
+            continue
+        tilted, log, fuzz = _tilt(measure, s)
+        log_total += count * log
+        error += count * (fuzz + 8.0 * ULP)
+        parts += [_Part(measure.losses, tilted)] * count
+    joined, moved = _fold(parts, up)
+    for h, steps in lattices.items():
+        law = tilted_law(steps, s * h)
+        joined.append(_on_lattice(law, h, up))
+        log_total += law.log_total
+        error, outside = error + law.log_error, outside + law.outside
+    return _table(joined, s, log_total, error, outside, moved, up)
+
+
+def _tilt(measure: Measure, s: float) -> tuple[Floats, np.longdouble, float]:
+    """Tilted masses, the log of their total before it was divided out, and their relative error."""
+    logs: Longs = measure.logs + np.longdouble(s) * measure.losses
+    most = logs.max()
+    log = np.longdouble(most + np.log(np.exp(logs - most).sum()))
+    fuzz = FINE * (8.0 + len(logs) + float(np.abs(logs).max()) + s * measure.top)
+    return np.exp(logs - log).astype(np.float64), log, fuzz
+
+
+def _on_lattice(law: Tilted, h: float, up: bool) -> _Part:
+    losses = np.arange(law.start, law.start + len(law.y)) * h
+    masses = law.y + law.error if up else np.maximum(law.y - law.error, 0.0)
+    return _Part(losses, masses)
+
+
+#: Sums of losses closer than this, relative to the largest, are joined.
+_TOLERANCE = 2.0**-48
+
+
+def _fold(parts: list[_Part], up: bool) -> tuple[list[_Part], float]:
+    """Add independent losses, joining sums that differ by rounding only, and how far any moved."""
+    moved = 0.0
+    while len(parts) > 1:
+        first, second, *parts = parts
+        if len(first.losses) * len(second.losses) > 16 * _LISTED:
+            raise TooMany
+        losses = np.add.outer(first.losses, second.losses).reshape(-1)
+        masses = np.multiply.outer(first.masses, second.masses).reshape(-1)
+        order = np.argsort(losses, kind="stable")
+        losses, masses = losses[order], masses[order]
+        near = _TOLERANCE * max(losses[-1], -losses[0])
+        apart = np.diff(losses) > near
+        starts = np.concatenate([[0], np.flatnonzero(apart) + 1])
+        if len(starts) > _LISTED:
+            raise TooMany
+        group = np.concatenate([[0], np.cumsum(apart)])
+        moved += float((losses - losses[starts][group]).max())
+        masses = np.add.reduceat(masses, starts)
+        parts = [_Part(losses[starts], np.maximum(masses, _TINY) if up else masses), *parts]
+    return parts, moved
+
+
+def _table(
+    parts: list[_Part],
+    s: float,
+    log_total: np.longdouble,
+    error: float,
+    outside: float,
+    moved: float,
+    up: bool,
+) -> Listed:
+    """Put the longest part into a table, and list the sums of all others."""
+    *others, longest = sorted(parts, key=lambda part: len(part.losses))
+    if math.prod(len(part.losses) for part in others) > _SHIFTS:
+        raise TooMany
+    shifts, weights = np.zeros(1), np.ones(1)
+    for part in others:
+        shifts = np.add.outer(shifts, part.losses).reshape(-1)
+        weights = np.multiply.outer(weights, part.masses).reshape(-1)
+    order = np.argsort(shifts)
+    both, above = np.empty(len(longest.losses)), np.empty(len(longest.losses))
+    kernels.tail_tables(longest.losses, longest.masses, s, both, above)
+    spread = float(longest.losses[-1] - longest.losses[0])
+    error += (8.0 * len(both) + 4.0 * len(shifts) ** 0.5 + 32.0 + 4.0 * s * spread) * ULP
+    error += len(shifts) * ULP
+    return Listed(
+        up,
+        s,
+        shifts[order],
+        weights[order],
+        longest.losses,
+        both,
+        above,
+        log_total,
+        error,
+        outside,
+        moved,
+    )

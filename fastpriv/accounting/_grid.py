@@ -1,0 +1,128 @@
+"""Bounds on delta(t) where losses are too many to list: on a grid of losses, from both sides.
+
+Above, a loss between two points of the grid is split between them so that the mean of e^l under Q
+stays the same (connecting the dots of the curve at the points of the grid). Delta is convex in
+e^l under Q, so it can only rise, and by no more than a noise of variance h^2/4 would cause.
+Below, every output is replaced by the nearest point of the grid: the loss of a sum is then known
+only as the ratio of P and Q, both carried along, given the sum of points. That is processing of
+outputs, so delta can only fall, and by the same order. Both errors are of second order in h.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._rounding import ULP
+from fastpriv._validation import Floats
+from fastpriv.accounting._bounds import Listed, Releases, _on_lattice, _table, rounded
+from fastpriv.accounting._lattice import Steps, Tilted, tilted_law
+from fastpriv.accounting._measures import FINE, Longs, Measure
+
+#: Points of the grid within the window of one release and of a million, about.
+_FEWEST, _MOST = 1 << 16, 1 << 20
+#: Widths of the law that a window spans, about.
+_SPAN = 21.0
+
+
+def spacing(sigma: float, count: int) -> float:
+    """Distance of the points of the grid, for losses of standard deviation sigma in all."""
+    points = min(_FEWEST * max(1.0, math.sqrt(count) / 8.0), _MOST)
+    return _SPAN * sigma / points
+
+
+def grid_above(releases: Releases, s: float, h: float) -> Listed:
+    """Upper bound, on the points of a grid."""
+    steps = [_split(measure, count, h) for measure, count in releases]
+    law = tilted_law(steps, s * h)
+    part = _on_lattice(law, h, True)
+    error = law.log_error + sum(count * (measure.error + 32.0 * FINE) for measure, count in releases)
+    return _table([part], s, law.log_total, error, law.outside, 0.0, True)
+
+
+def _split(measure: Measure, count: int, h: float) -> Steps:
+    """Share every loss between its two neighbours on the grid."""
+    below = np.floor(measure.losses / h)
+    rise = np.clip(measure.losses.astype(np.longdouble) - below * np.longdouble(h), 0.0, h)
+    step = np.longdouble(h)
+    with np.errstate(divide="ignore"):
+        high = np.log(np.expm1(-rise) / np.expm1(-step))
+        low = np.log(np.expm1(step - rise) / np.expm1(step))
+    at = np.concatenate([below, below + 1.0]).astype(np.int64)
+    return _gathered(at, np.concatenate([measure.logs + low, measure.logs + high]), count)
+
+
+def _gathered(at: np.ndarray, logs: Longs, count: int) -> Steps:
+    """Add up the masses of equal steps."""
+    keep = logs > -np.inf
+    places, which = np.unique(at[keep], return_inverse=True)
+    most = logs.max()
+    masses = np.zeros(len(places), dtype=np.longdouble)
+    np.add.at(masses, which, np.exp(logs[keep] - most))
+    seen = masses > 0.0
+    return Steps(places[seen], most + np.log(masses[seen]), count)
+
+
+@dataclass(frozen=True, eq=False)
+class Processed:
+    """Lower bound P(A) - e^t Q(A) with A = the sums of points from some point on."""
+
+    s: float
+    h: float
+    start: int
+    tails_p: Floats
+    tails_q: Floats
+    log_p: np.longdouble
+    log_q: np.longdouble
+    error: float
+
+    def value(self, t: float) -> float:
+        """Best of all starting points, each a lower bound."""
+        losses = (self.start + np.arange(len(self.tails_p))) * self.h
+        x = losses - t
+        size = abs(float(losses[0])) + abs(float(losses[-1])) + abs(t)
+        error = self.error + FINE * (abs(float(self.log_p)) + abs(float(self.log_q)) + self.s * size)
+        error += 8.0 * ULP * (1.0 + self.s) * size
+        ratio = float(self.log_q - self.log_p)
+        with np.errstate(over="ignore"):
+            gain = self.tails_p * (1.0 - 2.0 * error) - np.exp(ratio - x) * self.tails_q * (
+                1.0 + 2.0 * error
+            )
+            logs = np.log(np.maximum(gain, 1e-320)) - self.s * x
+        best = int(logs.argmax())
+        if not gain[best] > 0.0:
+            return 0.0
+        exponent = self.log_p - np.longdouble(self.s) * np.longdouble(t)
+        found = np.exp(exponent + np.longdouble(logs[best]))
+        return rounded(found, 2.0 * error + 32.0 * ULP * (1.0 + abs(float(logs[best]))), False)
+
+
+def grid_below(releases: Releases, s: float, h: float) -> Processed:
+    """Lower bound, from outputs that are replaced by points of a grid."""
+    ps, qs = [], []
+    for measure, count in releases:
+        at = np.rint(measure.losses / h).astype(np.int64)
+        ps.append(_gathered(at, measure.logs, count))
+        qs.append(_gathered(at, measure.logs - measure.losses, count))
+    p, q = tilted_law(ps, s * h), tilted_law(qs, (s + 1.0) * h)
+    start = max(p.start, q.start)
+    top = max(p.start + len(p.y), q.start + len(q.y))
+    tails_p = _tails(p, np.maximum(p.y - p.error, 0.0), s * h, start, top)
+    tails_q = _tails(q, q.y + q.error, (s + 1.0) * h, start, top)
+    tails_p = np.maximum(tails_p - p.outside, 0.0)
+    tails_q = tails_q + q.outside
+    error = p.log_error + q.log_error + 8.0 * len(tails_p) * ULP
+    error += sum(count * (2.0 * measure.error + 32.0 * FINE) for measure, count in releases)
+    return Processed(s, h, start, tails_p, tails_q, p.log_total, q.log_total, error)
+
+
+def _tails(law: Tilted, masses: Floats, sh: float, start: int, top: int) -> Floats:
+    """Sums of masses e^(-sh d) over points d or more steps up, for starts in start .. top - 1."""
+    padded = np.zeros(top - law.start)
+    padded[: len(masses)] = masses
+    both, above = np.empty(len(padded)), np.empty(len(padded))
+    kernels.tail_tables(np.arange(len(padded)) * 1.0, padded, sh - 1.0, both, above)
+    return both[start - law.start :]

@@ -1,0 +1,158 @@
+"""The law of a sum of many independent steps on a lattice, tilted so that a far tail is its middle.
+
+With tilt s the masses p(j) become p(j) e^(s j) / M(s): the sum of k steps has mass
+M(s)^k e^(-s g) y(g), y a law. Where s is chosen so that y is centred at the tail asked for,
+every digit of y there is a digit of the tail, however small the tail is. The law y comes from its
+characteristic function, raised to the power k pointwise, and one inverse FFT. All errors are
+bounded, not estimated:
+
+- |phi^k| from logarithms of phi = 1 + sum p(j) (e^(i theta j) - 1), the most likely step taken
+  as 0: small angles have small errors, and they are the ones that matter, so that k steps lose
+  about sqrt(k) units and not k;
+- every output of an FFT of 2^L points is a sum of inputs times at most L computed twiddles, each
+  adding at most 6 units: an error of at most 8 L units of the mean of |phi^k|;
+- what lies outside of the window, by Chernoff's bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastpriv import _validation as check
+from fastpriv._rounding import ULP
+from fastpriv._validation import Floats, Ints
+from fastpriv.accounting._measures import FINE, Longs
+
+#: Exponent of Chernoff's bound on what lies outside of the window, on either side.
+_OUTSIDE = 52.0
+#: Most points of a window.
+_LONGEST = 1 << 23
+#: More different steps than this are transformed instead of summed.
+_MANY = 48
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """``count`` independent steps on the integers, the log-mass of step ``at[j]`` being logs[j]."""
+
+    at: Ints
+    logs: Longs
+    count: int
+
+    def log_total(self, s: float) -> np.longdouble:
+        """Return ln M(s), M(s) = sum of p(j) e^(s j)."""
+        tilted = self.logs + np.longdouble(s) * self.at
+        most = tilted.max()
+        return np.longdouble(most + np.log(np.exp(tilted - most).sum()))
+
+    def tilted(self, s: float) -> Floats:
+        """Masses of the steps after tilting."""
+        return np.exp(self.logs + np.longdouble(s) * self.at - self.log_total(s)).astype(np.float64)
+
+    def fuzz(self, s: float) -> float:
+        """Relative error of the tilted masses, and of their total, before they are rounded."""
+        sizes = np.abs(self.logs) + abs(s) * np.abs(self.at)
+        return FINE * (8.0 + len(self.at) + float(sizes.max()))
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted:
+    """Masses e^(log_total - s g) y(g) for g = start, start + 1, ...
+
+    ``y`` is off by at most ``error`` everywhere, ``log_total`` by ``log_error``, and what is
+    missing (or was folded in from outside) has a mass of at most ``outside`` under y.
+    """
+
+    start: int
+    y: Floats
+    error: float
+    log_total: np.longdouble
+    log_error: float
+    outside: float
+
+
+def tilted_law(parts: list[Steps], s: float) -> Tilted:
+    """Law of the sum of all steps, tilted by s."""
+    log_total = sum((part.count * part.log_total(s) for part in parts), np.longdouble(0.0))
+    laws = [part.tilted(s) for part in parts]
+    log_error = sum(part.count * part.fuzz(s) for part in parts) + FINE * abs(float(log_total))
+    modes = [int(part.at[law.argmax()]) for part, law in zip(parts, laws, strict=True)]
+    low, high, outside = _window(parts, laws, s)
+    length = 1 << max(1, (high - low).bit_length())
+    check.fits(length, "the law of the losses", "compose fewer releases at a time", _LONGEST)
+    fuzz = max(part.fuzz(s) for part in parts)
+    y, error = _inverse(parts, laws, modes, length, fuzz)
+    centre = sum(part.count * mode for part, mode in zip(parts, modes, strict=True))
+    inside = np.arange(low - centre, high - centre + 1) % length
+    return Tilted(low, y[inside], error, log_total, log_error, outside)
+
+
+def _window(parts: list[Steps], laws: list[Floats], s: float) -> tuple[int, int, float]:
+    """Range outside of which the tilted sum has at most the returned probability."""
+    least = sum(part.count * int(part.at.min()) for part in parts)
+    most = sum(part.count * int(part.at.max()) for part in parts)
+    variance = 0.0
+    for part, law in zip(parts, laws, strict=True):
+        mean = float((law * part.at).sum())
+        variance += part.count * float((law * (part.at - mean) ** 2).sum())
+    turn = math.sqrt(2.0 * _OUTSIDE / max(variance, 1e-6))
+    at, up, down = (
+        sum(part.count * part.log_total(tilt) for part in parts) for tilt in (s, s + turn, s - turn)
+    )
+    # One more point on either side outweighs the rounding of these quotients.
+    high = math.floor((float(up - at) + _OUTSIDE) / turn) + 1
+    low = math.ceil(-(float(down - at) + _OUTSIDE) / turn) - 1
+    if low <= least and high >= most:
+        return least, most, 0.0
+    return max(low, least), min(high, most), 2.0 * math.exp(-_OUTSIDE)
+
+
+def _inverse(
+    parts: list[Steps], laws: list[Floats], modes: list[int], length: int, fuzz: float
+) -> tuple[Floats, float]:
+    """Return y modulo ``length``, indices relative to the sum of modes, and its largest error."""
+    half = length // 2 + 1
+    real, turn, size, relative = (np.zeros(half) for _ in range(4))
+    for part, law, mode in zip(parts, laws, modes, strict=True):
+        x, y, off = _characteristic(part.at - mode, law, length)
+        off *= 1.0 + fuzz / ULP
+        with np.errstate(divide="ignore"):
+            log = 0.5 * np.log1p(np.maximum(2.0 * x + x * x + y * y, -1.0))
+        real += part.count * log
+        turn += part.count * np.arctan2(y, 1.0 + x)
+        bound = np.exp(log) + 2.0 * off
+        with np.errstate(divide="ignore"):
+            size += part.count * np.log(bound)
+        relative += part.count * off / bound
+    size = np.exp(size)
+    found = np.fft.irfft(np.exp(real) * (np.cos(turn) + 1j * np.sin(turn)), length)
+    transform = 8.0 * math.log2(length) * ULP
+    error = 2.0 / length * float((size * (relative + transform)).sum())
+    return found, error * (1.0 + 1e-9)
+
+
+def _characteristic(steps: Ints, law: Floats, length: int) -> tuple[Floats, Floats, Floats]:
+    """Real and imaginary part of phi - 1 on the upper half circle, and a bound on its error."""
+    half = length // 2 + 1
+    moved = steps != 0
+    if np.count_nonzero(moved) > _MANY:
+        spread = np.zeros(length)
+        np.add.at(spread, steps % length, law)
+        spread[0] -= 1.0
+        phi = np.fft.rfft(spread)
+        off = (16.0 * math.log2(length) + len(steps) + 8.0) * ULP
+        return phi.real, phi.imag, np.full(half, off)
+    around = np.arange(length)
+    around = np.where(around > length // 2, around - length, around) / length
+    halves, wholes = np.sin(np.pi * around), np.sin(2.0 * np.pi * around)
+    x, y, zeta = np.zeros(half), np.zeros(half), np.zeros(half)
+    for j, mass in zip(steps[moved].tolist(), law[moved].tolist(), strict=True):
+        at = (np.arange(half) * (j % length)) % length
+        near = halves[at]
+        x -= 2.0 * mass * near * near
+        y -= mass * wholes[at]
+        zeta += 2.0 * mass * np.abs(near)
+    return x, y, (32.0 + len(law)) * ULP * zeta

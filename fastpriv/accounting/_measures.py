@@ -1,0 +1,225 @@
+"""Measures on privacy losses: what a pair of output laws is, seen through its likelihood ratios.
+
+A pair (P, Q) enters accounting only through the measure that P puts on the loss l = ln P/Q, for
+delta(t) = integral of (1 - e^(t-l))_+ over it. Neighbours can be swapped, so the curves here are
+those of measures that are *symmetric*: the mass at -l is e^-l times the mass at l.
+
+Bounds. If the curve of a measure is above that of a pair for every t in the reals, it stays above
+when both are composed with any measure, because delta of a composition is the mean, under a
+non-negative measure, of the curve of one part. For symmetric measures t >= 0 and a total mass of
+at least one (below: at most one) are enough. So rounding needs no valid pair of laws: more mass,
+larger losses and a total of at least one are an upper bound, the opposite a lower one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv._rounding import ULP
+from fastpriv._rows import round_up
+from fastpriv._validation import Floats
+from fastpriv.channels._pairs import Pairs
+
+#: Logarithms of masses: k of them are added, so they carry more digits where the platform has them.
+Longs = NDArray[np.longdouble]
+FINE = float(np.finfo(np.longdouble).eps)
+
+#: Losses closer than this, relatively, are one loss.
+_SAME = 2.0**-46
+#: Entries of neighbours' laws that are sorted at a time.
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """Symmetric measure on finitely many losses, and mass at +infinity.
+
+    Attributes
+    ----------
+    losses : ndarray
+        Rising; the negative ones mirror the positive ones.
+    logs : ndarray of longdouble
+        Log of the mass of each loss.
+    infinite : float
+        Mass where the likelihood ratio is infinite.
+    error : float
+        Relative error of the masses in ``logs``.
+    """
+
+    losses: Floats
+    logs: Longs
+    infinite: float
+    error: float
+
+    @classmethod
+    def symmetric(
+        cls, losses: Floats, masses: Longs, infinite: float, up: bool
+    ) -> Measure:
+        """Complete positive losses and their log-masses to a symmetric measure of total one.
+
+        What is left for loss 0 is rounded up or down.
+        """
+        mirrored = masses - losses
+        rest = np.longdouble(1.0 - infinite) - (np.exp(masses) + np.exp(mirrored)).sum()
+        slack = (len(losses) + 8.0) * FINE + ULP * infinite
+        rest += slack if up else -slack
+        parts = [-losses[::-1], losses], [mirrored[::-1], masses]
+        if rest > 0.0:
+            parts[0].insert(1, np.zeros(1))
+            parts[1].insert(1, np.log(np.array([rest], dtype=np.longdouble)))
+        return cls(
+            np.concatenate(parts[0]), np.concatenate(parts[1]), infinite, 1e4 * FINE
+        )
+
+    @property
+    def top(self) -> float:
+        """Largest finite loss."""
+        return float(self.losses[-1]) if len(self.losses) else 0.0
+
+    @property
+    def is_lattice(self) -> bool:
+        """Whether all losses are -h, 0 and h for one h."""
+        return bool(np.count_nonzero(self.losses > 0.0) == 1)
+
+
+class Atom:
+    """One release: a symmetric measure below its curve and one above it."""
+
+    def __init__(self, lower: Measure, upper: Measure, key: tuple[Any, ...]) -> None:
+        self.lower, self.upper = lower, upper
+        self.key = key
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Atom) and self.key == other.key
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether neighbours have the same law."""
+        return self.upper.top == 0.0 and self.upper.infinite == 0.0
+
+    @classmethod
+    def response(cls, m: int, epsilon: float, delta: float = 0.0) -> Atom:
+        """m-ary randomised response, run with probability 1 - delta; else the input is shown.
+
+        Masses a = 1/(1 + (m-1) e^-epsilon) at epsilon, a e^-epsilon at -epsilon and
+        (m-2) a e^-epsilon at 0.
+        """
+        level = np.longdouble(epsilon)
+        keep = np.log1p(-np.longdouble(delta))
+        if m == 1 or epsilon == 0.0:
+            losses, logs = np.zeros(1), np.array([keep])
+        else:
+            stay = keep - np.log1p((m - 1) * np.exp(-level))
+            losses, logs = np.array([-epsilon, epsilon]), np.array([stay - level, stay])
+            if m > 2:
+                losses = np.insert(losses, 1, 0.0)
+                logs = np.insert(logs, 1, np.log(np.longdouble(m - 2)) + stay - level)
+        both = Measure(losses, logs, delta, (16.0 + 4.0 * epsilon) * FINE)
+        return cls(both, both, ("response", m, epsilon, delta))
+
+    @classmethod
+    def of_laws(cls, groups: Iterable[Pairs], apart: float) -> Atom:
+        """Upper envelope of the curves of pairs of laws, which were rounded apart by ``apart``.
+
+        With E = e^t - 1 the curve of a pair is the largest of the lines D - E T over sets A of
+        outputs, D = P(A) - Q(A) and T = Q(A); only sets of the outputs with the largest ratios
+        count. Both numbers are sums of non-negative terms, so all lines are known to a relative
+        error, and the measure is read off the corners of the envelope.
+        """
+        low, high = np.zeros((1, 2)), np.zeros((1, 2))
+        for laws, pairs in groups:
+            size = laws.shape[1]
+            totals = laws.sum(axis=1)
+            error = (size + 16.0) * ULP + 2.0 * float(np.abs(totals - 1.0).max())
+            for start in range(0, len(pairs), max(1, _CHUNK // size)):
+                some = pairs[start : start + max(1, _CHUNK // size)]
+                lines = _lines(laws[some[:, 0]], laws[some[:, 1]])
+                wider = lines * [1.0 + error, 1.0 - error]
+                high = _envelope(np.concatenate([high, wider]))
+                # Laws rounded apart are first brought together again, and beyond.
+                gains = lines[:, 0] - 2.5 * apart * (lines[:, 0] + 2.0 * lines[:, 1])
+                tests = lines[:, 1] * (1.0 + 2.5 * apart)
+                below = np.stack([gains * (1.0 - error), tests * (1.0 + error)], axis=1)
+                low = _envelope(np.concatenate([low, below[gains > 0.0]]))
+        key = ("laws", low.tobytes(), high.tobytes())
+        return cls(_from_envelope(low, up=False), _from_envelope(high, up=True), key)
+
+
+def _lines(first: Floats, second: Floats) -> Floats:
+    """Return (D, T) for the sets of outputs with the largest ratios a/b > 1, of pairs of laws."""
+    gain = first - second
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(gain > 0.0, gain / second, -1.0)
+    order = np.argsort(-ratio, axis=1)
+    gain = np.take_along_axis(gain, order, axis=1)
+    test = np.take_along_axis(second, order, axis=1)
+    wanted = gain > 0.0
+    return np.stack([np.cumsum(gain, axis=1)[wanted], np.cumsum(test, axis=1)[wanted]], axis=1)
+
+
+def _envelope(lines: Floats) -> Floats:
+    """Upper envelope of lines D - E T over E >= 0, from E = infinity down: T and D rise."""
+    order = np.lexsort((-lines[:, 0], lines[:, 1]))
+    kept: list[tuple[float, float]] = []
+    for line in map(tuple, lines[order].tolist()):
+        if kept and line[0] <= kept[-1][0]:
+            continue
+        while len(kept) > 1 and not _bends(kept[-2], kept[-1], line):
+            kept.pop()
+        kept.append(line)
+    return np.array(kept)
+
+
+def _bends(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Whether b is above both a and c somewhere: its corner with a comes before that with c."""
+    left = (c[0] - b[0]) * (b[1] - a[1])
+    right = (b[0] - a[0]) * (c[1] - b[1])
+    if abs(left - right) > 1e-14 * (left + right):
+        return left < right
+    (d0, t0), (d1, t1), (d2, t2) = (map(Fraction, line) for line in (a, b, c))
+    return (d2 - d1) * (t1 - t0) < (d1 - d0) * (t2 - t1)
+
+
+def _from_envelope(lines: Floats, up: bool) -> Measure:
+    """Measure whose curve is an envelope: masses at its corners, rounded up or down.
+
+    Differences and quotients of the lines are good to a few units, and so is log1p of them.
+    """
+    infinite = float(lines[0, 0])
+    dD, dT = np.diff(lines[:, 0])[::-1], np.diff(lines[:, 1])[::-1]
+    sign = 1.0 if up else -1.0
+    with np.errstate(over="ignore"):
+        losses = np.log1p(dD / dT) * (1.0 + sign * 8.0 * ULP)
+    masses = (dD + dT) * (1.0 + sign * 8.0 * ULP)
+    losses, masses = _merged(losses, masses, up)
+    return Measure.symmetric(losses, np.log(masses.astype(np.longdouble)), infinite, up)
+
+
+def _merged(losses: Floats, masses: Floats, up: bool) -> tuple[Floats, Floats]:
+    """Join losses that differ by rounding only, at the largest or the least of them."""
+    if not len(losses):
+        return losses, masses
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(losses) > _SAME * losses[1:]) + 1])
+    joined = np.maximum if up else np.minimum
+    total = np.add.reduceat(masses, starts) * (1.0 + (4.0 if up else -4.0) * ULP * len(losses))
+    return joined.reduceat(losses, starts), total
+
+
+def loss_level(measure: Measure) -> float:
+    """Largest loss, infinite where some outputs are impossible under Q. Rounded up."""
+    return math.inf if measure.infinite > 0.0 else round_up(measure.top)

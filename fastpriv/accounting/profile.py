@@ -1,0 +1,368 @@
+"""The whole (epsilon, delta) curve of a mechanism, and of many of them together."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import _validation as check
+from fastpriv._rounding import ULP
+from fastpriv._validation import Floats
+from fastpriv.accounting._bounds import Bound, Releases, TooMany, listed
+from fastpriv.accounting._grid import grid_above, grid_below, spacing
+from fastpriv.accounting._measures import Atom
+from fastpriv.channels import AbstractChannel
+from fastpriv.errors import InvalidInput
+from fastpriv.measures._arguments import as_channel
+from fastpriv.results import Bracket, Brackets
+
+__all__ = ["PrivacyProfile"]
+
+#: Tilted laws that are kept for the next question.
+_KEPT = 4
+#: Standard deviations from the middle of a tilted law at which it is tilted again.
+_FAR = 2.0
+
+
+class PrivacyProfile:
+    """The (epsilon, delta) curve of some releases, as a pair of laws that dominates them.
+
+    For one mechanism the curve is the upper envelope, over neighbours x, x' in both orders, of
+    their hockey-stick divergences: convex and piecewise linear in e^epsilon, hence that of one
+    pair of laws (P, Q), which is at least as easy to tell apart as any two neighbours. Releases
+    compose by multiplying their pairs, whatever later mechanisms do with earlier outputs.
+
+    Make one with :meth:`of`, :meth:`randomised_response` or :meth:`from_epsilon_delta`.
+
+    Notes
+    -----
+    Brackets hold for the composed pair: the upper end is a guarantee for every mechanism that the
+    profiles were made of, the lower end is reached by the pair itself, so by some mechanism with
+    these curves, and by the given one where a single pair of neighbours sets the curve, as in
+    E_d. Losses are listed, on their lattice where there is one, for randomised response and E_d
+    in any number, mixtures of a few such epsilons, and other channels while sums are few; beyond
+    that a grid bounds the curve from both sides. A law is tilted towards the question asked, so
+    that relative accuracy does not depend on how small delta is.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> profile = fp.accounting.PrivacyProfile.of(fp.HammingChannel(1_000_000, 4, 0.5))
+    >>> thousand = profile.self_compose(1000)
+    >>> thousand.epsilon(1e-14)
+    Bracket(157.6829168, 157.6829168)
+    >>> thousand.delta(124.0)
+    Bracket(1.084037764e-06, 1.084037764e-06)
+    """
+
+    def __init__(self, parts: dict[Atom, int]) -> None:
+        self._parts = {atom: count for atom, count in parts.items() if count and not atom.is_trivial}
+        self._cache: OrderedDict[float, tuple[Bound, Bound]] = OrderedDict()
+
+    @classmethod
+    def of(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
+        """Profile of one release by a mechanism.
+
+        Parameters
+        ----------
+        channel : channel or 2-D array
+            The mechanism. Closed form for E_d; the pairs of one row's laws for channels that act
+            row by row; O(N n (m-1) K log K) through the matrix otherwise.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> profile = fp.accounting.PrivacyProfile.of([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]])
+        >>> profile.epsilon(0.2), profile.delta(0.0)
+        (Bracket(inf, inf), Bracket(0.25, 0.25))
+        """
+        mechanism = as_channel(channel)
+        response = mechanism.response()
+        if response is not None:
+            return cls({Atom.response(*response): 1})
+        return cls({Atom.of_laws(mechanism.neighbour_laws(), mechanism.laws_apart): 1})
+
+    @classmethod
+    def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
+        """Profile of m-ary randomised response at level epsilon, the same as E_d of any length.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.accounting.PrivacyProfile.randomised_response(4, 0.5).self_compose(100).epsilon(1e-6)
+        Bracket(23.46746703, 23.46746703)
+        """
+        size = check.integer(m, "m", 1)
+        return cls({Atom.response(size, check.real(epsilon, "epsilon", least=0.0)): 1})
+
+    @classmethod
+    def from_epsilon_delta(cls, epsilon: float, delta: float = 0.0) -> PrivacyProfile:
+        """Worst profile of any (epsilon, delta)-DP mechanism.
+
+        With chance delta the database is shown, else binary randomised response.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.accounting.PrivacyProfile.from_epsilon_delta(1.0, 1e-6).delta(1.0)
+        Bracket(1e-06, 1e-06)
+        """
+        level = check.real(epsilon, "epsilon", least=0.0)
+        return cls({Atom.response(2, level, check.real(delta, "delta", least=0.0, most=1.0)): 1})
+
+    # Composition.
+
+    def compose(self, *others: PrivacyProfile) -> PrivacyProfile:
+        """Profile of these releases and others together.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> of = fp.accounting.PrivacyProfile.randomised_response
+        >>> of(2, 0.5).compose(of(4, 0.1), of(4, 0.1))
+        PrivacyProfile(3 releases of 2 kinds)
+        """
+        parts = dict(self._parts)
+        for other in others:
+            if not isinstance(other, PrivacyProfile):
+                raise InvalidInput(f"only profiles compose, got {other!r:.60}")
+            for atom, count in other._parts.items():
+                parts[atom] = parts.get(atom, 0) + count
+        return PrivacyProfile(parts)
+
+    def self_compose(self, count: int) -> PrivacyProfile:
+        """Profile of ``count`` independent runs of these releases, 0 for none."""
+        times = check.integer(count, "count", 0)
+        return PrivacyProfile({atom: k * times for atom, k in self._parts.items()})
+
+    # Questions.
+
+    @overload
+    def delta(self, epsilon: float) -> Bracket: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> Bracket | Brackets: ...
+    def delta(self, epsilon: float | ArrayLike) -> Bracket | Brackets:
+        """Least delta for which the releases are (epsilon, delta)-differentially private.
+
+        Parameters
+        ----------
+        epsilon : float or 1-D array
+            Levels of at least 0, in nats.
+
+        Returns
+        -------
+        Bracket or Brackets
+            Certified on both sides, with relative accuracy down to 1e-300.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> profile = fp.accounting.PrivacyProfile.of([[0.75, 0.25], [0.25, 0.75]])
+        >>> profile.delta([0.0, 0.5])[1]
+        Bracket(0.3378196823, 0.3378196823)
+        """
+        return _each(epsilon, "epsilon", math.inf, self._delta)
+
+    @overload
+    def epsilon(self, delta: float) -> Bracket: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> Bracket | Brackets: ...
+    def epsilon(self, delta: float | ArrayLike) -> Bracket | Brackets:
+        """Least epsilon for which the releases are (epsilon, delta)-differentially private.
+
+        Parameters
+        ----------
+        delta : float or 1-D array
+            In [0, 1]; 0 asks for the differential privacy level.
+
+        Returns
+        -------
+        Bracket or Brackets
+            Certified on both sides; infinite when outputs that give a database away are more
+            likely than delta.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> profile = fp.accounting.PrivacyProfile.randomised_response(2, 1.0).self_compose(10)
+        >>> profile.epsilon([0.0, 1e-3])[0]
+        Bracket(10, 10)
+        """
+        return _each(delta, "delta", 1.0, self._epsilon)
+
+    def __repr__(self) -> str:
+        kinds = len(self._parts)
+        return f"PrivacyProfile({sum(self._parts.values()):,} releases of {kinds} kinds)"
+
+    # How.
+
+    def _releases(self, up: bool) -> Releases:
+        return [(atom.upper if up else atom.lower, k) for atom, k in self._parts.items()]
+
+    def _top(self, up: bool) -> float:
+        """Largest finite loss of all releases together, rounded outwards."""
+        total = math.fsum(k * measure.top for measure, k in self._releases(up))
+        return total * (1.0 + (4.0 if up else -4.0) * ULP)
+
+    def _infinite(self, up: bool) -> float:
+        """Chance that some release has an infinite loss, rounded outwards."""
+        value = 0.0
+        for measure, k in self._releases(up):
+            stays = k * math.log1p(-measure.infinite) if measure.infinite < 1.0 else -math.inf
+            value -= math.expm1(stays) * (1.0 - value)
+        return min(value * (1.0 + (8.0 if up else -8.0) * ULP * (1 + len(self._parts))), 1.0)
+
+    def _delta(self, epsilon: float) -> Bracket:
+        low, high = self._infinite(False), self._infinite(True)
+        if epsilon < self._top(True) and high < 1.0:
+            below, above = self._bounds(self._tilt_at(epsilon))
+            low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
+            high = min((high + above.value(epsilon)) * (1.0 + 2.0 * ULP), 1.0)
+        return Bracket(min(low, high), high)
+
+    def _epsilon(self, delta: float) -> Bracket:
+        low, high = self._infinite(False), self._infinite(True)
+        top = Bracket(self._top(False), self._top(True))
+        if delta >= 1.0 or not self._parts:
+            return Bracket(0.0, 0.0)
+        if delta == 0.0 or high >= delta:
+            upper = math.inf if high > 0.0 else top.upper
+            if delta == 0.0 or low >= delta:
+                return Bracket(math.inf if low > 0.0 else top.lower, upper)
+        s = self._tilt_for(max(delta - high, 0.1 * delta))
+        found = self._cross(s, delta, low, high, top.upper)
+        middle, sigma = self._moments(s)
+        if s > 0.0 and abs(found.midpoint - middle) > _FAR * sigma and found.upper < math.inf:
+            again = self._cross(self._tilt_at(found.midpoint), delta, low, high, top.upper)
+            found = Bracket(max(found.lower, again.lower), min(found.upper, again.upper))
+        return found
+
+    def _cross(self, s: float, delta: float, low: float, high: float, top: float) -> Bracket:
+        """Where the bounds that belong to one tilt cross delta."""
+        below, above = self._bounds(s)
+        guess = min(max(self._moments(s)[0], 0.0), top)
+
+        def holds(t: float) -> bool:
+            return (high + above.value(t)) * (1.0 + 2.0 * ULP) <= delta
+
+        def fails(t: float) -> bool:
+            return (low + below.value(t)) * (1.0 - 2.0 * ULP) > delta
+
+        upper = math.inf if high > delta else _last(lambda t: not holds(t), guess, top)[1]
+        return Bracket(min(_last(fails, guess, top)[0], upper), upper)
+
+    def _bounds(self, s: float) -> tuple[Bound, Bound]:
+        """Lower and upper bound on the finite part of the curve, from laws tilted by s."""
+        found = self._cache.get(s)
+        if found is None:
+            found = self._make_bounds(s)
+            self._cache[s] = found
+            if len(self._cache) > _KEPT:
+                self._cache.popitem(last=False)
+        return found
+
+    def _make_bounds(self, s: float) -> tuple[Bound, Bound]:
+        lower, upper = self._releases(False), self._releases(True)
+        try:
+            return listed(lower, s, up=False), listed(upper, s, up=True)
+        except TooMany:
+            h = spacing(self._moments(s)[1], sum(self._parts.values()))
+            return grid_below(lower, s, h), grid_above(upper, s, h)
+
+    # The cumulant K(s) = ln of the mean of e^(s loss), to choose tilts: no digit of a result.
+
+    def _cumulant(self, s: float) -> tuple[float, float, float]:
+        """K(s) and its first two derivatives."""
+        value = slope = curve = 0.0
+        for measure, k in self._releases(True):
+            logs = (measure.logs + s * measure.losses).astype(np.float64)
+            most = float(logs.max())
+            law = np.exp(logs - most)
+            total = float(law.sum())
+            law /= total
+            mean = float((law * measure.losses).sum())
+            value += k * (most + math.log(total))
+            slope += k * mean
+            curve += k * float((law * (measure.losses - mean) ** 2).sum())
+        return value, slope, curve
+
+    def _moments(self, s: float) -> tuple[float, float]:
+        """Mean and standard deviation of the loss under tilt s."""
+        _, slope, curve = self._cumulant(s)
+        return slope, math.sqrt(curve)
+
+    def _tilt_at(self, t: float) -> float:
+        """Tilt whose law is centred at t, 0 where that of the losses is already beyond."""
+        return self._tilt(lambda s: self._cumulant(s)[1] < t)
+
+    def _tilt_for(self, delta: float) -> float:
+        """Tilt whose law is centred near where the curve falls to delta (saddle point)."""
+        target = math.log(delta)
+
+        def above(s: float) -> bool:
+            value, slope, curve = self._cumulant(s)
+            share = 2.0 + math.sqrt(2.0 * math.pi * curve) * s * (1.0 + s)
+            return value - s * slope - math.log(share) > target
+
+        return self._tilt(above)
+
+    def _tilt(self, more: Callable[[float], bool]) -> float:
+        """Least tilt, to three digits, at which ``more`` no longer holds."""
+        if not more(0.0):
+            return 0.0
+        scale = 1.0 / max(self._top(True), 1e-300)
+        low, high = 0.0, scale
+        steps = math.log(sum(self._parts.values()) + 1.0)
+        gap = min(float(np.diff(m.losses)[-1]) for m, _ in self._releases(True) if m.top > 0.0)
+        most = (steps + 50.0) / gap
+        while high < most and more(high):
+            low, high = high, 2.0 * high
+        high = min(high, most)
+        while high - low > 1e-3 * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if more(middle) else (low, middle)
+        return high
+
+
+def _last(holds: Callable[[float], bool], guess: float, top: float) -> tuple[float, float]:
+    """Neighbouring doubles, nearly, between which a property of [0, top] is lost.
+
+    Bounds that belong to one tilt are good near its middle only, so the search starts there and
+    looks ever further away.
+    """
+    low, high = -1.0, top
+    at, step = guess, 1e-9 * top
+    while 0.0 < at < top:
+        held = holds(at)
+        low, high = (at, high) if held else (low, at)
+        if low >= 0.0 and high < top:
+            break
+        at += step if held else -step
+        step *= 8.0
+    if low < 0.0:
+        if not holds(0.0):
+            return 0.0, 0.0
+        low = 0.0
+    while high - low > 4.0 * ULP * high:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
+
+
+def _each(
+    given: float | ArrayLike, name: str, most: float, ask: Callable[[float], Bracket]
+) -> Bracket | Brackets:
+    """Ask for one number, or for each of many."""
+    numbers = check.array(given, name)
+    if numbers.ndim == 0:
+        return ask(check.real(given, name, least=0.0, most=most))
+    values: Floats = check.floats(numbers, name, 1)
+    found = [ask(check.real(value, name, least=0.0, most=most)) for value in values.tolist()]
+    return Brackets(np.array([b.lower for b in found]), np.array([b.upper for b in found]))
