@@ -1,5 +1,6 @@
 """Adapters, against the packages they are for."""
 
+import importlib
 import math
 import sys
 
@@ -117,3 +118,10 @@ def test_absence_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(ImportError, match=r"fastpriv\[opendp\]"):
         measurement(fp.HammingChannel(2, 2, 1.0))
+
+
+def test_absence_of_dp_accounting_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    monkeypatch.delitem(sys.modules, "fastpriv.adapters.dp_accounting", raising=False)
+    with pytest.raises(ImportError, match=r"fastpriv\[dp-accounting\]"):
+        importlib.import_module("fastpriv.adapters.dp_accounting")

@@ -468,7 +468,7 @@ def test_the_budget_of_a_file_stays(path):
     Ledger.open(path, {"dp": 1.0}).close()
     Ledger.open(path, {"dp": Decimal("1.00")}).close()
     for other in ({"dp": 2.0}, {"dp": 1.0, "pml": 1.0}, {"strong-dp": 1.0}):
-        with pytest.raises(InvalidInput, match="has the budget dp 1, not"):
+        with pytest.raises(InvalidInput, match=r"has the budget \{'dp': '1'\}, not"):
             Ledger.open(path, other)
 
 

@@ -44,7 +44,7 @@ class Budget:
             law, limit = LAWS[notion], value
             if isinstance(value, tuple | list | Mapping):
                 limit, self.delta = _pair(notion, value)
-                law = replace(law, name=f"profiles compose; epsilon at delta {self.delta:g}")
+                law = replace(law, name=f"profiles compose; epsilon at delta {float(self.delta):g}")
             self.limits[notion] = _finite(limit, f"the {notion} budget")
             self.laws[notion] = law
         sums = [law for notion, law in self.laws.items() if not self._is_curve(notion)]
@@ -69,7 +69,9 @@ class Budget:
     def shown(self) -> dict[str, Any]:
         """Return it as floats."""
         return {
-            notion: (float(limit), float(self.delta or 0)) if self._is_curve(notion) else float(limit)
+            notion: (float(limit), float(self.delta or 0))
+            if self._is_curve(notion)
+            else float(limit)
             for notion, limit in self.limits.items()
         }
 
@@ -87,7 +89,9 @@ class Budget:
             for notion in self.limits
         }
 
-    def after(self, before: State, charged: Mapping[str, Decimal], offer: Offer, count: int) -> State:
+    def after(
+        self, before: State, charged: Mapping[str, Decimal], offer: Offer, count: int
+    ) -> State:
         """Return the totals with a release, or raise if it does not fit."""
         if offer.prior is not None and before.prior not in (None, offer.prior):
             raise InvalidInput(
@@ -125,9 +129,7 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal]:
     if notion != CURVE:
         raise InvalidInput(f'an (epsilon, delta) budget is of "{CURVE}", got one of {notion!r}')
     try:
-        epsilon, delta = (
-            (value["epsilon"], value["delta"]) if isinstance(value, Mapping) else value
-        )
+        epsilon, delta = (value["epsilon"], value["delta"]) if isinstance(value, Mapping) else value
     except (KeyError, ValueError):
         raise InvalidInput(
             f'the {CURVE} budget must be (epsilon, delta) or {{"epsilon": ..., "delta": ...}}, got '

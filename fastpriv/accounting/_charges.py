@@ -117,7 +117,7 @@ def declared(given: Mapping[str, Any]) -> dict[str, Decimal]:
 
 
 def profile_text(mechanism: Mechanism) -> str:
-    """Return the profile of one release as text: the channel's, or the worst of what is declared."""
+    """Return the profile of one release as text: the channel's, or the worst that is declared."""
     from fastpriv.accounting._parts import written
     from fastpriv.accounting.profile import PrivacyProfile
 

@@ -11,7 +11,6 @@ from typing import Any
 from fastpriv import _validation as check
 from fastpriv.accounting._amounts import SUM_DIGITS, amount
 from fastpriv.accounting._budget import CURVE, Budget, Offer
-from fastpriv.accounting._parts import read
 from fastpriv.accounting._store import Entry, State
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
@@ -86,6 +85,8 @@ def _added_up(
 def _entry(given: Mapping[str, Any]) -> Entry:
     part = given["part"]
     if part is not None:
+        from fastpriv.accounting._parts import read
+
         read(part)
     return Entry(
         check.integer(given["number"], "number", 1),

@@ -197,7 +197,7 @@ class Store:
                     )
                 made, after = make(before)
                 self._state = None  # until it is certain what was written
-                for part in {entry.part for entry in made} - {None}:
+                for part in {entry.part for entry in made if entry.part is not None}:
                     connection.execute(_COUNT, (part, str(after.parts[part])))
                 connection.executemany(
                     _ENTRY,
@@ -272,7 +272,9 @@ def _prepared(
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if (application, version) != (_APPLICATION, _VERSION):
-        what = f"of version {version}, not {_VERSION}" if application == _APPLICATION else "no ledger"
+        what = (
+            f"of version {version}, not {_VERSION}" if application == _APPLICATION else "no ledger"
+        )
         raise LedgerError(f"the database {path} is {what}; nothing was changed in it")
     _settings(connection)
     (kept,) = connection.execute("SELECT budget FROM ledger").fetchone()
