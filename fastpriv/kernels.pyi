@@ -214,12 +214,13 @@ def shell_masses(
 
 # tails
 def tail_tables(
-    losses: Floats, masses: Floats, s: float, both: Floats, above: Floats
+    losses: Floats, rests: Floats, masses: Floats, s: float, both: Floats, above: Floats
 ) -> None: ...
 def tail_excess(
     shifts: Floats,
     weights: Floats,
     losses: Floats,
+    rests: Floats,
     both: Floats,
     above: Floats,
     s: float,

@@ -46,6 +46,7 @@ class Listed:
     shifts: Floats
     weights: Floats
     losses: Floats
+    rests: Floats
     both: Floats
     above: Floats
     log_total: np.longdouble
@@ -56,12 +57,10 @@ class Listed:
     def value(self, t: float) -> float:
         """Bound delta(t): losses are off by a few units, which moving t makes up for."""
         sign = 1.0 if self.up else -1.0
-        size = max(abs(float(self.losses[0])), abs(float(self.losses[-1]))) + abs(t)
-        size += float(max(-self.shifts[0], self.shifts[-1]))
-        slack = self.moved + 16.0 * ULP * size
+        slack = self.moved + (4.0 * ULP * abs(t) if len(self.shifts) > 1 else 0.0)
         at = t - sign * slack
         total = kernels.tail_excess(
-            self.shifts, self.weights, self.losses, self.both, self.above, self.s, at
+            self.shifts, self.weights, self.losses, self.rests, self.both, self.above, self.s, at
         )
         # e^(-s x) (1 - e^-x) is at most 1 / (1 + s), so what is outside counts no more than that.
         total += sign * self.outside / (1.0 + self.s)
@@ -82,10 +81,16 @@ def rounded(value: np.longdouble, error: float, up: bool) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Tilted masses of some losses: rising, non-negative."""
+    """Tilted masses of some losses, rising; a loss is losses[j] + rests[j]."""
 
     losses: Floats
+    rests: Floats
     masses: Floats
+
+    @property
+    def size(self) -> float:
+        """Largest absolute loss."""
+        return float(max(-self.losses[0], self.losses[-1]))
 
 
 def listed(releases: Releases, s: float, up: bool) -> Listed:
@@ -99,21 +104,23 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
     log_total, error, outside = np.longdouble(0.0), 0.0, 0.0
     for measure, count in releases:
         error += count * measure.error
-        if measure.is_lattice:
-            steps = np.sign(measure.losses).astype(np.int64)
-            lattices.setdefault(measure.top, []).append(Steps(steps, measure.logs, count))
+        if measure.step > 0.0:
+            steps = Steps(measure.multiples, measure.logs, count)
+            lattices.setdefault(measure.step, []).append(steps)
             continue
         tilted, log, fuzz = _tilt(measure, s)
         log_total += count * log
         error += count * (fuzz + 8.0 * ULP)
-        parts += [_Part(measure.losses, tilted)] * count
+        if len(parts) + count > _LISTED:
+            raise TooMany
+        parts += [_Part(measure.losses, np.zeros(len(tilted)), tilted)] * count
     joined, moved = _fold(parts, up)
-    for h, steps in lattices.items():
-        law = tilted_law(steps, s * h)
-        joined.append(_on_lattice(law, h, up))
+    for h, kinds in lattices.items():
+        law = tilted_law(kinds, s * h)
+        joined.append(on_lattice(law, h, up))
         log_total += law.log_total
         error, outside = error + law.log_error, outside + law.outside
-    return _table(joined, s, log_total, error, outside, moved, up)
+    return table(joined, s, log_total, error, outside, moved, up)
 
 
 def _tilt(measure: Measure, s: float) -> tuple[Floats, np.longdouble, float]:
@@ -125,10 +132,12 @@ def _tilt(measure: Measure, s: float) -> tuple[Floats, np.longdouble, float]:
     return np.exp(logs - log).astype(np.float64), log, fuzz
 
 
-def _on_lattice(law: Tilted, h: float, up: bool) -> _Part:
-    losses = np.arange(law.start, law.start + len(law.y)) * h
+def on_lattice(law: Tilted, h: float, up: bool) -> _Part:
+    """Losses are multiples of h: exactly, as the sum of two doubles."""
+    exact = np.arange(law.start, law.start + len(law.y)).astype(np.longdouble) * np.longdouble(h)
+    losses = exact.astype(np.float64)
     masses = law.y + law.error if up else np.maximum(law.y - law.error, 0.0)
-    return _Part(losses, masses)
+    return _Part(losses, (exact - losses).astype(np.float64), masses)
 
 
 #: Sums of losses closer than this, relative to the largest, are joined.
@@ -152,13 +161,14 @@ def _fold(parts: list[_Part], up: bool) -> tuple[list[_Part], float]:
         if len(starts) > _LISTED:
             raise TooMany
         group = np.concatenate([[0], np.cumsum(apart)])
-        moved += float((losses - losses[starts][group]).max())
+        moved += float((losses - losses[starts][group]).max()) + near
         masses = np.add.reduceat(masses, starts)
-        parts = [_Part(losses[starts], np.maximum(masses, _TINY) if up else masses), *parts]
+        masses = np.maximum(masses, _TINY) if up else masses
+        parts = [_Part(losses[starts], np.zeros(len(starts)), masses), *parts]
     return parts, moved
 
 
-def _table(
+def table(
     parts: list[_Part],
     s: float,
     log_total: np.longdouble,
@@ -177,7 +187,8 @@ def _table(
         weights = np.multiply.outer(weights, part.masses).reshape(-1)
     order = np.argsort(shifts)
     both, above = np.empty(len(longest.losses)), np.empty(len(longest.losses))
-    kernels.tail_tables(longest.losses, longest.masses, s, both, above)
+    kernels.tail_tables(longest.losses, longest.rests, longest.masses, s, both, above)
+    moved += 4.0 * ULP * sum(part.size for part in parts) * len(others)
     spread = float(longest.losses[-1] - longest.losses[0])
     error += (8.0 * len(both) + 4.0 * len(shifts) ** 0.5 + 32.0 + 4.0 * s * spread) * ULP
     error += len(shifts) * ULP
@@ -187,6 +198,7 @@ def _table(
         shifts[order],
         weights[order],
         longest.losses,
+        longest.rests,
         both,
         above,
         log_total,

@@ -18,7 +18,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
-from fastpriv.accounting._bounds import Listed, Releases, _on_lattice, _table, rounded
+from fastpriv.accounting._bounds import Listed, Releases, on_lattice, rounded, table
 from fastpriv.accounting._lattice import Steps, Tilted, tilted_law
 from fastpriv.accounting._measures import FINE, Longs, Measure
 
@@ -26,21 +26,47 @@ from fastpriv.accounting._measures import FINE, Longs, Measure
 _FEWEST, _MOST = 1 << 16, 1 << 20
 #: Widths of the law that a window spans, about.
 _SPAN = 21.0
+#: Points on either side of t that a test may start from.
+_NEAR = 1 << 10
+#: Spacings that are compared.
+_TRIED = 1 << 10
 
 
-def spacing(sigma: float, count: int) -> float:
-    """Distance of the points of the grid, for losses of standard deviation sigma in all."""
-    points = min(_FEWEST * max(1.0, math.sqrt(count) / 8.0), _MOST)
-    return _SPAN * sigma / points
+def spacing(releases: Releases, s: float, sigma: float) -> float:
+    """Distance of the points of the grid, for losses of standard deviation sigma in all.
+
+    Of those near the one wanted, the spacing that most losses are close to multiples of: what
+    falls on a point costs nothing.
+    """
+    count = sum(k for _, k in releases)
+    wanted = _SPAN * sigma / min(_FEWEST * max(1.0, math.sqrt(count) / 8.0), _MOST)
+    losses = np.concatenate([measure.losses for measure, _ in releases])
+    weights = np.concatenate([_weights(measure, s) * k for measure, k in releases])
+    main = abs(float(losses[(weights * (losses != 0.0)).argmax()]))
+    fewest, most = math.ceil(main / (1.25 * wanted)), math.floor(main / (0.8 * wanted))
+    if most < max(fewest, 1):
+        return wanted
+    tried = main / np.unique(np.linspace(max(fewest, 1), most, _TRIED).astype(np.int64))
+    costs = []
+    for h in tried.tolist():
+        parts = losses / h
+        off = np.abs(parts - np.rint(parts))
+        costs.append(h * h * float((weights * off * (1.0 - off)).sum()))
+    return float(tried[int(np.argmin(costs))])
+
+
+def _weights(measure: Measure, s: float) -> Floats:
+    logs = (measure.logs + s * measure.losses).astype(np.float64)
+    return np.exp(logs - np.logaddexp.reduce(logs))
 
 
 def grid_above(releases: Releases, s: float, h: float) -> Listed:
     """Upper bound, on the points of a grid."""
     steps = [_split(measure, count, h) for measure, count in releases]
     law = tilted_law(steps, s * h)
-    part = _on_lattice(law, h, True)
+    part = on_lattice(law, h, True)
     error = law.log_error + sum(count * (measure.error + 32.0 * FINE) for measure, count in releases)
-    return _table([part], s, law.log_total, error, law.outside, 0.0, True)
+    return table([part], s, law.log_total, error, law.outside, 0.0, True)
 
 
 def _split(measure: Measure, count: int, h: float) -> Steps:
@@ -80,15 +106,17 @@ class Processed:
     error: float
 
     def value(self, t: float) -> float:
-        """Best of all starting points, each a lower bound."""
-        losses = (self.start + np.arange(len(self.tails_p))) * self.h
+        """Best of the starting points near t, each a lower bound."""
+        middle = min(max(round(t / self.h) - self.start, 0), len(self.tails_p) - 1)
+        near = slice(max(middle - _NEAR, 0), middle + _NEAR)
+        losses = (self.start + np.arange(len(self.tails_p))[near]) * self.h
         x = losses - t
         size = abs(float(losses[0])) + abs(float(losses[-1])) + abs(t)
         error = self.error + FINE * (abs(float(self.log_p)) + abs(float(self.log_q)) + self.s * size)
         error += 8.0 * ULP * (1.0 + self.s) * size
         ratio = float(self.log_q - self.log_p)
         with np.errstate(over="ignore"):
-            gain = self.tails_p * (1.0 - 2.0 * error) - np.exp(ratio - x) * self.tails_q * (
+            gain = self.tails_p[near] * (1.0 - 2.0 * error) - np.exp(ratio - x) * self.tails_q[near] * (
                 1.0 + 2.0 * error
             )
             logs = np.log(np.maximum(gain, 1e-320)) - self.s * x
@@ -124,5 +152,6 @@ def _tails(law: Tilted, masses: Floats, sh: float, start: int, top: int) -> Floa
     padded = np.zeros(top - law.start)
     padded[: len(masses)] = masses
     both, above = np.empty(len(padded)), np.empty(len(padded))
-    kernels.tail_tables(np.arange(len(padded)) * 1.0, padded, sh - 1.0, both, above)
+    points, rests = np.arange(len(padded)) * 1.0, np.zeros(len(padded))
+    kernels.tail_tables(points, rests, padded, sh - 1.0, both, above)
     return both[start - law.start :]

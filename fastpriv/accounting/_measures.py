@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from fastpriv._rounding import ULP
 from fastpriv._rows import round_up
-from fastpriv._validation import Floats
+from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs
 
 #: Logarithms of masses: k of them are added, so they carry more digits where the platform has them.
@@ -36,6 +36,8 @@ FINE = float(np.finfo(np.longdouble).eps)
 _SAME = 2.0**-46
 #: Entries of neighbours' laws that are sorted at a time.
 _CHUNK = 1 << 20
+#: The least loss is sought as so many steps of a lattice, at most.
+_PARTS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +54,19 @@ class Measure:
         Mass where the likelihood ratio is infinite.
     error : float
         Relative error of the masses in ``logs``.
+    step : float
+        The h of which all losses are multiples, exactly; 0 where there is none.
     """
 
     losses: Floats
     logs: Longs
     infinite: float
     error: float
+    step: float = 0.0
 
     @classmethod
     def symmetric(
-        cls, losses: Floats, masses: Longs, infinite: float, up: bool
+        cls, losses: Floats, masses: Longs, infinite: float, up: bool, step: float
     ) -> Measure:
         """Complete positive losses and their log-masses to a symmetric measure of total one.
 
@@ -75,9 +80,8 @@ class Measure:
         if rest > 0.0:
             parts[0].insert(1, np.zeros(1))
             parts[1].insert(1, np.log(np.array([rest], dtype=np.longdouble)))
-        return cls(
-            np.concatenate(parts[0]), np.concatenate(parts[1]), infinite, 1e4 * FINE
-        )
+        both = np.concatenate(parts[0]), np.concatenate(parts[1])
+        return cls(*both, infinite, 1e4 * FINE, step)
 
     @property
     def top(self) -> float:
@@ -85,9 +89,9 @@ class Measure:
         return float(self.losses[-1]) if len(self.losses) else 0.0
 
     @property
-    def is_lattice(self) -> bool:
-        """Whether all losses are -h, 0 and h for one h."""
-        return bool(np.count_nonzero(self.losses > 0.0) == 1)
+    def multiples(self) -> Ints:
+        """The losses in units of ``step``."""
+        return np.rint(self.losses / self.step).astype(np.int64)
 
 
 class Atom:
@@ -129,7 +133,7 @@ class Atom:
             if m > 2:
                 losses = np.insert(losses, 1, 0.0)
                 logs = np.insert(logs, 1, np.log(np.longdouble(m - 2)) + stay - level)
-        both = Measure(losses, logs, delta, (16.0 + 4.0 * epsilon) * FINE)
+        both = Measure(losses, logs, delta, (16.0 + 4.0 * epsilon) * FINE, epsilon)
         return cls(both, both, ("response", m, epsilon, delta))
 
     @classmethod
@@ -207,7 +211,23 @@ def _from_envelope(lines: Floats, up: bool) -> Measure:
         losses = np.log1p(dD / dT) * (1.0 + sign * 8.0 * ULP)
     masses = (dD + dT) * (1.0 + sign * 8.0 * ULP)
     losses, masses = _merged(losses, masses, up)
-    return Measure.symmetric(losses, np.log(masses.astype(np.longdouble)), infinite, up)
+    step = _common_step(losses, up)
+    if step > 0.0:
+        losses = np.rint(losses / step) * step
+    return Measure.symmetric(losses, np.log(masses.astype(np.longdouble)), infinite, up, step)
+
+
+def _common_step(losses: Floats, up: bool) -> float:
+    """Step h such that all losses are multiples of it up to rounding, or 0.
+
+    Multiples of h are no less, or no more, than the losses: they may stand for them in a bound.
+    """
+    for parts in range(1, _PARTS + 1) if len(losses) else ():
+        multiples = np.rint(losses / (losses[0] / parts))
+        steps = losses / multiples
+        if np.ptp(steps) <= _SAME * steps[0]:
+            return float(steps.max() * (1 + 4 * ULP) if up else steps.min() * (1 - 4 * ULP))
+    return 0.0
 
 
 def _merged(losses: Floats, masses: Floats, up: bool) -> tuple[Floats, Floats]:

@@ -271,7 +271,7 @@ class PrivacyProfile:
         try:
             return listed(lower, s, up=False), listed(upper, s, up=True)
         except TooMany:
-            h = spacing(self._moments(s)[1], sum(self._parts.values()))
+            h = spacing(upper, s, self._moments(s)[1])
             return grid_below(lower, s, h), grid_above(upper, s, h)
 
     # The cumulant K(s) = ln of the mean of e^(s loss), to choose tilts: no digit of a result.
