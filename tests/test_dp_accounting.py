@@ -1,5 +1,6 @@
 """The dp-accounting adapter, by dp-accounting's own conformance class and against exact values."""
 
+import importlib.metadata
 import math
 import pickle
 
@@ -13,7 +14,7 @@ pytest.importorskip("dp_accounting", reason="needs the extra 'dp-accounting'")
 
 import dp_accounting
 from dp_accounting import privacy_accountant_test
-from dp_accounting.pld import privacy_loss_distribution
+from dp_accounting.pld import pld_privacy_accountant, privacy_loss_distribution
 
 from fastpriv.adapters.dp_accounting import ChannelDpEvent, ProfileAccountant, to_pld
 
@@ -78,7 +79,7 @@ def test_nothing_but_noise_tells_nothing(relation):
 )
 def test_levels_of_randomised_response(relation, noise, m):
     accountant = ProfileAccountant(relation).compose(Response(noise, m))
-    assert accountant.get_delta(1.0) < 1e-15
+    assert accountant.get_delta(1.0) < 1e-14  # the level is 1 but for a few units in the last place
     assert 1.0 <= accountant.get_epsilon(0.0) * (1 + 1e-15) < 1.0 + 1e-12
     assert accountant.get_delta(0.9) > 1e-3
 
@@ -106,7 +107,9 @@ def test_counts_are_handled_in_every_form(count, delta, truth):
     event = response(4, 0.5)
     forms = {
         "count": ProfileAccountant().compose(event, count),
-        "self-composed": ProfileAccountant().compose(dp_accounting.SelfComposedDpEvent(event, count)),
+        "self-composed": ProfileAccountant().compose(
+            dp_accounting.SelfComposedDpEvent(event, count)
+        ),
         "nested": ProfileAccountant().compose(
             dp_accounting.ComposedDpEvent(
                 [dp_accounting.SelfComposedDpEvent(event, count // 10), dp_accounting.NoOpDpEvent()]
@@ -124,10 +127,10 @@ def test_counts_are_handled_in_every_form(count, delta, truth):
 
 def test_where_the_peer_fails():
     """dp-accounting 0.6.0's own accountant forgets the count; ours does not."""
-    peer = dp_accounting.pld.PLDAccountant(ONE).compose(response(4, 0.5), 100)
+    peer = pld_privacy_accountant.PLDAccountant(ONE).compose(response(4, 0.5), 100)
     ours = ProfileAccountant().compose(response(4, 0.5), 100)
     assert ours.get_epsilon(1e-6) == pytest.approx(23.4674670330556, rel=1e-9)
-    if dp_accounting.__version__ == "0.6.0":
+    if importlib.metadata.version("dp-accounting") == "0.6.0":
         assert peer.get_epsilon(1e-6) < 0.6
 
 

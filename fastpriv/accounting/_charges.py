@@ -132,8 +132,8 @@ def profile_text(mechanism: Mechanism) -> str:
         if len(pair) != 2:
             raise InvalidInput(f"declare (epsilon, delta), got {given!r:.60}")
         epsilon, delta = (up(amount(value, "epsilon and delta")) for value in pair)
-        if not math.isfinite(epsilon):
-            epsilon, delta = 0.0, 1.0  # no privacy at all
+        if epsilon == math.inf or delta == 1.0:
+            return written(PrivacyProfile.of(np.eye(2)))  # which shows its input
         return written(PrivacyProfile.from_epsilon_delta(epsilon, delta))
     channel = as_channel(mechanism)
     known = _KNOWN.setdefault(channel, _Known())

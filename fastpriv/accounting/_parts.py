@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fastpriv import _validation as check
 from fastpriv.accounting._measures import Atom, _from_envelope
 from fastpriv.accounting.profile import PrivacyProfile
 from fastpriv.errors import InvalidInput
@@ -38,8 +39,12 @@ def read(text: str) -> PrivacyProfile:
 def _atom(kind: str, *rest: Any) -> Atom:
     if kind == "response":
         m, epsilon, delta = rest
-        return Atom.response(m, epsilon, delta)
-    low, high = (np.array(lines, dtype=np.float64).reshape(-1, 2) for lines in rest)
+        return Atom.response(
+            check.integer(m, "m", 1),
+            check.real(epsilon, "epsilon", least=0.0),
+            check.real(delta, "delta", least=0.0, most=1.0),
+        )
+    low, high = (check.floats(lines, "lines", 2) for lines in rest)
     key = ("laws", low.tobytes(), high.tobytes())
     return Atom(_from_envelope(low, up=False), _from_envelope(high, up=True), key)
 
