@@ -83,7 +83,7 @@ def query(n, m):
 @pytest.mark.usefixtures("dp")
 @pytest.mark.parametrize("channel", [fp.HammingChannel(2, 3, 1.0), query(2, 3)])
 def test_draws_follow_the_channel(channel):
-    found, rows, draws = measurement(channel), [2, 0], 4000
+    found, rows, draws = measurement(channel), [2, 0], 1500
     index = channel.space.index(rows)
     seen = np.zeros(channel.output_space.size)
     for _ in range(draws):

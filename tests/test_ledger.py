@@ -320,6 +320,7 @@ def test_budgets_that_mean_nothing(budget):
         {"mechanism": {"dp": 0.1}, "count": 1.5},
         {"mechanism": {"dp": 0.0}, "count": 2**63},
         {"mechanism": {"dp": 0.1}, "label": 7},
+        {"mechanism": {"dp": 0.1}, "label": "\ud800"},
         {"mechanism": fp.Uniform(2, 2)},
     ],
 )
@@ -402,6 +403,7 @@ print(file.spent, memory.spent, [r.label for r in file.history()])
 """
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_fork(path):
     out = subprocess.run(
         [sys.executable, "-W", "error", "-c", FORKED, path],
@@ -409,6 +411,63 @@ def test_fork(path):
     ).stdout.splitlines()  # fmt: skip
     assert "share a file" in out[0]
     assert out[1] == "{'dp': 0.75} {'dp': 0.5} [None, 'child']"
+
+
+CROWDED = """
+import os, sys, threading, time
+from fastpriv.accounting import Ledger
+ledger, stop = Ledger.open(sys.argv[1], {"dp": 1e6}), threading.Event()
+other = Ledger.open(sys.argv[1])
+made = []
+def work(mine):
+    while not stop.is_set():
+        made.append(mine.spend({"dp": 1}).number)
+threads = [threading.Thread(target=work, args=(each,)) for each in (ledger, ledger, other)]
+for thread in threads:
+    thread.start()
+children = []
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        ledger.spend({"dp": 1})
+        other.spend({"dp": 1})
+        os._exit(0)
+    children.append(child)
+    time.sleep(0.005)
+codes = [os.waitpid(child, 0)[1] for child in children]
+stop.set()
+for thread in threads:
+    thread.join()
+print(set(codes), ledger.spent["dp"] == len(ledger) == len(made) + 20, len(made) > 3)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forks_while_threads_spend(path):
+    """No child finds a lock taken by a thread that it does not have, nor half a transaction."""
+    out = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", CROWDED, path],
+        capture_output=True, text=True, check=True, timeout=120,
+    ).stdout  # fmt: skip
+    assert out.strip() == "{0} True True"
+
+
+def test_declared_levels_need_no_kernels(path):
+    code = """
+import sys
+from fastpriv.accounting import Ledger
+with Ledger.open(sys.argv[1], {"dp": 1}) as ledger:
+    ledger.spend({"dp": 0.5})
+    ledger.from_json(ledger.to_json()).report()
+print([name for name in ("numba", "scipy", "highspy") if name in sys.modules])
+"""
+    out = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, path],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert out.strip() == "[]"
 
 
 def spend_once(ledger):
@@ -630,6 +689,8 @@ def test_export_and_import(make, tmp_path):
         lambda d: d["entries"][0].update(time="yesterday"),
         lambda d: d["entries"][0].update(label=5),
         lambda d: d["entries"][0].update(count=0),
+        lambda d: d["entries"][0].update(count=2**63),
+        lambda d: d.update(prior=5),
         lambda d: d.update(version=2),
         lambda d: d.update(format="bank ledger"),
         lambda d: d.pop("entries"),

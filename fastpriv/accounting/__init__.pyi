@@ -1,6 +1,7 @@
 from .laws import LAWS, Law, compose_levels, two_data_sets
-from .ledger import Ledger, Receipt
+from .ledger import Ledger
 from .profile import PrivacyProfile
+from .receipt import Receipt
 
 __all__ = [
     "LAWS",

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from fastpriv.accounting._amounts import ZERO, amount, down, minus, plus, up
-from fastpriv.accounting._charges import charge, under_one_prior
+from fastpriv.accounting._charges import Offer, charge, under_one_prior
 from fastpriv.accounting._store import State
 from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 #: The notion whose budget may be a pair, epsilon at a delta.
 CURVE = "approximate-dp"
-
-
-@dataclass(frozen=True)
-class Offer:
-    """A release that is to be charged: its levels, its profile, and the prior's fingerprint."""
-
-    levels: Mapping[str, Decimal]
-    part: str | None
-    prior: str | None
 
 
 class Budget:

@@ -10,8 +10,10 @@ from typing import Any
 
 from fastpriv import _validation as check
 from fastpriv.accounting._amounts import SUM_DIGITS, amount
-from fastpriv.accounting._budget import CURVE, Budget, Offer
+from fastpriv.accounting._budget import CURVE, Budget
+from fastpriv.accounting._charges import Offer
 from fastpriv.accounting._store import Entry, State
+from fastpriv.accounting.receipt import checked_count, checked_label
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 _FORMAT, _VERSION = "fastpriv ledger", 1
@@ -43,7 +45,7 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
                 f"this is {given['format']!r:.60} of version {given['version']!r:.20}, not "
                 f"{_FORMAT!r} of version {_VERSION}"
             )
-        budget, prior = Budget(given["budget"]), given["prior"]
+        budget, prior = Budget(given["budget"]), checked_label(given["prior"])
         total = _amounts(given["spent"])
         entries = [_entry(each) for each in given["entries"]]
     except InvalidInput:
@@ -91,22 +93,11 @@ def _entry(given: Mapping[str, Any]) -> Entry:
     return Entry(
         check.integer(given["number"], "number", 1),
         datetime.fromisoformat(given["time"]).isoformat(),
-        label_text(given["label"]),
-        check.integer(given["count"], "count", 1),
+        checked_label(given["label"]),
+        checked_count(given["count"]),
         _amounts(given["charged"]),
         part,
     )
-
-
-def label_text(label: Any) -> str | None:
-    """Return the name of a spend, checked."""
-    try:
-        if label is not None:
-            label.encode()
-    except (AttributeError, UnicodeEncodeError):
-        raise InvalidInput(f"label must be a string of Unicode text, got {label!r:.60}") from None
-    found: str | None = label
-    return found
 
 
 def _amounts(given: Mapping[str, Any]) -> dict[str, Decimal]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from fastpriv import _validation as check
 from fastpriv.accounting._amounts import down, minus, up
-from fastpriv.accounting._budget import Budget, Offer
-from fastpriv.accounting._charges import fingerprint, levels, profile_text
-from fastpriv.accounting._export import exported, imported, label_text
+from fastpriv.accounting._budget import Budget
+from fastpriv.accounting._charges import Offer, declared
+from fastpriv.accounting._export import exported, imported
 from fastpriv.accounting._store import Entry, State, Store
 from fastpriv.accounting.laws import Law
+from fastpriv.accounting.receipt import Receipt, checked_count, checked_label
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,41 +26,7 @@ if TYPE_CHECKING:
     from fastpriv.channels import AbstractChannel
     from fastpriv.distributions import Distribution
 
-__all__ = ["Ledger", "Receipt"]
-
-#: Largest count of one spend, that of SQLite's integers.
-_MOST_COUNT = 2**63 - 1
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """One spend that a ledger has acknowledged.
-
-    Attributes
-    ----------
-    number : int
-        Its place in the ledger, from 1.
-    time : datetime
-        When it was made, in UTC by the clock of the process that made it.
-    label : str or None
-        The name it was given.
-    count : int
-        How many releases it is for.
-    charged : dict
-        What it added to each notion's total, in nats, rounded up.
-    """
-
-    number: int
-    time: datetime
-    label: str | None
-    count: int
-    charged: Mapping[str, float]
-
-    @classmethod
-    def _of(cls, entry: Entry) -> Receipt:
-        charged = {notion: up(value) for notion, value in entry.charged.items()}
-        when = datetime.fromisoformat(entry.time)
-        return cls(entry.number, when, entry.label, entry.count, charged)
+__all__ = ["Ledger"]
 
 
 class Ledger:
@@ -216,16 +182,8 @@ class Ledger:
         >>> round(first.charged["identifiability"], 6), later.charged["identifiability"]
         (1.886294, 0.5)
         """
-        number = check.integer(count, "count", 1)
-        if number > _MOST_COUNT:
-            raise InvalidInput(f"count must be at most 2^63 - 1, got {number}")
-        name, budget = label_text(label), self._budget
-        begun = self._store.state().entries > 0
-        offer = Offer(
-            levels(mechanism, prior, budget.wanted(begun)),
-            None if budget.delta is None else profile_text(mechanism),
-            fingerprint(prior, mechanism) if budget.under_one_prior else None,
-        )
+        number, name, budget = checked_count(count), checked_label(label), self._budget
+        offer = self._offer(mechanism, prior)
         made: list[Entry] = []
 
         def make(before: State) -> tuple[list[Entry], State]:
@@ -237,6 +195,19 @@ class Ledger:
 
         self._store.write(make)
         return Receipt._of(made[0])
+
+    def _offer(
+        self,
+        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any],
+        prior: Distribution | ArrayLike | None,
+    ) -> Offer:
+        budget, curve = self._budget, self._budget.delta is not None
+        if isinstance(mechanism, Mapping):
+            return declared(mechanism, curve)
+        from fastpriv.accounting._levels import measured  # channels load the kernels
+
+        notions = budget.wanted(begun=len(self) > 0)
+        return measured(mechanism, prior, notions, curve, budget.under_one_prior)
 
     # Asking.
 

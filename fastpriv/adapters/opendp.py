@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv._extras import optional
-from fastpriv.accounting._charges import drawn_level
+from fastpriv.accounting._levels import drawn_level
 from fastpriv.measures._arguments import as_channel
 
 if TYPE_CHECKING:
