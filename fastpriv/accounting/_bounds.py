@@ -19,7 +19,7 @@ from fastpriv.accounting._measures import FINE, Longs, Measure
 Releases = Sequence[tuple[Measure, int]]
 
 #: Most sums of losses that are listed one by one.
-_LISTED = 1 << 16
+_LISTED = 1 << 13
 #: Most sums of losses that are looked up in the table of another part.
 _SHIFTS = 1 << 21
 #: Least mass that a product of masses is taken for in an upper bound.
@@ -101,6 +101,8 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
     """
     lattices: dict[float, list[Steps]] = {}
     parts: list[_Part] = []
+    if math.prod(_sums(m, k) for m, k in releases if m.step == 0.0) > _LISTED:
+        raise TooMany
     log_total, error, outside = np.longdouble(0.0), 0.0, 0.0
     for measure, count in releases:
         error += count * measure.error
@@ -111,16 +113,22 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
         tilted, log, fuzz = _tilt(measure, s)
         log_total += count * log
         error += count * (fuzz + 8.0 * ULP)
-        if len(parts) + count > _LISTED:
-            raise TooMany
         parts += [_Part(measure.losses, np.zeros(len(tilted)), tilted)] * count
+    if 2 ** (len(lattices) - 1) > _SHIFTS:
+        raise TooMany
     joined, moved = _fold(parts, up)
     for h, kinds in lattices.items():
-        law = tilted_law(kinds, s * h)
+        law = tilted_law(kinds, np.longdouble(s) * np.longdouble(h))
         joined.append(on_lattice(law, h, up))
         log_total += law.log_total
         error, outside = error + law.log_error, outside + law.outside
     return table(joined, s, log_total, error, outside, moved, up)
+
+
+def _sums(measure: Measure, count: int) -> int:
+    """Number of sums of so many losses, where none coincide: integer points in an octahedron."""
+    kinds = int(np.count_nonzero(measure.losses > 0.0))
+    return sum(2**j * math.comb(kinds, j) * math.comb(count, j) for j in range(min(kinds, 9) + 1))
 
 
 def _tilt(measure: Measure, s: float) -> tuple[Floats, np.longdouble, float]:
@@ -149,8 +157,6 @@ def _fold(parts: list[_Part], up: bool) -> tuple[list[_Part], float]:
     moved = 0.0
     while len(parts) > 1:
         first, second, *parts = parts
-        if len(first.losses) * len(second.losses) > 16 * _LISTED:
-            raise TooMany
         losses = np.add.outer(first.losses, second.losses).reshape(-1)
         masses = np.multiply.outer(first.masses, second.masses).reshape(-1)
         order = np.argsort(losses, kind="stable")
@@ -158,8 +164,6 @@ def _fold(parts: list[_Part], up: bool) -> tuple[list[_Part], float]:
         near = _TOLERANCE * max(losses[-1], -losses[0])
         apart = np.diff(losses) > near
         starts = np.concatenate([[0], np.flatnonzero(apart) + 1])
-        if len(starts) > _LISTED:
-            raise TooMany
         group = np.concatenate([[0], np.cumsum(apart)])
         moved += float((losses - losses[starts][group]).max()) + near
         masses = np.add.reduceat(masses, starts)

@@ -39,8 +39,9 @@ def spacing(releases: Releases, s: float, sigma: float) -> float:
     falls on a point costs nothing.
     """
     count = sum(k for _, k in releases)
-    wanted = _SPAN * sigma / min(_FEWEST * max(1.0, math.sqrt(count) / 8.0), _MOST)
+    points = min(_FEWEST * max(1.0, math.sqrt(count) / 8.0), _MOST)
     losses = np.concatenate([measure.losses for measure, _ in releases])
+    wanted = max(_SPAN * sigma, float(losses.max())) / points
     weights = np.concatenate([_weights(measure, s) * k for measure, k in releases])
     main = abs(float(losses[(weights * (losses != 0.0)).argmax()]))
     fewest, most = math.ceil(main / (1.25 * wanted)), math.floor(main / (0.8 * wanted))
@@ -63,7 +64,7 @@ def _weights(measure: Measure, s: float) -> Floats:
 def grid_above(releases: Releases, s: float, h: float) -> Listed:
     """Upper bound, on the points of a grid."""
     steps = [_split(measure, count, h) for measure, count in releases]
-    law = tilted_law(steps, s * h)
+    law = tilted_law(steps, np.longdouble(s) * np.longdouble(h))
     part = on_lattice(law, h, True)
     error = law.log_error + sum(count * (measure.error + 32.0 * FINE) for measure, count in releases)
     return table([part], s, law.log_total, error, law.outside, 0.0, True)
@@ -135,7 +136,8 @@ def grid_below(releases: Releases, s: float, h: float) -> Processed:
         at = np.rint(measure.losses / h).astype(np.int64)
         ps.append(_gathered(at, measure.logs, count))
         qs.append(_gathered(at, measure.logs - measure.losses, count))
-    p, q = tilted_law(ps, s * h), tilted_law(qs, (s + 1.0) * h)
+    step = np.longdouble(h)
+    p, q = tilted_law(ps, s * step), tilted_law(qs, (s + np.longdouble(1.0)) * step)
     start = max(p.start, q.start)
     top = max(p.start + len(p.y), q.start + len(q.y))
     tails_p = _tails(p, np.maximum(p.y - p.error, 0.0), s * h, start, top)

@@ -26,8 +26,15 @@ from fastpriv._rounding import ULP
 from fastpriv._validation import Floats, Ints
 from fastpriv.accounting._measures import FINE, Longs
 
+#: Tilts carry the digits that multiplying them by many steps would lose.
+Tilt = float | np.longdouble
+
 #: Exponent of Chernoff's bound on what lies outside of the window, on either side.
 _OUTSIDE = 52.0
+#: Turns that Chernoff's bound is tried with.
+_TURNS = 8
+#: Sums of so few points are not cut.
+_SHORT = 1 << 6
 #: Most points of a window.
 _LONGEST = 1 << 23
 #: More different steps than this are transformed instead of summed.
@@ -42,19 +49,19 @@ class Steps:
     logs: Longs
     count: int
 
-    def log_total(self, s: float) -> np.longdouble:
+    def log_total(self, s: Tilt) -> np.longdouble:
         """Return ln M(s), M(s) = sum of p(j) e^(s j)."""
         tilted = self.logs + np.longdouble(s) * self.at
         most = tilted.max()
         return np.longdouble(most + np.log(np.exp(tilted - most).sum()))
 
-    def tilted(self, s: float) -> Floats:
+    def tilted(self, s: Tilt) -> Floats:
         """Masses of the steps after tilting."""
         return np.exp(self.logs + np.longdouble(s) * self.at - self.log_total(s)).astype(np.float64)
 
-    def fuzz(self, s: float) -> float:
+    def fuzz(self, s: Tilt) -> float:
         """Relative error of the tilted masses, and of their total, before they are rounded."""
-        sizes = np.abs(self.logs) + abs(s) * np.abs(self.at)
+        sizes = np.abs(self.logs) + float(abs(s)) * np.abs(self.at)
         return FINE * (8.0 + len(self.at) + float(sizes.max()))
 
 
@@ -74,7 +81,7 @@ class Tilted:
     outside: float
 
 
-def tilted_law(parts: list[Steps], s: float) -> Tilted:
+def tilted_law(parts: list[Steps], s: Tilt) -> Tilted:
     """Law of the sum of all steps, tilted by s."""
     log_total = sum((part.count * part.log_total(s) for part in parts), np.longdouble(0.0))
     laws = [part.tilted(s) for part in parts]
@@ -90,24 +97,29 @@ def tilted_law(parts: list[Steps], s: float) -> Tilted:
     return Tilted(low, y[inside], error, log_total, log_error, outside)
 
 
-def _window(parts: list[Steps], laws: list[Floats], s: float) -> tuple[int, int, float]:
+def _window(parts: list[Steps], laws: list[Floats], s: Tilt) -> tuple[int, int, float]:
     """Range outside of which the tilted sum has at most the returned probability."""
     least = sum(part.count * int(part.at.min()) for part in parts)
     most = sum(part.count * int(part.at.max()) for part in parts)
+    if most - least < _SHORT:
+        return least, most, 0.0
     variance = 0.0
     for part, law in zip(parts, laws, strict=True):
         mean = float((law * part.at).sum())
         variance += part.count * float((law * (part.at - mean) ** 2).sum())
-    turn = math.sqrt(2.0 * _OUTSIDE / max(variance, 1e-6))
-    at, up, down = (
-        sum(part.count * part.log_total(tilt) for part in parts) for tilt in (s, s + turn, s - turn)
-    )
-    # One more point on either side outweighs the rounding of these quotients.
-    high = math.floor((float(up - at) + _OUTSIDE) / turn) + 1
-    low = math.ceil(-(float(down - at) + _OUTSIDE) / turn) - 1
-    if low <= least and high >= most:
-        return least, most, 0.0
-    return max(low, least), min(high, most), 2.0 * math.exp(-_OUTSIDE)
+    # The first turn is best for a bell; the law of a few rare steps asks for smaller ones.
+    start = math.sqrt(2.0 * _OUTSIDE / variance) if variance > 0.0 else math.inf
+    at, low, high = _cumulant(parts, s), least, most
+    for turn in min(start, _OUTSIDE) * 0.2 ** np.arange(_TURNS):
+        # One more point on either side outweighs the rounding of these quotients.
+        up, down = (_cumulant(parts, tilt) - at + _OUTSIDE for tilt in (s + turn, s - turn))
+        high = min(high, math.floor(up / turn) + 1)
+        low = max(low, math.ceil(-down / turn) - 1)
+    return low, high, 2.0 * math.exp(-_OUTSIDE) if high - low < most - least else 0.0
+
+
+def _cumulant(parts: list[Steps], s: Tilt) -> float:
+    return float(sum(part.count * part.log_total(s) for part in parts))
 
 
 def _inverse(
@@ -119,8 +131,11 @@ def _inverse(
     for part, law, mode in zip(parts, laws, modes, strict=True):
         x, y, off = _characteristic(part.at - mode, law, length)
         off *= 1.0 + fuzz / ULP
+        # Near phi = 1 from phi - 1, so that small angles keep their digits; elsewhere from phi.
+        square = 2.0 * x + x * x + y * y
         with np.errstate(divide="ignore"):
-            log = 0.5 * np.log1p(np.maximum(2.0 * x + x * x + y * y, -1.0))
+            far = np.log(np.hypot(1.0 + x, y))
+            log = np.where(np.abs(square) < 0.5, 0.5 * np.log1p(np.maximum(square, -0.5)), far)
         real += part.count * log
         turn += part.count * np.arctan2(y, 1.0 + x)
         bound = np.exp(log) + 2.0 * off

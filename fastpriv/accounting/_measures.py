@@ -38,6 +38,8 @@ _SAME = 2.0**-46
 _CHUNK = 1 << 20
 #: The least loss is sought as so many steps of a lattice, at most.
 _PARTS = 12
+#: The largest loss is at most so many times the least one, in a lattice.
+_MULTIPLE = 64.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +148,7 @@ class Atom:
         error, and the measure is read off the corners of the envelope.
         """
         low, high = np.zeros((1, 2)), np.zeros((1, 2))
+        same = _SAME + 8.0 * apart
         for laws, pairs in groups:
             size = laws.shape[1]
             totals = laws.sum(axis=1)
@@ -153,13 +156,15 @@ class Atom:
             for start in range(0, len(pairs), max(1, _CHUNK // size)):
                 some = pairs[start : start + max(1, _CHUNK // size)]
                 lines = _lines(laws[some[:, 0]], laws[some[:, 1]])
-                wider = lines * [1.0 + error, 1.0 - error]
-                high = _envelope(np.concatenate([high, wider]))
+                gains = lines[:, 0] * (1.0 + error)
+                # Symmetric curves start with a slope of at most (1 - D)/2: no mass is left to fall.
+                tests = np.minimum(lines[:, 1] * (1.0 - error), 0.5 * np.maximum(1.0 - gains, 0.0))
+                high = _envelope(np.concatenate([high, np.stack([gains, tests], axis=1)]), same, True)
                 # Laws rounded apart are first brought together again, and beyond.
                 gains = lines[:, 0] - 2.5 * apart * (lines[:, 0] + 2.0 * lines[:, 1])
                 tests = lines[:, 1] * (1.0 + 2.5 * apart)
                 below = np.stack([gains * (1.0 - error), tests * (1.0 + error)], axis=1)
-                low = _envelope(np.concatenate([low, below[gains > 0.0]]))
+                low = _envelope(np.concatenate([low, below[gains > 0.0]]), same, False)
         key = ("laws", low.tobytes(), high.tobytes())
         return cls(_from_envelope(low, up=False), _from_envelope(high, up=True), key)
 
@@ -176,13 +181,19 @@ def _lines(first: Floats, second: Floats) -> Floats:
     return np.stack([np.cumsum(gain, axis=1)[wanted], np.cumsum(test, axis=1)[wanted]], axis=1)
 
 
-def _envelope(lines: Floats) -> Floats:
-    """Upper envelope of lines D - E T over E >= 0, from E = infinity down: T and D rise."""
+def _envelope(lines: Floats, same: float, up: bool) -> Floats:
+    """Upper envelope of lines D - E T over E >= 0, from E = infinity down: T and D rise.
+
+    A line that gains no more than rounding at E = 0, such as that of the same pair the other way
+    round, is left out below; above, the line before it takes its place.
+    """
     order = np.lexsort((-lines[:, 0], lines[:, 1]))
     kept: list[tuple[float, float]] = []
     for line in map(tuple, lines[order].tolist()):
-        if kept and line[0] <= kept[-1][0]:
-            continue
+        if kept and line[0] <= kept[-1][0] * (1.0 + same):
+            if not up or line[0] <= kept[-1][0]:
+                continue
+            line = line[0], kept.pop()[1]
         while len(kept) > 1 and not _bends(kept[-2], kept[-1], line):
             kept.pop()
         kept.append(line)
@@ -222,7 +233,9 @@ def _common_step(losses: Floats, up: bool) -> float:
 
     Multiples of h are no less, or no more, than the losses: they may stand for them in a bound.
     """
-    for parts in range(1, _PARTS + 1) if len(losses) else ():
+    if not len(losses) or losses[-1] > _MULTIPLE * losses[0]:
+        return 0.0
+    for parts in range(1, _PARTS + 1):
         multiples = np.rint(losses / (losses[0] / parts))
         steps = losses / multiples
         if np.ptp(steps) <= _SAME * steps[0]:

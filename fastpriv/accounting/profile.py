@@ -321,7 +321,7 @@ class PrivacyProfile:
         low, high = 0.0, scale
         steps = math.log(sum(self._parts.values()) + 1.0)
         gap = min(float(np.diff(m.losses)[-1]) for m, _ in self._releases(True) if m.top > 0.0)
-        most = (steps + 50.0) / gap
+        most = (steps + 7.0) / gap  # by then hardly any release is below its top
         while high < most and more(high):
             low, high = high, 2.0 * high
         high = min(high, most)

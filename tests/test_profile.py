@@ -1,0 +1,327 @@
+"""Privacy profiles against 80-digit sums over all losses."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+import fastpriv as fp
+import oracles as o
+import oracles_disclosure as od
+import oracles_profile as op
+from fastpriv.accounting import PrivacyProfile, _bounds
+
+response = PrivacyProfile.randomised_response
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(op.DIGITS):
+        yield  # enough for sums of positive terms; differences near a corner are clipped there
+
+
+def holds(bracket, truth, width=None):
+    """The bracket contains the truth and is at most so wide, relatively."""
+    assert mpf(bracket.lower) <= truth <= mpf(bracket.upper), (bracket, truth)
+    if width is not None:
+        assert bracket.upper - bracket.lower <= width * bracket.upper, (bracket, truth)
+
+
+# theory.md's 80-digit values of 4-ary randomised response at 0.5, and one of ours at a million.
+@pytest.mark.parametrize(
+    ("k", "delta", "epsilon"),
+    [
+        (100, 1e-6, 23.4674670330556),
+        (100, 1e-14, 33.1864818604555),
+        (1000, 1e-6, 124.340019018036),
+        (1000, 1e-14, 157.682916784456),
+    ],
+)
+def test_reference_values(k, delta, epsilon):
+    found = response(4, 0.5).self_compose(k).epsilon(delta)
+    assert found.midpoint == pytest.approx(epsilon, rel=1e-14)
+    holds(found, op.response_epsilon(4, 0.5, k, delta), 1e-9)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4, 1000])
+@pytest.mark.parametrize("eps", [1e-8, 0.01, 0.5, 3.0, 40.0, 700.0])
+@pytest.mark.parametrize("k", [1, 2, 7, 100, 1000])
+def test_response_lattice(m, eps, k):
+    profile = response(m, eps).self_compose(k)
+    pairs = [(mpf(eps) * g, q) for g, q in op.composed_response(m, eps, k)]
+    for delta in (1e-300, 1e-100, 1e-14, 1e-6, 0.01, 0.3, 0.9):
+        found = profile.epsilon(delta)
+        holds(found, op.epsilon_of(pairs, mpf(delta)), 1e-9)
+    for share in (0.0, 0.01, 0.2, 0.5, 0.77, 0.99):
+        t = share * k * eps
+        truth = op.delta_of(pairs, t)
+        found = profile.delta(t)
+        holds(found, truth, 1e-9 if truth > 1e-300 else None)
+    assert profile.delta(k * eps * (1 + 1e-15)) == fp.Bracket(0.0, 0.0)
+
+
+def test_a_million_releases():
+    profile = response(4, 0.5).self_compose(10**6)
+    # Computed once with the recurrence in 80 digits.
+    for delta, epsilon in REFERENCE:
+        holds(profile.epsilon(delta), mpf(epsilon), 1e-9)
+    for level in profile.epsilon([delta for delta, _ in REFERENCE]).upper:
+        found = profile.delta(level)
+        assert found.width <= 1e-9 * found.upper
+
+
+REFERENCE = [
+    (1e-300, "83493.98059472924788816081732073879433356"),
+    (1e-100, "77657.18125163380287503920888383332099706"),
+    (1e-14, "72610.041320904383448780341764286115153"),
+    (1e-3, "70919.25777406593347401596281947945095007"),
+]
+
+
+@pytest.mark.parametrize(
+    "mixture",
+    [
+        [(2, 0.5, 20), (4, 0.3, 15)],
+        [(3, 1.0, 12), (2, 0.5, 12)],
+        [(2, 0.1, 6), (2, 0.25, 5), (5, 1.7, 4)],
+        [(2, 1e-6, 20), (2, 5.0, 3)],
+    ],
+    ids=str,
+)
+def test_mixtures_of_epsilons(mixture):
+    profile = response(2, 0.0)
+    laws = []
+    for m, eps, k in mixture:
+        profile = profile.compose(response(m, eps).self_compose(k))
+        laws.append(op.power_law(op.response_law(m, eps), k))
+    pairs = op.convolved(laws)
+    top = sum(eps * k for _, eps, k in mixture)
+    for delta in (1e-200, 1e-14, 1e-6, 0.01, 0.4):
+        holds(profile.epsilon(delta), op.epsilon_of(pairs, mpf(delta)), 1e-9)
+    for share in (0.0, 0.1, 0.5, 0.9):
+        holds(profile.delta(share * top), op.delta_of(pairs, share * top), 1e-9)
+
+
+def random_channel(seed, rows=3, outputs=4):
+    return np.random.default_rng(seed).dirichlet(np.ones(outputs), rows)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_channels_one_release(seed):
+    matrix = fp.Channel(random_channel(seed)).matrix()
+    profile = PrivacyProfile.of(matrix)
+    for t in (0.0, 0.1, 0.7, 2.0, 5.0):
+        holds(profile.delta(t), od.hockey_stick(matrix, [3], t))
+        assert profile.delta(t).width <= 1e-13
+    for delta in (1e-12, 1e-3, 0.2):
+        holds(profile.epsilon(delta), od.hockey_stick_epsilon(matrix, [3], delta))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("k", [2, 5, 12])
+def test_channels_composed(seed, k):
+    matrix = fp.Channel(random_channel(seed)).matrix()
+    profile = PrivacyProfile.of(matrix).self_compose(k)
+    law = op.envelope_law(matrix.tolist(), [(0, 1), (0, 2), (1, 2)])
+    if len(law) > 7 and k > 5:
+        law = law[:0]  # too many outcomes to list; the neighbours below still bound it
+    pairs = op.power_law(law, k) if law else []
+    for t in (0.0, 0.5 * k, 1.5 * k):
+        found = profile.delta(t)
+        if pairs:
+            holds(found, op.delta_of(pairs, t))
+            assert found.width <= 1e-9 * found.upper + 1e-13
+        for x, z in o.neighbour_pairs([3]):
+            real, _ = op.pair_law(matrix[x], matrix[z])
+            assert op.delta_of(op.power_law(real, k), t) <= found.upper
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_grid_contains_what_lists_find(seed, monkeypatch):
+    first = PrivacyProfile.of(random_channel(seed)).self_compose(8)
+    second = response(3, 0.7).self_compose(9)
+    exact = first.compose(second)
+    monkeypatch.setattr(_bounds, "_LISTED", 0)
+    rough = first.compose(second)
+    for delta in (1e-200, 1e-12, 1e-3, 0.3):
+        fine, coarse = exact_epsilon(exact, delta, monkeypatch), rough.epsilon(delta)
+        assert coarse.lower <= fine.upper
+        assert fine.lower <= coarse.upper
+        assert coarse.width <= 1e-3 * coarse.upper
+
+
+def exact_epsilon(profile, delta, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(_bounds, "_LISTED", 1 << 20)
+        profile._cache.clear()
+        return profile.epsilon(delta)
+
+
+@pytest.mark.parametrize("k", [50, 10**5])
+def test_grid_contains_the_lattice(k, monkeypatch):
+    """The grid alone, on releases whose exact curve is known."""
+
+    def refuse(*args, **kwargs):
+        raise _bounds.TooMany
+
+    exact = response(4, 0.5).self_compose(k).compose(response(2, 0.21).self_compose(k // 2))
+    truth = {d: exact.epsilon(d) for d in (1e-250, 1e-4)}
+    monkeypatch.setattr("fastpriv.accounting.profile.listed", refuse)
+    exact._cache.clear()
+    for delta, known in truth.items():
+        found = exact.epsilon(delta)
+        assert found.lower <= known.upper
+        assert known.lower <= found.upper
+        assert found.width <= 1e-3 * found.upper
+
+
+def test_e_d_of_any_length_is_one_row():
+    for n, m in ((1, 3), (5, [4, 3, 1, 3, 9]), (10**6, 3)):
+        profile = PrivacyProfile.of(fp.HammingChannel(n, m, 0.8)).self_compose(30)
+        holds(profile.epsilon(1e-9), op.response_epsilon(3, 0.8, 30, 1e-9), 1e-9)
+
+
+def structured():
+    space = fp.Space.hamming(3, 2)
+    count = space.rows(np.arange(8)).sum(axis=1)
+    kernel = np.random.default_rng(1).dirichlet(np.ones(4), 4)
+    yield fp.QueryChannel(count, kernel, space)
+    yield fp.ProductChannel([random_channel(1), random_channel(2, 2, 3)])
+    yield fp.TiltedChannel(fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2]), 1.0)
+    yield fp.PosteriorChannel(fp.Product([[0.6, 0.4], [0.3, 0.7]]), 1.0)
+    yield fp.solve_pd_dp(fp.Exchangeable.beta_binomial(4, 0.5, 0.8), 0.6).channel
+
+
+@pytest.mark.parametrize("channel", [*structured()], ids=repr)
+def test_structured_channels(channel):
+    profile = PrivacyProfile.of(channel)
+    plain = PrivacyProfile.of(fp.Channel(channel.matrix(), channel.space))
+    for t in (0.0, 0.3, 0.6, 1.2):
+        mine, theirs = profile.delta(t), plain.delta(t)
+        assert mine.width < 1e-12
+        assert mine.lower <= theirs.upper
+        assert theirs.lower <= mine.upper
+        assert mine.upper == pytest.approx(fp.hockey_stick(channel, t), abs=1e-12)
+    mine, theirs = (p.self_compose(20).epsilon(1e-6) for p in (profile, plain))
+    assert mine.midpoint == pytest.approx(theirs.midpoint, rel=1e-6)
+
+
+def test_common_steps_are_found():
+    """Losses -2h .. 2h are a lattice, however many releases: no list, no grid."""
+    weights = np.array([1.0, 2.0, 4.0, 8.0])
+    matrix = np.stack([weights, weights[::-1]]) / 15
+    (atom,) = PrivacyProfile.of(matrix)._parts
+    assert atom.upper.step == pytest.approx(math.log(2), rel=1e-13)
+    found = PrivacyProfile.of(matrix).self_compose(4000).epsilon(1e-10)
+    assert found.width <= 1e-9 * found.upper
+
+
+@st.composite
+def matrices(draw):
+    outputs = draw(st.integers(1, 4))
+    rows = draw(st.integers(1, 3))
+    weights = st.lists(st.integers(0, 6), min_size=outputs, max_size=outputs).filter(any)
+    found = [draw(weights) for _ in range(rows)]
+    return np.array([[v / sum(row) for v in row] for row in found])
+
+
+@settings(max_examples=60, deadline=None)
+@given(matrices(), st.integers(0, 4), st.floats(0, 4))
+def test_upper_ends_are_guarantees(matrix, k, t):
+    matrix = fp.Channel(matrix).matrix()
+    profile = PrivacyProfile.of(matrix).self_compose(k)
+    found = profile.delta(t)
+    assert 0.0 <= found.lower <= found.upper <= 1.0
+    if k == 1:
+        truth = od.hockey_stick(matrix, [len(matrix)], t)
+        assert mpf(found.lower) <= truth <= mpf(found.upper) + mpf(10) ** -60
+    for x, z in o.neighbour_pairs([len(matrix)]):
+        law, lost = op.pair_law(matrix[x], matrix[z])
+        kept = op.power_law(law, k) if law else []
+        total = sum((mpf(v) for v in matrix[x]), mpf(0))
+        truth = op.delta_of(kept, t) + total**k - (total - lost) ** k
+        # Rows of rounded numbers do not sum to one exactly.
+        assert truth <= mpf(found.upper) * (1 + mpf(10) ** -14)
+    level = profile.epsilon(0.05)
+    assert 0.0 <= level.lower <= level.upper
+    if level.upper < math.inf:
+        assert profile.delta(level.upper * (1 + 1e-12)).lower <= 0.05
+    if 0.0 < level.lower < math.inf:
+        assert profile.delta(level.lower * (1 - 1e-12)).upper >= 0.05
+
+
+def test_infinite_losses():
+    profile = PrivacyProfile.from_epsilon_delta(0.5, 1e-6).self_compose(1000)
+    lost = 1 - (1 - mpf(1e-6)) ** 1000
+    assert profile.epsilon(1e-4) == fp.Bracket(math.inf, math.inf)
+    holds(profile.delta(500.1), lost, 1e-12)
+    pairs = [
+        (mpf("0.5") * g, q * (1 - mpf(1e-6)) ** 1000)
+        for g, q in op.composed_response(2, 0.5, 1000)
+    ]
+    holds(profile.delta(200.0), op.delta_of(pairs, 200.0) + lost, 1e-9)
+    holds(profile.epsilon(0.01), op.epsilon_of(pairs, mpf(0.01) - lost), 1e-9)
+    open_ = PrivacyProfile.of(np.eye(2))
+    for found in (open_.delta(700.0), open_.self_compose(5).delta(0.0)):
+        assert 1 - 1e-14 < found.lower <= found.upper == 1.0
+    assert open_.epsilon([0.5, 1.0]).upper.tolist() == [math.inf, 0.0]
+
+
+def test_nothing_is_released():
+    for profile in (
+        response(3, 1.0).self_compose(0),
+        response(1, 1.0),
+        response(5, 0.0).self_compose(10**6),
+        PrivacyProfile.of([[0.5, 0.5], [0.5, 0.5]]),
+        PrivacyProfile.of([[1.0]]).self_compose(7),
+        PrivacyProfile.of(fp.HammingChannel(3, 1, 2.0)),
+    ):
+        assert profile.delta(0.0) == profile.epsilon(0.0) == profile.epsilon(0.5)
+        assert profile.delta(0.0) == fp.Bracket(0.0, 0.0)
+
+
+def test_pure_level_of_many():
+    found = response(3, 0.1).self_compose(1000).epsilon(0.0)
+    holds(found, 1000 * mpf(0.1), 1e-14)
+    assert response(2, 0.4).epsilon(0.0).upper >= 0.4
+
+
+def test_heterogeneous_lists():
+    rng = np.random.default_rng(4)
+    profile = response(2, 0.0)
+    for eps in rng.uniform(0.05, 0.6, 40):
+        profile = profile.compose(response(3, eps))
+    found = profile.epsilon(1e-8)
+    assert found.width <= 1e-5 * found.upper
+    # By chance order: folding pairs of releases first must not matter.
+    back = response(2, 0.0)
+    for eps in np.random.default_rng(4).uniform(0.05, 0.6, 40)[::-1]:
+        back = response(3, eps).compose(back)
+    again = back.epsilon(1e-8)
+    assert again.lower <= found.upper
+    assert found.lower <= again.upper
+
+
+def test_shapes_and_words():
+    profile = response(2, 1.0).self_compose(3)
+    assert isinstance(profile.delta(0.5), fp.Bracket)
+    assert isinstance(profile.delta([0.5, 1]), fp.Brackets)
+    assert repr(profile) == "PrivacyProfile(3 releases of 1 kinds)"
+    for wrong in (-1.0, math.nan, math.inf, "1", None, [[0.1]]):
+        with pytest.raises(fp.InvalidInput):
+            profile.delta(wrong)
+    for wrong in (-1e-9, 1.5, math.nan, "x", [2.0]):
+        with pytest.raises(fp.InvalidInput):
+            profile.epsilon(wrong)
+    for wrong in (-1, 0.5, "2", True):
+        with pytest.raises(fp.InvalidInput):
+            profile.self_compose(wrong)
+    with pytest.raises(fp.InvalidInput):
+        profile.compose(0.5)
+    with pytest.raises(fp.InvalidInput):
+        response(2, math.inf)
+    with pytest.raises(fp.InvalidInput):
+        PrivacyProfile.from_epsilon_delta(1.0, 1.5)
