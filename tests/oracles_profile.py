@@ -119,7 +119,7 @@ def envelope_law(matrix, pairs):
     while True:  # from a = infinity down, the next line to overtake
         steeper = [v for v in lines if v[1] > here[1] and v[0] > here[0]]
         crossings = [((v[0] - here[0]) / (v[1] - here[1]), v) for v in steeper]
-        crossings = [c for c in crossings if 1 < c[0]]
+        crossings = [c for c in crossings if c[0] > 1]
         if not crossings:
             break
         at = max(c[0] for c in crossings)

@@ -58,7 +58,7 @@ def test_composes_in_the_combinators(dp):
     assert both.map(1) <= (survey.map(1) * 2 + count.map(1)) * (1 + 1e-14)
 
     interactive = dp.c.make_adaptive_composition(
-        survey.input_domain, survey.input_metric, survey.output_measure, d_in=1, d_mids=[0.7, 0.1]
+        survey.input_domain, survey.input_metric, survey.output_measure, 1, [survey.map(1), 0.1]
     )(rows)
     assert len(interactive(survey)) == 5
     with pytest.raises(dp.OpenDPException, match="insufficient budget"):

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from fastpriv.accounting import Ledger
+from fastpriv.accounting import LAWS, Ledger, _charges, _levels
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
 from oracles_ledger import accept, both, exact, truth
 
@@ -260,29 +260,27 @@ def test_million_rows_on_a_markov_prior():
     assert ledger.spent["mutual-information"] >= bracket.upper
 
 
-def test_levels_of_a_channel_are_computed_once(monkeypatch):
+def test_what_is_drawn_counts_and_is_computed_once():
     calls = []
-    plain = fp.HammingChannel.neighbour_level
-    monkeypatch.setattr(
-        fp.HammingChannel, "neighbour_level", lambda self: calls.append(1) or plain(self)
-    )
-    monkeypatch.delattr(fp.HammingChannel, "realised_level", raising=False)
-    ledger, channel = Ledger({"dp": 10.0}), fp.HammingChannel(3, 2, 0.5)
-    for _ in range(5):
-        ledger.spend(channel)
-    assert len(calls) == 1
-    ledger.spend(fp.HammingChannel(3, 2, 0.25))
-    assert ledger.spent["dp"] == 2.75
 
-
-def test_what_is_drawn_counts_where_a_channel_knows_it():
     class Drawn(fp.HammingChannel):
         def realised_level(self):
+            calls.append(self)
             return 0.75
 
-    ledger = Ledger({"dp": 1.0})
-    ledger.spend(Drawn(3, 2, 0.5))
-    assert ledger.spent["dp"] == 0.75
+    ledger, channel = Ledger({"dp": 10.0}), Drawn(3, 2, 0.5)
+    for _ in range(5):
+        ledger.spend(channel)
+    assert ledger.spent["dp"] == 3.75
+    assert calls == [channel]
+    ledger.spend(Drawn(3, 2, 0.5))  # another one is another one
+    assert len(calls) == 2
+
+
+def test_every_law_has_a_measure():
+    measured = _levels._PLAIN.keys() | _levels._UNDER_PRIOR.keys()
+    assert {law.first for law in LAWS.values()} - measured <= {"individual-capacity"}
+    assert _levels._UNDER_PRIOR.keys() == _charges.UNDER_PRIOR
 
 
 @pytest.mark.parametrize("epsilon", [1e-8, 0.0, 700.0])
@@ -379,7 +377,7 @@ def test_a_first_release_that_comes_second_is_charged_as_later(path):
 
         slow._store.write = late
         receipt = slow.spend(channel, prior)
-    assert receipt.charged["identifiability"] == fp.dp_level(channel)
+    assert receipt.charged["identifiability"] == pytest.approx(fp.dp_level(channel), rel=1e-12)
 
 
 FORKED = """

@@ -52,19 +52,17 @@ class Budget:
 
     def stored(self) -> dict[str, Any]:
         """Return it as text, to be read again."""
-        return {
-            notion: [str(limit), str(self.delta)] if self._is_curve(notion) else str(limit)
-            for notion, limit in self.limits.items()
-        }
+        found: dict[str, Any] = {notion: str(limit) for notion, limit in self.limits.items()}
+        if self.delta is not None:
+            found[CURVE] = [found[CURVE], str(self.delta)]
+        return found
 
     def shown(self) -> dict[str, Any]:
         """Return it as floats."""
-        return {
-            notion: (float(limit), float(self.delta or 0))
-            if self._is_curve(notion)
-            else float(limit)
-            for notion, limit in self.limits.items()
-        }
+        found: dict[str, Any] = {notion: float(limit) for notion, limit in self.limits.items()}
+        if self.delta is not None:
+            found[CURVE] = found[CURVE], float(self.delta)
+        return found
 
     def empty(self) -> State:
         """Return the totals of no release."""

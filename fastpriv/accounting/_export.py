@@ -60,9 +60,11 @@ def _added_up(
 ) -> State:
     state = budget.empty()
     for entry in entries:
-        whole = (entry.part is not None) == (budget.delta is not None)
-        if entry.number != state.entries + 1 or entry.charged.keys() != budget.limits.keys():
-            whole = False
+        whole = (
+            entry.number == state.entries + 1
+            and entry.charged.keys() == budget.limits.keys()
+            and (entry.part is None) == (budget.delta is None)
+        )
         if not whole:
             raise InvalidInput(f"spend {state.entries + 1} of the export is not whole")
         try:
