@@ -1,8 +1,10 @@
 """The dp-accounting adapter, by dp-accounting's own conformance class and against exact values."""
 
+import importlib
 import importlib.metadata
 import math
 import pickle
+import unittest
 
 import numpy as np
 import pytest
@@ -30,15 +32,25 @@ class ProfileAccountantTest(privacy_accountant_test.PrivacyAccountantTest):
         return [ProfileAccountant(), *map(ProfileAccountant, (ONE, SPECIAL, ADD))]
 
 
-del privacy_accountant_test.PrivacyAccountantTest  # or pytest would report it as skipped
-
-
 def response(m, epsilon):
     """Randomised response at a level, as dp-accounting says it."""
     return Response(noise_parameter=m / (m - 1 + math.exp(epsilon)), num_buckets=m)
 
 
 # What dp-accounting asks of its own accountant for randomised response.
+
+
+def test_the_tests_in_the_wheel(monkeypatch):
+    """dp-accounting's tests of randomised response, with our accountant in the place of its own."""
+    shipped = importlib.import_module("dp_accounting.pld.pld_privacy_accountant_test")
+    monkeypatch.setattr(shipped.pld_privacy_accountant, "PLDAccountant", ProfileAccountant)
+    every = unittest.defaultTestLoader.loadTestsFromTestCase(shipped.PldPrivacyAccountantTest)
+    chosen = [test for test in every if "test_randomized_response" in test.id()]
+    chosen += [test for test in every if "supports_randomized_response" in test.id()]
+    result = unittest.TestResult()
+    unittest.TestSuite(chosen).run(result)
+    assert result.testsRun >= 8
+    assert result.wasSuccessful(), result.failures + result.errors
 
 
 @pytest.mark.parametrize(("relation", "taken"), [(ONE, True), (SPECIAL, True), (ADD, False)])

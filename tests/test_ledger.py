@@ -613,6 +613,19 @@ def test_a_lock_that_is_held(path):
         assert ledger.spent == {"dp": 0.2}
 
 
+def test_a_full_disk(path):
+    with Ledger.open(path, {"dp": 1e6}) as ledger:
+        store = ledger._store._connection
+        (pages,) = store.execute("PRAGMA page_count").fetchone()
+        store.execute(f"PRAGMA max_page_count = {pages + 1}")
+        with pytest.raises(LedgerError, match="make room and try again"):
+            for _ in range(1000):
+                ledger.spend({"dp": 1}, label="x" * 100)
+        assert ledger.spent["dp"] == len(ledger) == len(ledger.history()) > 0
+        store.execute("PRAGMA max_page_count = 1000")
+        ledger.spend({"dp": 1}, label="x" * 100)
+
+
 def test_an_interruption_after_the_commit_is_counted(monkeypatch):
     """Interrupted before it could be acknowledged: the totals in memory must not be stale."""
     ledger = Ledger({"dp": 1.0})

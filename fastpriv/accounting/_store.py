@@ -307,7 +307,8 @@ _HINTS = {
     "readonly": "the file and its folder must be writeable, for the journal",
     "not a database": "the file is something else, or damaged",
     "malformed": "the file is damaged; restore it from an export (to_json) or a copy",
-    "disk": "nothing was spent; make room and try again",
+    "full": "nothing was spent; make room and try again",
+    "I/O": "the disk failed; look at the history before trying again",
 }
 
 #: The stores of this process, made ready for a fork: no transaction is open while it happens.

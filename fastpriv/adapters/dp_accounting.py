@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,6 +123,7 @@ _RELATIONS = {
 }
 
 
+@lru_cache(maxsize=16)  # an event is looked at before it is composed
 def _profile_of(event: Any, relation: Any) -> PrivacyProfile | None:
     """Return the profile of one release, None for one that shows its input."""
     if isinstance(event, ChannelDpEvent):
