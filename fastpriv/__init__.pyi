@@ -30,6 +30,7 @@ from .errors import (
     TooLarge,
 )
 from .measures.capacity import capacity_prior, channel_capacity
+from .measures.collusion import Collusion, collusion
 from .measures.correlation import (
     contraction_coefficient,
     maximal_correlation,
@@ -81,6 +82,7 @@ __all__ = [
     "Brackets",
     "BudgetExceeded",
     "Channel",
+    "Collusion",
     "Dense",
     "Distribution",
     "Exchangeable",
@@ -108,6 +110,7 @@ __all__ = [
     "Uniform",
     "capacity_prior",
     "channel_capacity",
+    "collusion",
     "conditional_pml",
     "contraction_coefficient",
     "correlated_example",

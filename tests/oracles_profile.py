@@ -1,4 +1,4 @@
-"""Plain references for composed privacy losses, in mpmath: sums written out from the definitions."""
+"""Plain references for composed privacy losses, in mpmath, from the definitions."""
 
 from collections import Counter
 from itertools import product
@@ -123,7 +123,9 @@ def envelope_law(matrix, pairs):
         if not crossings:
             break
         at = max(c[0] for c in crossings)
-        line = max((c[1] for c in crossings if c[0] >= at * (1 - mpf(10) ** -60)), key=lambda v: v[1])
+        line = max(
+            (c[1] for c in crossings if c[0] >= at * (1 - mpf(10) ** -60)), key=lambda v: v[1]
+        )
         law.append((log(at), line[0] - here[0]))
         assert abs(value(at) - (here[0] - at * here[1])) < mpf(10) ** -40
         here = line

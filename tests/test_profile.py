@@ -259,8 +259,7 @@ def test_infinite_losses():
     assert profile.epsilon(1e-4) == fp.Bracket(math.inf, math.inf)
     holds(profile.delta(500.1), lost, 1e-12)
     pairs = [
-        (mpf("0.5") * g, q * (1 - mpf(1e-6)) ** 1000)
-        for g, q in op.composed_response(2, 0.5, 1000)
+        (mpf("0.5") * g, q * (1 - mpf(1e-6)) ** 1000) for g, q in op.composed_response(2, 0.5, 1000)
     ]
     holds(profile.delta(200.0), op.delta_of(pairs, 200.0) + lost, 1e-9)
     holds(profile.epsilon(0.01), op.epsilon_of(pairs, mpf(0.01) - lost), 1e-9)

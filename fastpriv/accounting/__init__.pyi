@@ -1,3 +1,4 @@
+from .chain import pml_chain
 from .laws import LAWS, Law, compose_levels, two_data_sets
 from .ledger import Ledger
 from .profile import PrivacyProfile
@@ -10,5 +11,6 @@ __all__ = [
     "PrivacyProfile",
     "Receipt",
     "compose_levels",
+    "pml_chain",
     "two_data_sets",
 ]

@@ -58,7 +58,7 @@ def spacing(releases: Releases, s: float, sigma: float) -> float:
 
 def _weights(measure: Measure, s: float) -> Floats:
     logs = (measure.logs + s * measure.losses).astype(np.float64)
-    return np.exp(logs - np.logaddexp.reduce(logs))
+    return np.asarray(np.exp(logs - np.logaddexp.reduce(logs)))
 
 
 def grid_above(releases: Releases, s: float, h: float) -> Listed:
@@ -66,7 +66,9 @@ def grid_above(releases: Releases, s: float, h: float) -> Listed:
     steps = [_split(measure, count, h) for measure, count in releases]
     law = tilted_law(steps, np.longdouble(s) * np.longdouble(h))
     part = on_lattice(law, h, True)
-    error = law.log_error + sum(count * (measure.error + 32.0 * FINE) for measure, count in releases)
+    error = law.log_error + sum(
+        count * (measure.error + 32.0 * FINE) for measure, count in releases
+    )
     return table([part], s, law.log_total, error, law.outside, 0.0, True)
 
 
@@ -113,13 +115,15 @@ class Processed:
         losses = (self.start + np.arange(len(self.tails_p))[near]) * self.h
         x = losses - t
         size = abs(float(losses[0])) + abs(float(losses[-1])) + abs(t)
-        error = self.error + FINE * (abs(float(self.log_p)) + abs(float(self.log_q)) + self.s * size)
+        error = self.error + FINE * (
+            abs(float(self.log_p)) + abs(float(self.log_q)) + self.s * size
+        )
         error += 8.0 * ULP * (1.0 + self.s) * size
         ratio = float(self.log_q - self.log_p)
         with np.errstate(over="ignore"):
-            gain = self.tails_p[near] * (1.0 - 2.0 * error) - np.exp(ratio - x) * self.tails_q[near] * (
-                1.0 + 2.0 * error
-            )
+            gain = self.tails_p[near] * (1.0 - 2.0 * error) - np.exp(ratio - x) * self.tails_q[
+                near
+            ] * (1.0 + 2.0 * error)
             logs = np.log(np.maximum(gain, 1e-320)) - self.s * x
         best = int(logs.argmax())
         if not gain[best] > 0.0:
@@ -154,6 +158,6 @@ def _tails(law: Tilted, masses: Floats, sh: float, start: int, top: int) -> Floa
     padded = np.zeros(top - law.start)
     padded[: len(masses)] = masses
     both, above = np.empty(len(padded)), np.empty(len(padded))
-    points, rests = np.arange(len(padded)) * 1.0, np.zeros(len(padded))
+    points, rests = np.arange(len(padded), dtype=np.float64), np.zeros(len(padded))
     kernels.tail_tables(points, rests, padded, sh - 1.0, both, above)
     return both[start - law.start :]

@@ -61,8 +61,8 @@ class Steps:
 
     def fuzz(self, s: Tilt) -> float:
         """Relative error of the tilted masses, and of their total, before they are rounded."""
-        sizes = np.abs(self.logs) + float(abs(s)) * np.abs(self.at)
-        return FINE * (8.0 + len(self.at) + float(sizes.max()))
+        size = float(np.abs(self.logs).max()) + abs(float(s)) * int(np.abs(self.at).max())
+        return FINE * (8.0 + len(self.at) + size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +160,8 @@ def _characteristic(steps: Ints, law: Floats, length: int) -> tuple[Floats, Floa
         phi = np.fft.rfft(spread)
         off = (16.0 * math.log2(length) + len(steps) + 8.0) * ULP
         return phi.real, phi.imag, np.full(half, off)
-    around = np.arange(length)
-    around = np.where(around > length // 2, around - length, around) / length
+    places = np.arange(length)
+    around = np.where(places > length // 2, places - length, places) / length
     halves, wholes = np.sin(np.pi * around), np.sin(2.0 * np.pi * around)
     x, y, zeta = np.zeros(half), np.zeros(half), np.zeros(half)
     for j, mass in zip(steps[moved].tolist(), law[moved].tolist(), strict=True):

@@ -159,7 +159,9 @@ class Atom:
                 gains = lines[:, 0] * (1.0 + error)
                 # Symmetric curves start with a slope of at most (1 - D)/2: no mass is left to fall.
                 tests = np.minimum(lines[:, 1] * (1.0 - error), 0.5 * np.maximum(1.0 - gains, 0.0))
-                high = _envelope(np.concatenate([high, np.stack([gains, tests], axis=1)]), same, True)
+                high = _envelope(
+                    np.concatenate([high, np.stack([gains, tests], axis=1)]), same, True
+                )
                 # Laws rounded apart are first brought together again, and beyond.
                 gains = lines[:, 0] - 2.5 * apart * (lines[:, 0] + 2.0 * lines[:, 1])
                 tests = lines[:, 1] * (1.0 + 2.5 * apart)

@@ -61,7 +61,9 @@ class PrivacyProfile:
     """
 
     def __init__(self, parts: dict[Atom, int]) -> None:
-        self._parts = {atom: count for atom, count in parts.items() if count and not atom.is_trivial}
+        self._parts = {
+            atom: count for atom, count in parts.items() if count and not atom.is_trivial
+        }
         self._cache: OrderedDict[float, tuple[Bound, Bound]] = OrderedDict()
 
     @classmethod

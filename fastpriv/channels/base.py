@@ -16,7 +16,7 @@ from fastpriv._contraction import matrix_contraction
 from fastpriv._correlation import matrix_correlation
 from fastpriv._leakage import Leakages, matrix_leakages
 from fastpriv._rounding import ULP
-from fastpriv._rows import log_ratio, log_total, round_up
+from fastpriv._rows import RowKernels, log_ratio, log_total, round_up
 from fastpriv._sdpi import matrix_sdpi
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
@@ -157,6 +157,14 @@ class AbstractChannel(ABC):
     @abstractmethod
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y) over outputs that occur."""
+
+    def column_at(self, y: Ints) -> Floats:
+        """Return p(y|x) for every database x, through the matrix."""
+        return np.array(self.matrix()[:, self.output_space.index(y)])
+
+    def row_columns(self, y: Ints) -> RowKernels | None:
+        """Return p(y|x) as a product over rows of kernels with one output, where it is one."""
+        return None
 
     def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
         """Return the largest of each of the leakages over outputs."""

@@ -160,6 +160,22 @@ class ProductChannel(AbstractChannel):
         """Return the largest of each of the leakages, in the prior's structure."""
         return prior.levels_through(self._kernels)
 
+    def column_at(self, y: Ints) -> Floats:
+        """Return p(y|x) for every database x."""
+        check.fits(self.space.size, "a vector over databases", "use releases row by row only")
+        found = np.ones(1)
+        for kernel, value in zip(self._kernels, y.tolist(), strict=True):
+            found = np.multiply.outer(found, kernel.matrix[:, value]).reshape(-1)
+        return found
+
+    def row_columns(self, y: Ints) -> RowKernels | None:
+        """Return the column of every row's kernel, equal ones once."""
+        chosen, which = np.unique(
+            np.stack([self._kernels.assignment, y]), axis=1, return_inverse=True
+        )
+        kinds = [self._kernels.distinct[k].column(v) for k, v in chosen.T.tolist()]
+        return RowKernels(kinds, which.reshape(-1))
+
     def leakage_at(self, prior: Distribution, y: Ints) -> float:
         """Pointwise maximal leakage of one output, in the prior's structure."""
         return prior.column_through(self._kernels, y).leakage()

@@ -264,6 +264,10 @@ class TiltedChannel(AbstractChannel):
             return self._rows.leakage_levels(prior)
         return super().leakage_levels(prior)
 
+    def row_columns(self, y: Ints) -> RowKernels | None:
+        """Row by row where the channel is a product."""
+        return None if self._rows is None else self._rows.row_columns(y)
+
     def leakage_at(self, prior: Distribution, y: Ints) -> float:
         """Pointwise maximal leakage of one output."""
         if self._rows is not None:

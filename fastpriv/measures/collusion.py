@@ -1,0 +1,192 @@
+"""What two agents learn when they put their outputs together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import _validation as check
+from fastpriv._validation import Floats
+from fastpriv.channels import AbstractChannel
+from fastpriv.channels.dense import matrix_information
+from fastpriv.errors import InvalidInput
+from fastpriv.measures._arguments import as_channel
+from fastpriv.measures.correlation import sdpi_constant
+from fastpriv.results import Bracket
+
+__all__ = ["Collusion", "collusion"]
+
+#: Conditional informations up to this are taken for the rounding of an independence.
+_NOTHING = 1e-12
+#: Relative error of an information, generously; bounds are rounded up by it.
+_UP = 1.0 + 2.0**-40
+
+
+@dataclass(frozen=True, repr=False)
+class Collusion:
+    """What two outputs tell about S together, and what is known without looking at both.
+
+    All in nats; see :func:`collusion`.
+
+    Attributes
+    ----------
+    exact : float
+        I(S; Y1, Y2).
+    alone : tuple of float
+        I(S; Y1) and I(S; Y2).
+    markov : tuple of str
+        Those of "S", "Y1", "Y2" that are the middle of a Markov chain of the three.
+    lemma_2 : float
+        Bound of Lemma 2, infinite where the three are in no Markov order.
+    coefficient : Bracket
+        The larger of the two constants S*(X_i; Y_i), Theorem 4's lambda.
+    condition : bool or None
+        Whether I(Y1; Y2) >= lambda I(X1; X2), as Theorem 4 asks; None where the bracket of lambda
+        leaves it open.
+    theorem_4 : float
+        lambda I(S; X1, X2), plus lambda I(X1; X2) - I(Y1; Y2) where that is positive, which is
+        where the condition fails: what the proof gives then.
+    corollary_2 : float
+        The same with H(S) in place of I(S; X1, X2).
+    """
+
+    exact: float
+    alone: tuple[float, float]
+    markov: tuple[str, ...]
+    lemma_2: float
+    coefficient: Bracket
+    condition: bool | None
+    theorem_4: float
+    corollary_2: float
+
+    @property
+    def bound(self) -> float:
+        """Least of the bounds."""
+        return min(self.lemma_2, self.theorem_4, self.corollary_2)
+
+    def __repr__(self) -> str:
+        return (
+            f"Collusion(exact={self.exact:.6g}, alone=({self.alone[0]:.6g}, {self.alone[1]:.6g}), "
+            f"bound={self.bound:.6g})"
+        )
+
+
+def collusion(
+    joint: ArrayLike,
+    channel_1: AbstractChannel | ArrayLike,
+    channel_2: AbstractChannel | ArrayLike,
+) -> Collusion:
+    """Information about private data in two outputs together, exactly and by the bounds known.
+
+    S is private, X1 and X2 depend on it, and each goes through a mechanism of its own. Two
+    outputs can tell everything where each alone tells nothing: S = Y1 xor Y2.
+
+    Parameters
+    ----------
+    joint : array [s, x] or [s, x1, x2]
+        Joint law of the private data and what the mechanisms read: both the same X, or each its
+        own.
+    channel_1, channel_2 : channel or 2-D array
+        The mechanisms.
+
+    Returns
+    -------
+    Collusion
+        ``exact`` is a sum of non-negative terms, good to about 1e-13 of itself; bounds are rounded
+        up. Cost O(|S| K1 K2) beyond one pass over the joint law.
+
+    Notes
+    -----
+    Lemma 2 of Makhdoumi-Fawaz 2013: at most I(S; Y1) + I(S; Y2) if the three are in any Markov
+    order, and at most I(S; Y1) if it is S - Y1 - Y2. Theorem 4: at most lambda I(S; X1, X2), where
+    lambda = max S*(X_i; Y_i), if I(Y1; Y2) >= lambda I(X1; X2). Without the condition, comparing
+    with independent X1, X2 (S* tensorises) still gives I(S; Y1, Y2) + I(Y1; Y2) <=
+    lambda (I(S; X1, X2) + I(X1; X2)), which is what ``theorem_4`` reports. Corollary 2 replaces
+    I(S; X1, X2) by H(S).
+
+    Examples
+    --------
+    Two bits of which S is the exclusive or, each shown to one agent:
+
+    >>> import numpy as np, fastpriv as fp
+    >>> joint = np.zeros((2, 2, 2))
+    >>> joint[0, 0, 0] = joint[0, 1, 1] = joint[1, 0, 1] = joint[1, 1, 0] = 0.25
+    >>> fp.collusion(joint, np.eye(2), np.eye(2))
+    Collusion(exact=0.693147, alone=(0, 0), bound=0.693147)
+
+    One record through two noisy channels:
+
+    >>> noisy = [[0.75, 0.25], [0.25, 0.75]]
+    >>> found = fp.collusion([[0.4, 0.1], [0.1, 0.4]], noisy, noisy)
+    >>> found.condition, found.lemma_2
+    (False, inf)
+    """
+    first, second = as_channel(channel_1).matrix(), as_channel(channel_2).matrix()
+    law = _joint(joint, len(first), len(second))
+    check.fits(law.size * first.shape[1], "the law of all variables", "use smaller channels")
+    outputs = np.einsum("sab,ay,bz->syz", law, first, second, optimize=True)
+    size = len(outputs)
+    exact = _information(outputs.reshape(size, -1))
+    alone = _information(outputs.sum(axis=2)), _information(outputs.sum(axis=1))
+    # Chain rule: what is left between two of them given the third.
+    left = {
+        "S": _conditional(outputs),
+        "Y1": _conditional(outputs.transpose(1, 0, 2)),
+        "Y2": _conditional(outputs.transpose(2, 0, 1)),
+    }
+    markov = tuple(middle for middle, rest in left.items() if rest <= _NOTHING)
+    tops = {"S": sum(alone), "Y1": alone[0], "Y2": alone[1]}
+    lemma = min(((tops[middle] + left[middle]) * _UP for middle in markov), default=math.inf)
+    pair = law.sum(axis=0)
+    parts = (first, pair.sum(axis=1)), (second, pair.sum(axis=0))
+    constants = [sdpi_constant(matrix, prior) for matrix, prior in parts]
+    factor = Bracket(max(c.lower for c in constants), max(c.upper for c in constants))
+    between, seen = _information(pair), _information(outputs.sum(axis=0))
+    told = _information(law.reshape(size, -1))
+    prior = law.sum(axis=(1, 2))
+    entropy = -float(sum(p * math.log(p) for p in prior.tolist() if p > 0.0))
+    gap = max(factor.upper * between * _UP - seen / _UP, 0.0)
+    condition = None
+    if gap <= _NOTHING:
+        condition = True
+    elif factor.lower * between / _UP > seen * _UP:
+        condition = False
+    theorem, corollary = ((factor.upper * most + gap) * _UP for most in (told, entropy))
+    return Collusion(exact, alone, markov, lemma, factor, condition, theorem, corollary)
+
+
+def _joint(joint: ArrayLike, first: int, second: int) -> Floats:
+    """Return the joint law of S, X1 and X2, from either form."""
+    given = check.array(joint, "joint")
+    law = check.law(given, "joint", given.ndim if given.ndim in (2, 3) else 3)
+    if law.ndim == 2:
+        if first != second or law.shape[1] != first:
+            raise InvalidInput(
+                f"joint[s, x] has {law.shape[1]} values of x, but the channels have {first} and "
+                f"{second} rows; give joint[s, x1, x2] if they read different data"
+            )
+        return np.asarray(np.einsum("sa,ab->sab", law, np.eye(first)))
+    if law.shape[1:] != (first, second):
+        raise InvalidInput(
+            f"joint[s, x1, x2] has {law.shape[1]} and {law.shape[2]} values of x1 and x2, but the "
+            f"channels have {first} and {second} rows"
+        )
+    return law
+
+
+def _information(joint: Floats) -> float:
+    """Mutual information of the two axes of a joint law."""
+    prior = joint.sum(axis=1)
+    rows = joint[prior > 0.0] / prior[prior > 0.0, None]
+    return matrix_information(np.ascontiguousarray(rows), prior[prior > 0.0])
+
+
+def _conditional(joint: Floats) -> float:
+    """Mutual information of the last two axes given the first."""
+    given = joint.sum(axis=(1, 2))
+    return math.fsum(
+        float(p) * _information(part / p) for p, part in zip(given, joint, strict=True) if p > 0.0
+    )
