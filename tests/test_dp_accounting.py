@@ -73,8 +73,9 @@ def test_a_single_bucket_tells_nothing(relation):
 
 
 @pytest.mark.parametrize("relation", [ONE, SPECIAL])
-def test_no_noise_tells_all(relation):
-    accountant = ProfileAccountant(relation).compose(Response(0.0, 3))
+@pytest.mark.parametrize("noise", [0.0, 5e-324])
+def test_no_noise_tells_all(relation, noise):
+    accountant = ProfileAccountant(relation).compose(Response(noise, 3))
     assert accountant.get_delta(1.0) == 1
     assert accountant.get_epsilon(0.01) == math.inf
 

@@ -132,12 +132,11 @@ def _profile_of(event: Any, relation: Any) -> PrivacyProfile | None:
     m = check.integer(event.num_buckets, "num_buckets", 1)
     if m == 1:
         return PrivacyProfile({})
-    if noise == 0.0:
+    odds = (1.0 - noise) * m / noise if noise > 0.0 else math.inf
+    if odds == math.inf:
         return None
     if relation == _Relation.REPLACE_ONE:
-        return PrivacyProfile.randomised_response(
-            m, round_up(math.log1p((1.0 - noise) * m / noise))
-        )
+        return PrivacyProfile.randomised_response(m, round_up(math.log1p(odds)))
     # A record that is taken out is replaced by one that answers uniformly.
     wrong = noise * (m - 1) / m
     return PrivacyProfile.of([[1.0 - wrong, wrong], [1.0 / m, (m - 1) / m]])
