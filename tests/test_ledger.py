@@ -424,7 +424,7 @@ threads = [threading.Thread(target=work, args=(each,)) for each in (ledger, ledg
 for thread in threads:
     thread.start()
 children = []
-for _ in range(10):
+for _ in range(5):
     child = os.fork()
     if child == 0:
         ledger.spend({"dp": 1})
@@ -436,7 +436,7 @@ codes = [os.waitpid(child, 0)[1] for child in children]
 stop.set()
 for thread in threads:
     thread.join()
-print(set(codes), ledger.spent["dp"] == len(ledger) == len(made) + 20, len(made) > 3)
+print(set(codes), ledger.spent["dp"] == len(ledger) == len(made) + 10, len(made) > 3)
 """
 
 
@@ -494,7 +494,10 @@ STORM = Path(__file__).parents[1] / "benchmarks" / "ledger_storm.py"
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_storm_of_kills():
-    done = subprocess.run([sys.executable, STORM, "20"], capture_output=True, text=True)
+    memory = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}  # kills, not disks
+    done = subprocess.run(
+        [sys.executable, STORM, "20"], capture_output=True, text=True, env={**os.environ, **memory}
+    )
     counts = dict(line.rsplit(maxsplit=1) for line in done.stdout.splitlines())
     assert done.returncode == 0, done.stdout + done.stderr
     assert counts["rounds"] == "20"
@@ -578,8 +581,8 @@ def test_a_ledger_of_another_version(path):
 
 def test_damage_is_found(path):
     with Ledger.open(path, {"dp": 1000.0}) as ledger:
-        for _ in range(200):
-            ledger.spend({"dp": 0.1}, label="x" * 50)
+        for _ in range(40):
+            ledger.spend({"dp": 0.1}, label="x" * 500)
     whole = bytearray(path.read_bytes())
     whole[1000:] = bytes(len(whole) - 1000)
     path.write_bytes(whole)

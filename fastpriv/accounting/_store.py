@@ -15,8 +15,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -82,6 +81,8 @@ class Store:
 
     def __init__(self, path: Path | None, budget: Mapping[str, Any] | None, timeout: float) -> None:
         self.path, self._timeout = path, timeout
+        self._name = "in memory" if path is None else str(path)
+        self._explained = _Explained(self._name)
         self._lock = threading.RLock()
         self._version = 0
         self._state: State | None = None
@@ -95,7 +96,7 @@ class Store:
     # Opening and closing.
 
     def _connect(self, budget: Mapping[str, Any] | None) -> None:
-        with self._explained():
+        with self._explained:
             connection = self._connection = _connection(
                 self.path, budget is not None, self._timeout
             )
@@ -131,12 +132,9 @@ class Store:
                     "this ledger is in the memory of the process that forked this one, and a copy "
                     "could spend its budget twice; share a file: Ledger.open(path, budget)"
                 )
+            self._check_file()
             self._connect(None)
         return self._connection
-
-    @property
-    def _name(self) -> str:
-        return "in memory" if self.path is None else str(self.path)
 
     def _identity(self) -> tuple[int, int] | None:
         """Which file the path leads to; somebody may have moved it and put another there."""
@@ -148,26 +146,23 @@ class Store:
             return None
         return found.st_dev, found.st_ino
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Say in words what SQLite reports."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise LedgerError(f"the ledger {self._name}: {error}{_hint(error)}") from error
+    def _check_file(self) -> None:
+        if self._identity() != self._file:
+            raise LedgerError(
+                f"the file {self.path} was moved, deleted or replaced while this ledger was open; "
+                "nothing was spent. Open it again"
+            )
 
     # Reading and writing.
 
     def state(self) -> State:
         """Return the totals, read again only when another connection has written."""
-        with self._lock:
-            connection = self._ready()
-            if self.path is None and self._state is not None:
-                return self._state
-            with self._explained():
-                return self._fresh(connection)
+        with self._lock, self._explained:
+            return self._fresh(self._ready())
 
     def _fresh(self, connection: sqlite3.Connection) -> State:
+        if self._state is not None and self.path is None:
+            return self._state  # nobody else can have written
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if self._state is None or self._version != version:
             entries, spent, prior = connection.execute(
@@ -183,18 +178,14 @@ class Store:
         Nobody else writes meanwhile. Whatever is raised, by ``make`` too, leaves the file as it
         was; once this returns, the entries are on the disk.
         """
-        with self._lock, self._explained():
+        with self._lock, self._explained:
             connection = self._ready()
             if connection.in_transaction:
                 raise LedgerError("a signal handler must not spend while its thread is spending")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 before = self._fresh(connection)
-                if self._identity() != self._file:
-                    raise LedgerError(
-                        f"the file {self.path} was moved, deleted or replaced while this ledger "
-                        "was open; nothing was spent. Open it again"
-                    )
+                self._check_file()
                 made, after = make(before)
                 self._state = None  # until it is certain what was written
                 for part in {entry.part for entry in made if entry.part is not None}:
@@ -216,7 +207,7 @@ class Store:
 
     def snapshot(self, last: int | None = None) -> tuple[State, list[Entry]]:
         """Return the totals and all entries or the last few, oldest first, of one moment."""
-        with self._lock, self._explained():
+        with self._lock, self._explained:
             connection = self._ready()
             connection.execute("BEGIN")
             try:
@@ -291,13 +282,20 @@ def _settings(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = FULL")
 
 
-def _hint(error: sqlite3.Error) -> str:
-    """Return what to do about an error of SQLite, for the common ones."""
-    words = str(error)
-    for part, hint in _HINTS.items():
-        if part in words:
-            return f"; {hint}"
-    return ""
+class _Explained:
+    """Where errors of SQLite are turned into ours, in words; nothing is made to enter it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            hints = (hint for words, hint in _HINTS.items() if words in str(error))
+            what = "; ".join([str(error), *hints][:2])
+            raise LedgerError(f"the ledger {self._name}: {what}") from error
 
 
 _HINTS = {
