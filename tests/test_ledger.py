@@ -622,8 +622,7 @@ def test_a_full_disk(path):
         (pages,) = store.execute("PRAGMA page_count").fetchone()
         store.execute(f"PRAGMA max_page_count = {pages + 1}")
         with pytest.raises(LedgerError, match="make room and try again"):
-            for _ in range(1000):
-                ledger.spend({"dp": 1}, label="x" * 100)
+            spend_all(ledger, 1, [])
         assert ledger.spent["dp"] == len(ledger) == len(ledger.history()) > 0
         store.execute("PRAGMA max_page_count = 1000")
         ledger.spend({"dp": 1}, label="x" * 100)

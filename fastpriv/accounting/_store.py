@@ -21,18 +21,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from fastpriv.accounting._sqlite import Explained, connected, prepared
 from fastpriv.errors import LedgerError
 
-_APPLICATION, _VERSION = 0x66707276, 1
-_SCHEMA = (
-    "CREATE TABLE ledger (budget TEXT NOT NULL, entries INTEGER NOT NULL, spent TEXT NOT NULL, "
-    "prior TEXT)",
-    "CREATE TABLE part (id INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL, count TEXT NOT NULL)",
-    "CREATE TABLE entry (number INTEGER PRIMARY KEY, time TEXT NOT NULL, label TEXT, "
-    "count INTEGER NOT NULL, charged TEXT NOT NULL, part INTEGER REFERENCES part)",
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_VERSION}",
-)
 _ENTRY = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, (SELECT id FROM part WHERE text = ?))"
 _COUNT = (
     "INSERT INTO part (text, count) VALUES (?, ?) "
@@ -82,7 +73,7 @@ class Store:
     def __init__(self, path: Path | None, budget: Mapping[str, Any] | None, timeout: float) -> None:
         self.path, self._timeout = path, timeout
         self._name = "in memory" if path is None else str(path)
-        self._explained = _Explained(self._name)
+        self._explained = Explained(self._name)
         self._lock = threading.RLock()
         self._version = 0
         self._state: State | None = None
@@ -97,12 +88,10 @@ class Store:
 
     def _connect(self, budget: Mapping[str, Any] | None) -> None:
         with self._explained:
-            connection = self._connection = _connection(
-                self.path, budget is not None, self._timeout
-            )
+            connection = self._connection = connected(self.path, budget is not None, self._timeout)
             self._close = weakref.finalize(self, connection.close)
             try:
-                self.budget = _prepared(connection, budget, self.path)
+                self.budget = prepared(connection, budget, self.path)
             except BaseException:
                 self.close()
                 raise
@@ -190,10 +179,9 @@ class Store:
                 self._state = None  # until it is certain what was written
                 for part in {entry.part for entry in made if entry.part is not None}:
                     connection.execute(_COUNT, (part, str(after.parts[part])))
-                connection.executemany(
-                    _ENTRY,
-                    [(e.number, e.time, e.label, e.count, text(e.charged), e.part) for e in made],
-                )
+                for e in made:
+                    row = (e.number, e.time, e.label, e.count, text(e.charged), e.part)
+                    connection.execute(_ENTRY, row)
                 connection.execute(
                     "UPDATE ledger SET entries = ?, spent = ?, prior = ?",
                     (after.entries, text(after.spent), after.prior),
@@ -220,94 +208,10 @@ class Store:
             finally:
                 connection.execute("COMMIT")
         return state, [
-            Entry(number, time, label, count, amounts(charged), part)
-            for number, time, label, count, charged, part in reversed(rows)
+            Entry(number, when, label, count, amounts(charged), part)
+            for number, when, label, count, charged, part in reversed(rows)
         ]
 
-
-def _connection(path: Path | None, create: bool, timeout: float) -> sqlite3.Connection:
-    """Open the database; a file that is not there is made only when asked for."""
-    if path is None:
-        name, uri = ":memory:", False
-    else:
-        if not create and not path.exists():
-            raise LedgerError(f"there is no ledger {path}; give a budget to make one")
-        name, uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}", True
-    return sqlite3.connect(
-        name, timeout=timeout, isolation_level=None, check_same_thread=False, uri=uri
-    )
-
-
-def _prepared(
-    connection: sqlite3.Connection, budget: Mapping[str, Any] | None, path: Path | None
-) -> dict[str, Any]:
-    """Make the tables of a new ledger or check those of an old one; return its budget."""
-    if _is_new(connection):
-        if budget is None:
-            raise LedgerError(f"the file {path} is empty; give a budget to make a ledger")
-        _settings(connection)
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if _is_new(connection):  # still; of two that make it, one finds it made
-                for statement in _SCHEMA:
-                    connection.execute(statement)
-                nothing = text(dict.fromkeys(budget, Decimal(0)))
-                connection.execute(
-                    "INSERT INTO ledger VALUES (?, 0, ?, NULL)", (json.dumps(budget), nothing)
-                )
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if (application, version) != (_APPLICATION, _VERSION):
-        what = (
-            f"of version {version}, not {_VERSION}" if application == _APPLICATION else "no ledger"
-        )
-        raise LedgerError(f"the database {path} is {what}; nothing was changed in it")
-    _settings(connection)
-    (kept,) = connection.execute("SELECT budget FROM ledger").fetchone()
-    found: dict[str, Any] = json.loads(kept)
-    return found
-
-
-def _is_new(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
-
-
-def _settings(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = TRUNCATE")
-    connection.execute("PRAGMA synchronous = FULL")
-
-
-class _Explained:
-    """Where errors of SQLite are turned into ours, in words; nothing is made to enter it."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, sqlite3.Error):
-            hints = (hint for words, hint in _HINTS.items() if words in str(error))
-            what = "; ".join([str(error), *hints][:2])
-            raise LedgerError(f"the ledger {self._name}: {what}") from error
-
-
-_HINTS = {
-    "locked": "another process held it all the time; nothing was spent. Try again, or give open() "
-    "a longer timeout",
-    "unable to open": "its folder must exist and be writeable",
-    "readonly": "the file and its folder must be writeable, for the journal",
-    "not a database": "the file is something else, or damaged",
-    "malformed": "the file is damaged; restore it from an export (to_json) or a copy",
-    "full": "nothing was spent; make room and try again",
-    "I/O": "the disk failed; look at the history before trying again",
-}
 
 #: The stores of this process, made ready for a fork: no transaction is open while it happens.
 _LIVE: weakref.WeakSet[Store] = weakref.WeakSet()
