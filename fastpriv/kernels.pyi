@@ -213,6 +213,16 @@ def shell_masses(
 ) -> None: ...
 
 # tails
+def characteristic_powers(
+    at: Ints,
+    masses: Floats,
+    starts: Ints,
+    counts: Floats,
+    units: Floats,
+    halves: Floats,
+    wholes: Floats,
+    out: Floats,
+) -> None: ...
 def tail_tables(
     losses: Floats, rests: Floats, masses: Floats, s: float, both: Floats, above: Floats
 ) -> None: ...

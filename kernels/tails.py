@@ -45,7 +45,50 @@ def tail_excess(shifts, weights, losses, rests, both, above, s, t):
     return total
 
 
+@njit(nogil=True, cache=True)
+def characteristic_powers(at, masses, starts, counts, units, halves, wholes, out):
+    """Log of a product of powers of characteristic functions, and a bound on its error.
+
+    Factor i is phi^counts[i], phi - 1 = sum of masses[j] (e^(-i theta at[j]) - 1) over its
+    j = starts[i] .. starts[i+1] - 1, theta = 2 pi n / length, a power of two; ``halves`` and
+    ``wholes`` hold sin(pi m / length) and sin(2 pi m / length). phi is off by at most units[i]
+    times the sum of |e^(-i theta at) - 1|. For every n = 0, 1, ..: out[0] and out[1] are the real
+    and imaginary part of the log, exp(out[2]) out[3] is the largest error, exp(out[2]) a bound on
+    the absolute value.
+    """
+    mask = halves.size - 1
+    for n in range(out.shape[1]):
+        real = turn = size = relative = 0.0
+        for i in range(counts.size):
+            x = y = zeta = 0.0
+            for j in range(starts[i], starts[i + 1]):
+                place = (n * at[j]) & mask
+                near = halves[place]
+                x -= 2.0 * masses[j] * near * near
+                y -= masses[j] * wholes[place]
+                zeta += 2.0 * masses[j] * abs(near)
+            # Near phi = 1 from phi - 1, so that small angles keep their digits.
+            square = 2.0 * x + x * x + y * y
+            if abs(square) < 0.5:
+                log = 0.5 * math.log1p(square)
+            else:
+                log = math.log(max(math.hypot(1.0 + x, y), 1e-300))
+            off = units[i] * zeta + 1e-300
+            bound = math.exp(log) + 2.0 * off
+            real += counts[i] * log
+            turn += counts[i] * math.atan2(y, 1.0 + x)
+            size += counts[i] * math.log(bound)
+            relative += counts[i] * off / bound
+        out[0, n] = real
+        out[1, n] = turn
+        out[2, n] = size
+        out[3, n] = relative
+
+
 SIGNATURES = {
+    "characteristic_powers": [
+        "void(i8[::1], f8[::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:, ::1])"
+    ],
     "tail_tables": ["void(f8[::1], f8[::1], f8[::1], f8, f8[::1], f8[::1])"],
     "tail_excess": ["f8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, f8)"],
 }

@@ -141,6 +141,7 @@ fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
 for channel in [*channels, e_i, W]:
     fp.contraction_coefficient(channel), fp.sdpi_constant(channel, W[0])
     fp.maximal_correlation(channel, W[0])
+fp.accounting.PrivacyProfile.of(channels[0]).self_compose(9).epsilon(1e-6)
 for name in k.SIGNATURES:
     after = list(getattr(k, name).signatures)
     assert after == before[name], (name, after, before[name])

@@ -121,12 +121,12 @@ def test_channels_one_release(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("k", [2, 5, 12])
+@pytest.mark.parametrize("k", [2, 8])
 def test_channels_composed(seed, k):
     matrix = fp.Channel(random_channel(seed)).matrix()
     profile = PrivacyProfile.of(matrix).self_compose(k)
     law = op.envelope_law(matrix.tolist(), [(0, 1), (0, 2), (1, 2)])
-    if len(law) > 7 and k > 5:
+    if len(law) > 5 and k > 5:
         law = law[:0]  # too many outcomes to list; the neighbours below still bound it
     pairs = op.power_law(law, k) if law else []
     for t in (0.0, 0.5 * k, 1.5 * k):
@@ -160,7 +160,7 @@ def exact_epsilon(profile, delta, monkeypatch):
         return profile.epsilon(delta)
 
 
-@pytest.mark.parametrize("k", [50, 10**5])
+@pytest.mark.parametrize("k", [50, 10**4])
 def test_grid_contains_the_lattice(k, monkeypatch):
     """The grid alone, on releases whose exact curve is known."""
 
@@ -192,7 +192,7 @@ def structured():
     yield fp.ProductChannel([random_channel(1), random_channel(2, 2, 3)])
     yield fp.TiltedChannel(fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2]), 1.0)
     yield fp.PosteriorChannel(fp.Product([[0.6, 0.4], [0.3, 0.7]]), 1.0)
-    yield fp.solve_pd_dp(fp.Exchangeable.beta_binomial(4, 0.5, 0.8), 0.6).channel
+    yield fp.solve_pd_dp(fp.Exchangeable.beta_binomial(3, 0.5, 0.8), 0.6).channel
 
 
 @pytest.mark.parametrize("channel", [*structured()], ids=repr)
@@ -263,10 +263,46 @@ def test_infinite_losses():
     ]
     holds(profile.delta(200.0), op.delta_of(pairs, 200.0) + lost, 1e-9)
     holds(profile.epsilon(0.01), op.epsilon_of(pairs, mpf(0.01) - lost), 1e-9)
+    coin = PrivacyProfile.from_epsilon_delta(0.0, 0.25)
+    assert coin.epsilon([0.2, 0.3]).upper.tolist() == [math.inf, 0.0]
+    holds(coin.self_compose(10**6).compose(response(2, 1.0)).delta(0.5), mpf(1))
+    holds(coin.compose(response(2, 1.0)).delta(0.5), 0.25 + 0.75 * op.response_delta(2, 1, 1, 0.5))
+    shown = PrivacyProfile.from_epsilon_delta(1.0, 1.0).compose(response(3, 0.5))
+    assert shown.delta(3.0) == fp.Bracket(1.0, 1.0)
+    assert shown.epsilon(1 - 2**-53) == fp.Bracket(math.inf, math.inf)
     open_ = PrivacyProfile.of(np.eye(2))
     for found in (open_.delta(700.0), open_.self_compose(5).delta(0.0)):
         assert 1 - 1e-14 < found.lower <= found.upper == 1.0
     assert open_.epsilon([0.5, 1.0]).upper.tolist() == [math.inf, 0.0]
+
+
+def test_ratios_beyond_the_range_of_a_double():
+    """Finite ratios that overflow, beside infinite ones."""
+    for matrix in (
+        [[1 - 1e-3, 1e-3], [1.0, 1e-320]],
+        [[0.5, 0.25, 0.25], [1.0, 1e-320, 0.0]],
+        [[0.5, 0.3, 0.2], [1.0, 1e-320, 1e-310]],
+    ):
+        plain = fp.Channel(matrix).matrix()
+        profile = PrivacyProfile.of(matrix)
+        with mp.workdps(700):
+            for t in (0.0, 1.0, 600.0, 708.0, 712.0, 725.0):
+                holds(profile.delta(t), od.hockey_stick(plain, [2], t))
+        assert profile.epsilon(0.3).upper < math.inf
+        assert profile.self_compose(3).delta(700.0).upper <= 1.0
+
+
+def test_a_large_matrix():
+    """Many pairs of neighbours, thousands of lines: the same curve as pair by pair."""
+    matrix = np.random.default_rng(8).dirichlet(np.full(40, 0.4), 64)
+    channel = fp.Channel(matrix, [2] * 6)
+    profile = PrivacyProfile.of(channel)
+    for t in (0.0, 0.4, 1.5, 4.0):
+        found = profile.delta(t)
+        assert found.upper == pytest.approx(fp.hockey_stick(channel, t), rel=1e-12)
+        assert found.width <= 1e-12
+    found = profile.self_compose(50).epsilon(1e-8)
+    assert found.width <= 1e-4 * found.upper
 
 
 def test_nothing_is_released():
@@ -291,13 +327,13 @@ def test_pure_level_of_many():
 def test_heterogeneous_lists():
     rng = np.random.default_rng(4)
     profile = response(2, 0.0)
-    for eps in rng.uniform(0.05, 0.6, 40):
+    for eps in rng.uniform(0.05, 0.6, 25):
         profile = profile.compose(response(3, eps))
     found = profile.epsilon(1e-8)
     assert found.width <= 1e-5 * found.upper
-    # By chance order: folding pairs of releases first must not matter.
+    # The order must not matter.
     back = response(2, 0.0)
-    for eps in np.random.default_rng(4).uniform(0.05, 0.6, 40)[::-1]:
+    for eps in np.random.default_rng(4).uniform(0.05, 0.6, 25)[::-1]:
         back = response(3, eps).compose(back)
     again = back.epsilon(1e-8)
     assert again.lower <= found.upper

@@ -113,7 +113,8 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
         tilted, log, fuzz = _tilt(measure, s)
         log_total += count * log
         error += count * (fuzz + 8.0 * ULP)
-        parts += [_Part(measure.losses, np.zeros(len(tilted)), tilted)] * count
+        if measure.top > 0.0:
+            parts += [_Part(measure.losses, np.zeros(len(tilted)), tilted)] * count
     if 2 ** (len(lattices) - 1) > _SHIFTS:
         raise TooMany
     joined, moved = _fold(parts, up)
@@ -192,7 +193,7 @@ def table(
     order = np.argsort(shifts)
     both, above = np.empty(len(longest.losses)), np.empty(len(longest.losses))
     kernels.tail_tables(longest.losses, longest.rests, longest.masses, s, both, above)
-    moved += 4.0 * ULP * sum(part.size for part in parts) * len(others)
+    moved += (4.0 * ULP * len(others) + 2.0 * FINE) * sum(part.size for part in parts)
     spread = float(longest.losses[-1] - longest.losses[0])
     error += (8.0 * len(both) + 4.0 * len(shifts) ** 0.5 + 32.0 + 4.0 * s * spread) * ULP
     error += len(shifts) * ULP

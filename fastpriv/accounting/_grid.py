@@ -66,10 +66,12 @@ def grid_above(releases: Releases, s: float, h: float) -> Listed:
     steps = [_split(measure, count, h) for measure, count in releases]
     law = tilted_law(steps, np.longdouble(s) * np.longdouble(h))
     part = on_lattice(law, h, True)
+    # Multiples of a step were rounded to doubles.
+    moved = sum(count * ULP * measure.top for measure, count in releases)
     error = law.log_error + sum(
         count * (measure.error + 32.0 * FINE) for measure, count in releases
     )
-    return table([part], s, law.log_total, error, law.outside, 0.0, True)
+    return table([part], s, law.log_total, error, law.outside, moved, True)
 
 
 def _split(measure: Measure, count: int, h: float) -> Steps:
@@ -120,6 +122,7 @@ class Processed:
         )
         error += 8.0 * ULP * (1.0 + self.s) * size
         ratio = float(self.log_q - self.log_p)
+        error += ULP * abs(ratio)
         with np.errstate(over="ignore"):
             gain = self.tails_p[near] * (1.0 - 2.0 * error) - np.exp(ratio - x) * self.tails_q[
                 near
@@ -149,7 +152,9 @@ def grid_below(releases: Releases, s: float, h: float) -> Processed:
     tails_p = np.maximum(tails_p - p.outside, 0.0)
     tails_q = tails_q + q.outside
     error = p.log_error + q.log_error + 8.0 * len(tails_p) * ULP
-    error += sum(count * (2.0 * measure.error + 32.0 * FINE) for measure, count in releases)
+    # Multiples of a step were rounded to doubles, which changes Q = P e^-l.
+    rounding = [2.0 * measure.error + 32.0 * FINE + ULP * measure.top for measure, _ in releases]
+    error += sum(count * each for (_, count), each in zip(releases, rounding, strict=True))
     return Processed(s, h, start, tails_p, tails_q, p.log_total, q.log_total, error)
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpriv import _validation as check
+from fastpriv import kernels
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats, Ints
 from fastpriv.accounting._measures import FINE, Longs
@@ -37,8 +38,6 @@ _TURNS = 8
 _SHORT = 1 << 6
 #: Most points of a window.
 _LONGEST = 1 << 23
-#: More different steps than this are transformed instead of summed.
-_MANY = 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,48 +125,24 @@ def _inverse(
     parts: list[Steps], laws: list[Floats], modes: list[int], length: int, fuzz: float
 ) -> tuple[Floats, float]:
     """Return y modulo ``length``, indices relative to the sum of modes, and its largest error."""
-    half = length // 2 + 1
-    real, turn, size, relative = (np.zeros(half) for _ in range(4))
-    for part, law, mode in zip(parts, laws, modes, strict=True):
-        x, y, off = _characteristic(part.at - mode, law, length)
-        off *= 1.0 + fuzz / ULP
-        # Near phi = 1 from phi - 1, so that small angles keep their digits; elsewhere from phi.
-        square = 2.0 * x + x * x + y * y
-        with np.errstate(divide="ignore"):
-            far = np.log(np.hypot(1.0 + x, y))
-            log = np.where(np.abs(square) < 0.5, 0.5 * np.log1p(np.maximum(square, -0.5)), far)
-        real += part.count * log
-        turn += part.count * np.arctan2(y, 1.0 + x)
-        bound = np.exp(log) + 2.0 * off
-        with np.errstate(divide="ignore"):
-            size += part.count * np.log(bound)
-        relative += part.count * off / bound
-    size = np.exp(size)
-    found = np.fft.irfft(np.exp(real) * (np.cos(turn) + 1j * np.sin(turn)), length)
-    transform = 8.0 * math.log2(length) * ULP
-    error = 2.0 / length * float((size * (relative + transform)).sum())
-    return found, error * (1.0 + 1e-9)
-
-
-def _characteristic(steps: Ints, law: Floats, length: int) -> tuple[Floats, Floats, Floats]:
-    """Real and imaginary part of phi - 1 on the upper half circle, and a bound on its error."""
-    half = length // 2 + 1
-    moved = steps != 0
-    if np.count_nonzero(moved) > _MANY:
-        spread = np.zeros(length)
-        np.add.at(spread, steps % length, law)
-        spread[0] -= 1.0
-        phi = np.fft.rfft(spread)
-        off = (16.0 * math.log2(length) + len(steps) + 8.0) * ULP
-        return phi.real, phi.imag, np.full(half, off)
     places = np.arange(length)
     around = np.where(places > length // 2, places - length, places) / length
-    halves, wholes = np.sin(np.pi * around), np.sin(2.0 * np.pi * around)
-    x, y, zeta = np.zeros(half), np.zeros(half), np.zeros(half)
-    for j, mass in zip(steps[moved].tolist(), law[moved].tolist(), strict=True):
-        at = (np.arange(half) * (j % length)) % length
-        near = halves[at]
-        x -= 2.0 * mass * near * near
-        y -= mass * wholes[at]
-        zeta += 2.0 * mass * np.abs(near)
-    return x, y, (32.0 + len(law)) * ULP * zeta
+    at = [(part.at - mode) % length for part, mode in zip(parts, modes, strict=True)]
+    moved = [part.at != mode for part, mode in zip(parts, modes, strict=True)]
+    starts = np.concatenate([[0], np.cumsum([int(m.sum()) for m in moved])])
+    logs = np.empty((4, length // 2 + 1))
+    kernels.characteristic_powers(
+        np.concatenate([a[m] for a, m in zip(at, moved, strict=True)]),
+        np.concatenate([law[m] for law, m in zip(laws, moved, strict=True)]),
+        starts,
+        np.array([float(part.count) for part in parts]),
+        np.array([(32.0 + len(law)) * ULP + fuzz for law in laws]),
+        np.sin(np.pi * around),
+        np.sin(2.0 * np.pi * around),
+        logs,
+    )
+    real, turn, size, relative = logs
+    found = np.fft.irfft(np.exp(real) * (np.cos(turn) + 1j * np.sin(turn)), length)
+    transform = 8.0 * math.log2(length) * ULP
+    error = 2.0 / length * float((np.exp(size) * (relative + transform)).sum())
+    return found, error * (1.0 + 1e-9)

@@ -24,13 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._rounding import ULP
-from fastpriv._rows import round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs
 
 #: Logarithms of masses: k of them are added, so they carry more digits where the platform has them.
 Longs = NDArray[np.longdouble]
-FINE = float(np.finfo(np.longdouble).eps)
+FINE = max(float(np.finfo(np.longdouble).eps), 2.0**-64)
 
 #: Losses closer than this, relatively, are one loss.
 _SAME = 2.0**-46
@@ -40,6 +39,8 @@ _CHUNK = 1 << 20
 _PARTS = 12
 #: The largest loss is at most so many times the least one, in a lattice.
 _MULTIPLE = 64.0
+#: Ratios above are compared by their logarithms.
+_LARGE = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,22 +69,24 @@ class Measure:
 
     @classmethod
     def symmetric(
-        cls, losses: Floats, masses: Longs, infinite: float, up: bool, step: float
+        cls, losses: Longs, masses: Longs, infinite: float, up: bool, step: float
     ) -> Measure:
         """Complete positive losses and their log-masses to a symmetric measure of total one.
 
         What is left for loss 0 is rounded up or down.
         """
         mirrored = masses - losses
-        rest = np.longdouble(1.0 - infinite) - (np.exp(masses) + np.exp(mirrored)).sum()
-        slack = (len(losses) + 8.0) * FINE + ULP * infinite
+        rest = 1.0 - np.longdouble(infinite) - (np.exp(masses) + np.exp(mirrored)).sum()
+        slack = (len(losses) + 8.0) * FINE
         rest += slack if up else -slack
-        parts = [-losses[::-1], losses], [mirrored[::-1], masses]
+        shown = losses.astype(np.float64)
+        parts = [-shown[::-1], shown], [mirrored[::-1], masses]
         if rest > 0.0:
             parts[0].insert(1, np.zeros(1))
             parts[1].insert(1, np.log(np.array([rest], dtype=np.longdouble)))
         both = np.concatenate(parts[0]), np.concatenate(parts[1])
-        return cls(*both, infinite, 1e4 * FINE, step)
+        size = float(np.abs(mirrored).max(initial=0.0))
+        return cls(*both, infinite, (16.0 + 4.0 * size) * FINE, step)
 
     @property
     def top(self) -> float:
@@ -126,7 +129,8 @@ class Atom:
         (m-2) a e^-epsilon at 0.
         """
         level = np.longdouble(epsilon)
-        keep = np.log1p(-np.longdouble(delta))
+        with np.errstate(divide="ignore"):  # delta = 1: everything is shown
+            keep = np.log1p(-np.longdouble(delta))
         if m == 1 or epsilon == 0.0:
             losses, logs = np.zeros(1), np.array([keep])
         else:
@@ -176,6 +180,9 @@ def _lines(first: Floats, second: Floats) -> Floats:
     gain = first - second
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(gain > 0.0, gain / second, -1.0)
+        beyond = (ratio > _LARGE) & (second > 0.0)  # ordered by logarithms, below the infinite
+        if beyond.any():
+            ratio = np.where(beyond, _LARGE * (np.log(gain) - np.log(second)), ratio)
     order = np.argsort(-ratio, axis=1)
     gain = np.take_along_axis(gain, order, axis=1)
     test = np.take_along_axis(second, order, axis=1)
@@ -220,14 +227,16 @@ def _from_envelope(lines: Floats, up: bool) -> Measure:
     infinite = float(lines[0, 0])
     dD, dT = np.diff(lines[:, 0])[::-1], np.diff(lines[:, 1])[::-1]
     sign = 1.0 if up else -1.0
-    with np.errstate(over="ignore"):
-        losses = np.log1p(dD / dT) * (1.0 + sign * 8.0 * ULP)
+    with np.errstate(over="ignore", under="ignore"):
+        ratio = dD / dT
+        losses = np.where(ratio < math.inf, np.log1p(ratio), np.log(dD) - np.log(dT))
+    losses = losses * (1.0 + sign * 8.0 * ULP)
     masses = (dD + dT) * (1.0 + sign * 8.0 * ULP)
     losses, masses = _merged(losses, masses, up)
-    step = _common_step(losses, up)
+    step, fine = _common_step(losses, up), losses.astype(np.longdouble)
     if step > 0.0:
-        losses = np.rint(losses / step) * step
-    return Measure.symmetric(losses, np.log(masses.astype(np.longdouble)), infinite, up, step)
+        fine = np.rint(losses / step) * np.longdouble(step)
+    return Measure.symmetric(fine, np.log(masses.astype(np.longdouble)), infinite, up, step)
 
 
 def _common_step(losses: Floats, up: bool) -> float:
@@ -253,8 +262,3 @@ def _merged(losses: Floats, masses: Floats, up: bool) -> tuple[Floats, Floats]:
     joined = np.maximum if up else np.minimum
     total = np.add.reduceat(masses, starts) * (1.0 + (4.0 if up else -4.0) * ULP * len(losses))
     return joined.reduceat(losses, starts), total
-
-
-def loss_level(measure: Measure) -> float:
-    """Largest loss, infinite where some outputs are impossible under Q. Rounded up."""
-    return math.inf if measure.infinite > 0.0 else round_up(measure.top)

@@ -214,9 +214,10 @@ class PrivacyProfile:
     def _infinite(self, up: bool) -> float:
         """Chance that some release has an infinite loss, rounded outwards."""
         value = 0.0
+        if any(measure.infinite >= 1.0 for measure, _ in self._releases(up)):
+            return 1.0
         for measure, k in self._releases(up):
-            stays = k * math.log1p(-measure.infinite) if measure.infinite < 1.0 else -math.inf
-            value -= math.expm1(stays) * (1.0 - value)
+            value -= math.expm1(k * math.log1p(-measure.infinite)) * (1.0 - value)
         return min(value * (1.0 + (8.0 if up else -8.0) * ULP * (1 + len(self._parts))), 1.0)
 
     def _delta(self, epsilon: float) -> Bracket:
@@ -238,6 +239,8 @@ class PrivacyProfile:
             upper = math.inf if high > 0.0 else top.upper
             if delta == 0.0 or low >= delta:
                 return Bracket(math.inf if low > 0.0 else top.lower, upper)
+        if top.upper == 0.0:
+            return Bracket(0.0, 0.0 if high < delta else math.inf)
         s = self._tilt_for(max(delta - high, 0.1 * delta))
         found = self._cross(s, delta, low, high, top.upper)
         middle, sigma = self._moments(s)

@@ -34,6 +34,13 @@ class Receipt:
         How many releases it is for.
     charged : dict
         What it added to each notion's total, in nats, rounded up.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> receipt = fp.accounting.Ledger({"dp": 1.0}).spend({"dp": 0.1}, count=3, label="weekly")
+    >>> receipt.number, receipt.label, receipt.count, receipt.charged
+    (1, 'weekly', 3, {'dp': 0.3})
     """
 
     number: int
