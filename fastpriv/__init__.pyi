@@ -30,7 +30,14 @@ from .distributions import (
     Uniform,
     estimate,
 )
-from .errors import Infeasible, InvalidInput, SolverFailure, TooLarge
+from .errors import (
+    BudgetExceeded,
+    Infeasible,
+    InvalidInput,
+    LedgerError,
+    SolverFailure,
+    TooLarge,
+)
 from .estimates import Estimate, effective_entropy, effective_information
 from .measures.balance import balance_function, constrained_capacity
 from .measures.capacity import capacity_prior, channel_capacity
@@ -98,6 +105,7 @@ __all__ = [
     "Adversary",
     "Bracket",
     "Brackets",
+    "BudgetExceeded",
     "Channel",
     "Collusion",
     "Dense",
@@ -112,6 +120,7 @@ __all__ = [
     "Infeasible",
     "InferenceSolution",
     "InvalidInput",
+    "LedgerError",
     "Markov",
     "PosteriorChannel",
     "PriorSet",

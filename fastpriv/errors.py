@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["Infeasible", "InvalidInput", "SolverFailure", "TooLarge"]
+__all__ = [
+    "BudgetExceeded",
+    "Infeasible",
+    "InvalidInput",
+    "LedgerError",
+    "SolverFailure",
+    "TooLarge",
+]
 
 
 class InvalidInput(ValueError):
@@ -34,6 +41,33 @@ class TooLarge(ValueError):
 
 class SolverFailure(ValueError):
     """A solver stopped without an answer; the message keeps the solver's own status."""
+
+
+class BudgetExceeded(ValueError):
+    """A release would cost more than a ledger has left; nothing was spent.
+
+    Attributes
+    ----------
+    notion : str
+        The notion of privacy whose budget is too small.
+    asked, remaining : float
+        What the release would cost, and what is left, in nats.
+    """
+
+    def __init__(self, notion: str, asked: float, remaining: float, budget: float) -> None:
+        super().__init__(notion, asked, remaining, budget)
+        self.notion, self.asked, self.remaining, self.budget = notion, asked, remaining, budget
+
+    def __str__(self) -> str:
+        return (
+            f"{self.notion}: the release asks for {self.asked!r} but {self.remaining!r} of the "
+            f"budget {self.budget!r} remains; nothing was spent. Add noise, release less often, or "
+            "have the owner of the data open a ledger with a larger budget"
+        )
+
+
+class LedgerError(OSError):
+    """The file that keeps a ledger cannot be opened, locked, written or trusted."""
 
 
 def short(count: int) -> str:

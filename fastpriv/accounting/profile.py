@@ -234,6 +234,8 @@ class PrivacyProfile:
         top = Bracket(self._top(False), self._top(True))
         if delta >= 1.0 or not self._parts:
             return Bracket(0.0, 0.0)
+        if top.upper == 0.0 and low <= delta:  # every loss is 0 or infinite
+            return Bracket(0.0, 0.0 if high <= delta else math.inf)
         if delta == 0.0 or high >= delta:
             upper = math.inf if high > 0.0 else top.upper
             if delta == 0.0 or low >= delta:
