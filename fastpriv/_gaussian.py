@@ -48,7 +48,7 @@ _SMALLEST = 1e-140
 #: Entries of an array over inputs and outputs that are looked at in one go.
 _BLOCK = 1 << 20
 #: Least width of a bracket, relative to the capacity, and the width for points left in place.
-_FINEST, _COARSE = 1e-12, 1e-4
+_FINEST, _COARSE = 1e-11, 1e-4
 #: Most times that a point is added.
 _ROUNDS = 12
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -88,13 +88,16 @@ def _closed(a: float, m: float) -> Bracket:
     if m == math.inf:
         least = 0.5 * math.log1p(2.0 * a / math.pi / math.e * a)
     top = int(min(m, max(2.0, a)))
-    for points in {2, *(max(2, int(top * share)) for share in (0.25, 0.4, 0.55, 0.7, 0.85, 1.0))}:
-        error = min(math.erfc(a / (points - 1) / math.sqrt(2.0)) * (1.0 + 1e-12), 0.5)
-        if error < 1.0 - 1.0 / points:
-            unsure = -error * math.log(error) if error > 0.0 else 0.0
-            unsure -= (1.0 - error) * math.log1p(-error)
+    for share in (0.25, 0.4, 0.55, 0.7, 0.85, 1.0):
+        points = max(2, int(top * share))
+        error = math.erfc(a / (points - 1) / math.sqrt(2.0)) * (1.0 + 1e-12)
+        if 0.0 < error < 0.5:  # Fano's bound grows with the error up to there
+            unsure = -error * math.log(error) - (1.0 - error) * math.log1p(-error)
             least = max(least, math.log(points) - unsure - error * math.log(points - 1.0))
-    return Bracket(max(0.0, least) * (1.0 - 32.0 * ULP), most * (1.0 + 8.0 * ULP))
+        elif error == 0.0:
+            least = max(least, math.log(points) * (1.0 - 1e-15))
+    slack = 64.0 * ULP * (1.0 + math.log(top))
+    return Bracket(max(0.0, least - slack), most * (1.0 + 8.0 * ULP))
 
 
 def _step(a: float, scale: float) -> tuple[float, float]:
@@ -185,7 +188,7 @@ class _Mixture:
         most = 0.0
         while len(middle):
             value, slope, error = self.divergences(middle)
-            target = max(target, float((value + error).max()) * (1.0 + _FINEST))
+            target = max(target, float((value + 2.0 * error).max()) * (1.0 + _FINEST))
             # Middles are rounded: cells reach a little further than half their width.
             reach = half * (1.0 + 1e-9) + 4.0 * ULP * self.a
             bound = value + np.abs(slope) * reach + 0.5 * reach * reach + 2.0 * error

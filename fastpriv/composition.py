@@ -13,7 +13,7 @@ from fastpriv import _validation as check
 from fastpriv._rounding import ULP
 from fastpriv._selection import best_selection
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
-from fastpriv.channels.base import joint_laws
+from fastpriv.channels._pairs import joint_laws
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures._arguments import as_channel
 from fastpriv.measures.capacity import channel_capacity

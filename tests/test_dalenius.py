@@ -331,6 +331,9 @@ def test_composition_refuses_what_it_cannot_do():
     tiny = [[1.0, 1e-200], [1.0, 1e-210]]
     with pytest.raises(fp.InvalidInput, match="range of a double"):
         fp.compose(tiny, tiny)
+    wide = fp.HammingChannel(2, 2_000, 1.0)
+    with pytest.raises(fp.TooLarge, match="composition_bound"):
+        fp.compose(wide, wide)
     big = fp.Channel(random_matrix(0, 600, 512))
     with pytest.raises(fp.TooLarge, match="composition_bound"):
         fp.compose(big, big)

@@ -145,6 +145,14 @@ def test_lower_end_beats_a_fine_grid(reach):
     assert found.lower - 1e-3 < grid
 
 
+@pytest.mark.parametrize("reach", [0.5, 1.3, 2.5, 63.0])
+def test_a_gap_of_nothing_ends(reach):
+    tight, usual = channel(reach).capacity(gap=0.0), channel(reach).capacity()
+    assert tight.upper >= usual.lower
+    assert usual.upper >= tight.lower
+    assert tight.width <= max(usual.width, 1e-12)
+
+
 def test_units_do_not_matter():
     for scale in (1e-100, 3.0, 1e80):
         found = fp.mechanisms.GaussianChannel(2.0 * scale, scale * scale).capacity(3)

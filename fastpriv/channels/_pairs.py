@@ -1,4 +1,4 @@
-"""Pairs of output laws that neighbours have, and how far one exceeds multiples of the other."""
+"""Pairs of output laws: those of neighbours and their excess, those of outputs told together."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._rounding import ULP
 from fastpriv._rows import round_up
 from fastpriv._threads import split
 from fastpriv._validation import Floats, Ints
+from fastpriv.errors import InvalidInput
 
 #: Laws as the rows of a matrix, and which rows to compare: (P, 2).
 Pairs = tuple[Floats, Ints]
@@ -21,6 +23,8 @@ Pairs = tuple[Floats, Ints]
 _LARGEST = 709.0
 #: Fewest entries worth a thread.
 _GRAIN = 1 << 16
+#: Least normal double: smaller ones have lost digits.
+_NORMAL = 2.0**-1022
 
 
 def _grain(laws: Floats) -> int:
@@ -65,3 +69,25 @@ def apart(laws: Floats, steps: Iterable[tuple[Ints, Ints]], n: int) -> Iterable[
     both = np.concatenate([laws * (1.0 + error), laws * (1.0 - error)])
     for x, other in steps:
         yield both, np.stack([x, other + len(laws)], axis=1)
+
+
+def joint_laws(first: Floats, second: Floats) -> Floats:
+    """Laws of pairs of independent outputs, row by row: (N, K) and (N, L) to (N, K L)."""
+    check.fits(
+        first.size * second.shape[1],
+        f"a table of {first.shape[1]} times {second.shape[1]} outputs together",
+        "compose channels of one query, or channels that act row by row, or bound the sum with "
+        "composition_bound",
+        check.MAX_MATRIX,
+    )
+    with np.errstate(under="ignore"):
+        pairs = first[:, :, None] * second[:, None, :]
+    # A product that loses digits, or vanishes, would hide what this output tells.
+    if first[first > 0.0].min() * second[second > 0.0].min() < _NORMAL:
+        possible = (first > 0.0)[:, :, None] & (second > 0.0)[:, None, :]
+        if (possible & (pairs < _NORMAL)).any():
+            raise InvalidInput(
+                "two outputs together have a chance below the range of a double; merge outputs "
+                "that almost never occur before composing"
+            )
+    return pairs.reshape(len(first), -1)

@@ -25,7 +25,7 @@ from fastpriv._sdpi import matrix_sdpi
 from fastpriv._thresholds import Codes
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs, crossing, excesses
+from fastpriv.channels._pairs import Pairs, crossing, excesses, joint_laws
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
 from fastpriv.results import Bracket, IndividualCapacity
@@ -294,13 +294,6 @@ class AbstractChannel(ABC):
         """Return the channel of both outputs on one database, through the matrices."""
         from fastpriv.channels.dense import Channel
 
-        check.fits(
-            self.space.size * self.output_space.size * other.output_space.size,
-            f"the matrix of {self!r} together with {other!r}",
-            "compose channels of one query, or channels that act row by row, or bound the sum "
-            "with composition_bound",
-            check.MAX_MATRIX,
-        )
         return Channel(joint_laws(self.matrix(), other.matrix()), self.space)
 
     def _row_kinds(self) -> Ints:
@@ -353,19 +346,6 @@ class AbstractChannel(ABC):
     def __repr__(self) -> str:
         outputs = short(self.output_space.size)
         return f"{type(self).__name__}({self.space!r} -> {outputs} outputs)"
-
-
-def joint_laws(first: Floats, second: Floats) -> Floats:
-    """Laws of pairs of independent outputs, row by row: (N, K) and (N, L) to (N, K L)."""
-    with np.errstate(under="ignore"):
-        pairs = first[:, :, None] * second[:, None, :]
-    # A product that vanishes would be an output that cannot occur, with all that it tells.
-    if ((pairs == 0.0) & (first > 0.0)[:, :, None] & (second > 0.0)[:, None, :]).any():
-        raise InvalidInput(
-            "two outputs together have a chance below the range of a double; merge outputs that "
-            "almost never occur before composing"
-        )
-    return pairs.reshape(len(first), -1)
 
 
 #: Neutral elements of the least and the largest attribute value.

@@ -21,8 +21,8 @@ from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv._thresholds import Codes, LawThresholds, draw_rows
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._copies import by_copies, by_part
-from fastpriv.channels._pairs import Pairs, all_pairs
-from fastpriv.channels.base import AbstractChannel, joint_laws, support_range
+from fastpriv.channels._pairs import Pairs, all_pairs, joint_laws
+from fastpriv.channels.base import AbstractChannel, support_range
 from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Product
 from fastpriv.errors import InvalidInput

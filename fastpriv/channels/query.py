@@ -20,8 +20,8 @@ from fastpriv._rows import RowKernel, distinct, log_ratio, log_spread, round_up
 from fastpriv._sums import Histogram, Sum
 from fastpriv._thresholds import Codes, Laws
 from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs
-from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, joint_laws, support_range
+from fastpriv.channels._pairs import Pairs, joint_laws
+from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
 from fastpriv.channels.dense import matrix_information
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
@@ -287,12 +287,6 @@ class QueryChannel(AbstractChannel):
             pairs, values = np.unique(codes, return_inverse=True)
             query = Listed(values.astype(np.int64), self.space, len(pairs))
             first, second = first[pairs // len(second)], second[pairs % len(second)]
-        check.fits(
-            len(first) * first.shape[1] * second.shape[1],
-            f"the kernel of {self!r} together with {other!r}",
-            "use fewer outputs, or bound the sum with composition_bound",
-            check.MAX_MATRIX,
-        )
         return QueryChannel._structured(query, joint_laws(first, second), "answers")
 
     def correlation(self, prior: Distribution) -> Bracket:
