@@ -3,10 +3,12 @@
 The default is the keystream of AES-256 in counter mode under a key and a starting counter from the
 operating system: as hard to predict as the cipher is to break, and more than ten times as fast as
 asking the system for every byte (6.6 GB/s against 0.25), which is what the ``cryptography``
-package is needed for. It is imported with the first draw. Each thread has a stream of its own. A
-forked child never goes on with a stream of its parent, and no stream gives more than 64 MiB before
-it takes a new key, so that memory seen later tells little about earlier draws. Bits are made when
-they are asked for; nothing is kept that could be handed out twice.
+package is needed for. It is imported with the first draw.
+
+Each thread has a stream of its own. A forked child never goes on with a stream of its parent, and
+no stream gives more than 64 MiB before it takes a new key, so that memory seen later tells little
+about earlier draws. Bits are made when they are asked for; nothing is kept that could be handed
+out twice.
 """
 
 from __future__ import annotations
