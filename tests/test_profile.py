@@ -82,6 +82,25 @@ REFERENCE = [
 
 
 @pytest.mark.parametrize(
+    ("m", "eps", "k"), [(10**5, 0.36, 18), (10**5, 5e-7, 18), (10**9, 2.0, 40)]
+)
+def test_rare_large_losses(m, eps, k):
+    """Losses that hardly ever occur ask for a large tilt."""
+    profile = response(m, eps).self_compose(k)
+    pairs = [(mpf(eps) * g, q) for g, q in op.composed_response(m, eps, k)]
+    for share in (0.05, 0.3, 0.65, 0.9):
+        truth = op.delta_of(pairs, share * k * eps)
+        holds(profile.delta(share * k * eps), truth, 1e-9 if truth > 1e-300 else None)
+    for delta in (1e-290, 1e-60, 1e-9):
+        holds(profile.epsilon(delta), op.epsilon_of(pairs, mpf(delta)), 1e-9)
+
+
+def test_what_underflows_is_not_zero():
+    found = response(10**5, 7e-5).self_compose(1000).delta(0.0699)  # about 1e-5000
+    assert found.lower == 0.0 < found.upper < 1e-300
+
+
+@pytest.mark.parametrize(
     "mixture",
     [
         [(2, 0.5, 20), (4, 0.3, 15)],

@@ -60,6 +60,8 @@ class Listed:
         )
         # e^(-s x) (1 - e^-x) is at most 1 / (1 + s), so what is outside counts no more than that.
         total += sign * self.outside / (1.0 + self.s)
+        if total <= 0.0:
+            return 0.0
         exponent = self.log_total - np.longdouble(self.s) * np.longdouble(at)
         error = self.error + self.s * slack
         error += FINE * (abs(float(self.log_total)) + abs(self.s * at) + 8.0)
@@ -68,8 +70,6 @@ class Listed:
 
 def rounded(value: np.longdouble, error: float, up: bool) -> float:
     """Return a double above or below all numbers within a relative error of a positive value."""
-    if not value > 0.0:
-        return 0.0
     if up:
         return min(math.nextafter(float(value * np.exp(np.longdouble(error))), math.inf), 1.0)
     return max(math.nextafter(float(value * np.exp(-np.longdouble(error))), 0.0), 0.0)

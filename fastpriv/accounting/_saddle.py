@@ -53,8 +53,9 @@ def _least(releases: Releases, more: Callable[[float], bool]) -> float:
     moving = [(measure, k) for measure, k in releases if measure.top > 0.0]
     low, high = 0.0, 1.0 / sum(k * measure.top for measure, k in moving)
     gap = min(float(np.diff(measure.losses)[-1]) for measure, _ in moving)
-    # By then hardly any release is below its top.
-    most = (math.log(sum(k for _, k in moving) + 1.0) + 7.0) / gap
+    # By then hardly any release is below its top, however rare that was.
+    rarest = max(float(measure.logs.max() - measure.logs[-1]) for measure, _ in moving)
+    most = (rarest + math.log(sum(k for _, k in moving) + 1.0) + 7.0) / gap
     while high < most and more(high):
         low, high = high, 2.0 * high
     high = min(high, most)
