@@ -1,10 +1,21 @@
-"""The one number that rounding errors are counted in, and the float next to a root."""
+"""The one number that rounding errors are counted in; sums and roots rounded the right way."""
 
+import math
 import struct
 from collections.abc import Callable
+from fractions import Fraction
 
 #: Unit roundoff of a double: the relative error of one operation.
 ULP = 2.0**-53
+
+
+def sum_up(parts: list[float]) -> float:
+    """Return the least double that is no less than the exact sum."""
+    total = math.fsum(parts)
+    if not math.isfinite(total):
+        return total
+    short = Fraction(total) < sum(map(Fraction, parts))
+    return math.nextafter(total, math.inf) if short else total
 
 
 def least_float(holds: Callable[[float], bool], low: float, high: float) -> float:

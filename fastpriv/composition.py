@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._rounding import ULP
+from fastpriv._rounding import ULP, sum_up
 from fastpriv._selection import best_selection
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
 from fastpriv.channels._pairs import joint_laws
@@ -103,11 +103,7 @@ def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9)
     """
     if not channels:
         raise InvalidInput("give at least one channel to compose")
-    return _sum_up([individual_capacity(channel, gap=gap).upper for channel in channels])
-
-
-def _sum_up(parts: list[float]) -> float:
-    return math.fsum(parts) * (1.0 + 2.0 * ULP)
+    return sum_up([individual_capacity(channel, gap=gap).upper for channel in channels])
 
 
 def group_bound(channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e-9) -> float:
@@ -241,8 +237,8 @@ def two_dataset_bound(
     for mechanism, other in ((one, two), (two, one)):
         own = individual_capacity(mechanism, gap=gap).upper
         cross = cross_capacity(mechanism, max(other.space.sizes), gap=gap).upper
-        parts.append(min(_sum_up([own, cross]), mechanism.capacity(gap).upper))
-    return _sum_up(parts)
+        parts.append(min(sum_up([own, cross]), mechanism.capacity(gap).upper))
+    return sum_up(parts)
 
 
 def pair_datasets(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from fastpriv.accounting import LAWS, compose_levels, pml_chain, two_data_sets
+from fastpriv.accounting import LAWS, compose_levels, pml_chain
 from fastpriv.relations import NOTIONS
 
 
@@ -33,7 +33,7 @@ LEVELS = {
     "mutual-information": fp.mutual_information,
     "leakage-factor": fp.leakage_factor,
     "product-row-pml": lambda W, p: fp.pml_level(W, fp.PriorSet.product(W.space), row="worst"),
-    "individual-capacity": lambda W, p: fp.channel_capacity(W).upper,
+    "individual-capacity": lambda W, p: fp.individual_capacity(W).upper,
 }
 
 
@@ -51,7 +51,7 @@ LEVELS["divergence"] = divergence
 @pytest.mark.parametrize("seed", range(8))
 def test_laws_bound_composed_channels(notion, seed):
     rng = np.random.default_rng([seed, 3])
-    sizes = [2, 2] if notion != "individual-capacity" else [4]  # one row: C_1 is the capacity
+    sizes = [2, 2]
     matrices = [rng.dirichlet(np.full(3, 2.0), 4) for _ in range(3)]
     prior = fp.Dense(rng.dirichlet(np.full(4, 5.0)), sizes)
     law = LAWS[notion]
@@ -98,24 +98,9 @@ def test_words_and_edges():
     assert compose_levels("dp", []) == 0.0
     assert compose_levels("dp", [1.0, math.inf]) == math.inf
     assert compose_levels("leakage-factor", [0.7, 0.8]) == 1.0
-    assert two_data_sets((0.1, fp.Bracket(0.1, 0.2)), (0.3, 0.4)) >= 1.0
     for notion, levels in (("privacy", [1.0]), ("dp", [-1.0]), ("dp", ["1"]), ("dp", [math.nan])):
         with pytest.raises(fp.InvalidInput):
             compose_levels(notion, levels)
-    with pytest.raises(fp.InvalidInput):
-        two_data_sets((0.1, -0.2), (0.3, 0.4))
-
-
-def test_two_data_sets_bound_a_persons_records():
-    """One person, two correlated records, each through its own channel (D, Theorem 6)."""
-    rng = np.random.default_rng(5)
-    first, second = rng.dirichlet(np.ones(3), 2), rng.dirichlet(np.ones(3), 2)
-    caps = [fp.channel_capacity(W).upper for W in (first, second)]
-    bound = two_data_sets(tuple(caps), tuple(caps))
-    for _ in range(50):
-        joint = rng.dirichlet(np.ones(4))
-        both = np.einsum("ay,bz->abyz", first, second).reshape(4, 9)
-        assert fp.mutual_information(both, joint) <= bound
 
 
 # Leakage of outputs that were seen.

@@ -1,5 +1,5 @@
 from .chain import pml_chain
-from .laws import LAWS, Law, compose_levels, two_data_sets
+from .laws import LAWS, Law, compose_levels
 from .ledger import Ledger
 from .profile import PrivacyProfile
 from .receipt import Receipt
@@ -12,5 +12,4 @@ __all__ = [
     "Receipt",
     "compose_levels",
     "pml_chain",
-    "two_data_sets",
 ]

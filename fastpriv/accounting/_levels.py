@@ -16,6 +16,7 @@ from fastpriv.accounting._charges import Offer
 from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
 from fastpriv.measures._arguments import as_channel
+from fastpriv.measures.individual import individual_capacity
 from fastpriv.measures.leakage import information_privacy_level, leakage_factor
 from fastpriv.results import Bracket
 
@@ -26,25 +27,25 @@ if TYPE_CHECKING:
 _INFORMATION_ERROR = 2.0**-40
 
 
-def drawn_level(channel: AbstractChannel) -> float:
-    """DP level of the probabilities that are drawn, where the channel knows them."""
-    realised = getattr(channel, "realised_level", channel.neighbour_level)
-    return float(realised())
-
-
 def _above(value: float | Bracket) -> float:
     return (value.upper if isinstance(value, Bracket) else value) * (1.0 + _INFORMATION_ERROR)
 
 
+def _drawn(channel: AbstractChannel) -> float:
+    """DP level of the chances with which the channel is drawn from."""
+    return channel.realised_level()
+
+
 _PLAIN: Mapping[str, Callable[[AbstractChannel], float]] = {
     "strong-dp": lambda channel: channel.extreme_level(),
-    "dp": drawn_level,
-    "approximate-dp": drawn_level,  # for every delta, so for 0
-    "product-row-pml": drawn_level,
-    "product-row-max-information": drawn_level,
-    "product-row-information": drawn_level,  # at most that
+    "dp": _drawn,
+    "approximate-dp": _drawn,  # for every delta, so for 0
+    "product-row-pml": _drawn,
+    "product-row-max-information": _drawn,
+    "product-row-information": _drawn,  # at most that
     "pml-all-priors": lambda channel: channel.extreme_level(),
     "maximal-leakage": lambda channel: channel.maximal_leakage(),
+    "individual-capacity": lambda channel: individual_capacity(channel).upper,
 }
 _UNDER_PRIOR: Mapping[str, Callable[[AbstractChannel, Distribution], float]] = {
     "identifiability": lambda channel, prior: channel.posterior_level(prior),

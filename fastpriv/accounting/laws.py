@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from types import MappingProxyType
 
 from fastpriv import _validation as check
+from fastpriv._rounding import sum_up
 from fastpriv.errors import InvalidInput
-from fastpriv.results import Bracket
 
-__all__ = ["LAWS", "Law", "compose_levels", "two_data_sets"]
+__all__ = ["LAWS", "Law", "compose_levels"]
 
 _INDEPENDENT = "releases that are independent given the database"
 _ADAPTIVE = "nothing: later mechanisms may depend on earlier outputs"
@@ -69,16 +68,7 @@ class Law:
 
     def combine(self, levels: Iterable[float]) -> float:
         """Add levels, the first in notion ``first`` and the others in ``later``. Rounded up."""
-        return min(_sum_up(list(levels)), self.most)
-
-
-def _sum_up(levels: list[float]) -> float:
-    """Least double that is no less than the exact sum."""
-    total = math.fsum(levels)
-    if not math.isfinite(total):
-        return total
-    short = Fraction(total) < sum(map(Fraction, levels))
-    return math.nextafter(total, math.inf) if short else total
+        return min(sum_up(list(levels)), self.most)
 
 
 def _additive(notion: str, needs: str, source: str, most: float = math.inf) -> Law:
@@ -129,7 +119,11 @@ LAWS: Mapping[str, Law] = MappingProxyType(
             _additive("maximal-leakage", _INDEPENDENT, "column maxima of a product of channels"),
             _additive("mutual-information", _INDEPENDENT, "chain rule, conditioning on the rest"),
             _additive("leakage-factor", _INDEPENDENT, "mutual information over one entropy", 1.0),
-            _additive("individual-capacity", _INDEPENDENT, f"{_D}, Theorem 5: one data set"),
+            _additive(
+                "individual-capacity",
+                _INDEPENDENT,
+                f"{_D}, Theorem 5: one data set; ``two_dataset_bound`` for two",
+            ),
         )
     }
 )
@@ -168,36 +162,3 @@ def compose_levels(notion: str, levels: Iterable[float]) -> float:
         endless = isinstance(level, float) and level == math.inf
         given.append(math.inf if endless else check.real(level, "level", least=0.0))
     return LAWS[notion].combine(given)
-
-
-def two_data_sets(
-    own: tuple[float | Bracket, float | Bracket], crossed: tuple[float | Bracket, float | Bracket]
-) -> float:
-    """Individual capacity of two releases of two data sets about the same people.
-
-    C^11 + C^22 + C^12 + C^21 (Wu-Xia-He 2020, Theorem 6): what each release tells about its own
-    data set, and about the other one. They do not just add as on one data set, because a person's
-    two records may depend on each other.
-
-    Parameters
-    ----------
-    own : pair of float or Bracket
-        Individual capacity of each channel with respect to its own data set.
-    crossed : pair of float or Bracket
-        C^12 and C^21; by Proposition 6 the best capacity of as many rows of one channel as a
-        person has values in the other data set, at most ``channel_capacity`` of that channel.
-
-    Returns
-    -------
-    float
-        Upper bound in nats on the mutual information of a person's records and both outputs.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> fp.accounting.two_data_sets((0.25, 0.25), (0.5, 0.5))
-    1.5
-    """
-    parts = [*own, *crossed]
-    tops = [part.upper if isinstance(part, Bracket) else part for part in parts]
-    return _sum_up([check.real(top, "capacity", least=0.0) for top in tops])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv._extras import optional
-from fastpriv.accounting._levels import drawn_level
 from fastpriv.measures._arguments import as_channel
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def make_channel(channel: AbstractChannel | ArrayLike) -> Any:
     """
     dp = optional("opendp.prelude", "opendp")
     mechanism = as_channel(channel)
-    level, sizes = drawn_level(mechanism), np.array(mechanism.space.sizes)
+    level, sizes = mechanism.realised_level(), np.array(mechanism.space.sizes)
 
     def release(rows: list[int]) -> Any:
         database = np.asarray(rows).reshape(1, len(sizes))  # or an error: no broadcasting
