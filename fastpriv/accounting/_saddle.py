@@ -27,8 +27,15 @@ def cumulant(releases: Releases, s: float) -> tuple[float, float, float]:
 
 
 def tilt_at(releases: Releases, t: float) -> float:
-    """Tilt whose law is centred at t, 0 where that of the losses is already beyond."""
-    return _least(releases, lambda s: cumulant(releases, s)[1] < t)
+    """Tilt whose law is centred where delta(t) comes from.
+
+    The saddle point of e^(K - s t) / (s (1 + s)), whose integral delta(t) is: a little above t,
+    and never at s = 0, so that losses above t that are rare in all are not rare under the tilt.
+    """
+    return _least(
+        releases,
+        lambda s: s == 0.0 or cumulant(releases, s)[1] < t + 1.0 / s + 1.0 / (1.0 + s),
+    )
 
 
 def tilt_for(releases: Releases, delta: float) -> float:

@@ -246,7 +246,7 @@ class PrivacyProfile:
         found = self._cross(s, delta, low, high, top.upper)
         _, middle, variance = cumulant(self._releases(True), s)
         far = abs(found.midpoint - middle) > _FAR * math.sqrt(variance)
-        if s > 0.0 and far and found.upper < math.inf:
+        if (s == 0.0 or far) and 0.0 < found.upper < math.inf:
             again = tilt_at(self._releases(True), found.midpoint)
             better = self._cross(again, delta, low, high, top.upper)
             found = Bracket(max(found.lower, better.lower), min(found.upper, better.upper))
