@@ -25,6 +25,8 @@ from fastpriv.results import Bracket
 
 #: Climbs from chance, and the most steps of one.
 _STARTS, _CLIMB = 24, 500
+#: Largest coordinate of a simplex that is halved: beyond, rounding takes what halving gains.
+_FINEST = 2.0**30
 #: Climb from every so many nodes.
 _OFTEN = 8
 
@@ -146,9 +148,18 @@ class Problem:
         return Node(-most, simplices, z, law, self)
 
     def root(self, p: Floats, t: float, floor: float, reach: float) -> Node:
-        """Bound over all laws."""
+        """Bound over all laws, with tangents at the law p."""
         whole = [part.whole() for part in self.slices]
         return self.bound(whole, p, self.start(t), 0.1 * self.scale, floor, reach)
+
+    def afresh(self, simplices: list[Simplex], t: float, floor: float, reach: float) -> Node:
+        """Bound over simplices from the middle of everything; t counts only where it is held."""
+        t = t if self.held else self.ample()
+        return self.bound(simplices, self.count, self.start(t), 0.1 * self.scale, floor, reach)
+
+    def ample(self) -> float:
+        """Return a t that leaves room for all thetas."""
+        return self.scale + 2.0 * max(max(part.eta, part.proved.theta) for part in self.slices)
 
 
 @dataclass(order=True)
@@ -169,13 +180,17 @@ class Node:
             for simplex, own, part in zip(self.simplices, laws, slices, strict=True)
         ]
         a = int(np.argmax(misses))
-        if misses[a] <= 0.0:
+        if misses[a] <= 0.0 or np.abs(self.simplices[a].B).max() > _FINEST:
             return []
-        found, gap, z = [], 0.02 * (-self.rank - floor), self.problem.calmed(self.z)
-        mu = max(gap, 2e-4 * self.problem.scale)
+        found, gap, problem = [], 0.02 * (-self.rank - floor), self.problem
         for half in self.simplices[a].halves(laws[a], slices[a]):
             simplices = [*self.simplices[:a], half, *self.simplices[a + 1 :]]
-            child = self.problem.bound(simplices, self.p, z, mu, floor, gap)
+            mu = max(gap, 2e-4 * problem.scale)
+            child = problem.bound(simplices, self.p, problem.calmed(self.z), mu, floor, gap)
+            if child.rank <= self.rank:  # nothing gained: the point may have been a bad start
+                child = max(
+                    child, problem.afresh(simplices, float(self.z[len(self.p)]), floor, gap)
+                )
             child.rank = max(child.rank, self.rank)
             found.append(child)
         return found
@@ -324,11 +339,8 @@ class Search:
         best: Node | None = None
         lines: list[Line] = []
         while True:
-            t = individual.scale + 2.0 * max(
-                max(part.eta, part.proved.theta) for part in individual.slices
-            )
             reach = 0.1 * self.gap * min(1.0, self.lower)
-            node = problem.root(p, t, self.floor, reach)
+            node = problem.root(p, problem.ample(), self.floor, reach)
             self.climb(individual, node.p)
             if best is not None and node.rank <= best.rank:
                 for part, line in zip(individual.slices, lines, strict=True):
