@@ -19,12 +19,14 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._rounding import ULP
-from fastpriv._slices import Simplex, Slice, divergence
+from fastpriv._slices import Line, Simplex, Slice, divergence
 from fastpriv._validation import Floats, Ints
 from fastpriv.results import Bracket
 
 #: Climbs from chance, and the most steps of one.
 _STARTS, _CLIMB = 24, 500
+#: Largest coordinate of a simplex that is halved: beyond, rounding takes what halving gains.
+_FINEST = 2.0**30
 #: Climb from every so many nodes.
 _OFTEN = 8
 
@@ -93,6 +95,7 @@ class Problem:
         self.count = np.concatenate([part.count for part in slices])
         self.edges: Ints = np.cumsum([0, *(len(part.rows) for part in slices)])
         self.corners = max(part.corners for part in slices)
+        self.scale = max(float(part.far.max()) for part in slices)
         self.extra, self.extra_doubt = np.zeros(len(E)), np.zeros(len(E))
 
     @classmethod
@@ -106,21 +109,20 @@ class Problem:
         """Return the parts of a vector over inputs that belong to the slices."""
         return np.split(p, self.edges[1:-1])
 
-    def start(self, t: float, scale: float) -> Floats:
+    def start(self, t: float) -> Floats:
         """Return a point where the bound is finite."""
         thetas = [max(part.eta, part.proved.theta, 1e-300) for part in self.slices]
         inputs = len(self.W)
         blocks = [
-            [0.25 * min(1.0, t / theta)] * 2 + [0.1 * scale] * self.corners for theta in thetas
+            [0.25 * min(1.0, t / theta)] * 2 + [0.1 * self.scale] * self.corners for theta in thetas
         ]
         return np.concatenate([np.full(inputs, 1.0 / inputs), [t], *blocks])
 
     def calmed(self, z: Floats) -> Floats:
         """Return a point with moderate lambda: other simplices may pull the other way."""
         z = z.copy()
-        scale = max(float(part.far.max()) for part in self.slices)
         blocks = z[len(self.W) + 1 :].reshape(len(self.slices), -1)
-        blocks[:, 2:] = np.clip(blocks[:, 2:], 1e-6 * scale, 2.0 * scale)
+        blocks[:, 2:] = np.clip(blocks[:, 2:], 1e-3 * self.scale, 2.0 * self.scale)
         return z
 
     def bound(
@@ -140,15 +142,24 @@ class Problem:
         rough = np.array([simplex.rough for simplex in simplices])
         z, law, r = z.copy(), np.empty(len(self.W)), self.slices[0].r
         most = kernels.entropy_bound(
-            z, self.held, mu, self.W, self.E, r, self.count, self.edges, thetas, lines, B, rough,
+            z, self.held, mu, self.E, r, self.count, self.edges, thetas, lines, B, rough,
             self.b, floor, reach, law,
         )  # fmt: skip
         return Node(-most, simplices, z, law, self)
 
-    def root(self, p: Floats, t: float, scale: float, floor: float, reach: float) -> Node:
-        """Bound over all laws."""
+    def root(self, p: Floats, t: float, floor: float, reach: float) -> Node:
+        """Bound over all laws, with tangents at the law p."""
         whole = [part.whole() for part in self.slices]
-        return self.bound(whole, p, self.start(t, scale), 0.1 * scale, floor, reach)
+        return self.bound(whole, p, self.start(t), 0.1 * self.scale, floor, reach)
+
+    def afresh(self, simplices: list[Simplex], t: float, floor: float, reach: float) -> Node:
+        """Bound over simplices from the middle of everything; t counts only where it is held."""
+        t = t if self.held else self.ample()
+        return self.bound(simplices, self.count, self.start(t), 0.1 * self.scale, floor, reach)
+
+    def ample(self) -> float:
+        """Return a t that leaves room for all thetas."""
+        return self.scale + 2.0 * max(max(part.eta, part.proved.theta) for part in self.slices)
 
 
 @dataclass(order=True)
@@ -169,12 +180,17 @@ class Node:
             for simplex, own, part in zip(self.simplices, laws, slices, strict=True)
         ]
         a = int(np.argmax(misses))
-        if misses[a] <= 0.0:
+        if misses[a] <= 0.0 or np.abs(self.simplices[a].B).max() > _FINEST:
             return []
-        found, gap, z = [], 0.02 * (-self.rank - floor), self.problem.calmed(self.z)
+        found, gap, problem = [], 0.02 * (-self.rank - floor), self.problem
         for half in self.simplices[a].halves(laws[a], slices[a]):
             simplices = [*self.simplices[:a], half, *self.simplices[a + 1 :]]
-            child = self.problem.bound(simplices, self.p, z, gap, floor, gap)
+            mu = max(gap, 2e-4 * problem.scale)
+            child = problem.bound(simplices, self.p, problem.calmed(self.z), mu, floor, gap)
+            if child.rank <= self.rank:  # nothing gained: the point may have been a bad start
+                child = max(
+                    child, problem.afresh(simplices, float(self.z[len(self.p)]), floor, gap)
+                )
             child.rank = max(child.rank, self.rank)
             found.append(child)
         return found
@@ -215,8 +231,7 @@ def prove_line(
         best = max(best, value)
         return best + tolerance
 
-    scale = float(part.far.max())
-    heap = [problem.root(p, t, scale, -math.inf, 0.1 * tolerance)]
+    heap = [problem.root(p, t, -math.inf, 0.1 * tolerance)]
     part.proved = part.from_maximum(branch(heap, floor, deadline), d, t)
 
 
@@ -322,23 +337,22 @@ class Search:
         problem = Problem(individual.slices, individual.E, self.b, 0)
         inputs, p = len(individual.W), individual.best[1]
         best: Node | None = None
+        lines: list[Line] = []
         while True:
-            t = individual.scale + 2.0 * max(
-                max(part.eta, part.proved.theta) for part in individual.slices
-            )
             reach = 0.1 * self.gap * min(1.0, self.lower)
-            node = problem.root(p, t, individual.scale, self.floor, reach)
+            node = problem.root(p, problem.ample(), self.floor, reach)
             self.climb(individual, node.p)
-            if best is None or -node.rank < -best.rank:
-                gained = best is None or node.rank - best.rank > 0.05 * (-node.rank - self.lower)
-                best, p = node, node.p
-            else:
-                gained = False
-            left = deadline - time.monotonic()
-            if -best.rank <= self.floor or not gained or left < 0.0:
+            if best is not None and node.rank <= best.rank:
+                for part, line in zip(individual.slices, lines, strict=True):
+                    part.proved = line
                 return best
+            gain = math.inf if best is None else node.rank - best.rank
+            left = deadline - time.monotonic()
+            if -node.rank <= self.floor or gain < 0.05 * (-node.rank - self.lower) or left < 0.0:
+                return node
+            best, p, lines = node, node.p, [part.proved for part in individual.slices]
             omega, t = node.z[:inputs], float(node.z[inputs])
-            d = omega @ individual.E + (omega.sum() - 1.0) * individual.r
+            d = omega @ individual.E
             tolerance = 0.02 * (-node.rank - self.lower)
             for part, own in zip(individual.slices, problem.split(p), strict=True):
                 if len(part.rows) > 1:

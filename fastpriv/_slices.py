@@ -21,6 +21,8 @@ from fastpriv._validation import Floats
 _EVEN = 1e-9
 #: A slice with less probability has no law of its own to touch.
 _LEAST = 1e-200
+#: Output probabilities below count as this one in a tangent, which only raises it.
+_TINY = 1e-290
 
 
 @dataclass(frozen=True)
@@ -94,14 +96,17 @@ class Slice:
         mass = float(p.sum())
         law = _EVEN * self.count / self.count.sum() + (p / mass if mass > _LEAST else 0.0)
         law = law / law.sum()
-        seen = self.rows.any(axis=0)
-        r, e = self.r[seen], law @ self.E[:, seen]
-        logs = np.log1p(e / r)
-        shift = self.r[~seen].sum() - math.fsum(map(kernels.divergence, r, r + e, -e))
+        V, e = np.maximum(law @ self.rows, _TINY), law @ self.E
+        near = e > -0.5 * self.r  # elsewhere e has lost digits of V, and V ln V is far from 0
+        logs = np.where(near, np.log1p(np.maximum(e / self.r, -0.5)), np.log(V / self.r))
+        sides = np.where(near, self.E, self.rows)
+        shift = math.fsum(self.r[~near] - V[~near]) - math.fsum(
+            map(kernels.divergence, self.r[near], (self.r + e)[near], -e[near])
+        )
         own = self.eta * np.log(law / self.count)
-        doubt = np.abs(self.E[:, seen]) @ np.abs(logs) + np.abs(own) + abs(shift)
-        values = self.E[:, seen] @ logs + shift - own
-        return Line(self.eta, values, (len(self.r) + len(law) + 160) * ULP * doubt)
+        values = sides @ logs + shift - own
+        size = np.abs(sides) @ np.abs(logs) + np.abs(own) + abs(shift)
+        return Line(self.eta, values, (len(self.r) + len(law) + 160) * ULP * size)
 
     def from_maximum(self, most: float, d: Floats, t: float) -> Line:
         """Turn D(V || r + d) + t H(pi) <= most, for all laws, into a line."""
@@ -112,8 +117,9 @@ class Slice:
         """Return D(V || r + d) - D(V || r) as a value per input, and its rounding error."""
         logs = np.log1p(d / self.r)
         shift = math.fsum(map(kernels.divergence, self.r, self.r + d, -d))
-        doubt = np.abs(self.E) @ np.abs(logs) + shift
-        return shift - self.E @ logs, (len(self.r) + 160) * ULP * doubt
+        size = np.abs(self.E) @ (np.abs(logs) + np.abs(d) / (self.r + d)) + shift
+        lost = self.r @ (np.abs(d) / (self.r + d))  # where r + d cancels
+        return shift - self.E @ logs, (len(self.r) + 160) * ULP * size + 4.0 * ULP * lost
 
     def lines(self, simplex: Simplex, p: Floats) -> tuple[Floats, Floats]:
         """Return what the kernel combines: values and doubt per input, and the two thetas."""

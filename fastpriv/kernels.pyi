@@ -20,7 +20,6 @@ def entropy_bound(
     z: Floats,
     held: int,
     mu: float,
-    W: Floats,
     E: Floats,
     r: Floats,
     count: Floats,

@@ -10,12 +10,12 @@ convex D(V_a || r) is. A bound replaces it by a combination, with weights >= 0 t
 functions that are nowhere below it for any law pi of the slice in a simplex:
 
     sum_x pi_x near_x        between the corners of the simplex, where pi B >= 0,
-    sum_x pi_x far_x         between the inputs themselves,
     sum_x pi_x touch_x - theta H(pi)      from D(V || V') <= theta D(pi || pi'),
 
-and D(q || r) by its tangent at any q = omega W. What is left is linear in the law p of the inputs,
-apart from entropies. So with t >= 0 for H(X) >= b, lambda >= 0 for pi B >= 0 and s_a = t - theta_a
-times the third weight, the largest value is two sums of exponentials,
+(two of the last kind, the second of which may have theta = 0 and be the one between the inputs),
+and D(q || r) by its tangent at any q = r + omega E. What is left is linear in the law p of the
+inputs, apart from entropies. So with t >= 0 for H(X) >= b, lambda >= 0 for pi B >= 0 and s_a = t
+minus the thetas times their weights, the largest value is two sums of exponentials,
 
     U = t ln sum_a e^(Z_a/t) - t b + D(r, q),      Z_a = s_a ln sum_{x in a} k_x e^(g_x/s_a),
     g_x = combination - sum_y E_xy ln(q_y/r_y) + sum_j lambda_aj B_xj,
@@ -71,29 +71,27 @@ def _log_sum(g, count, first, last, s, pi):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _evaluate(z, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha):
+def _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha):
     """Return the bound U at z, rounded up, or inf outside; and its parts.
 
     z = omega, t, then for every slice its second and third weight and its lambda. ``lines`` holds
-    near, far, touch and what rounding may add to them; ``rough`` is the relative error of B.
+    the three functions and what rounding may add to them; ``rough`` is the relative error of B.
     Leaves q - r in d, the laws of the slices in pi and their own in alpha.
     """
-    inputs, outputs, slices, corners = W.shape[0], W.shape[1], theta.shape[1], B.shape[1]
+    inputs, outputs, slices, corners = E.shape[0], E.shape[1], theta.shape[1], B.shape[1]
     for k in range(z.size):
         if not z[k] > 0.0:
             return math.inf
-    excess = -1.0
-    for x in range(inputs):
-        excess += z[x]
-    base = 0.0
+    base, lost = 0.0, 0.0
     for y in range(outputs):
-        total = excess * r[y]
+        total = 0.0
         for x in range(inputs):
             total += z[x] * E[x, y]
         if not r[y] + total > 0.0:
             return math.inf
         d[y] = total
         base += _divergence(r[y], r[y] + total, -total)
+        lost += 4.0 * U * r[y] * abs(total) / (r[y] + total)  # where r + d cancels
     t, doubt, most = z[inputs], 0.0, 0.0
     for a in range(slices):
         at = inputs + 1 + a * (2 + corners)
@@ -102,12 +100,12 @@ def _evaluate(z, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, 
         if not (rest > 0.0 and s > 0.0):
             return math.inf
         for x in range(edges[a], edges[a + 1]):
-            near, far, touch = rest * lines[0, x], second * lines[1, x], third * lines[2, x]
-            total, size, loose = near + far + touch, abs(near) + abs(far) + abs(touch), lines[3, x]
+            near, one, two = rest * lines[0, x], second * lines[1, x], third * lines[2, x]
+            total, size, loose = near + one + two, abs(near) + abs(one) + abs(two), lines[3, x]
             for y in range(outputs):
                 step = E[x, y] * math.log1p(d[y] / r[y])
                 total -= step
-                size += abs(step)
+                size += abs(step) + abs(E[x, y] * d[y]) / (r[y] + d[y])
             for j in range(corners):
                 step = z[at + 2 + j] * B[x, j]
                 total += step
@@ -119,7 +117,7 @@ def _evaluate(z, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, 
         most = max(most, abs(Z[a]))
     value = _log_sum(Z, np.ones(slices), 0, slices, t, alpha)
     doubt += (inputs + 64) * U * (most + t * (math.log(count.sum()) + b + 1.0))
-    return value - t * b + base * (1.0 + (outputs + 128) * U) + doubt
+    return value - t * b + base * (1.0 + (outputs + 128) * U) + doubt + lost
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -161,13 +159,13 @@ def _add_square(H, v, weight):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _derivatives(z, mu, W, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H):
+def _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H):
     """Write gradient and Hessian (lower triangle) of U - mu times the barrier.
 
     s ln sum e^(g/s) has the gradient (pi, H(pi)) in (g, s), and along (dg, ds) its second
     derivative is the variance of dg - (g/s) ds under pi, divided by s.
     """
-    inputs, outputs, slices, corners = W.shape[0], W.shape[1], theta.shape[1], B.shape[1]
+    inputs, outputs, slices, corners = E.shape[0], E.shape[1], theta.shape[1], B.shape[1]
     size, t = z.size, z[inputs]
     G[:] = 0.0
     H[:] = 0.0
@@ -179,15 +177,15 @@ def _derivatives(z, mu, W, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, 
         for x in range(inputs):
             step = E[x, y] * each
             for k in range(inputs):
-                J[x, k] -= step * W[k, y]
+                J[x, k] -= step * E[k, y]
         for a in range(slices):
             for x in range(edges[a], edges[a + 1]):
                 mass += alpha[a] * pi[x] * E[x, y]
         for k in range(inputs):
-            G[k] += d[y] / q * W[k, y]
-            step = mass / (q * q) * W[k, y]
+            G[k] += d[y] / q * E[k, y]
+            step = mass / (q * q) * E[k, y]
             for j in range(k + 1):
-                H[k, j] += step * W[j, y]
+                H[k, j] += step * E[j, y]
     mean = np.zeros(size)
     value = 0.0
     for a in range(slices):
@@ -273,28 +271,28 @@ def _newton(H, G, step):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def entropy_bound(z, held, mu, W, E, r, count, edges, theta, lines, B, rough, b, floor, reach, p):
+def entropy_bound(z, held, mu, E, r, count, edges, theta, lines, B, rough, b, floor, reach, p):
     """Make U small from the point z on; return the least seen.
 
     The first ``held`` coordinates of z keep their values. Stops once U is at most ``floor``, or
     within ``reach`` of its least. Leaves the last point in z and the law of the inputs in p.
     """
-    inputs, outputs = W.shape
+    inputs, outputs = E.shape
     slices, corners, size = theta.shape[1], B.shape[1], z.size
     d, g, pi, Z, alpha = (
-        np.empty(outputs),
-        np.empty(inputs),
-        np.empty(inputs),
-        np.empty(slices),
-        np.empty(slices),
+        np.zeros(outputs),
+        np.zeros(inputs),
+        np.zeros(inputs),
+        np.zeros(slices),
+        np.zeros(slices),
     )
     J, D = np.empty((inputs, size)), np.empty((slices, size))
     G, H, step, trial = np.empty(size), np.empty((size, size)), np.empty(size), np.empty(size)
-    value = _evaluate(z, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha)
+    value = _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha)
     best, steps = value, 0
-    while steps < STEPS and best > floor:
+    while steps < STEPS and floor < best < math.inf:
         steps += 1
-        _derivatives(z, mu, W, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H)
+        _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H)
         for k in range(held):
             G[k] = 0.0
             H[k, k] = 1.0
@@ -311,7 +309,7 @@ def entropy_bound(z, held, mu, W, E, r, count, edges, theta, lines, B, rough, b,
                 for k in range(size):
                     trial[k] = z[k] + share * step[k]
                 found = _evaluate(
-                    trial, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
+                    trial, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
                 )
                 if (
                     found < math.inf
@@ -326,9 +324,7 @@ def entropy_bound(z, held, mu, W, E, r, count, edges, theta, lines, B, rough, b,
                 value = found
                 best = min(best, value)
                 continue
-            value = _evaluate(
-                z, W, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
-            )
+            value = _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha)
         if (size + 2 * slices) * mu <= reach:
             break
         mu *= SHRINK
@@ -365,11 +361,11 @@ def widest_edge(p, B, corners, heights, r, least):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _gibbs(score, count, edges, t, p, Z, alpha):
-    """Write the law that maximises score + H(A) + t H(X); return its entropy H(X)."""
+def _gibbs(score, level, count, edges, t, p, Z, alpha):
+    """Write the law that maximises score + level + H(A) + t H(X); return its entropy H(X)."""
     slices = Z.size
     for a in range(slices):
-        Z[a] = _log_sum(score, count, edges[a], edges[a + 1], t, p)
+        Z[a] = level[a] + _log_sum(score, count, edges[a], edges[a + 1], t, p)
     _log_sum(Z, np.ones(slices), 0, slices, 1.0 + t, alpha)
     entropy = 0.0
     for a in range(slices):
@@ -381,8 +377,8 @@ def _gibbs(score, count, edges, t, p, Z, alpha):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _scores(p, E, r, edges, score):
-    """Write ln P(a) + sum_y W_xy ln(V_a/q) for every input, and return the information I."""
+def _scores(p, E, r, edges, score, level):
+    """Write ln P(a) + sum_y W_xy ln(V_a/q) as level(a) + score(x); return the information I."""
     inputs, outputs = E.shape
     mean, own = np.zeros(outputs), np.empty(outputs)
     for x in range(inputs):
@@ -399,19 +395,17 @@ def _scores(p, E, r, edges, score):
             for y in range(outputs):
                 own[y] += p[x] * E[x, y]
             score[x] = 0.0
-        level = math.log(mass)
+        level[a] = math.log(mass)
         for y in range(outputs):
             v, q = r[y] + own[y] / mass, r[y] + mean[y]
             if v > 0.0 and q > 0.0:
                 value += mass * _divergence(v, r[y], own[y] / mass)
                 log = math.log1p((own[y] / mass - mean[y]) / q)
-                level += r[y] * log
+                level[a] += r[y] * log
                 for x in range(edges[a], edges[a + 1]):
                     score[x] += E[x, y] * log
             else:
                 value += mass * r[y]
-        for x in range(edges[a], edges[a + 1]):
-            score[x] += level
     return value
 
 
@@ -423,27 +417,28 @@ def entropy_climb(p, E, r, count, edges, b, steps, tiny):
     posterior of p; the law that maximises the right-hand side under the constraint is a Gibbs law
     in each slice. So I never falls. One root, of the entropy in ln t, for each step.
     """
-    score, Z, alpha = np.empty(p.size), np.empty(edges.size - 1), np.empty(edges.size - 1)
+    score, level = np.empty(p.size), np.empty(edges.size - 1)
+    Z, alpha = np.empty(edges.size - 1), np.empty(edges.size - 1)
     last = -math.inf
     for step in range(steps):
-        value = _scores(p, E, r, edges, score)
+        value = _scores(p, E, r, edges, score, level)
         if step > 1 and value - last <= tiny:  # the first law need not obey the constraint
             break
         last = value
         low, high = -COLDEST, COLDEST
-        if _gibbs(score, count, edges, math.exp(low), p, Z, alpha) >= b:
+        if _gibbs(score, level, count, edges, math.exp(low), p, Z, alpha) >= b:
             continue
         for _ in range(ROOT_STEPS):
             middle = 0.5 * (low + high)
-            if _gibbs(score, count, edges, math.exp(middle), p, Z, alpha) < b:
+            if _gibbs(score, level, count, edges, math.exp(middle), p, Z, alpha) < b:
                 low = middle
             else:
                 high = middle
-        _gibbs(score, count, edges, math.exp(high), p, Z, alpha)
+        _gibbs(score, level, count, edges, math.exp(high), p, Z, alpha)
     return last
 
 
-_INPUTS = "f8[:, ::1], f8[:, ::1], f8[::1], f8[::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1]"
+_INPUTS = "f8[:, ::1], f8[::1], f8[::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1]"
 
 SIGNATURES = {
     "entropy_bound": [f"f8(f8[::1], i8, f8, {_INPUTS}, f8[::1], f8, f8, f8, f8[::1])"],

@@ -88,10 +88,10 @@ def constrained_capacity(
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> fp.constrained_capacity(channel, 0.0)  # both rows the same: two looks at one bit
-    Bracket(0.1993759985, 0.1993759985)
+    Bracket(0.1989093021, 0.1989093021)
     >>> found = fp.constrained_capacity(channel, 1.0)
     >>> round(found.lower, 3), found.width < 1e-3 * found.lower
-    (0.166, True)
+    (0.169, True)
     """
     return _solve(channel, b, gap, time_limit)[1]
 
@@ -142,11 +142,11 @@ def balance_function(
     --------
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
-    >>> fp.balance_function(channel, 0.5)  # ln 2 is in doubt anyway, under the worst prior
-    Bracket(0, 0)
+    >>> fp.balance_function(channel, 0.5).upper < 1e-9  # the worst prior lacks ln 2 already
+    True
     >>> grid = fp.balance_function(channel, [0.0, 0.7, 1.0, 1.3])
     >>> grid.midpoint.round(3)
-    array([0.   , 0.   , 0.033, 0.069])
+    array([0.   , 0.   , 0.03 , 0.074])
     """
     gained: Bracket | Brackets = balance_and_capacity(channel, b, gap, time_limit)[0]
     return gained
