@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from fastpriv.releasing.frequencies import Frequencies
+from typing import Any
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -45,17 +42,4 @@ def run(given: argparse.Namespace) -> str:
         confidence=given.confidence,
         simultaneous=given.simultaneous,
     )
-    return json.dumps(found.to_dict(), indent=2) if given.json else _table(found)
-
-
-def _table(found: Frequencies) -> str:
-    lines = [f"{found.n} records, {100 * found.confidence:g}% intervals"]
-    for name, column in found.columns.items():
-        width = max(len(str(value)) for value in (name, *column.values)) + 2
-        titles = "".join(f"{title:>12}" for title in ("count", "std. error", "lower", "upper"))
-        lines += ["", f"{name!s:<{width}}{titles}"]
-        numbers = (column.estimates, column.standard_errors, column.lower, column.upper)
-        for value, *row in zip(column.values, *numbers, strict=True):
-            shown = "(missing)" if value is None else value
-            lines.append(f"{shown!s:<{width}}" + "".join(f"{number:>12.1f}" for number in row))
-    return "\n".join(lines)
+    return json.dumps(found.to_dict(), indent=2) if given.json else str(found)

@@ -32,6 +32,8 @@ __all__ = ["Frequencies", "Marginal", "estimate_frequencies"]
 _LISTED = 1 << 20
 #: Records counted at a time: wide integers are formed of no more.
 _CHUNK = 1 << 20
+#: Values in the table that stands for a marginal.
+_SHOWN = 12
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,8 +80,20 @@ class Marginal:
             "upper": self.upper.tolist(),
         }
 
+    def lines(self, title: str, most: int) -> list[str]:
+        """Return a table in words, of the first ``most`` values."""
+        shown = ["(missing)" if v is None else str(v) for v in self.values[:most]]
+        width = max(map(len, [title, *shown])) + 2
+        heads = "".join(f"{head:>12}" for head in ("count", "std. error", "lower", "upper"))
+        found = [f"{title:<{width}}{heads}"]
+        numbers = (self.estimates, self.standard_errors, self.lower, self.upper)
+        for value, *row in zip(shown, *(part[:most] for part in numbers), strict=True):
+            found.append(f"{value:<{width}}" + "".join(f"{number:>12.1f}" for number in row))
+        rest = len(self.values) - len(shown)
+        return [*found, f"... and {rest} more values"] if rest else found
+
     def __repr__(self) -> str:
-        return f"Marginal({len(self.values)} values)"
+        return "\n".join(self.lines("value", _SHOWN))
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,6 +130,12 @@ class Frequencies:
     def __repr__(self) -> str:
         level = f"{100 * self.confidence:g}%"
         return f"Frequencies({self.n} records, {len(self.columns)} columns, {level} intervals)"
+
+    def __str__(self) -> str:
+        lines = [f"{self.n} records, {100 * self.confidence:g}% intervals"]
+        for name, column in self.columns.items():
+            lines += ["", *column.lines(str(name), len(column.values))]
+        return "\n".join(lines)
 
 
 def estimate_frequencies(
