@@ -62,6 +62,12 @@ def balance(
         As for :func:`fastpriv.constrained_capacity`; the time is for each point.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.plot.balance([[0.9, 0.1], [0.2, 0.8]], points=3).get_xlabel()
+    'entropy that every adversary lacks (nats)'
     """
     from fastpriv import _validation as check
     from fastpriv.measures._arguments import as_channel
@@ -179,6 +185,12 @@ def noise(
         Values of the balance function, one line of the Gaussian privacy channel each.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> len(fp.plot.noise(balances=[0.0]).lines)
+    3
     """
     from fastpriv.mechanisms.utility import noise_comparison
 
@@ -218,6 +230,12 @@ def mean_deviation(
         Levels, one colour each; the limits are dotted.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.plot.mean_deviation(epsilons=[1.0]).get_xlabel()
+    'number of rows'
     """
     from fastpriv.mechanisms.utility import mean_deviation_bound as bound
 
