@@ -42,6 +42,7 @@ with _optional_cache():
     from fastpriv.kernels import (
         balance,
         capacity,
+        climb,
         cone,
         correlation,
         descent,
@@ -60,6 +61,7 @@ with _optional_cache():
 _FILES = (
     balance,
     capacity,
+    climb,
     cone,
     correlation,
     descent,
