@@ -147,7 +147,6 @@ class Individual:
         self.slices = [Slice(rows, count, self.r) for rows, count in blocks]
         self.E = np.concatenate([part.E for part in self.slices])
         self.edges: Ints = np.cumsum([0, *(len(rows) for rows, _ in blocks)])
-        self.corners = max(part.corners for part in self.slices)
         self.scale = max(float(part.far.max()) for part in self.slices)
         self.best = 0.0, self.even  # the last law found, and what it tells
 

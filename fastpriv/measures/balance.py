@@ -20,7 +20,7 @@ from fastpriv.results import Bracket, Brackets
 __all__ = ["balance_function", "constrained_capacity"]
 
 #: Most databases, and the gap of the individual capacity.
-_MOST, _FINE = 256, 1e-9
+_MOST, _FINE = 64, 1e-9
 #: b this close to ln N, relatively, is ln N: no double is closer to it.
 _TOP = 2.0**-51
 
