@@ -83,6 +83,12 @@ def constrained_capacity(
     the whole is never above max {I(X; Y): H(X) >= b}. With a single row of the database that
     maximum is the answer.
 
+    How tight: on random channels (``benchmarks/bench_balance.py``, 4 seconds on a busy core) the
+    gap of 1e-3 is reached for two outputs, for two bits, for one row and for rows of 2 and 8
+    values; three bits with 8 outputs end within 0.2 of the lower end and two rows of 4 values
+    within 0.25. Four bits with 4 outputs are left with up to 0.7, with 16 outputs up to 1.2, most
+    around b = 0.9 ln N; more time narrows these slowly. Up to 64 databases are taken.
+
     Examples
     --------
     >>> import fastpriv as fp
