@@ -18,72 +18,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._rounding import ULP
-from fastpriv._slices import Line, Simplex, Slice, divergence
+from fastpriv._slices import Individual, Line, Simplex, Slice, divergence
 from fastpriv._validation import Floats, Ints
 from fastpriv.results import Bracket
 
-#: Climbs from chance, and the most steps of one.
-_STARTS, _CLIMB = 24, 500
+#: Climbs from chance.
+_STARTS = 24
 #: Largest coordinate of a simplex that is halved: beyond, rounding takes what halving gains.
 _FINEST = 2.0**30
 #: Climb from every so many nodes.
 _OFTEN = 8
-
-
-class Individual:
-    """One row of the database and the kernels' view of all its slices together."""
-
-    def __init__(self, blocks: list[tuple[Floats, Floats]]) -> None:
-        self.W = np.ascontiguousarray(np.concatenate([rows for rows, _ in blocks]))
-        self.count = np.concatenate([count for _, count in blocks])
-        self.even = self.count / self.count.sum()
-        self.r = np.asarray(self.even @ self.W)
-        self.slices = [Slice(rows, count, self.r) for rows, count in blocks]
-        self.E = np.concatenate([part.E for part in self.slices])
-        self.edges: Ints = np.cumsum([0, *(len(rows) for rows, _ in blocks)])
-        self.corners = max(part.corners for part in self.slices)
-        self.scale = max(float(part.far.max()) for part in self.slices)
-        self.best = 0.0, self.even  # the last law found, and what it tells
-
-    def split(self, p: Floats) -> list[Floats]:
-        """Return the parts of a vector over inputs that belong to the slices."""
-        return np.split(p, self.edges[1:-1])
-
-    def information(self, p: Floats) -> tuple[float, float]:
-        """I of the law p / sum p of the inputs, rounded down and up."""
-        total = math.fsum(p)
-        value = size = 0.0
-        for part, own in zip(self.slices, self.split(p), strict=True):
-            mass = math.fsum(own)
-            if mass > 0.0:
-                e = own @ part.E / mass
-                logs = np.abs(np.log1p(np.maximum(e / self.r, ULP - 1.0)))
-                value += mass / total * divergence(e, self.r)
-                size += mass / total * float(own / mass @ np.abs(part.E) @ logs)
-        common = divergence(p @ self.E / total, self.r)
-        error = (len(self.W) + len(self.r) + 160) * ULP * (2.0 * size + 4.0 * common + value)
-        return max(0.0, value - common - error), value - common + error
-
-    def entropy(self, p: Floats) -> float:
-        """H of the law p / sum p, each input spread over its databases, rounded down."""
-        seen = p > 0.0
-        law = p[seen] / math.fsum(p)
-        value = -math.fsum(law * np.log(law / self.count[seen]))
-        return value - (len(p) + 16) * ULP * (math.log(self.count.sum()) + 1.0)
-
-    def climb(self, p: Floats, b: float) -> Floats:
-        """Return a law with H >= b and, within the reach of a climb from p, much information."""
-        p = np.maximum(p, 1e-9 * self.even)
-        p = p / p.sum()
-        kernels.entropy_climb(
-            p, self.E, self.r, self.count, self.edges, b, _CLIMB, 1e-9 * self.scale
-        )
-        share = 0.0
-        while share < 1.0 and self.entropy((1.0 - share) * p + share * self.even) < b:
-            share = max(2.0 * share, 2.0**-50)
-        share = min(share, 1.0)
-        return np.asarray((1.0 - share) * p + share * self.even)
 
 
 class Problem:
@@ -91,8 +35,8 @@ class Problem:
 
     def __init__(self, slices: list[Slice], E: Floats, b: float, held: int) -> None:
         self.slices, self.E, self.b, self.held = slices, E, b, held
-        self.W = np.ascontiguousarray(np.concatenate([part.rows for part in slices]))
         self.count = np.concatenate([part.count for part in slices])
+        self.inputs = len(self.count)
         self.edges: Ints = np.cumsum([0, *(len(part.rows) for part in slices)])
         self.corners = max(part.corners for part in slices)
         self.scale = max(float(part.far.max()) for part in slices)
@@ -112,16 +56,15 @@ class Problem:
     def start(self, t: float) -> Floats:
         """Return a point where the bound is finite."""
         thetas = [max(part.eta, part.proved.theta, 1e-300) for part in self.slices]
-        inputs = len(self.W)
         blocks = [
             [0.25 * min(1.0, t / theta)] * 2 + [0.1 * self.scale] * self.corners for theta in thetas
         ]
-        return np.concatenate([np.full(inputs, 1.0 / inputs), [t], *blocks])
+        return np.concatenate([np.full(self.inputs, 1.0 / self.inputs), [t], *blocks])
 
     def calmed(self, z: Floats) -> Floats:
         """Return a point with moderate lambda: other simplices may pull the other way."""
         z = z.copy()
-        blocks = z[len(self.W) + 1 :].reshape(len(self.slices), -1)
+        blocks = z[self.inputs + 1 :].reshape(len(self.slices), -1)
         blocks[:, 2:] = np.clip(blocks[:, 2:], 1e-3 * self.scale, 2.0 * self.scale)
         return z
 
@@ -129,8 +72,8 @@ class Problem:
         self, simplices: list[Simplex], p: Floats, z: Floats, mu: float, floor: float, reach: float
     ) -> Node:
         """Bound over simplices, from the point z, with tangents at the law p."""
-        lines, thetas = np.empty((4, len(self.W))), np.empty((2, len(self.slices)))
-        B = np.ones((len(self.W), self.corners))  # a corner too many asks for pi 1 >= 0
+        lines, thetas = np.empty((4, self.inputs)), np.empty((2, len(self.slices)))
+        B = np.ones((self.inputs, self.corners))  # a corner too many asks for pi 1 >= 0
         for a, (part, simplex, own) in enumerate(
             zip(self.slices, simplices, self.split(p), strict=True)
         ):
@@ -140,7 +83,7 @@ class Problem:
         lines[:3] += self.extra
         lines[3] += self.extra_doubt
         rough = np.array([simplex.rough for simplex in simplices])
-        z, law, r = z.copy(), np.empty(len(self.W)), self.slices[0].r
+        z, law, r = z.copy(), np.empty(self.inputs), self.slices[0].r
         most = kernels.entropy_bound(
             z, self.held, mu, self.E, r, self.count, self.edges, thetas, lines, B, rough,
             self.b, floor, reach, law,
@@ -231,8 +174,9 @@ def prove_line(
         best = max(best, value)
         return best + tolerance
 
-    heap = [problem.root(p, t, -math.inf, 0.1 * tolerance)]
-    part.proved = part.from_maximum(branch(heap, floor, deadline), d, t)
+    root = problem.root(p, t, -math.inf, 0.1 * tolerance)
+    if root.rank > -math.inf:
+        part.proved = part.from_maximum(branch([root], floor, deadline), d, t)
 
 
 class Constrained:
@@ -335,7 +279,7 @@ class Search:
     def root(self, individual: Individual, deadline: float) -> Node:
         """Bound over all laws of an individual, with slices searched where that helps."""
         problem = Problem(individual.slices, individual.E, self.b, 0)
-        inputs, p = len(individual.W), individual.best[1]
+        p = individual.best[1]
         best: Node | None = None
         lines: list[Line] = []
         while True:
@@ -351,8 +295,7 @@ class Search:
             if -node.rank <= self.floor or gain < 0.05 * (-node.rank - self.lower) or left < 0.0:
                 return node
             best, p, lines = node, node.p, [part.proved for part in individual.slices]
-            omega, t = node.z[:inputs], float(node.z[inputs])
-            d = omega @ individual.E
+            d, t = node.z[: problem.inputs] @ individual.E, float(node.z[problem.inputs])
             tolerance = 0.02 * (-node.rank - self.lower)
             for part, own in zip(individual.slices, problem.split(p), strict=True):
                 if len(part.rows) > 1:

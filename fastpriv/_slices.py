@@ -15,8 +15,10 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._contraction import matrix_contraction
 from fastpriv._rounding import ULP
-from fastpriv._validation import Floats
+from fastpriv._validation import Floats, Ints
 
+#: Most steps of a climb.
+_CLIMB = 500
 #: Share of an even law in the law a line touches, so that it has no zeros.
 _EVEN = 1e-9
 #: A slice with less probability has no law of its own to touch.
@@ -132,6 +134,60 @@ class Slice:
         doubt = loose + other.doubt + self.proved.doubt
         values = np.stack([near, other.values, self.proved.values, doubt])
         return values, np.array([other.theta, self.proved.theta])
+
+
+class Individual:
+    """One row of the database and the kernels' view of all its slices together."""
+
+    def __init__(self, blocks: list[tuple[Floats, Floats]]) -> None:
+        self.W = np.ascontiguousarray(np.concatenate([rows for rows, _ in blocks]))
+        self.count = np.concatenate([count for _, count in blocks])
+        self.even = self.count / self.count.sum()
+        self.r = np.asarray(self.even @ self.W)
+        self.slices = [Slice(rows, count, self.r) for rows, count in blocks]
+        self.E = np.concatenate([part.E for part in self.slices])
+        self.edges: Ints = np.cumsum([0, *(len(rows) for rows, _ in blocks)])
+        self.scale = max(float(part.far.max()) for part in self.slices)
+        self.best = 0.0, self.even  # the last law found, and what it tells
+
+    def split(self, p: Floats) -> list[Floats]:
+        """Return the parts of a vector over inputs that belong to the slices."""
+        return np.split(p, self.edges[1:-1])
+
+    def information(self, p: Floats) -> tuple[float, float]:
+        """I of the law p / sum p of the inputs, rounded down and up."""
+        total = math.fsum(p)
+        value = size = 0.0
+        for part, own in zip(self.slices, self.split(p), strict=True):
+            mass = math.fsum(own)
+            if mass > 0.0:
+                e = own @ part.E / mass
+                logs = np.abs(np.log1p(np.maximum(e / self.r, ULP - 1.0)))
+                value += mass / total * divergence(e, self.r)
+                size += mass / total * float(own / mass @ np.abs(part.E) @ logs)
+        common = divergence(p @ self.E / total, self.r)
+        error = (len(self.W) + len(self.r) + 160) * ULP * (2.0 * size + 4.0 * common + value)
+        return max(0.0, value - common - error), value - common + error
+
+    def entropy(self, p: Floats) -> float:
+        """H of the law p / sum p, each input spread over its databases, rounded down."""
+        seen = p > 0.0
+        law = p[seen] / math.fsum(p)
+        value = -math.fsum(law * np.log(law / self.count[seen]))
+        return value - (len(p) + 16) * ULP * (math.log(self.count.sum()) + 1.0)
+
+    def climb(self, p: Floats, b: float) -> Floats:
+        """Return a law with H >= b and, within the reach of a climb from p, much information."""
+        p = np.maximum(p, 1e-9 * self.even)
+        p = p / p.sum()
+        kernels.entropy_climb(
+            p, self.E, self.r, self.count, self.edges, b, _CLIMB, 1e-9 * self.scale
+        )
+        share = 0.0
+        while share < 1.0 and self.entropy((1.0 - share) * p + share * self.even) < b:
+            share = max(2.0 * share, 2.0**-50)
+        share = min(share, 1.0)
+        return np.asarray((1.0 - share) * p + share * self.even)
 
 
 def divergence(e: Floats, r: Floats) -> float:

@@ -33,16 +33,6 @@ def entropy_bound(
     reach: float,
     p: Floats,
 ) -> float: ...
-def entropy_climb(
-    p: Floats,
-    E: Floats,
-    r: Floats,
-    count: Floats,
-    edges: Ints,
-    b: float,
-    steps: int,
-    tiny: float,
-) -> float: ...
 def widest_edge(
     p: Floats, B: Floats, corners: Floats, heights: Floats, r: Floats, least: float
 ) -> tuple[float, int, int]: ...
@@ -60,6 +50,18 @@ def row_divergences(
 def two_row_capacities(
     W: Floats, gap: float, start: int, stop: int, lower: Floats, upper: Floats, law: Floats
 ) -> None: ...
+
+# climb
+def entropy_climb(
+    p: Floats,
+    E: Floats,
+    r: Floats,
+    count: Floats,
+    edges: Ints,
+    b: float,
+    steps: int,
+    tiny: float,
+) -> float: ...
 
 # cone
 def cone_adjoint(

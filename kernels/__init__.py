@@ -42,6 +42,7 @@ with _optional_cache():
     from fastpriv.kernels import (
         balance,
         capacity,
+        climb,
         cone,
         correlation,
         descent,
@@ -64,6 +65,7 @@ with _optional_cache():
 _FILES = (
     balance,
     capacity,
+    climb,
     cone,
     correlation,
     descent,

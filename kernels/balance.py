@@ -1,4 +1,4 @@
-"""Largest information about one row of a database that keeps an entropy: climbs and bounds.
+"""Bounds on the information about one row of a database whose prior keeps an entropy.
 
 Inputs x come in slices a(x), one per value of the row, and stand for k_x databases each that tell
 the same. With V_a the output law of slice a and r any output law, the information is
@@ -36,8 +36,6 @@ SHRINK = 0.1  # of the barrier, from one centre to the next
 CENTRED = 1.0  # squared Newton decrement, in units of the barrier, at a centre
 ROOM = 0.95  # share of the way to the boundary
 RIDGE = 1e-12
-COLDEST = 80.0  # |ln t| of a multiplier in a climb
-ROOT_STEPS = 60
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -360,88 +358,9 @@ def widest_edge(p, B, corners, heights, r, least):
     return most, first, last
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _gibbs(score, level, count, edges, t, p, Z, alpha):
-    """Write the law that maximises score + level + H(A) + t H(X); return its entropy H(X)."""
-    slices = Z.size
-    for a in range(slices):
-        Z[a] = level[a] + _log_sum(score, count, edges[a], edges[a + 1], t, p)
-    _log_sum(Z, np.ones(slices), 0, slices, 1.0 + t, alpha)
-    entropy = 0.0
-    for a in range(slices):
-        for x in range(edges[a], edges[a + 1]):
-            p[x] *= alpha[a]
-            if p[x] > 0.0:
-                entropy -= p[x] * math.log(p[x] / count[x])
-    return entropy
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _scores(p, E, r, edges, score, level):
-    """Write ln P(a) + sum_y W_xy ln(V_a/q) as level(a) + score(x); return the information I."""
-    inputs, outputs = E.shape
-    mean, own = np.zeros(outputs), np.empty(outputs)
-    for x in range(inputs):
-        for y in range(outputs):
-            mean[y] += p[x] * E[x, y]
-    value = 0.0
-    for y in range(outputs):
-        value -= _divergence(r[y] + mean[y], r[y], mean[y])
-    for a in range(edges.size - 1):
-        mass = 1e-300
-        own[:] = 0.0
-        for x in range(edges[a], edges[a + 1]):
-            mass += p[x]
-            for y in range(outputs):
-                own[y] += p[x] * E[x, y]
-            score[x] = 0.0
-        level[a] = math.log(mass)
-        for y in range(outputs):
-            v, q = r[y] + own[y] / mass, r[y] + mean[y]
-            if v > 0.0 and q > 0.0:
-                value += mass * _divergence(v, r[y], own[y] / mass)
-                log = math.log1p((own[y] / mass - mean[y]) / q)
-                level[a] += r[y] * log
-                for x in range(edges[a], edges[a + 1]):
-                    score[x] += E[x, y] * log
-            else:
-                value += mass * r[y]
-    return value
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def entropy_climb(p, E, r, count, edges, b, steps, tiny):
-    """Improve the law p under H(X) >= b, until a step gains less than ``tiny``; return the last I.
-
-    For any guess P(a|y) of the slice, I >= H(A) + sum p_x W_xy ln P(a(x)|y), with equality at the
-    posterior of p; the law that maximises the right-hand side under the constraint is a Gibbs law
-    in each slice. So I never falls. One root, of the entropy in ln t, for each step.
-    """
-    score, level = np.empty(p.size), np.empty(edges.size - 1)
-    Z, alpha = np.empty(edges.size - 1), np.empty(edges.size - 1)
-    last = -math.inf
-    for step in range(steps):
-        value = _scores(p, E, r, edges, score, level)
-        if step > 1 and value - last <= tiny:  # the first law need not obey the constraint
-            break
-        last = value
-        low, high = -COLDEST, COLDEST
-        if _gibbs(score, level, count, edges, math.exp(low), p, Z, alpha) >= b:
-            continue
-        for _ in range(ROOT_STEPS):
-            middle = 0.5 * (low + high)
-            if _gibbs(score, level, count, edges, math.exp(middle), p, Z, alpha) < b:
-                low = middle
-            else:
-                high = middle
-        _gibbs(score, level, count, edges, math.exp(high), p, Z, alpha)
-    return last
-
-
 _INPUTS = "f8[:, ::1], f8[::1], f8[::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1]"
 
 SIGNATURES = {
     "entropy_bound": [f"f8(f8[::1], i8, f8, {_INPUTS}, f8[::1], f8, f8, f8, f8[::1])"],
     "widest_edge": ["Tuple((f8, i8, i8))(f8[::1], f8[:, ::1], f8[:, ::1], f8[::1], f8[::1], f8)"],
-    "entropy_climb": ["f8(f8[::1], f8[:, ::1], f8[::1], f8[::1], i8[::1], f8, i8, f8)"],
 }

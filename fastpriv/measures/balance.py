@@ -20,7 +20,7 @@ from fastpriv.results import Bracket, Brackets
 __all__ = ["balance_function", "constrained_capacity"]
 
 #: Most databases, and the gap of the individual capacity.
-_MOST, _FINE = 256, 1e-9
+_MOST, _FINE = 64, 1e-9
 #: b this close to ln N, relatively, is ln N: no double is closer to it.
 _TOP = 2.0**-51
 
@@ -82,6 +82,12 @@ def constrained_capacity(
     D(V || V') <= theta D(pi || pi'), below a tangent that is paid for with entropy. The bound of
     the whole is never above max {I(X; Y): H(X) >= b}. With a single row of the database that
     maximum is the answer.
+
+    How tight: on random channels (``benchmarks/bench_balance.py``, 4 seconds on a busy core) the
+    gap of 1e-3 is reached for two outputs, for two bits, for one row and for rows of 2 and 8
+    values; three bits with 8 outputs end within 0.2 of the lower end and two rows of 4 values
+    within 0.25. Four bits with 4 outputs are left with up to 0.7, with 16 outputs up to 1.2, most
+    around b = 0.9 ln N; more time narrows these slowly. Up to 64 databases are taken.
 
     Examples
     --------
