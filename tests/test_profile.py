@@ -379,3 +379,18 @@ def test_shapes_and_words():
         response(2, math.inf)
     with pytest.raises(fp.InvalidInput):
         PrivacyProfile.from_epsilon_delta(1.0, 1.5)
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(20, 0.5), (100, 0.5), (100, 1.0), (50, 3.0)])
+def test_losses_that_are_equal_but_for_rounding(n, epsilon):
+    """A count with geometric noise has two losses, which sums of its chances blur."""
+    channel = fp.mechanisms.GeometricCount(n, epsilon).channel()
+    profile = PrivacyProfile.of(channel)
+    for delta in (1e-9, 1e-6, 1e-3, 0.05):
+        truth = fp.hockey_stick_epsilon(channel, delta)
+        found, twice = profile.epsilon(delta), profile.self_compose(2).epsilon(delta)
+        assert found.lower <= truth * (1 + 1e-12)
+        assert found.upper >= truth * (1 - 1e-12)
+        assert found.width <= 1e-9 * truth
+        assert truth <= twice.upper <= 2 * epsilon * (1 + 1e-11)
+        assert profile.self_compose(2).delta(twice.upper).lower <= delta

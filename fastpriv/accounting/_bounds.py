@@ -19,7 +19,7 @@ _LISTED = 1 << 13
 #: Most sums of losses that are looked up in the table of another part.
 _SHIFTS = 1 << 21
 #: Least mass that a product of masses is taken for in an upper bound.
-_TINY = 1e-300
+TINY = 1e-300
 
 
 class Bound(Protocol):
@@ -60,19 +60,22 @@ class Listed:
         )
         # e^(-s x) (1 - e^-x) is at most 1 / (1 + s), so what is outside counts no more than that.
         total += sign * self.outside / (1.0 + self.s)
+        if self.up:  # a term that underflows is lost, and far from the tilt's centre all may be
+            total += TINY * len(self.shifts) * len(self.losses)
         if total <= 0.0:
             return 0.0
         exponent = self.log_total - np.longdouble(self.s) * np.longdouble(at)
         error = self.error + self.s * slack
         error += FINE * (abs(float(self.log_total)) + abs(self.s * at) + 8.0)
-        return rounded(np.exp(exponent) * np.longdouble(total), error, self.up)
+        return rounded(exponent + np.log(np.longdouble(total)), error, self.up)
 
 
-def rounded(value: np.longdouble, error: float, up: bool) -> float:
-    """Return a double above or below all numbers within a relative error of a positive value."""
-    if up:
-        return min(math.nextafter(float(value * np.exp(np.longdouble(error))), math.inf), 1.0)
-    return max(math.nextafter(float(value * np.exp(-np.longdouble(error))), 0.0), 0.0)
+def rounded(log: np.longdouble, error: float, up: bool) -> float:
+    """Return a chance above or below all whose logarithms are within an error of the given one."""
+    sign = 1.0 if up else -1.0
+    moved = log + np.longdouble(sign * (error + 4.0 * FINE * (1.0 + abs(float(log)))))
+    found = float(np.exp(np.minimum(moved, np.longdouble(0.0))))
+    return min(math.nextafter(found, math.inf), 1.0) if up else math.nextafter(found, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +167,7 @@ def _fold(parts: list[_Part], up: bool) -> tuple[list[_Part], float]:
         group = np.concatenate([[0], np.cumsum(apart)])
         moved += float((losses - losses[starts][group]).max()) + near
         masses = np.add.reduceat(masses, starts)
-        masses = np.maximum(masses, _TINY) if up else masses
+        masses = np.maximum(masses, TINY) if up else masses
         parts = [_Part(losses[starts], np.zeros(len(starts)), masses), *parts]
     return parts, moved
 

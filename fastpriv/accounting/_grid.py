@@ -18,7 +18,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
-from fastpriv.accounting._bounds import Listed, on_lattice, rounded, table
+from fastpriv.accounting._bounds import TINY, Listed, on_lattice, rounded, table
 from fastpriv.accounting._lattice import Steps, Tilted, tilted_law
 from fastpriv.accounting._measures import FINE, Longs, Measure, Releases
 from fastpriv.accounting._saddle import cumulant
@@ -134,8 +134,8 @@ class Processed:
         if not gain[best] > 0.0:
             return 0.0
         exponent = self.log_p - np.longdouble(self.s) * np.longdouble(t)
-        found = np.exp(exponent + np.longdouble(logs[best]))
-        return rounded(found, 2.0 * error + 32.0 * ULP * (1.0 + abs(float(logs[best]))), False)
+        error = 2.0 * error + 32.0 * ULP * (1.0 + abs(float(logs[best])))
+        return rounded(exponent + np.longdouble(logs[best]), error, False)
 
 
 def grid_below(releases: Releases, s: float, h: float) -> Processed:
@@ -152,7 +152,7 @@ def grid_below(releases: Releases, s: float, h: float) -> Processed:
     tails_p = _tails(p, np.maximum(p.y - p.error, 0.0), s * h, start, top)
     tails_q = _tails(q, q.y + q.error, (s + 1.0) * h, start, top)
     tails_p = np.maximum(tails_p - p.outside, 0.0)
-    tails_q = tails_q + q.outside
+    tails_q = tails_q + q.outside + TINY * len(tails_q)  # terms may have been lost to underflow
     error = p.log_error + q.log_error + 8.0 * len(tails_p) * ULP
     # Multiples of a step were rounded to doubles, which changes Q = P e^-l.
     rounding = [2.0 * measure.error + 32.0 * FINE + ULP * measure.top for measure, _ in releases]

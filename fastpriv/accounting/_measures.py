@@ -31,8 +31,10 @@ from fastpriv.channels._pairs import Pairs
 Longs = NDArray[np.longdouble]
 FINE = max(float(np.finfo(np.longdouble).eps), 2.0**-64)
 
-#: Losses closer than this, relatively, are one loss.
+#: Gains and steps closer than this, relatively, are one.
 _SAME = 2.0**-46
+#: So are losses: they are quotients of differences of sums, whose errors are larger.
+_SAME_LOSS = 2.0**-40
 #: Entries of neighbours' laws that are sorted at a time.
 _CHUNK = 1 << 20
 #: The least loss is sought as so many steps of a lattice, at most.
@@ -262,7 +264,7 @@ def _merged(losses: Floats, masses: Floats, up: bool) -> tuple[Floats, Floats]:
     """Join losses that differ by rounding only, at the largest or the least of them."""
     if not len(losses):
         return losses, masses
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(losses) > _SAME * losses[1:]) + 1])
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(losses) > _SAME_LOSS * losses[1:]) + 1])
     joined = np.maximum if up else np.minimum
     total = np.add.reduceat(masses, starts) * (1.0 + (4.0 if up else -4.0) * ULP * len(losses))
     return joined.reduceat(losses, starts), total
