@@ -124,6 +124,54 @@ def test_mixtures_of_epsilons(mixture):
         holds(profile.delta(share * top), op.delta_of(pairs, share * top), 1e-9)
 
 
+@pytest.mark.parametrize("tiny", [1e-290, 1e-100, 1e-30, 1e-16, 1e-12, 1e-8, 1e-4])
+@pytest.mark.parametrize("k", [1, 20])
+def test_a_tiny_epsilon_beside_a_large_one(tiny, k):
+    """The tilt that suits the tiny one makes all terms of the other underflow: no zero delta."""
+    profile = response(2, 0.5).compose(response(2, tiny).self_compose(k))
+    laws = [op.response_law(2, 0.5), op.power_law(op.response_law(2, tiny), k)]
+    with mp.workdps(400):
+        pairs = op.convolved(laws)
+        for delta in (1e-9, 1e-6, 1e-3):
+            holds(profile.epsilon(delta), op.epsilon_of(pairs, mpf(delta)), 1e-6)
+        for t in (0.0, 0.25, 0.49999):
+            holds(profile.delta(t), op.delta_of(pairs, t), 1e-6)
+
+
+@pytest.mark.parametrize("excess", [1e-9, 1e-4])
+def test_totals_do_not_grow(excess):
+    """A lower bound of total 1 + 6e-16 would be 1 + 2e-11 after 30,000 releases."""
+    matrix = fp.Channel([[0.5 + excess, 0.5 - excess], [0.5 - excess, 0.5 + excess]]).matrix()
+    (atom,) = PrivacyProfile.of(matrix)._parts
+    for measure, sign in ((atom.lower, -1), (atom.upper, 1)):
+        total = sum(mp.exp(mpf(str(x))) for x in measure.logs) + mpf(measure.infinite)
+        assert sign * (total - 1) >= -len(measure.logs) * mpf(2) ** -62
+    level = mp.log(mpf(matrix[0, 0]) / mpf(matrix[0, 1]))
+    pairs = [(level * g, q) for g, q in op.composed_response(2, level, 30_000)]
+    holds(PrivacyProfile.of(matrix).self_compose(30_000).delta(0.0), op.delta_of(pairs, 0), 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e10, 1e300, 1.7e308])
+def test_levels_beyond_arithmetic(epsilon):
+    for m, k in ((1, 5), (2, 1), (3, 3), (3, 1000)):
+        profile = response(m, epsilon).self_compose(k)
+        for other in (profile, profile.compose(response(2, 0.5))):
+            found = other.epsilon(0.0)
+            assert found.lower <= min(k * mpf(epsilon), mpf(1.7e308)) * (m > 1) + 1
+            assert found.upper >= min(k * mpf(epsilon), mpf(1.7e308)) * (m > 1)
+            assert other.delta(0.0).upper >= (0.3 if m > 1 and epsilon > 1 else 0.0)
+            assert other.epsilon(1e-6).upper >= (epsilon * (m > 1) > 1) * epsilon
+    with pytest.raises(fp.InvalidInput, match="releases of a kind"):
+        response(2, 0.5).self_compose(10**400)
+
+
+def test_one_release_fits_its_own_delta():
+    for epsilon, delta in ((1.0, 1e-6), (0.1, 0.3), (0.0, 1e-9), (700.0, 1e-300)):
+        one = PrivacyProfile.from_epsilon_delta(epsilon, delta)
+        assert one.epsilon(delta) == fp.Bracket(epsilon, epsilon)
+        assert one.epsilon(math.nextafter(delta, 0.0)) == fp.Bracket(math.inf, math.inf)
+
+
 def random_channel(seed, rows=3, outputs=4):
     return np.random.default_rng(seed).dirichlet(np.ones(outputs), rows)
 

@@ -18,6 +18,8 @@ from fastpriv.accounting._measures import FINE, Longs, Measure, Releases
 _LISTED = 1 << 13
 #: Most sums of losses that are looked up in the table of another part.
 _SHIFTS = 1 << 21
+#: What underflow of a term, and of the few numbers that it is made of, can take away or add.
+_UNDERFLOW = 2.0**-1070
 #: Least mass that a product of masses is taken for in an upper bound.
 TINY = 1e-300
 
@@ -59,9 +61,9 @@ class Listed:
             self.shifts, self.weights, self.losses, self.rests, self.both, self.above, self.s, at
         )
         # e^(-s x) (1 - e^-x) is at most 1 / (1 + s), so what is outside counts no more than that.
-        total += sign * self.outside / (1.0 + self.s)
-        if self.up:  # a term that underflows is lost, and far from the tilt's centre all may be
-            total += TINY * len(self.shifts) * len(self.losses)
+        # Far from the middle of a tilted law terms underflow, each by less than the least double.
+        lost = _UNDERFLOW * (len(self.shifts) + len(self.losses))
+        total += sign * (self.outside / (1.0 + self.s) + lost)
         if total <= 0.0:
             return 0.0
         exponent = self.log_total - np.longdouble(self.s) * np.longdouble(at)
@@ -122,6 +124,8 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
         joined.append(on_lattice(law, h, up))
         log_total += law.log_total
         error, outside = error + law.log_error, outside + law.outside
+    if not joined:  # below, what is left of tiny losses is none
+        joined = [_Part(np.zeros(1), np.zeros(1), np.ones(1))]
     return table(joined, s, log_total, error, outside, moved, up)
 
 

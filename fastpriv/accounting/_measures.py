@@ -41,6 +41,8 @@ _CHUNK = 1 << 20
 _PARTS = 12
 #: The largest loss is at most so many times the least one, in a lattice.
 _MULTIPLE = 64.0
+#: Levels of randomised response that are computed with as they are.
+_LEAST, _MOST = 1e-290, 1e9
 #: Ratios above are compared by their logarithms.
 _LARGE = 1e300
 
@@ -75,12 +77,16 @@ class Measure:
     ) -> Measure:
         """Complete positive losses and their log-masses to a symmetric measure of total one.
 
-        What is left for loss 0 is rounded up or down.
+        What is left for loss 0 is rounded up or down. Where rounding left less than nothing, a
+        lower bound takes it from all masses: a total above one would grow with every release.
         """
         mirrored = masses - losses
         rest = 1.0 - np.longdouble(infinite) - (np.exp(masses) + np.exp(mirrored)).sum()
         slack = (len(losses) + 8.0) * FINE
         rest += slack if up else -slack
+        if rest < 0.0 and not up:
+            masses, mirrored = masses + np.log1p(rest), mirrored + np.log1p(rest)
+            infinite *= float(1.0 + rest) * (1.0 - 2.0 * ULP)
         shown = losses.astype(np.float64)
         parts = [-shown[::-1], shown], [mirrored[::-1], masses]
         if rest > 0.0:
@@ -89,6 +95,25 @@ class Measure:
         both = np.concatenate(parts[0]), np.concatenate(parts[1])
         size = float(np.abs(mirrored).max(initial=0.0))
         return cls(*both, infinite, (16.0 + 4.0 * size) * FINE, step)
+
+    @classmethod
+    def response(cls, m: int, epsilon: float, delta: float) -> Measure:
+        """Masses a = 1/(1 + (m-1) e^-epsilon) at epsilon, a e^-epsilon at -epsilon, the rest at 0.
+
+        All of them times 1 - delta; delta is at infinity.
+        """
+        level = np.longdouble(epsilon)
+        with np.errstate(divide="ignore"):  # delta = 1: everything is shown
+            keep = np.log1p(-np.longdouble(delta))
+        if m == 1 or epsilon == 0.0:
+            losses, logs = np.zeros(1), np.array([keep])
+        else:
+            stay = keep - np.log1p((m - 1) * np.exp(-level))
+            losses, logs = np.array([-epsilon, epsilon]), np.array([stay - level, stay])
+            if m > 2:
+                losses = np.insert(losses, 1, 0.0)
+                logs = np.insert(logs, 1, np.log(np.longdouble(m - 2)) + stay - level)
+        return cls(losses, logs, delta, (16.0 + 4.0 * epsilon) * FINE, epsilon)
 
     @property
     def top(self) -> float:
@@ -131,22 +156,18 @@ class Atom:
     def response(cls, m: int, epsilon: float, delta: float = 0.0) -> Atom:
         """m-ary randomised response, run with probability 1 - delta; else the input is shown.
 
-        Masses a = 1/(1 + (m-1) e^-epsilon) at epsilon, a e^-epsilon at -epsilon and
-        (m-2) a e^-epsilon at 0.
+        The curve rises with epsilon, so levels that arithmetic has no room for are rounded: down
+        to none or to ``_MOST`` below, up to ``_LEAST`` or to showing the input above.
         """
-        level = np.longdouble(epsilon)
-        with np.errstate(divide="ignore"):  # delta = 1: everything is shown
-            keep = np.log1p(-np.longdouble(delta))
-        if m == 1 or epsilon == 0.0:
-            losses, logs = np.zeros(1), np.array([keep])
+        key = ("response", m, epsilon, delta)
+        if m == 1 or epsilon == 0.0 or _LEAST <= epsilon <= _MOST:
+            both = Measure.response(m, epsilon, delta)
+            return cls(both, both, key)
+        if epsilon < _LEAST:
+            levels = Measure.response(m, 0.0, delta), Measure.response(m, _LEAST, delta)
         else:
-            stay = keep - np.log1p((m - 1) * np.exp(-level))
-            losses, logs = np.array([-epsilon, epsilon]), np.array([stay - level, stay])
-            if m > 2:
-                losses = np.insert(losses, 1, 0.0)
-                logs = np.insert(logs, 1, np.log(np.longdouble(m - 2)) + stay - level)
-        both = Measure(losses, logs, delta, (16.0 + 4.0 * epsilon) * FINE, epsilon)
-        return cls(both, both, ("response", m, epsilon, delta))
+            levels = Measure.response(m, _MOST, delta), Measure.response(m, 0.0, 1.0)
+        return cls(*levels, key)
 
     @classmethod
     def of_laws(cls, groups: Iterable[Pairs], apart: float) -> Atom:

@@ -18,12 +18,14 @@ from fastpriv.accounting._grid import grid_above, grid_below, spacing
 from fastpriv.accounting._measures import Atom, Releases
 from fastpriv.accounting._saddle import cumulant, tilt_at, tilt_for
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, SolverFailure
 from fastpriv.measures._arguments import as_channel
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["PrivacyProfile"]
 
+#: Most releases of a kind.
+_COUNTED = 10**100
 #: Tilted laws that are kept for the next question.
 _KEPT = 4
 #: Standard deviations from the middle of a tilted law at which it is tilted again.
@@ -65,6 +67,8 @@ class PrivacyProfile:
         self._parts = {
             atom: count for atom, count in parts.items() if count and not atom.is_trivial
         }
+        if max(self._parts.values(), default=0) > _COUNTED:
+            raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
         self._cache: OrderedDict[float, tuple[Bound, Bound]] = OrderedDict()
 
     @classmethod
@@ -208,16 +212,21 @@ class PrivacyProfile:
         return [(atom.upper if up else atom.lower, k) for atom, k in self._parts.items()]
 
     def _top(self, up: bool) -> float:
-        """Largest finite loss of all releases together, rounded outwards."""
-        total = math.fsum(k * measure.top for measure, k in self._releases(up))
+        """Largest finite loss of all releases together, rounded outwards; of one as it is."""
+        releases = self._releases(up)
+        total = math.fsum(k * measure.top for measure, k in releases)
+        if [k for _, k in releases] == [1]:
+            return total
         return total * (1.0 + (4.0 if up else -4.0) * ULP)
 
     def _infinite(self, up: bool) -> float:
-        """Chance that some release has an infinite loss, rounded outwards."""
-        value = 0.0
-        if any(measure.infinite >= 1.0 for measure, _ in self._releases(up)):
+        """Chance that some release has an infinite loss, rounded outwards; of one as it is."""
+        value, releases = 0.0, self._releases(up)
+        if any(measure.infinite >= 1.0 for measure, _ in releases):
             return 1.0
-        for measure, k in self._releases(up):
+        if [k for _, k in releases] == [1]:
+            return releases[0][0].infinite
+        for measure, k in releases:
             value -= math.expm1(k * math.log1p(-measure.infinite)) * (1.0 - value)
         return min(value * (1.0 + (8.0 if up else -8.0) * ULP * (1 + len(self._parts))), 1.0)
 
@@ -227,21 +236,21 @@ class PrivacyProfile:
             below, above = self._bounds(tilt_at(self._releases(True), epsilon))
             low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
             high = min((high + above.value(epsilon)) * (1.0 + 2.0 * ULP), 1.0)
-        return Bracket(min(low, high), high)
+        return _certified(low, high)
 
     def _epsilon(self, delta: float) -> Bracket:
         low, high = self._infinite(False), self._infinite(True)
         top = Bracket(self._top(False), self._top(True))
         if delta >= 1.0 or not self._parts:
             return Bracket(0.0, 0.0)
+        if high >= 1.0:
+            return Bracket(math.inf if low > delta else 0.0, math.inf)
         if top.upper == 0.0 and low <= delta:  # every loss is 0 or infinite
             return Bracket(0.0, 0.0 if high <= delta else math.inf)
         if delta == 0.0 or high >= delta:
-            upper = math.inf if high > 0.0 else top.upper
+            upper = math.inf if high > delta else top.upper
             if delta == 0.0 or low >= delta:
-                return Bracket(math.inf if low > 0.0 else top.lower, upper)
-        if top.upper == 0.0:
-            return Bracket(0.0, 0.0 if high < delta else math.inf)
+                return Bracket(math.inf if low > delta else top.lower, upper)
         s = tilt_for(self._releases(True), max(delta - high, 0.1 * delta))
         found = self._cross(s, delta, low, high, top.upper)
         _, middle, variance = cumulant(self._releases(True), s)
@@ -249,7 +258,7 @@ class PrivacyProfile:
         if (s == 0.0 or far) and 0.0 < found.upper < math.inf:
             again = tilt_at(self._releases(True), found.midpoint)
             better = self._cross(again, delta, low, high, top.upper)
-            found = Bracket(max(found.lower, better.lower), min(found.upper, better.upper))
+            found = _certified(max(found.lower, better.lower), min(found.upper, better.upper))
         return found
 
     def _cross(self, s: float, delta: float, low: float, high: float, top: float) -> Bracket:
@@ -264,7 +273,7 @@ class PrivacyProfile:
             return (low + below.value(t)) * (1.0 - 2.0 * ULP) > delta
 
         upper = math.inf if high > delta else _last(lambda t: not holds(t), guess, top)[1]
-        return Bracket(min(_last(fails, guess, top)[0], upper), upper)
+        return _certified(_last(fails, guess, top)[0], upper)
 
     def _bounds(self, s: float) -> tuple[Bound, Bound]:
         """Lower and upper bound on the finite part of the curve, from laws tilted by s."""
@@ -283,6 +292,16 @@ class PrivacyProfile:
         except TooMany:
             h = spacing(upper, s)
             return grid_below(lower, s, h), grid_above(upper, s, h)
+
+
+def _certified(lower: float, upper: float) -> Bracket:
+    """Return a bracket of two bounds; bounds that contradict each other are worth nothing."""
+    if lower > upper:
+        raise SolverFailure(
+            f"bounds from below and above contradict each other ({lower!r} > {upper!r}); please "
+            "report this profile"
+        )
+    return Bracket(lower, upper)
 
 
 def _last(holds: Callable[[float], bool], guess: float, top: float) -> tuple[float, float]:
