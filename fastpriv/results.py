@@ -17,6 +17,8 @@ __all__ = ["Adversary", "Bracket", "Brackets", "IndividualCapacity", "Solution"]
 class Bracket:
     """A value that is proved to lie in ``[lower, upper]``.
 
+    Where one number is needed, ``upper`` of a leakage or a level is the one that is guaranteed.
+
     Examples
     --------
     >>> from fastpriv import Bracket
@@ -135,7 +137,7 @@ class Brackets:
     >>> import fastpriv as fp
     >>> found = fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]])
     >>> found, found[1]
-    (Brackets(2 values), Bracket(0, 0))
+    (Brackets([0.6931471806, 0.6931471806], [0, 0]), Bracket(0, 0))
     """
 
     lower: Floats
@@ -158,7 +160,9 @@ class Brackets:
         return Bracket(float(self.lower[b]), float(self.upper[b]))
 
     def __repr__(self) -> str:
-        return f"Brackets({len(self)} values)"
+        if len(self) > 4:
+            return f"Brackets({len(self)} values)"
+        return f"Brackets({', '.join(f'{self[b]:.10g}' for b in range(len(self)))})"
 
 
 @dataclass(frozen=True)

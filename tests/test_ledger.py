@@ -835,3 +835,20 @@ def test_declared_pairs_that_mean_nothing(declared):
     with pytest.raises(InvalidInput):
         ledger.spend(declared)
     assert len(ledger) == 0
+
+
+def test_releases_and_counts_say_what_they_spend():
+    table = np.zeros((50, 2), dtype=np.int64)
+    ledger = Ledger({"dp": 3.0, "strong-dp": 1000.0, "maximal-leakage": 1000.0})
+    columns = fp.release(table, domain=[2, 3], epsilon=0.5, per_column=True)  # 1.0 a record
+    receipt = ledger.spend(columns)
+    assert 0.999 < receipt.charged["dp"] <= 1.0
+    assert ledger.spend(columns.report).charged == receipt.charged
+    whole = fp.release(table, domain=[2, 3], epsilon=0.5)
+    assert ledger.spend(whole).charged["dp"] <= 0.5
+    counts = Ledger({"dp": 0.5, "strong-dp": 1000.0})
+    counts.spend(fp.mechanisms.GeometricCount(1000, 0.5))
+    assert counts.spent["dp"] == 0.5
+    assert 500.0 <= counts.spent["strong-dp"] < 500.0 + 1e-9
+    with pytest.raises(fp.InvalidInput, match="got a GeometricCount; give its channel"):
+        fp.dp_level(fp.mechanisms.GeometricCount(1000, 0.5))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fastpriv import _validation as check
 from fastpriv.accounting._amounts import down, minus, up
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from fastpriv.distributions import Distribution
 
 __all__ = ["Ledger"]
+
+
+@runtime_checkable
+class Spends(Protocol):
+    """Something that says which level of each notion it spends."""
+
+    def spending(self) -> Mapping[str, float]:
+        """Return a level for each notion that is known."""
 
 
 class Ledger:
@@ -142,7 +150,7 @@ class Ledger:
 
     def spend(
         self,
-        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any],
+        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any] | Spends,
         prior: Distribution | ArrayLike | None = None,
         count: int = 1,
         label: str | None = None,
@@ -151,10 +159,11 @@ class Ledger:
 
         Parameters
         ----------
-        mechanism : channel, 2-D array or mapping
+        mechanism : channel, 2-D array, release or mapping
             What is released; its levels are computed, rounded up (the DP level is that of the
-            probabilities that are drawn, where the channel knows them). Or levels that are
-            declared, such as ``{"dp": 0.1}``, as floats, ints, Decimals or decimal strings.
+            probabilities that are drawn). A :class:`Release`, its report or a ``GeometricCount``
+            says itself what it spends. Or levels that are declared, such as ``{"dp": 0.1}``, as
+            floats, ints, Decimals or decimal strings.
         prior : Distribution or 1-D array, optional
             Law of the databases, for notions that depend on it.
         count : int
@@ -198,10 +207,12 @@ class Ledger:
 
     def _offer(
         self,
-        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any],
+        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any] | Spends,
         prior: Distribution | ArrayLike | None,
     ) -> Offer:
         budget, curve = self._budget, self._budget.delta is not None
+        if isinstance(mechanism, Spends):
+            mechanism = mechanism.spending()
         if isinstance(mechanism, Mapping):
             return declared(mechanism, curve)
         from fastpriv.accounting._levels import measured  # channels load the kernels

@@ -17,6 +17,9 @@ def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None)
         return channel
     if isinstance(channel, Distribution):
         raise InvalidInput(f"the first argument must be a channel, got the prior {channel!r}")
+    if hasattr(channel, "channel"):
+        kind = type(channel).__name__
+        raise InvalidInput(f"a channel or a matrix is expected, got a {kind}; give its channel")
     return Channel(channel, space)
 
 

@@ -200,6 +200,11 @@ class GeometricCount:
         """Level of differential privacy of what ``sample`` draws: epsilon itself."""
         return self.epsilon
 
+    def spending(self) -> dict[str, float]:
+        """Return what one release costs a ledger: epsilon, and n epsilon between any two tables."""
+        everything = round_up(self.n * self.epsilon)
+        return {"dp": self.epsilon, "strong-dp": everything, "pml-all-priors": everything}
+
     def pml_level(self, c: float = 0.0) -> float:
         """Largest leakage about one row, where rows are ones with one chance in [c, 1 - c].
 

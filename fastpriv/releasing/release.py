@@ -51,6 +51,10 @@ class Release:
     table: Any
     report: ReleaseReport
 
+    def spending(self) -> dict[str, float]:
+        """Return what the release costs a ledger; see :meth:`ReleaseReport.spending`."""
+        return self.report.spending()
+
     def __repr__(self) -> str:
         kind, about = type(self.table).__name__, self.report
         return f"Release({kind} of {about.n} records of {about.m} values, {about.mechanism})"

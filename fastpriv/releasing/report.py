@@ -22,6 +22,14 @@ Level = float | Bracket
 #: Most databases of a matrix whose capacity a report waits for.
 _OPTIMISED = 512
 
+#: Notions of a ledger, and what a report calls them.
+_SPENT = {
+    "dp": "differential privacy",
+    "strong-dp": "leakage capacity",
+    "pml-all-priors": "leakage capacity",
+    "maximal-leakage": "maximal leakage",
+}
+
 
 @dataclass(frozen=True, repr=False)
 class ReleaseReport:
@@ -77,6 +85,18 @@ class ReleaseReport:
     private: dict[str, int]
     channel: AbstractChannel = field(compare=False)
     domain: Domain = field(compare=False)
+
+    def spending(self) -> dict[str, float]:
+        """Return what the release costs a ledger: levels that hold whatever the law of the table.
+
+        Neighbouring tables differ in one record, all columns of it.
+        """
+        found = {notion: self.levels.get(name) for notion, name in _SPENT.items()}
+        return {
+            notion: level.upper if isinstance(level, Bracket) else level
+            for notion, level in found.items()
+            if level is not None
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return what may be published, as plain numbers and words."""
