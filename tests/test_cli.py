@@ -120,6 +120,8 @@ def write(folder, text, domain='{"c": ["x", "y"]}', encoding="utf-8"):
     ("text", "domain", "words"),
     [
         ("c\nx\n", "{", "not valid JSON"),
+        ("c\nx\n", "[" * 100_000, "not valid JSON"),
+        ("c\nx\n", r'{"c": ["x", "\ud800"]}', "cannot be written in UTF-8"),
         ("c\nx\n", "[1]", 'must be {"column": [values]}'),
         ("c\nx\n", '{"c": ["x"], "c": ["y"]}', "twice"),
         ("c\nx\n", '{"c": ["x", "x"]}', "twice"),

@@ -288,6 +288,24 @@ def test_parquet(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
+def test_parquet_that_cannot_be_read(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    options = {"epsilon": 1.0, "out": out}
+    known = [{"domain": {"c": ["x", "y"]}}, {"accept_domain_from_data": True}]
+    parquet.write_table(arrow.table({"c": ["x", "y"]}), path)
+    pages = bytearray(path.read_bytes())
+    pages[8:40] = b"\xff" * 32
+    path.write_bytes(pages)
+    for domain in known:
+        with pytest.raises(fp.InvalidInput, match=r"cannot read .*in\.parquet"):
+            fp.release(path, **domain, **options)
+    parquet.write_table(arrow.table({"c": [["x"], ["y"]]}), path)
+    with pytest.raises(fp.InvalidInput, match="only columns of plain values"):
+        fp.release(path, accept_domain_from_data=True, **options)
+    assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
+
+
 def test_csv_with_everything_that_csv_allows(tmp_path):
     values = [
         "plain",

@@ -176,7 +176,7 @@ def _load(path: Path) -> Mapping[str, Any]:
         found = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_unique_keys)
     except OSError as problem:
         raise InvalidInput(f"cannot read the domain {path}: {problem.strerror}") from None
-    except ValueError as problem:  # bad JSON or bad UTF-8
+    except (ValueError, RecursionError) as problem:  # bad JSON, bad UTF-8, no end of brackets
         raise InvalidInput(f"the domain {path} is not valid JSON: {problem}") from None
     if not isinstance(found, Mapping):
         raise InvalidInput(f'the domain {path} must be {{"column": [values]}}')
