@@ -435,6 +435,26 @@ def test_missing_values_are_refused_unless_declared(missing):
     assert list(out["c"].isna()) == [False, True, False]
 
 
+def test_values_that_cannot_be_told_apart_are_refused():
+    for table in ([{"c": [1]}], pd.DataFrame({"c": [[1], [2]]})):
+        with pytest.raises(fp.InvalidInput, match="'c'"):
+            fp.release(table, domain={"c": [1, 2]}, epsilon=1.0)
+        with pytest.raises(fp.InvalidInput, match="only columns of plain values"):
+            fp.release(table, accept_domain_from_data=True, epsilon=1.0)
+
+
+def test_dates_of_any_unit_are_dates():
+    days = pd.to_datetime(["2020-01-01", "2020-01-02"])
+    for listed in (days, days.to_numpy("datetime64[ns]"), days.to_numpy("datetime64[D]")):
+        out = fp.release(pd.DataFrame({"c": days}), domain={"c": listed}, epsilon=700.0).table
+        assert out["c"].tolist() == days.tolist()
+
+
+def test_sizes_are_not_spelt_out():
+    found = fp.release(np.array([5, 7]), domain=1 << 20, epsilon=1.0)
+    assert found.report.domain.values == (range(1 << 20),)
+
+
 def test_columns_are_dropped_only_on_request():
     table = frame().assign(name="secret")
     found = fp.release(table, domain=DOMAIN, epsilon=1.0, drop_undeclared=True)

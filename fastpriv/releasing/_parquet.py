@@ -113,7 +113,7 @@ class ParquetWriter:
         )
         self._file = appearing(source.out, source.overwrite)
 
-    def _held(self, field: Any, values: tuple[Any, ...]) -> Any:
+    def _held(self, field: Any, values: Sequence[Any]) -> Any:
         kind = field.type
         if self._arrow.types.is_dictionary(kind):
             kind = kind.value_type
