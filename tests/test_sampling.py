@@ -550,6 +550,11 @@ def test_threads_draw_from_the_same_law():
     assert not np.array_equal(halves[0], halves[2])
 
 
+def test_bits_may_be_booleans():
+    count = fp.QueryChannel.count(3, np.eye(4))
+    assert count.sample(np.array([[True, False, True], [False] * 3])).tolist() == [2, 0]
+
+
 def test_codes_keep_their_dtype_and_memory_stays_bounded():
     wide = fp.ProductChannel([np.full((2, 200), 1 / 200)])
     assert wide.sample(np.zeros((5, 1), dtype=np.int8), rng=1).dtype == np.uint8
