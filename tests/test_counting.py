@@ -90,6 +90,8 @@ def test_known_rows_and_bad_arguments():
         lambda: GeometricCount(0, 1.0),
         lambda: GeometricCount(3, 0.0),
         lambda: GeometricCount(3, math.inf),
+        lambda: GeometricCount(3, 701.0).kernel(),  # a zero would make the level infinite
+        lambda: laplace_count_leakage(3, 1.0, 1e-101, [0.0]),
         lambda: GeometricCount(3, 1.0).sample([4]),
         lambda: GeometricCount(3, 1.0).sample([-1]),
         lambda: GeometricCount(3, 1.0).sample([0.5]),
@@ -98,6 +100,7 @@ def test_known_rows_and_bad_arguments():
             bad()
     with pytest.raises(fp.TooLarge):
         GeometricCount(10**6, 1.0).kernel()
+    assert fp.dp_level(GeometricCount(3, 700.0).channel()) == pytest.approx(700.0)
     for small in (1e-18, 1e-300):
         with pytest.raises(fp.TooLarge):
             GeometricCount(3, small).sample([1])

@@ -23,6 +23,8 @@ __all__ = ["GeometricCount", "laplace_count_leakage", "laplace_count_pml"]
 
 #: Minus the least logarithm of a chance in a kernel: well inside the range of doubles.
 _FURTHEST = 690.0
+#: Largest level whose ratio of chances doubles can hold.
+_STEEPEST = 700.0
 #: Least chance of a one: sums relative to binomial probabilities then stay far from overflow.
 _RAREST = 1e-100
 
@@ -230,6 +232,10 @@ class GeometricCount:
         most e^epsilon.
         """
         check.fits((self.n + 1) ** 2, "the kernel", "use fewer rows", check.MAX_MATRIX)
+        if self.epsilon > _STEEPEST:
+            raise InvalidInput(
+                f"beyond epsilon {_STEEPEST:g} doubles cannot hold the kernel, got {self.epsilon:g}"
+            )
         v = np.arange(self.n + 1.0)
         q = math.exp(-self.epsilon)
         inner = math.tanh(0.5 * self.epsilon)  # (1 - q)/(1 + q)
