@@ -62,3 +62,18 @@ def test_information_of_one_row_of_many_values():
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
     assert found == pytest.approx(channel.capacity(1e-9).upper, rel=1e-9)
+
+
+def test_rows_that_all_differ_take_no_square():
+    n = 4000
+    prior = fp.Product(np.random.default_rng(1).dirichlet([9, 9], n))
+    channel = fp.PosteriorChannel(prior, 3.0).row_kernels()
+    fp.Uniform(1, 2).information_through(fp.ProductChannel([np.eye(2)]).row_kernels())  # compiled
+    tracemalloc.start()
+    try:
+        assert prior.information_through(channel) > 0.0
+        assert sum(len(rows) for _, rows in channel.groups()) == n
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < n * n  # bytes: even a table of pairs with one byte each is more
