@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -237,7 +236,6 @@ sys.exit(main(sys.argv[1:]))
     )  # fmt: skip
     assert running.stdout.readline() == "writing\n"
     assert any(p.suffix == ".part" for p in tmp_path.iterdir())
-    time.sleep(0.1)
     running.send_signal(number)
     _, errors = running.communicate(timeout=60)
     left = [p.name for p in tmp_path.iterdir()]
