@@ -297,8 +297,14 @@ class RowKernels(Sequence[RowKernel]):
 
     def groups(self) -> Iterator[tuple[RowKernel, Ints]]:
         """Yield every distinct kernel with the rows that use it."""
-        for k, kernel in enumerate(self.distinct):
-            yield kernel, np.flatnonzero(self.assignment == k)
+        yield from zip(self.distinct, self._users, strict=True)
+
+    @cached_property
+    def _users(self) -> list[Ints]:
+        """Rows that use each kernel, in order. Cost O(n log n), however many kernels."""
+        order = np.argsort(self.assignment, kind="stable")
+        starts = np.arange(1, len(self.distinct))
+        return np.split(order, np.searchsorted(self.assignment[order], starts))
 
     @property
     def sizes_in(self) -> tuple[int, ...]:

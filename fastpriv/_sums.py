@@ -43,7 +43,8 @@ class Sum(Query):
         """Answers for databases of shape (k, n)."""
         total = np.zeros(len(rows), dtype=np.int64)
         for t, scores in enumerate(self.scores):
-            total += scores[rows[:, self.which == t]].sum(axis=1)
+            # take, for which bits are numbers and not a mask
+            total += scores.take(rows[:, self.which == t]).sum(axis=1)
         return total
 
     def _power(self, t: int, count: int) -> Ints:

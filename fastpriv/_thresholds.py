@@ -131,7 +131,7 @@ class LawThresholds(Thresholds):
         return log_up(max((Fraction(*pair) for pair in pairs), default=Fraction(1)))
 
 
-class Laws:
+class ManyThresholds:
     """The rows of a matrix as integer thresholds: all kept if few, else those asked for."""
 
     def __init__(self, matrix: Floats) -> None:

@@ -229,8 +229,9 @@ def symmetric_information(joint, off, gap):
     in both directions, never 1 - same), so there are two divergences for each (l, y).
     """
     count, m = joint.shape
-    same = np.empty((m, BLOCK))
-    rest = np.empty((m, BLOCK))
+    width = min(count, BLOCK)  # a single law of many values needs no more than itself
+    same = np.empty((m, width))
+    rest = np.empty((m, width))
     run = np.empty(BLOCK)
     on = off + gap
     total = 0.0
@@ -271,7 +272,7 @@ def factor_information(joint, W):
     ref is then a gather, for each l from the row of W with the largest joint[l].
     """
     count, m = joint.shape
-    weight = np.empty((m, BLOCK))
+    weight = np.empty((m, min(count, BLOCK)))
     mass = np.empty(BLOCK)
     heavy = np.empty(BLOCK, np.int64)
     ref = np.empty(BLOCK)

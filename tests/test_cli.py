@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -120,6 +119,8 @@ def write(folder, text, domain='{"c": ["x", "y"]}', encoding="utf-8"):
     ("text", "domain", "words"),
     [
         ("c\nx\n", "{", "not valid JSON"),
+        ("c\nx\n", "[" * 100_000, "not valid JSON"),
+        ("c\nx\n", r'{"c": ["x", "\ud800"]}', "cannot be written in UTF-8"),
         ("c\nx\n", "[1]", 'must be {"column": [values]}'),
         ("c\nx\n", '{"c": ["x"], "c": ["y"]}', "twice"),
         ("c\nx\n", '{"c": ["x", "x"]}', "twice"),
@@ -235,7 +236,6 @@ sys.exit(main(sys.argv[1:]))
     )  # fmt: skip
     assert running.stdout.readline() == "writing\n"
     assert any(p.suffix == ".part" for p in tmp_path.iterdir())
-    time.sleep(0.1)
     running.send_signal(number)
     _, errors = running.communicate(timeout=60)
     left = [p.name for p in tmp_path.iterdir()]

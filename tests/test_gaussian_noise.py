@@ -109,6 +109,14 @@ def test_bad_arguments(signal, distortion, message):
         GaussianNoise(signal, distortion)
 
 
+def test_numbers_at_the_ends_of_the_range():
+    with pytest.raises(fp.InvalidInput, match="larger units"):
+        GaussianNoise([[1e308, 0.0], [0.0, 1e308]], 1.0)
+    assert GaussianNoise(1.0, 1e-320).leakage_bound() == pytest.approx(
+        -0.5 * math.log(1e-320), rel=1e-12
+    )
+
+
 def test_example_3():
     # D = variance / (e^(2 f H(S)) - 1) for a leakage factor f of a secret of two bits.
     entropy = 2 * math.log(2.0)

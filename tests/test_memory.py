@@ -1,6 +1,8 @@
 """Peak memory of dense work, in vectors of length N."""
 
+import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,3 +44,36 @@ def test_at_most_four_vectors_with_the_prior(prior, work):
     finally:
         tracemalloc.stop()
     assert peak <= (4 - 1) * 8 * N + 2**21  # three besides the prior itself, and scratch
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads its own size from /proc")
+def test_information_of_one_row_of_many_values():
+    """A record has up to 2^28 values, and a report says what each record tells."""
+    import resource
+
+    m = 2**21
+    channel, prior = fp.HammingChannel(1, m, 1.0), fp.Uniform(1, m)
+    fp.mutual_information(fp.HammingChannel(1, 2, 1.0), fp.Uniform(1, 2))  # kernels loaded
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + 64 * 8 * m, limits[1]))
+    try:
+        found = fp.mutual_information(channel, prior)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    assert found == pytest.approx(channel.capacity(1e-9).upper, rel=1e-9)
+
+
+def test_rows_that_all_differ_take_no_square():
+    n = 4000
+    prior = fp.Product(np.random.default_rng(1).dirichlet([9, 9], n))
+    channel = fp.PosteriorChannel(prior, 3.0).row_kernels()
+    fp.Uniform(1, 2).information_through(fp.ProductChannel([np.eye(2)]).row_kernels())  # compiled
+    tracemalloc.start()
+    try:
+        assert prior.information_through(channel) > 0.0
+        assert sum(len(rows) for _, rows in channel.groups()) == n
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < n * n  # bytes: even a table of pairs with one byte each is more

@@ -96,14 +96,14 @@ def test_mechanisms_on_a_record_on_its_columns_and_on_the_table():
     assert fp.release(table, mechanism=whole, domain=[2, 3]).table.tolist() == [
         [0, 1], [0, 0], [1, 2], [1, 0]
     ]  # fmt: skip
-    column = np.array([0, 1, 2, 2])
+    column = np.array([0, 2, 2])
     for channel in (
-        fp.HammingChannel(4, 3, 1.0),
-        fp.PosteriorChannel(fp.Product.iid([0.4, 0.3, 0.3], 4), 2.0),
-        fp.PosteriorChannel(fp.Markov([0.5, 0.3, 0.2], np.full((3, 3), 1 / 3), 4), 2.0),
+        fp.HammingChannel(3, 3, 1.0),
+        fp.PosteriorChannel(fp.Product.iid([0.4, 0.3, 0.3], 3), 2.0),
+        fp.PosteriorChannel(fp.Markov([0.5, 0.3, 0.2], np.full((3, 3), 1 / 3), 3), 2.0),
     ):
         found = fp.release(column, mechanism=channel)
-        assert found.table.shape == (4,)
+        assert found.table.shape == (3,)
         assert found.report.levels["differential privacy"] >= channel.neighbour_level()
     one = fp.PosteriorChannel(fp.Product([[0.4, 0.3, 0.3]]), 2.0)
     report = fp.release(column, mechanism=one).report
@@ -288,6 +288,24 @@ def test_parquet(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
+def test_parquet_that_cannot_be_read(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    options = {"epsilon": 1.0, "out": out}
+    known = [{"domain": {"c": ["x", "y"]}}, {"accept_domain_from_data": True}]
+    parquet.write_table(arrow.table({"c": ["x", "y"]}), path)
+    pages = bytearray(path.read_bytes())
+    pages[8:40] = b"\xff" * 32
+    path.write_bytes(pages)
+    for domain in known:
+        with pytest.raises(fp.InvalidInput, match=r"cannot read .*in\.parquet"):
+            fp.release(path, **domain, **options)
+    parquet.write_table(arrow.table({"c": [["x"], ["y"]]}), path)
+    with pytest.raises(fp.InvalidInput, match="only columns of plain values"):
+        fp.release(path, accept_domain_from_data=True, **options)
+    assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
+
+
 def test_csv_with_everything_that_csv_allows(tmp_path):
     values = [
         "plain",
@@ -415,6 +433,26 @@ def test_missing_values_are_refused_unless_declared(missing):
         fp.release(table, domain={"c": ["a", "b"]}, epsilon=1.0)
     out = fp.release(table, domain={"c": ["a", "b", missing]}, epsilon=700.0).table
     assert list(out["c"].isna()) == [False, True, False]
+
+
+def test_values_that_cannot_be_told_apart_are_refused():
+    for table in ([{"c": [1]}], pd.DataFrame({"c": [[1], [2]]})):
+        with pytest.raises(fp.InvalidInput, match="'c'"):
+            fp.release(table, domain={"c": [1, 2]}, epsilon=1.0)
+        with pytest.raises(fp.InvalidInput, match="only columns of plain values"):
+            fp.release(table, accept_domain_from_data=True, epsilon=1.0)
+
+
+def test_dates_of_any_unit_are_dates():
+    days = pd.to_datetime(["2020-01-01", "2020-01-02"])
+    for listed in (days, days.to_numpy("datetime64[ns]"), days.to_numpy("datetime64[D]")):
+        out = fp.release(pd.DataFrame({"c": days}), domain={"c": listed}, epsilon=700.0).table
+        assert out["c"].tolist() == days.tolist()
+
+
+def test_sizes_are_not_spelt_out():
+    found = fp.release(np.array([5, 7]), domain=1 << 20, epsilon=1.0)
+    assert found.report.domain.values == (range(1 << 20),)
 
 
 def test_columns_are_dropped_only_on_request():

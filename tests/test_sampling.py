@@ -391,6 +391,26 @@ def test_realised_level_of_a_matrix(seed, sizes, spread):
         assert truth <= level <= truth * (1 + 1e-15) + 1e-15
 
 
+def test_no_level_of_a_drawn_query_exceeds_that_of_its_realised_channel():
+    """Also between answers that no neighbours have, where small chances round further."""
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        laws = rng.random((3, 3)) * 10.0 ** rng.uniform(-21, 0, (3, 3))
+        laws /= laws.sum(axis=1, keepdims=True)
+        channel = fp.QueryChannel.count(2, laws)
+        weights = realised(LawThresholds(laws))
+        drawn, slack = channel.realised()
+        assert drawn.extreme_level() + slack >= o.column_level(weights)
+        assert drawn.neighbour_level() + slack >= fp.realised_level(channel) - 2.0**-50
+
+
+def test_the_realised_rows_of_a_tilted_law_are_those_that_are_drawn():
+    channel = fp.TiltedChannel(fp.Product([[1e-300, 1.0]] * 2), 700.0)
+    drawn, slack = channel.realised()
+    assert drawn.neighbour_level() + slack >= fp.realised_level(channel) > 40.0
+    assert drawn.neighbour_level() < 45.0
+
+
 def test_levels_stay_finite_and_infinite_and_zero():
     tiny = fp.Channel([[1e-300, 1.0], [1e-10, 1.0 - 1e-10]])
     assert fp.dp_level(tiny) > 600.0
@@ -528,6 +548,11 @@ def test_threads_draw_from_the_same_law():
     assert abs(int(out.sum()) - 2**18) < 6 * math.sqrt(2**17)
     halves = out.reshape(4, -1)
     assert not np.array_equal(halves[0], halves[2])
+
+
+def test_bits_may_be_booleans():
+    count = fp.QueryChannel.count(3, np.eye(4))
+    assert count.sample(np.array([[True, False, True], [False] * 3])).tolist() == [2, 0]
 
 
 def test_codes_keep_their_dtype_and_memory_stays_bounded():

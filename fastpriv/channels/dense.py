@@ -14,7 +14,7 @@ from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
 from fastpriv._random import Source
 from fastpriv._rows import log_ratio, log_spread, round_up
 from fastpriv._threads import split
-from fastpriv._thresholds import Codes, Laws, LawThresholds, fitting
+from fastpriv._thresholds import Codes, LawThresholds, ManyThresholds, fitting
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.distributions import Dense, Distribution
@@ -168,8 +168,8 @@ class Channel(AbstractChannel):
         return self.space.rows(np.arange(self.space.size))
 
     @cached_property
-    def _laws(self) -> Laws:
-        return Laws(self._matrix)
+    def _laws(self) -> ManyThresholds:
+        return ManyThresholds(self._matrix)
 
     def realised_level(self) -> float:
         """Level of the integer thresholds. Cost O(N K n); rounded up."""

@@ -396,7 +396,7 @@ class TiltedChannel(AbstractChannel):
 
     def realised(self) -> tuple[AbstractChannel, float]:
         """Return the thresholds of independent rows as doubles, or the channel itself."""
-        return super().realised() if self._rows is None else self._rows.realised()
+        return super().realised() if self._drawn is None else self._drawn.realised()
 
     def __repr__(self) -> str:
         return f"TiltedChannel({self._law!r}, epsilon={self.epsilon:g})"

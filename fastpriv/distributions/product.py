@@ -135,6 +135,9 @@ class Product(LineDistribution):
         """Distinct (law, kernel) pairs: laws, kernels, how many rows, which pair a row has."""
         width = len(kernels.distinct)
         keys = self._assignment * width + kernels.assignment
+        if len(self._laws) * width > 4 * len(keys):  # few of all pairs, so do not count them all
+            used, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+            return used // width, used % width, counts, place
         counts = np.bincount(keys)
         used = np.flatnonzero(counts)
         place = np.cumsum(counts > 0) - 1

@@ -23,6 +23,10 @@ __all__ = ["GeometricCount", "laplace_count_leakage", "laplace_count_pml"]
 
 #: Minus the least logarithm of a chance in a kernel: well inside the range of doubles.
 _FURTHEST = 690.0
+#: Largest level whose ratio of chances doubles can hold.
+_STEEPEST = 700.0
+#: Least chance of a one: sums relative to binomial probabilities then stay far from overflow.
+_RAREST = 1e-100
 
 
 def laplace_count_pml(n: int, scale: float, c: float = 0.0) -> float:
@@ -54,7 +58,7 @@ def laplace_count_pml(n: int, scale: float, c: float = 0.0) -> float:
     >>> round(laplace_count_pml(100, 0.01), 6), round(laplace_count_pml(100, 0.01, c=0.5), 6)
     (1.0, 0.379885)
     """
-    return _tilted_level(_step(n, scale), check.real(c, "c", 0.0, 0.5))
+    return _tilted_level(round_up(_step(n, scale)), check.real(c, "c", 0.0, 0.5))
 
 
 def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Floats:
@@ -71,14 +75,15 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
     scale : float
         Scale b of the noise, above 0.
     p : float
-        Chance that a row holds a one.
+        Chance that a row holds a one: 0, or at least 1e-100.
     y : array of float
         Outputs; infinities are allowed.
 
     Returns
     -------
     ndarray
-        Leakage in nats at each y, rounded up by about 1e-14 sqrt(n) of itself.
+        Leakage in nats at each y, rounded up by about 1e-14 sqrt(n) of its two parts, what values
+        below y and above y tell, which cancel near the middle.
 
     Notes
     -----
@@ -95,6 +100,8 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
     """
     t = _step(n, scale)
     chance = check.real(p, "p", 0.0, 1.0)
+    if 0.0 < chance < _RAREST:
+        raise InvalidInput(f"p must be 0 or at least {_RAREST:g}, got {chance:g}")
     places = np.asarray(check.array(y, "y"), dtype=np.float64)
     if np.isnan(places).any():
         raise InvalidInput("y must not hold a NaN")
@@ -102,29 +109,38 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
         return np.zeros(places.shape)
     rest, decay = n - 1, math.exp(-t)
     below, above = np.empty(n), np.empty(n)
-    kernels.tilted_sums(rest, min((1.0 - chance) / chance, 1e300), decay, below)
-    kernels.tilted_sums(rest, min(chance / (1.0 - chance), 1e300), decay, above)
+    kernels.tilted_sums(rest, (1.0 - chance) / chance, decay, below)
+    kernels.tilted_sums(rest, chance / (1.0 - chance), decay, above)
     # With S the count of the other rows: y is f above the k-th possible count, in steps of 1/n.
-    at = np.clip(n * np.clip(places, 0.0, 1.0), 0.0, n)
-    k = np.minimum(np.floor(at), rest).astype(np.int64)
-    f = at - k
+    # In two parts of few bits each n y is exact up to 2^-50.
+    inner = np.clip(places, 0.0, 1.0)
+    coarse = np.floor(inner * 2.0**24) * 2.0**-24
+    fine = n * (inner - coarse)
+    k = np.minimum(np.floor(n * coarse + fine), rest).astype(np.int64)
+    f = (n * coarse - k) + fine
     left, right = below[k], above[rest - k]
-    down, up = np.exp(-t * f), np.exp(-t * (1.0 - f))
-    # Densities given a one and a zero, relative to P(S = k), and their difference.
+    # Densities given a one and a zero, relative to P(S = k) e^(-t min(f, 1-f)), and their
+    # difference.
+    lead = t * (2.0 * f - 1.0)
+    down, up = np.exp(-np.maximum(lead, 0.0)), np.exp(np.minimum(lead, 0.0))
     one = down * left + up * (1.0 + decay * right)
     zero = down * (1.0 + decay * left) + up * right
     lean = -math.expm1(-t)
-    turn = np.maximum(up, down) * -np.expm1(-t * np.abs(2.0 * f - 1.0)) * np.sign(2.0 * f - 1.0)
+    turn = -np.expm1(-np.abs(lead)) * np.sign(lead)
     excess = lean * (down * left - up * right) + turn
-    slack = (64.0 + 64.0 * math.sqrt(n)) * ULP
-    error = slack * (lean * (down * left + up * right) + np.abs(turn))
+    slack = min((64.0 + 64.0 * math.sqrt(n) + 16.0 * t) * ULP, 1.0)
+    error = slack * (lean * (down * left + up * right) + np.abs(turn)) + min(16.0 * t * ULP, 1.0)
     likely, other = np.maximum(one, zero), np.minimum(one, zero)
-    own = np.where(excess > 0.0, chance, 1.0 - chance)  # chance of the likelier value
+    likelier_one = excess > 0.0
+    own = np.where(likelier_one, chance, 1.0 - chance)  # chance of the likelier value
+    rest_of = np.where(likelier_one, 1.0 - chance, chance)
     loss = np.minimum((np.abs(excess) + error) / likely, 1.0)
     ratio = other / likely * (1.0 - slack)
-    small = -np.log1p(-(1.0 - own) * np.minimum(loss, 0.75))
-    large = -np.log(own + (1.0 - own) * ratio)
-    level = np.where(loss < 0.75, small, large) * (1.0 + 8.0 * ULP)
+    # One minus what the odds lose is known to all digits, unless little of one is left.
+    much = (loss > 0.75) & (own < 0.5)
+    small = -np.log1p(-np.where(much, 0.0, rest_of * loss))
+    large = -np.log(own + rest_of * ratio)
+    level = np.where(much, large, small) * (1.0 + 8.0 * ULP)
     return np.asarray(level)
 
 
@@ -221,6 +237,10 @@ class GeometricCount:
         most e^epsilon.
         """
         check.fits((self.n + 1) ** 2, "the kernel", "use fewer rows", check.MAX_MATRIX)
+        if self.epsilon > _STEEPEST:
+            raise InvalidInput(
+                f"beyond epsilon {_STEEPEST:g} doubles cannot hold the kernel, got {self.epsilon:g}"
+            )
         v = np.arange(self.n + 1.0)
         q = math.exp(-self.epsilon)
         inner = math.tanh(0.5 * self.epsilon)  # (1 - q)/(1 + q)

@@ -14,6 +14,9 @@ from fastpriv.errors import InvalidInput
 
 __all__ = ["GaussianNoise"]
 
+#: Numbers up to here can be added without overflow.
+_LARGEST = 1e300
+
 
 class GaussianNoise:
     """Additive Gaussian noise that leaks least about a signal of known covariance.
@@ -64,6 +67,8 @@ class GaussianNoise:
 
     def __init__(self, signal_covariance: ArrayLike, distortion: float) -> None:
         signal = check.covariance(signal_covariance, "signal_covariance")
+        if np.abs(signal).max() > _LARGEST:
+            raise InvalidInput(f"signal_covariance must not exceed {_LARGEST:g}; use larger units")
         self.distortion = check.real(distortion, "distortion", 0.0)
         values, self._axes = np.linalg.eigh(signal)
         largest = float(np.abs(values).max())
@@ -100,8 +105,11 @@ class GaussianNoise:
             return math.inf
         seen = self._signal > 0.0
         signal, noise = self._signal[seen], self._noise[seen]
-        ratios = (signal + self._blur * signal.max()) / (noise - self._blur * noise.max())
-        return math.fsum(0.5 * np.log1p(ratios)) * (1.0 + 8.0 * ULP)
+        most, least = signal + self._blur * signal.max(), noise - self._blur * noise.max()
+        with np.errstate(over="ignore"):
+            ratios = most / least
+        logs = np.where(ratios < _LARGEST, np.log1p(ratios), np.log(most) - np.log(least))
+        return math.fsum(0.5 * logs) * (1.0 + 8.0 * ULP)
 
     def __repr__(self) -> str:
         kind = "mean only" if self.deterministic else f"leakage <= {self.leakage_bound():.6g}"

@@ -246,6 +246,12 @@ def texts(domain: Domain) -> list[list[str]]:
             raise InvalidInput(
                 f"in a CSV file two values of column {name!r} are both written {twice!r}"
             )
+        try:
+            "".join(spelt).encode()
+        except UnicodeEncodeError as problem:
+            raise InvalidInput(
+                f"a value of column {name!r} cannot be written in UTF-8: {problem.reason}"
+            ) from None
         found.append(spelt)
     return found
 

@@ -50,17 +50,31 @@ class ParquetFile:
     def observed(self, column: Hashable) -> list[Any]:
         """List the distinct values of a column: one pass over it."""
         found: set[Any] = set()
-        with self._open() as file:
-            for batch in file.iter_batches(CHUNK, columns=[column]):
-                found |= set(map(scalar, batch.column(0).unique().to_pylist()))
+        for batch in self._batches([column]):
+            found |= set(map(scalar, batch.column(0).unique().to_pylist()))
         return in_order(found)
+
+    def _batches(self, columns: Sequence[Hashable]) -> Iterator[Any]:
+        """Yield some columns, CHUNK records at a time."""
+        types, fields = self.arrow.types, [self.schema.field(name) for name in columns]
+        for field in fields:
+            if types.is_nested(field.type):
+                raise InvalidInput(
+                    f"column {field.name!r} of {self.path} holds {field.type}; only columns of "
+                    "plain values can be released"
+                )
+        texts = [field.name for field in fields if types.is_string(field.type)]
+        with self._open(texts) as file:
+            try:
+                yield from file.iter_batches(CHUNK, columns=list(columns))
+            except (OSError, self.arrow.ArrowException) as problem:
+                raise InvalidInput(f"cannot read {self.path}: {problem}") from None
 
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         """Yield the codes of the domain's columns, CHUNK records at a time."""
-        start, types = 0, self.arrow.types
-        texts = [f.name for f in self.schema if types.is_string(f.type)]
-        with self._open(texts) as file, progress_bar(self._rows, "rows", progress) as bar:
-            for batch in file.iter_batches(CHUNK, columns=list(domain.columns)):
+        start = 0
+        with progress_bar(self._rows, "rows", progress) as bar:
+            for batch in self._batches(domain.columns):
                 digits = np.empty((len(batch), len(domain.columns)), domain.dtype, order="F")
                 for j, name in enumerate(domain.columns):
                     digits[:, j] = self._codes(batch.column(str(name)), name, domain, start)
@@ -99,7 +113,7 @@ class ParquetWriter:
         )
         self._file = appearing(source.out, source.overwrite)
 
-    def _held(self, field: Any, values: tuple[Any, ...]) -> Any:
+    def _held(self, field: Any, values: Sequence[Any]) -> Any:
         kind = field.type
         if self._arrow.types.is_dictionary(kind):
             kind = kind.value_type

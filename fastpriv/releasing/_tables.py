@@ -143,7 +143,10 @@ class Records(_InMemory):
         return len(self.records)
 
     def observed(self, column: Hashable) -> list[Any]:
-        return in_order({scalar(record[column]) for record in self.records})
+        try:
+            return in_order({scalar(record[column]) for record in self.records})
+        except TypeError:
+            raise _not_plain(column) from None
 
     def encode(self, domain: Domain) -> Digits:
         digits = np.empty((len(self.records), len(domain.columns)), domain.dtype)
@@ -183,7 +186,10 @@ class Frame(_InMemory):
         column = self.frame[name]
         if isinstance(column.dtype, self.pandas.CategoricalDtype):
             return np.asarray(column.cat.codes), list(column.cat.categories)
-        codes, uniques = self.pandas.factorize(column)
+        try:
+            codes, uniques = self.pandas.factorize(column)
+        except TypeError:
+            raise _not_plain(name) from None
         return np.asarray(codes), list(uniques)
 
     def observed(self, column: Hashable) -> list[Any]:
@@ -206,7 +212,7 @@ class Frame(_InMemory):
             columns[name] = self._column(domain.values[j], digits[:, j], self.frame[name].dtype)
         return self.pandas.DataFrame(columns, index=self.frame.index, columns=kept)
 
-    def _column(self, values: tuple[Any, ...], codes: NDArray[Any], dtype: Any) -> Any:
+    def _column(self, values: Sequence[Any], codes: NDArray[Any], dtype: Any) -> Any:
         """Return values by their codes, in the column's own type if that can hold the domain.
 
         Categories are kept only where they are those of the domain: others would tell which
@@ -228,6 +234,13 @@ class Frame(_InMemory):
         except (TypeError, ValueError, OverflowError):
             same = False
         return (held if same else pandas.Series(list(values))).array.take(codes)
+
+
+def _not_plain(name: Hashable) -> InvalidInput:
+    return InvalidInput(
+        f"column {name!r} holds lists or other values that cannot be told apart; only columns of "
+        "plain values can be released"
+    )
 
 
 def inside(

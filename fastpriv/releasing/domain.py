@@ -33,7 +33,7 @@ class Domain:
     """
 
     columns: tuple[Hashable, ...]
-    values: tuple[tuple[Any, ...], ...]
+    values: tuple[Sequence[Any], ...]
     source: str = DECLARED
 
     @cached_property
@@ -88,7 +88,7 @@ def read(given: Any) -> Domain:
         return make(given.items())
     listed: Any = [given] if isinstance(given, int | np.integer) else given
     sizes = check.sizes(listed, "domain")
-    return Domain(tuple(range(len(sizes))), tuple(tuple(range(size)) for size in sizes))
+    return Domain(tuple(range(len(sizes))), tuple(map(range, sizes)))
 
 
 def make(items: Iterable[tuple[Hashable, Any]], source: str = DECLARED) -> Domain:
@@ -125,7 +125,10 @@ def _distinct(name: Hashable, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def scalar(value: Any) -> Any:
     """Return a plain Python value, None for every way to say missing."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.datetime64 | np.timedelta64):  # in nanoseconds they become integers
+        unit = "datetime64[us]" if isinstance(value, np.datetime64) else "timedelta64[us]"
+        value = value.astype(unit).item()
+    elif isinstance(value, np.generic):
         value = value.item()
     elif hasattr(value, "as_py"):  # pyarrow
         value = value.as_py()
@@ -176,7 +179,7 @@ def _load(path: Path) -> Mapping[str, Any]:
         found = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_unique_keys)
     except OSError as problem:
         raise InvalidInput(f"cannot read the domain {path}: {problem.strerror}") from None
-    except ValueError as problem:  # bad JSON or bad UTF-8
+    except (ValueError, RecursionError) as problem:  # bad JSON, bad UTF-8, no end of brackets
         raise InvalidInput(f"the domain {path} is not valid JSON: {problem}") from None
     if not isinstance(found, Mapping):
         raise InvalidInput(f'the domain {path} must be {{"column": [values]}}')

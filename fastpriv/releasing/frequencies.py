@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -42,7 +42,7 @@ class Marginal:
 
     Attributes
     ----------
-    values : tuple
+    values : sequence
         The values; tuples of them for records.
     estimates : ndarray
         Unbiased estimates of their true counts. They add up to the number of records and may be
@@ -53,7 +53,7 @@ class Marginal:
         Ends of the confidence intervals, within 0 and the number of records.
     """
 
-    values: tuple[Any, ...]
+    values: Sequence[Any]
     estimates: Floats
     standard_errors: Floats
     lower: Floats
@@ -299,7 +299,7 @@ class _Interval:
     def __init__(self, n: int, confidence: float, simultaneous: bool) -> None:
         self._n, self._miss, self._simultaneous = n, 1.0 - confidence, simultaneous
 
-    def around(self, values: tuple[Any, ...], estimates: Floats, variances: Floats) -> Marginal:
+    def around(self, values: Sequence[Any], estimates: Floats, variances: Floats) -> Marginal:
         from scipy.special import ndtri
 
         miss = self._miss / (len(values) if self._simultaneous else 1)

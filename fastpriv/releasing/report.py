@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastpriv import _validation as check
+from fastpriv._rounding import ULP
 from fastpriv._rows import round_up
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.distributions import Distribution
@@ -182,23 +183,34 @@ def _record_levels(
     always.add("differential privacy", channel.extreme_level)
     always.add_scaled("maximal leakage", channel.maximal_leakage)
     always.add_scaled("leakage capacity", channel.extreme_level)
-    always.add_scaled("channel capacity", lambda: _capacity(channel))
+    always.add_scaled("channel capacity", lambda: _capacity(channel, always.slack))
     under.add("identifiability", lambda: _identifiability(channel, prior))
-    under.add_scaled("mutual information", lambda: _information(channel, prior))
+    under.add_scaled("mutual information", lambda: _information(channel, prior, under.slack))
     under.add_scaled("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
 
 
-def _capacity(channel: AbstractChannel) -> float:
+def _capacity(channel: AbstractChannel, slack: float) -> float:
     """Most mutual information under any law: closed for E_d, an optimisation for matrices."""
     if not isinstance(channel, HammingChannel):
         check.fits(channel.space.size, "a capacity", "ask channel_capacity for it", _OPTIMISED)
-    return channel.capacity(1e-9).upper
+    return _drawn_information(channel.capacity(1e-9).upper, slack)
 
 
-def _information(channel: AbstractChannel, prior: Distribution) -> Level:
+def _information(channel: AbstractChannel, prior: Distribution, slack: float) -> Level:
     """Mutual information: a sum of non-negative terms, raised past the rounding of any such sum."""
     found = channel.information(prior)
-    return found if isinstance(found, Bracket) else found * (1.0 + 2.0**-40)
+    if isinstance(found, Bracket):
+        return Bracket(found.lower, _drawn_information(found.upper, slack))
+    return _drawn_information(found * (1.0 + 2.0**-40), slack)
+
+
+def _drawn_information(found: float, slack: float) -> float:
+    """Bound the information of draws, but for the slack itself.
+
+    Chances within e^(+-s) of W give at most I + s + (e^s - 1) E|ln W/q|, and E|ln W/q| is at
+    most I + 2/e, q being the law of the output under W.
+    """
+    return found + slack * (1.0 + 2.0 * found)
 
 
 def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
@@ -216,9 +228,9 @@ def _table_levels(
     always.add("differential privacy", channel.neighbour_level)
     always.add("maximal leakage", channel.maximal_leakage)
     always.add("leakage capacity", channel.extreme_level)
-    always.add("channel capacity", lambda: _capacity(channel))
+    always.add("channel capacity", lambda: _capacity(channel, always.slack))
     under.add("identifiability", lambda: channel.posterior_level(prior))
-    under.add("mutual information", lambda: _information(channel, prior))
+    under.add("mutual information", lambda: _information(channel, prior, under.slack))
     under.add("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
 
 
@@ -229,7 +241,7 @@ class Levels:
     """
 
     def __init__(self, n: int, slack: float) -> None:
-        self._n, self._slack = n, slack
+        self._n, self.slack = n, slack
         self.found: dict[str, Level] = {}
         self.left_out: list[str] = []
 
@@ -247,15 +259,18 @@ class Levels:
         if one in self.found:
             found = self.found[one]
             self.found[name] = (
-                Bracket(self._n * found.lower, round_up(self._n * found.upper))
+                Bracket(self._n * found.lower * (1.0 - 4.0 * ULP), round_up(self._n * found.upper))
                 if isinstance(found, Bracket)
                 else round_up(self._n * found)
             )
 
     def _raised(self, level: Level) -> Level:
         if isinstance(level, Bracket):
-            return Bracket(max(level.lower - self._slack, 0.0), level.upper + self._slack)
-        return level + self._slack
+            return Bracket(max(level.lower - self.slack, 0.0), self._raised_end(level.upper))
+        return self._raised_end(level)
+
+    def _raised_end(self, level: float) -> float:
+        return round_up(level + self.slack) if self.slack else level
 
 
 def _plain(level: Level) -> float | str | list[float]:
