@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from fastpriv.spaces import Space
 
 __all__ = ["exponential", "exponential_entropy", "exponential_rate"]
 
+#: Most outputs whose entropy is told.
+_MANY = 1 << 1000
 #: Below this value of k * rate the entropy's distance from ln k is summed as a series.
 _NEAR = 0.5
 #: B_2j (2j - 1) / (2j (2j)!), j = 1, 2, ...: coefficients of that series.
@@ -82,11 +84,14 @@ def exponential(
            [0.245, 0.665, 0.09 ],
            [0.09 , 0.245, 0.665]])
     """
-    k = len(outputs) if isinstance(outputs, Sequence) else np.size(np.asarray(outputs))
+    if not isinstance(outputs, Iterable) or isinstance(outputs, Set):
+        raise InvalidInput(f"outputs must be a sequence, whose order counts, got {outputs!r:.60}")
+    outputs = list(outputs)
+    k = len(outputs)
     given = check.array(values, "values")
     if callable(distance):
         answers, which = np.unique(given, return_inverse=True)
-        costs = [[distance(y, v) for y in outputs] for v in answers.tolist()]  # type: ignore[union-attr]
+        costs = [[distance(y, v) for y in outputs] for v in answers.tolist()]
         table = check.floats(costs, "distance(output, answer)", 2)
     else:
         table, which = check.floats(distance, "distance", 2), given
@@ -128,6 +133,7 @@ def exponential_entropy(k: int, rate: float) -> float:
     True
     """
     k, rate = check.integer(k, "k", 1), _rate(rate)
+    check.fits(k, "the list of outputs", "use fewer outputs", _MANY)
     if k == 1 or math.isinf(rate):
         return 0.0
     if k * rate < _NEAR:
@@ -182,13 +188,15 @@ def exponential_rate(k: int, epsilon: float) -> float:
 
 
 def _rate(rate: float) -> float:
-    return math.inf if rate == math.inf else check.real(rate, "rate", least=0.0)
+    if isinstance(rate, float) and rate == math.inf:
+        return rate
+    return check.real(rate, "rate", least=0.0)
 
 
 def _law(k: int, rate: float) -> Floats:
     """Chances of ranks 0 .. k - 1, which fall by e^-rate each."""
     ranks = np.arange(k, dtype=np.float64)
-    with np.errstate(under="ignore"):
+    with np.errstate(under="ignore", over="ignore"):
         weights = np.exp(-np.multiply(rate, ranks, where=ranks > 0, out=np.zeros(k)))
     return np.asarray(weights / math.fsum(weights))
 
