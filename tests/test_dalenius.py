@@ -157,6 +157,12 @@ def test_exponential_outputs_have_an_order(outputs):
         fp.mechanisms.exponential([0, 1], outputs, lambda y, v: abs(y - v), 1.0, [2])
 
 
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-322, 1e-310])
+def test_exponential_rate_keeps_its_promise_among_the_least_doubles(epsilon):
+    rate = fp.mechanisms.exponential_rate(2, epsilon)
+    assert mp.mpf(rate) ** 2 / 8 <= mp.mpf(epsilon)  # ln 2 - H(Z) up to the fourth power
+
+
 def test_exponential_entropy_of_too_many_outputs():
     with pytest.raises(fp.TooLarge, match="fewer outputs"):
         fp.mechanisms.exponential_entropy(10**400, 1.0)

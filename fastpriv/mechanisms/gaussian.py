@@ -172,10 +172,10 @@ def _exact_reach(level: float, m: float) -> float:
     low = high = math.log(_safe_reach(level))
     if over(low) > 0.0:  # by rounding
         return math.exp(low)
-    step = 1e-9
+    step = min(max(1e-9, level * level), 0.1)  # about how far apart bound and capacity are
     while over(high) <= 0.0:
         high += step
-        step *= 4.0
+        step *= 2.0
         if high > 600.0:
             return math.exp(low)
     log_reach = brentq(over, low, high, xtol=1e-12, rtol=1e-12)
