@@ -14,11 +14,13 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._threads import split
-from fastpriv._validation import Floats
+from fastpriv._validation import Floats, Ints
 from fastpriv.results import Bracket
 
 #: Most rows that are solved for at once, and the size of the first working set.
 _FEW = 64
+#: Rows that join the set in any case, and entries looked at for rows that differ from them.
+_CLOSE, _BLOCK = 16, 1 << 22
 #: Gap to which working sets are solved until no row outside is above.
 _COARSE = 1e-3
 #: Rows with less than this share of the mean weight leave the working set.
@@ -86,13 +88,24 @@ def _by_rows(matrix: Floats, gap: float) -> tuple[float, float, Floats]:
             break
         others = np.flatnonzero(above > above[work].max())
         if len(others):
-            worst = others[np.argsort(above[others])[-len(work) :]]
+            worst = _unlike(matrix, q, others[np.argsort(above[others])])
             work = np.union1d(work[law[0] > _IDLE / len(work)], worst)
         elif reach == _COARSE:
             reach = 0.5 * gap
         else:
             break  # solved as well as rounding allows
     return lower, upper, best
+
+
+def _unlike(matrix: Floats, q: Floats, rows: Ints) -> Ints:
+    """Return the last of the rows, and for every output the last that it speaks for most.
+
+    Of many rows that are much the same, such as those of neighbouring counts, a few are enough.
+    """
+    rows = rows[-max(_FEW, _BLOCK // len(q)) :]
+    speaks = (matrix[rows] / np.maximum(q, _LEAST)).argmax(axis=1)
+    last = len(rows) - 1 - np.unique(speaks[::-1], return_index=True)[1]
+    return np.union1d(rows[last], rows[-_CLOSE:])
 
 
 def _divergences(matrix: Floats, q: Floats, c: Floats, out: Floats, start: int, stop: int) -> float:

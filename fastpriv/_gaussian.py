@@ -57,7 +57,7 @@ _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 def shannon_bound(a: float) -> float:
     """Return ln(1 + a^2)/2, the capacity under a bound a^2 on the power. Rounded up."""
     half = 0.5 * math.log1p(a * a) if a < 1e150 else math.log(a)
-    return half * (1.0 + 8.0 * ULP)
+    return half * (1.0 + 8.0 * ULP) + 4.0 * math.ulp(0.0)  # a^2 may be lost, or lose digits
 
 
 def amplitude_capacity(a: float, m: float, gap: float) -> Bracket:
@@ -86,7 +86,8 @@ def _closed(a: float, m: float) -> Bracket:
     most = min(most, math.log(m) if m < math.inf else math.inf)
     least = 0.0
     if m == math.inf:
-        least = 0.5 * math.log1p(2.0 * a / math.pi / math.e * a)
+        half = math.sqrt(2.0 / (math.pi * math.e)) * a
+        least = 0.5 * math.log1p(half * half) if half < 1e150 else math.log(half)
     top = int(min(m, max(2.0, a)))
     for share in (0.25, 0.4, 0.55, 0.7, 0.85, 1.0):
         points = max(2, int(top * share))

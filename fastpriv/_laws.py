@@ -46,11 +46,26 @@ class Laws:
         split(task, self.size, max(1, _LOGS // self.outputs))
         return own
 
+    @cached_property
+    def sums(self) -> tuple[float, float]:
+        """Least and largest sum of a row: one, up to rounding."""
+        sums = self.table.sum(axis=1)
+        return float(sums.min()), float(sums.max())
+
     def mean(self, rows: Ints, law: Floats) -> tuple[Floats, Floats]:
         """Law of the output when rows are drawn with given chances, as a sum q + c."""
         q, c = np.empty(self.outputs), np.empty(self.outputs)
         kernels.output_law(self.table[rows], law, q, c)
         return q, c
+
+    def least(self, rows: Ints) -> Floats:
+        """Least chance of every output among some rows."""
+        step = max(1, _BLOCK // self.outputs)
+        parts = [
+            self.table[rows[start : start + step]].min(axis=0)
+            for start in range(0, len(rows), step)
+        ]
+        return np.asarray(np.minimum.reduce(parts))
 
     def divergences(self, rows: Ints, q: Floats, c: Floats, enough: float) -> Floats:
         """Bound D(w, q + c) of some rows from above; precisely where ``enough`` is in doubt."""

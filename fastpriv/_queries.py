@@ -145,11 +145,16 @@ class Listed(Query):
         groups = list(unlike_groups(self.kinds, k))
         work = len(groups) * self.space.size
         check.fits(work, f"the list of all databases for all groups of {k} rows", "use fewer rows")
-        grid = self.values.reshape(sizes)
         found = []
         for group in groups:
             shape = [sizes[i] for i in group]
-            lines = np.moveaxis(grid, group, range(k)).reshape(math.prod(shape), -1)
+            # An axis for each row of the group, and one for all rows between two of them.
+            ends = zip((-1, *group), (*group, self.space.n), strict=True)
+            between = [math.prod(sizes[i + 1 : j]) for i, j in ends]
+            split = [size for both in zip(between, shape, strict=False) for size in both]
+            grid = self.values.reshape(*split, between[-1])
+            axes = range(1, 2 * k, 2)
+            lines = np.moveaxis(grid, axes, range(k)).reshape(math.prod(shape), -1)
             slices = [np.unique(line) for line in lines]
             found.append(Candidates(group, list(np.ndindex(*shape)), slices))
         return found

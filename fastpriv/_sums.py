@@ -108,7 +108,12 @@ class Sum(Query):
         return Listed(self.listed(), self.space, self.answers).prior(law)
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
-        """One entry for each choice of kinds of rows, with the sums the other rows can add."""
+        """One entry for each choice of kinds of rows, with the sums the other rows can add.
+
+        Bits of several kinds, one at a time, are any two sums, asked about at once.
+        """
+        if k == 1 and max(self.space.sizes) == 2 and len(self.scores) > 1 < len(self.seen()):
+            return [Candidates((), [(), ()], [self.seen()] * 2)]
         found = []
         for group in unlike_groups(self.which, k):
             rest = np.flatnonzero(self._ways(self._others(group)))

@@ -59,20 +59,22 @@ def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
     >>> round(fp.dp_level(twice), 12)
     0.75
     """
+    return reduce(lambda first, second: first.joined(second), _about_one(channels))
+
+
+def _about_one(channels: tuple[AbstractChannel | ArrayLike, ...]) -> list[AbstractChannel]:
+    """Return channels on the first one's space."""
     if not channels:
         raise InvalidInput("give at least one channel to compose")
     first = as_channel(channels[0])
-    return reduce(_joined, channels[1:], first)
-
-
-def _joined(first: AbstractChannel, second: AbstractChannel | ArrayLike) -> AbstractChannel:
-    other = as_channel(second, first.space)
-    if other.space != first.space:
-        raise InvalidInput(
-            f"composed channels must be about one data set, got {first.space!r} and "
-            f"{other.space!r}; two data sets: pair_datasets"
-        )
-    return first.joined(other)
+    others = [as_channel(channel, first.space) for channel in channels[1:]]
+    for other in others:
+        if other.space != first.space:
+            raise InvalidInput(
+                f"composed channels must be about one data set, got {first.space!r} and "
+                f"{other.space!r}; two data sets: pair_datasets, two_dataset_bound"
+            )
+    return [first, *others]
 
 
 def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9) -> float:
@@ -83,7 +85,7 @@ def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9)
     Parameters
     ----------
     *channels : channels or 2-D arrays
-        The mechanisms.
+        The mechanisms, all on the same databases; a plain matrix takes the first one's space.
     gap : float
         As for :func:`individual_capacity`.
 
@@ -101,9 +103,8 @@ def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9)
     >>> fp.individual_capacity(fp.compose(once, once))
     IndividualCapacity(0.5143747206, 0.5143747206)
     """
-    if not channels:
-        raise InvalidInput("give at least one channel to compose")
-    return sum_up([individual_capacity(channel, gap=gap).upper for channel in channels])
+    parts = _about_one(channels)
+    return sum_up([individual_capacity(channel, gap=gap).upper for channel in parts])
 
 
 def group_bound(channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e-9) -> float:

@@ -91,7 +91,7 @@ def effective_entropy(
     Notes
     -----
     A context model of order r over k kinds costs about (k - 1)/2 ln t nats for each of up to k^r
-    contexts, spread over the t samples. Cost O(t log t); callables are called t times.
+    contexts, spread over the t samples. Cost O(r t log t); callables are called t times.
 
     Examples
     --------
@@ -156,7 +156,13 @@ def effective_information(
         pairs, kinds = _symbols(x * y_kinds + y, "pairs")
         total = length(x, x_kinds, None) + length(y, y_kinds, None) - length(pairs, kinds, None)
     else:
-        total = length(x, x_kinds, None) - length(x, x_kinds, y)
+        alone, told = length(x, x_kinds, None), length(x, x_kinds, y)
+        if alone == told == math.inf:
+            raise InvalidInput(
+                "the predictor gave no chance to what came, with y and without; mix its law with a "
+                "uniform one"
+            )
+        total = alone - told
     return Estimate(total / len(x), len(x), method)
 
 
@@ -231,7 +237,7 @@ def _krichevsky_trofimov(symbols: Ints, kinds: int, hints: Ints | None, order: i
     from scipy.special import gammaln
 
     contexts = np.zeros(len(symbols), dtype=np.int64) if hints is None else hints
-    for lag in range(1, order + 1):
+    for lag in range(1, min(order, len(symbols)) + 1):  # no symbol has more before it
         # The symbols before the first are of a kind of their own.
         before = np.concatenate([np.full(min(lag, len(symbols)), kinds), symbols[:-lag]])
         contexts = np.unique(contexts * (kinds + 1) + before, return_inverse=True)[1].reshape(-1)

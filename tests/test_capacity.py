@@ -410,3 +410,23 @@ def test_nothing_of_the_callers_is_changed():
     fp.channel_capacity(batch[0])
     assert np.array_equal(batch, before)
     assert reached(fp.channel_capacity(GOOD, gap=1e300), 1e300)
+
+
+def test_many_rows_that_are_much_the_same_take_few(monkeypatch):
+    # The rows above come in clusters of neighbours: all of them together would be a matrix.
+    n, outputs, solve, most = 3_000, 40, kernels.capacities, []
+
+    class Watched:
+        def __getattr__(self, name):
+            return getattr(kernels, name)
+
+        def capacities(self, rows, *rest):
+            most.append(rows.shape[1])
+            solve(rows, *rest)
+
+    monkeypatch.setattr(internals, "kernels", Watched())
+    off = np.abs(np.arange(outputs) - np.linspace(0, outputs - 1, n + 1)[:, None])
+    weights = np.exp(-off / 2)
+    found = fp.channel_capacity(weights / weights.sum(axis=1, keepdims=True))
+    assert found.width <= 1e-9
+    assert max(most) <= 64 + 4 * outputs

@@ -145,6 +145,29 @@ def test_exponential_channel_follows_the_definition(answers, k, rate, seed):
     assert fp.data_independent_bound(channel) == pytest.approx(exact, rel=1e-9, abs=1e-13)
 
 
+@pytest.mark.parametrize("rate", [1e308, math.inf])
+def test_exponential_channel_at_huge_rates_is_sure(rate):
+    channel = fp.mechanisms.exponential([0, 1], range(3), lambda y, v: abs(y - v), rate, [2])
+    assert channel.matrix().tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+@pytest.mark.parametrize("outputs", [3, {0, 1, 2}])
+def test_exponential_outputs_have_an_order(outputs):
+    with pytest.raises(fp.InvalidInput, match="order"):
+        fp.mechanisms.exponential([0, 1], outputs, lambda y, v: abs(y - v), 1.0, [2])
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-322, 1e-310])
+def test_exponential_rate_keeps_its_promise_among_the_least_doubles(epsilon):
+    rate = fp.mechanisms.exponential_rate(2, epsilon)
+    assert mp.mpf(rate) ** 2 / 8 <= mp.mpf(epsilon)  # ln 2 - H(Z) up to the fourth power
+
+
+def test_exponential_entropy_of_too_many_outputs():
+    with pytest.raises(fp.TooLarge, match="fewer outputs"):
+        fp.mechanisms.exponential_entropy(10**400, 1.0)
+
+
 def test_exponential_channel_takes_numbers_and_an_infinite_rate():
     answers = [0.5, 2.25, 0.5, 1.0]
     channel = fp.mechanisms.exponential(
@@ -319,6 +342,14 @@ def test_one_channel_composes_to_itself_and_matrices_are_taken():
     assert fp.compose(fp.HammingChannel(2, 2, 1.0)).epsilon == 1.0
     joint = fp.compose(np.eye(2), [[0.5, 0.5], [0.25, 0.75]])
     assert joint.matrix().tolist() == [[0.5, 0.5, 0, 0], [0, 0, 0.25, 0.75]]
+
+
+def test_additive_bound_is_about_one_data_set():
+    channel = fp.HammingChannel(2, 2, 1.0)
+    twice = fp.composition_bound(channel, channel)
+    assert fp.composition_bound(channel, channel.matrix()) == pytest.approx(twice, rel=1e-9)
+    with pytest.raises(fp.InvalidInput, match="about one data set"):
+        fp.composition_bound(channel, fp.HammingChannel(3, 2, 1.0))
 
 
 def test_composition_refuses_what_it_cannot_do():

@@ -117,3 +117,18 @@ def test_callables():
 def test_bad_input_is_refused(call):
     with pytest.raises(fp.InvalidInput):
         call()
+
+
+def test_no_symbol_has_more_before_it_than_came():
+    samples = [0, 1, 1, 0, 1]
+    whole = fp.effective_entropy(samples, predictor=5).value
+    assert fp.effective_entropy(samples, predictor=10**18).value == whole
+
+
+def test_no_chance_with_and_without_is_no_difference():
+    def sure(past, kinds, known):
+        return np.eye(kinds)[0]
+
+    assert fp.effective_entropy([0, 1], predictor=sure).value == math.inf
+    with pytest.raises(fp.InvalidInput, match="no chance"):
+        fp.effective_information([0, 1], [0, 1], predictor=sure)

@@ -272,3 +272,17 @@ def test_figures():
     ax = fp.plot.mean_deviation(epsilons=(1.0, 2.0))
     assert len(ax.lines) == 4
     plt.close("all")
+
+
+def test_reach_beyond_the_square_root_of_doubles():
+    huge = fp.mechanisms.GaussianChannel(1.0, 5e-324)
+    found = huge.capacity()
+    assert 371.0 < found.lower <= found.upper <= huge.capacity_bound() < 373.0
+    # ln(1 + a^2)/2 is positive, also where a^2 is less than any double.
+    tiny = fp.mechanisms.GaussianChannel(1e-300, 1.0)
+    assert tiny.capacity_bound() > 0.0
+    assert tiny.capacity(2).upper > 0.0
+    small = fp.mechanisms.GaussianChannel(3.3e-162, 1.0)  # a^2/2 = 1.1 times the least double
+    assert mp.mpf(small.capacity_bound()) >= mp.mpf(3.3e-162) ** 2 / 2
+    with pytest.raises(fp.TooLarge, match="infinity"):
+        huge.capacity(10**400)

@@ -14,7 +14,7 @@ import oracles_individual as brute
 from cases import kernel, law
 from fastpriv import kernels
 from fastpriv._capacity import capacities
-from fastpriv._selection import best_selection, mean_questions
+from fastpriv._selection import _Node, _Search, best_selection, mean_questions
 
 SHAPES = [(1,), (2,), (4,), (2, 2), (2, 3), (3, 2), (2, 1, 2), (2, 2, 2), (3, 3), (4, 2)]
 
@@ -374,6 +374,71 @@ def test_geometric_noise_on_a_count(rate):
     some = np.random.default_rng(0).choice(len(first), 3000)
     pairs = np.stack([noise[first[some]], noise[second[some]]], axis=1)
     assert capacities(pairs, 1e-9)[0].max() <= found.upper
+
+
+def test_answers_that_tell_a_bit_apart_almost_surely():
+    # Most pairs are within 1e-4 of ln 2, so that no output law of two rows sets the best apart.
+    n, outputs = 2_000, 60
+    off = np.abs(np.arange(outputs) - np.linspace(0, outputs - 1, n + 1)[:, None])
+    weights = np.exp(-off / 3)
+    channel = fp.QueryChannel.count(n, weights / weights.sum(axis=1, keepdims=True))
+    found = fp.individual_capacity(channel)
+    assert found.width <= 1e-9
+    ends = fp.channel_capacity(channel._kernel.matrix[[0, n]])
+    assert ends.lower - 1e-9 <= found.upper < math.log(2) - 1e-5
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.booleans())
+def test_what_slices_have_in_common_bounds_every_selection(seed, m, close):
+    rng = np.random.default_rng(seed)
+    outputs = int(rng.integers(1, 6))
+    table = rng.dirichlet(np.full(outputs, 0.3), size=8)
+    table = np.where(rng.random(table.shape) < 0.2, 0.0, table)
+    table[:, 0] += 1e-3
+    table = table / table.sum(axis=1, keepdims=True)
+    if close:
+        table = 0.99 * table[:1] + 0.01 * table
+        table /= table.sum(axis=1, keepdims=True)
+    slices = tuple(np.unique(rng.integers(0, 8, 3)) for _ in range(m))
+    bound = _Search(table, 1e-9, math.inf).told_apart(_Node(0, slices))
+    choices = np.array(list(itertools.product(*slices)))
+    lower, upper, _ = capacities(table[choices], 1e-9)
+    assert lower.max() <= bound
+    if len(choices) == 1:  # nothing is lost where there is one row each
+        assert bound <= upper.max() + 1e-9
+
+
+def test_rows_of_their_own_kind_are_asked_about_at_once():
+    scores = [[0, 1 << i] for i in range(6)]
+    rng = np.random.default_rng(5)
+    channel = fp.QueryChannel.sum(scores, rng.dirichlet(np.ones(4), size=64))
+    assert len(channel._query.candidates(1, 4)) == 1
+    found = fp.individual_capacity(channel)
+    listed = fp.individual_capacity(fp.Channel(channel.matrix(), [2] * 6))
+    assert found.lower <= listed.upper
+    assert listed.lower <= found.upper
+    (i,) = found.adversary.rows
+    assert sorted(found.adversary.databases[:, i]) == [0, 1]
+    information = fp.mutual_information(
+        fp.Channel(channel.matrix()[channel.space.index(found.adversary.databases)]),
+        found.adversary.law,
+    )
+    assert information >= found.lower * (1 - 1e-12)
+
+
+def test_rows_without_a_choice_may_be_many():
+    laws = [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]
+    found = fp.individual_capacity(fp.Channel(laws, [1] * 70 + [3]))
+    assert found.adversary.rows == (70,)
+    assert found.lower in fp.channel_capacity(laws, gap=1e-8)
+
+
+def test_products_of_many_rows_do_not_overflow():
+    rng = np.random.default_rng(3)
+    rows = [rng.dirichlet(np.ones(4), size=3) for _ in range(400)]
+    found = fp.individual_capacity(fp.ProductChannel(rows), gap=1e-2, time_limit=0.0)
+    assert 0.0 < found.lower <= found.upper <= math.log(3) * (1 + 1e-12)
 
 
 def test_sum_over_many_people():

@@ -171,13 +171,14 @@ def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> In
     told = np.array([kernel.capacity(1e-3)[0].lower for kernel in kernels.distinct])
     order = np.argsort(-told[kernels.assignment], kind="stable")
     sizes = np.array([math.prod(kernel.shape) for kernel in kernels.distinct], dtype=np.float64)
-    fitting = int((np.cumprod(sizes[kernels.assignment][order]) <= entries).sum())
+    logs = np.cumsum(np.log(sizes)[kernels.assignment][order])
+    fitting = int((logs <= math.log(entries) + 1e-9).sum())
     rows = np.sort(order[: max(fitting, k)])
     found = search(channel._trusted(RowKernels(kernels.distinct, kernels.assignment[rows])))
     who = found.adversary
     databases = np.zeros((len(who.law), channel.space.n), dtype=np.int64)
     databases[:, rows] = who.databases
     group = tuple(rows[list(who.rows)].tolist())
-    logs = round_up(math.fsum(map(math.log, sorted(channel.space.sizes)[-k:])))
-    upper = max(found.lower, min(logs, channel.capacity(1e-9).upper))
+    values = round_up(math.fsum(map(math.log, sorted(channel.space.sizes)[-k:])))
+    upper = max(found.lower, min(values, channel.capacity(1e-9).upper))
     return IndividualCapacity(found.lower, upper, Adversary(group, databases, who.law))

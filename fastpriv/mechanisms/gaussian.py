@@ -14,6 +14,8 @@ __all__ = ["GaussianChannel", "gaussian_variance"]
 
 _LEAST = math.ulp(0.0)
 _GAP = 1e-9
+#: Most values of a row.
+_MANY = 1 << 1000
 
 
 class GaussianChannel:
@@ -78,10 +80,8 @@ class GaussianChannel:
         of any input from its output law, both integrals with a proven error: see
         :mod:`fastpriv._gaussian`. Milliseconds up to T = 5 standard deviations, a second at 10.
         """
-        if m != math.inf:
-            m = check.integer(m, "m", 1)
         gap = check.real(gap, "gap", least=0.0)
-        found = amplitude_capacity(self._reach, float(m), gap)
+        found = amplitude_capacity(self._reach, _values(m), gap)
         # The reach is a quotient, rounded; capacities grow with its square at most.
         return Bracket(found.lower * (1.0 - 8.0 * ULP), found.upper * (1.0 + 8.0 * ULP))
 
@@ -133,15 +133,24 @@ def gaussian_variance(
     if m is None:
         reach = _safe_reach(level)
     else:
-        m = m if m == math.inf else check.integer(m, "m", 1)
+        m = _values(m)
         if level >= math.log(m) * (1.0 + 4.0 * ULP):
             return 0.0
-        reach = _exact_reach(level, float(m))
+        reach = _exact_reach(level, m)
     scale = T / reach
     variance = scale * scale * (1.0 + 16.0 * ULP)
     if variance == math.inf:
         raise Infeasible(f"epsilon = {level} and T = {T} need a variance beyond the doubles")
     return max(variance, 2.0**-1022)
+
+
+def _values(m: float) -> float:
+    """Return a number of values as a float."""
+    if m == math.inf:
+        return math.inf
+    number = check.integer(m, "m", 1)
+    check.fits(number, "a row", "leave the number open: m = infinity", _MANY)
+    return float(number)
 
 
 def _safe_reach(level: float) -> float:
@@ -163,10 +172,10 @@ def _exact_reach(level: float, m: float) -> float:
     low = high = math.log(_safe_reach(level))
     if over(low) > 0.0:  # by rounding
         return math.exp(low)
-    step = 1e-9
+    step = min(max(1e-9, level * level), 0.1)  # about how far apart bound and capacity are
     while over(high) <= 0.0:
         high += step
-        step *= 4.0
+        step *= 2.0
         if high > 600.0:
             return math.exp(low)
     log_reach = brentq(over, low, high, xtol=1e-12, rtol=1e-12)
