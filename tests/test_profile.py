@@ -138,6 +138,13 @@ def test_a_tiny_epsilon_beside_a_large_one(tiny, k):
             holds(profile.delta(t), op.delta_of(pairs, t), 1e-6)
 
 
+def test_tilting_again_until_it_helps_no_more():
+    mixture = [(1000, 0.5, 20), (3, 1e-9, 1), (10**6, 378.0, 2)]
+    profile = response(2, 0.0).compose(*(response(m, e).self_compose(k) for m, e, k in mixture))
+    pairs = op.convolved([op.power_law(op.response_law(m, e), k) for m, e, k in mixture])
+    holds(profile.epsilon(2e-135), op.epsilon_of(pairs, mpf(2e-135)), 1e-9)
+
+
 @pytest.mark.parametrize("excess", [1e-9, 1e-4])
 def test_totals_do_not_grow(excess):
     """A lower bound of total 1 + 6e-16 would be 1 + 2e-11 after 30,000 releases."""

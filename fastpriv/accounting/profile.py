@@ -30,6 +30,8 @@ _COUNTED = 10**100
 _KEPT = 4
 #: Standard deviations from the middle of a tilted law at which it is tilted again.
 _FAR = 2.0
+#: How often at most, while that helps.
+_AGAIN = 24
 
 
 class PrivacyProfile:
@@ -253,12 +255,17 @@ class PrivacyProfile:
                 return Bracket(math.inf if low > delta else top.lower, upper)
         s = tilt_for(self._releases(True), max(delta - high, 0.1 * delta))
         found = self._cross(s, delta, low, high, top.upper)
-        _, middle, variance = cumulant(self._releases(True), s)
-        far = abs(found.midpoint - middle) > _FAR * math.sqrt(variance)
-        if (s == 0.0 or far) and 0.0 < found.upper < math.inf:
-            again = tilt_at(self._releases(True), found.midpoint)
-            better = self._cross(again, delta, low, high, top.upper)
-            found = _certified(max(found.lower, better.lower), min(found.upper, better.upper))
+        for _ in range(_AGAIN):
+            _, middle, variance = cumulant(self._releases(True), s)
+            far = abs(found.midpoint - middle) > _FAR * math.sqrt(variance)
+            if not ((s == 0.0 or far) and 0.0 < found.upper < math.inf):
+                break
+            s = tilt_at(self._releases(True), found.midpoint)
+            again = self._cross(s, delta, low, high, top.upper)
+            better = _certified(max(found.lower, again.lower), min(found.upper, again.upper))
+            if better.width > 0.75 * found.width:
+                return better
+            found = better
         return found
 
     def _cross(self, s: float, delta: float, low: float, high: float, top: float) -> Bracket:
