@@ -434,3 +434,21 @@ def test_shapes_and_words():
         response(2, math.inf)
     with pytest.raises(fp.InvalidInput):
         PrivacyProfile.from_epsilon_delta(1.0, 1.5)
+
+
+def test_lower_ends_belong_to_the_dominating_pair():
+    """Two pairs that set parts of the curve: after many releases none of them reaches it."""
+    matrix = np.array([[0.8, 0.2, 0.0], [0.2, 0.8, 0.0], [0.79, 0.2, 0.01]])
+    matrix = fp.Channel(matrix).matrix()
+    one, k, t = PrivacyProfile.of(matrix), 4, 2.0
+
+    def real(k, t):
+        found = []
+        for x, z in o.neighbour_pairs([3]):
+            law, lost = op.pair_law(matrix[x], matrix[z])
+            found.append(op.delta_of(op.power_law(law, k), t) + 1 - (1 - lost) ** k)
+        return max(found)
+
+    assert float(real(1, 1.0)) == pytest.approx(one.delta(1.0).lower, rel=1e-12)
+    found = one.self_compose(k).delta(t)
+    assert real(k, t) < mpf(found.lower) * 0.999

@@ -48,8 +48,10 @@ class PrivacyProfile:
     -----
     Brackets hold for the composed pair: the upper end is a guarantee for every mechanism that the
     profiles were made of, the lower end is reached by the pair itself, so by some mechanism with
-    these curves, and by the given one where a single pair of neighbours sets the curve, as in
-    E_d. Losses are listed, on their lattice where there is one, for randomised response and E_d
+    these curves. It is reached by the given one after one release, and after many where a single
+    pair of neighbours sets the whole curve, as in E_d. Otherwise every pair of the given mechanism
+    may stay below the lower end: no tighter bound follows from curves alone, because the profile
+    no longer tells which neighbours a part of the curve came from. Losses are listed, on their lattice where there is one, for randomised response and E_d
     in any number, mixtures of a few such epsilons, and other channels while sums are few; beyond
     that a grid bounds the curve from both sides. A law is tilted towards the question asked, so
     that relative accuracy does not depend on how small delta is.
@@ -166,7 +168,9 @@ class PrivacyProfile:
         Returns
         -------
         Bracket or Brackets
-            Certified on both sides, with relative accuracy down to 1e-300.
+            Certified on both sides, with relative accuracy down to 1e-300. The upper end holds
+            for every mechanism with these curves. The lower end is what the worst of them needs;
+            a channel whose curve several pairs of neighbours set may need less (see Notes).
 
         Examples
         --------
