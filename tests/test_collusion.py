@@ -108,3 +108,10 @@ def test_channel_objects_and_words():
             fp.collusion(wrong, channel, channel)
     with pytest.raises(fp.InvalidInput):
         fp.collusion(joint, channel, np.eye(2))
+
+
+def test_too_large_is_refused_before_it_is_made():
+    size = 50_000
+    joint, channel = np.full((2, size), 0.5 / size), np.full((size, 2), 0.5)
+    with pytest.raises(fp.TooLarge):
+        fp.collusion(joint, channel, channel)

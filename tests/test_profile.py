@@ -138,6 +138,13 @@ def test_a_tiny_epsilon_beside_a_large_one(tiny, k):
             holds(profile.delta(t), op.delta_of(pairs, t), 1e-6)
 
 
+def test_tilting_again_until_it_helps_no_more():
+    mixture = [(1000, 0.5, 20), (3, 1e-9, 1), (10**6, 378.0, 2)]
+    profile = response(2, 0.0).compose(*(response(m, e).self_compose(k) for m, e, k in mixture))
+    pairs = op.convolved([op.power_law(op.response_law(m, e), k) for m, e, k in mixture])
+    holds(profile.epsilon(2e-135), op.epsilon_of(pairs, mpf(2e-135)), 1e-9)
+
+
 @pytest.mark.parametrize("excess", [1e-9, 1e-4])
 def test_totals_do_not_grow(excess):
     """A lower bound of total 1 + 6e-16 would be 1 + 2e-11 after 30,000 releases."""
@@ -442,3 +449,21 @@ def test_losses_that_are_equal_but_for_rounding(n, epsilon):
         assert found.width <= 1e-9 * truth
         assert truth <= twice.upper <= 2 * epsilon * (1 + 1e-11)
         assert profile.self_compose(2).delta(twice.upper).lower <= delta
+
+
+def test_lower_ends_belong_to_the_dominating_pair():
+    """Two pairs that set parts of the curve: after many releases none of them reaches it."""
+    matrix = np.array([[0.8, 0.2, 0.0], [0.2, 0.8, 0.0], [0.79, 0.2, 0.01]])
+    matrix = fp.Channel(matrix).matrix()
+    one, k, t = PrivacyProfile.of(matrix), 4, 2.0
+
+    def real(k, t):
+        found = []
+        for x, z in o.neighbour_pairs([3]):
+            law, lost = op.pair_law(matrix[x], matrix[z])
+            found.append(op.delta_of(op.power_law(law, k), t) + 1 - (1 - lost) ** k)
+        return max(found)
+
+    assert float(real(1, 1.0)) == pytest.approx(one.delta(1.0).lower, rel=1e-12)
+    found = one.self_compose(k).delta(t)
+    assert real(k, t) < mpf(found.lower) * 0.999

@@ -30,6 +30,8 @@ _COUNTED = 10**100
 _KEPT = 4
 #: Standard deviations from the middle of a tilted law at which it is tilted again.
 _FAR = 2.0
+#: How often at most, while that helps.
+_AGAIN = 24
 
 
 class PrivacyProfile:
@@ -46,8 +48,10 @@ class PrivacyProfile:
     -----
     Brackets hold for the composed pair: the upper end is a guarantee for every mechanism that the
     profiles were made of, the lower end is reached by the pair itself, so by some mechanism with
-    these curves, and by the given one where a single pair of neighbours sets the curve, as in
-    E_d. Losses are listed, on their lattice where there is one, for randomised response and E_d
+    these curves. It is reached by the given one after one release, and after many where a single
+    pair of neighbours sets the whole curve, as in E_d. Otherwise every pair of the given mechanism
+    may stay below the lower end: no tighter bound follows from curves alone, because the profile
+    no longer tells which neighbours a part of the curve came from. Losses are listed, on their lattice where there is one, for randomised response and E_d
     in any number, mixtures of a few such epsilons, and other channels while sums are few; beyond
     that a grid bounds the curve from both sides. A law is tilted towards the question asked, so
     that relative accuracy does not depend on how small delta is.
@@ -164,7 +168,9 @@ class PrivacyProfile:
         Returns
         -------
         Bracket or Brackets
-            Certified on both sides, with relative accuracy down to 1e-300.
+            Certified on both sides, with relative accuracy down to 1e-300. The upper end holds
+            for every mechanism with these curves. The lower end is what the worst of them needs;
+            a channel whose curve several pairs of neighbours set may need less (see Notes).
 
         Examples
         --------
@@ -253,12 +259,17 @@ class PrivacyProfile:
                 return Bracket(math.inf if low > delta else top.lower, upper)
         s = tilt_for(self._releases(True), max(delta - high, 0.1 * delta))
         found = self._cross(s, delta, low, high, top.upper)
-        _, middle, variance = cumulant(self._releases(True), s)
-        far = abs(found.midpoint - middle) > _FAR * math.sqrt(variance)
-        if (s == 0.0 or far) and 0.0 < found.upper < math.inf:
-            again = tilt_at(self._releases(True), found.midpoint)
-            better = self._cross(again, delta, low, high, top.upper)
-            found = _certified(max(found.lower, better.lower), min(found.upper, better.upper))
+        for _ in range(_AGAIN):
+            _, middle, variance = cumulant(self._releases(True), s)
+            far = abs(found.midpoint - middle) > _FAR * math.sqrt(variance)
+            if not ((s == 0.0 or far) and 0.0 < found.upper < math.inf):
+                break
+            s = tilt_at(self._releases(True), found.midpoint)
+            again = self._cross(s, delta, low, high, top.upper)
+            better = _certified(max(found.lower, again.lower), min(found.upper, again.upper))
+            if better.width > 0.75 * found.width:
+                return better
+            found = better
         return found
 
     def _cross(self, s: float, delta: float, low: float, high: float, top: float) -> Bracket:

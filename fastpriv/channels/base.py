@@ -95,7 +95,8 @@ class AbstractChannel(ABC):
 
         No level of the draws exceeds that of the channel by more than the slack.
         """
-        return self, max(self.realised_level() - self.neighbour_level(), 0.0)
+        level, nominal = self.realised_level(), self.neighbour_level()
+        return self, level - nominal if level > nominal else 0.0  # both may be infinite
 
     # Primitives.
 

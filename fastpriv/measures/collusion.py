@@ -133,8 +133,7 @@ def collusion(
     (False, inf)
     """
     first, second = as_channel(channel_1).matrix(), as_channel(channel_2).matrix()
-    law = _joint(joint, len(first), len(second))
-    check.fits(law.size * first.shape[1], "the law of all variables", "use smaller channels")
+    law = _joint(joint, first, second)
     outputs = np.einsum("sab,ay,bz->syz", law, first, second, optimize=True)
     size = len(outputs)
     exact = _information(outputs.reshape(size, -1))
@@ -166,10 +165,12 @@ def collusion(
     return Collusion(exact, alone, markov, lemma, factor, condition, theorem, corollary)
 
 
-def _joint(joint: ArrayLike, first: int, second: int) -> Floats:
+def _joint(joint: ArrayLike, channel_1: Floats, channel_2: Floats) -> Floats:
     """Return the joint law of S, X1 and X2, from either form."""
-    given = check.array(joint, "joint")
+    given, first, second = check.array(joint, "joint"), len(channel_1), len(channel_2)
     law = check.law(given, "joint", given.ndim if given.ndim in (2, 3) else 3)
+    size = len(law) * max(first, channel_1.shape[1]) * max(second, channel_2.shape[1])
+    check.fits(size, "the law of all variables", "use smaller channels")
     if law.ndim == 2:
         if first != second or law.shape[1] != first:
             raise InvalidInput(
