@@ -28,6 +28,13 @@ class GaussianComparison:
         Least noise variance that is (epsilon, delta)-private, rounded up.
     least_leakage_bound : float
         Bound on I(X; Y) with that noise, in nats, rounded up.
+
+    Examples
+    --------
+    >>> from fastpriv.mechanisms import compare_gaussian
+    >>> both = compare_gaussian(variance=25.0, epsilon=1.0, delta=1e-5)
+    >>> both.delta < 1e-5, both.least_distortion < both.distortion
+    (True, True)
     """
 
     distortion: float
