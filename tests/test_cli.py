@@ -9,8 +9,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import fastpriv as fp
 from fastpriv.cli import main
 
 DATA = Path(__file__).parent / "data"
@@ -103,7 +105,31 @@ def test_release_and_estimate_a_real_table(options, tmp_path, capsys):
             assert low <= true[value] <= high
             assert high - low < 600
     assert main(arguments) == 0
-    assert "survived" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "survived" in told
+    base = ["estimate", str(out), "--domain", TITANIC_DOMAIN, "--confidence", "0.99"]
+    assert main([*base, "--simultaneous", "--report", str(report)]) == 0
+    assert capsys.readouterr().out == told
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "no", '{"epsilon": 1.0, "randomised": "table"}'])
+def test_estimates_need_a_report_of_a_release(text, tmp_path, capsys):
+    page = tmp_path / "report.json"
+    page.write_text(text)
+    given = ["estimate", TITANIC, "--domain", TITANIC_DOMAIN, "--report"]
+    assert main([*given, str(page)]) == 2
+    assert "is no report" in capsys.readouterr().err
+    assert main([*given, str(tmp_path / "none.json")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_advice_before_publishing():
+    table = np.zeros((100, 3), dtype=np.int64)
+    notes = " ".join(fp.release(table, domain=[4, 4, 4], epsilon=1.0).report.notes)
+    assert "at epsilon/3 protects a record as much" in notes
+    notes = " ".join(fp.release(table, domain=[4, 4, 4], distortion=0.1).report.notes)
+    assert "protects little" in notes
+    assert not fp.release(table[:, :1], domain=4, epsilon=1.0).report.notes
 
 
 def write(folder, text, domain='{"c": ["x", "y"]}', encoding="utf-8"):
@@ -218,6 +244,7 @@ def test_a_release_that_is_stopped_leaves_no_output(number, tmp_path):
     slow = """
 import sys, time
 import fastpriv.releasing.release as r
+import fastpriv as fp
 from fastpriv.cli import main
 write = r.CsvFile.writer
 def writer(self, domain):

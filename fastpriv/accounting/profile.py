@@ -50,11 +50,12 @@ class PrivacyProfile:
     profiles were made of, the lower end is reached by the pair itself, so by some mechanism with
     these curves. It is reached by the given one after one release, and after many where a single
     pair of neighbours sets the whole curve, as in E_d. Otherwise every pair of the given mechanism
-    may stay below the lower end: no tighter bound follows from curves alone, because the profile
-    no longer tells which neighbours a part of the curve came from. Losses are listed, on their lattice where there is one, for randomised response and E_d
-    in any number, mixtures of a few such epsilons, and other channels while sums are few; beyond
-    that a grid bounds the curve from both sides. A law is tilted towards the question asked, so
-    that relative accuracy does not depend on how small delta is.
+    may stay below the lower end: no tighter bound follows from curves alone, because the profile no
+    longer tells which neighbours a part of the curve came from. Losses are listed, on their lattice
+    where there is one, for randomised response and E_d in any number, mixtures of a few such
+    epsilons, and other channels while sums are few; beyond that a grid bounds the curve from both
+    sides. A law is tilted towards the question asked, so that relative accuracy does not depend on
+    how small delta is.
 
     Examples
     --------

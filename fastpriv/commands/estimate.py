@@ -18,7 +18,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("table", help="a released .csv or .parquet file")
     parser.add_argument("--domain", metavar="JSON", required=True, help="as for the release")
-    parser.add_argument("--epsilon", type=float, required=True, help="as for the release")
+    how = parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--epsilon", type=float, help="as for the release")
+    how.add_argument("--report", metavar="JSON", help="report that the release wrote")
     parser.add_argument("--per-column", action="store_true", help="as for the release")
     parser.add_argument("--confidence", type=float, default=0.95, help="default: 0.95")
     parser.add_argument(
@@ -32,12 +34,16 @@ def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     from fastpriv.releasing import domain as domains
     from fastpriv.releasing import plan as plans
+    from fastpriv.releasing import report as reports
     from fastpriv.releasing.frequencies import estimate_frequencies
 
     domain = domains.read(given.domain)
+    epsilon, per_column = given.epsilon, given.per_column
+    if given.report is not None:
+        epsilon, per_column = reports.response(given.report)
     found = estimate_frequencies(
         given.table,
-        plans.hamming(domain, given.epsilon, given.per_column).channel,
+        plans.hamming(domain, epsilon, per_column).channel,
         domain=domain,
         confidence=given.confidence,
         simultaneous=given.simultaneous,

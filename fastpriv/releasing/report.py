@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fastpriv import _validation as check
@@ -13,13 +14,15 @@ from fastpriv._rounding import ULP
 from fastpriv._rows import round_up
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.distributions import Distribution
-from fastpriv.errors import TooLarge
+from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.releasing.domain import Domain
-from fastpriv.releasing.plan import TABLE, Plan
+from fastpriv.releasing.plan import RECORD, TABLE, Plan
 from fastpriv.results import Bracket
 
 Level = float | Bracket
 
+#: Share of changed records, and level, from which a report gives advice.
+_MOST_CHANGED, _WEAK = 0.8, 10.0
 #: Most databases of a matrix whose capacity a report waits for.
 _OPTIMISED = 512
 
@@ -55,6 +58,8 @@ class ReleaseReport:
         by whoever guesses the seed.
     domain_source : str
         Whether the domain was declared.
+    unit : {"record", "columns", "table"}
+        What is randomised by itself.
     notes : tuple of str
         What else to know before publishing.
     private : dict
@@ -82,6 +87,7 @@ class ReleaseReport:
     counted: str
     secure: bool
     domain_source: str
+    unit: str
     notes: tuple[str, ...]
     private: dict[str, int]
     channel: AbstractChannel = field(compare=False)
@@ -107,6 +113,12 @@ class ReleaseReport:
             "values of a record": self.m,
             "values of each column": {str(name): size for name, size in columns},
             "mechanism": self.mechanism,
+            "randomised": self.unit,
+            **(
+                {"epsilon": self.channel.epsilon}
+                if isinstance(self.channel, HammingChannel)
+                else {}
+            ),
             "levels": {name: _plain(level) for name, level in self.levels.items()},
             "prior": self.prior,
             "levels under the prior": {
@@ -156,11 +168,47 @@ def write(
         counted=plan.counted,
         secure=secure,
         domain_source=plan.domain.source,
-        notes=(*notes, *(f"not computed: {name}" for name in always.left_out + under.left_out)),
+        unit=plan.unit,
+        notes=(
+            *notes,
+            *_advice(plan, channel.expected_distance(law), always.found),
+            *(f"not computed: {name}" for name in always.left_out + under.left_out),
+        ),
         private={f"changed {plan.counted}": changed},
         channel=plan.channel,
         domain=plan.domain,
     )
+
+
+def _advice(plan: Plan, changed: float, levels: dict[str, Level]) -> list[str]:
+    """What a data owner would rather know before than after publishing."""
+    notes, columns, level = [], len(plan.domain.columns), levels.get("differential privacy", 0.0)
+    if plan.unit == RECORD and columns > 1 and changed > _MOST_CHANGED:
+        notes.append(
+            f"{100 * changed:.0f}% of the records are expected to change; every column by itself "
+            f"(per_column, --per-column) at epsilon/{columns} protects a record as much and "
+            "usually keeps more of each column"
+        )
+    if isinstance(level, float) and level > _WEAK:
+        notes.append(
+            f"a level of {level:.3g} protects little: an output may change the odds of two records "
+            f"by a factor of e^{level:.3g}"
+        )
+    return notes
+
+
+def response(path: str) -> tuple[float, bool]:
+    """Read from a report's JSON the epsilon of its randomised response, and whether per column."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        return float(found["epsilon"]), {"record": False, "columns": True}[found["randomised"]]
+    except OSError as error:
+        raise InvalidInput(f"the report {path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(
+            f"{path} is no report of randomised response on records or columns; give the file that "
+            "the release wrote with --report, or --epsilon"
+        ) from error
 
 
 _SCOPE = {
