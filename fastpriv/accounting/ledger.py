@@ -152,9 +152,9 @@ class Ledger:
         Parameters
         ----------
         mechanism : channel, 2-D array or mapping
-            What is released; its levels are computed, rounded up (the DP level is that of the
-            probabilities that are drawn, where the channel knows them). Or levels that are
-            declared, such as ``{"dp": 0.1}``, as floats, ints, Decimals or decimal strings.
+            What is released; its levels are computed, rounded up, for the probabilities that
+            ``sample`` draws with. Or levels that are declared, such as ``{"dp": 0.1}``, as floats,
+            ints, Decimals or decimal strings.
         prior : Distribution or 1-D array, optional
             Law of the databases, for notions that depend on it.
         count : int

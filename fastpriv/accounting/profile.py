@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import overload
 
 import numpy as np
@@ -18,6 +18,7 @@ from fastpriv.accounting._grid import grid_above, grid_below, spacing
 from fastpriv.accounting._measures import Atom, Releases
 from fastpriv.accounting._saddle import cumulant, tilt_at, tilt_for
 from fastpriv.channels import AbstractChannel
+from fastpriv.channels._pairs import Pairs
 from fastpriv.errors import InvalidInput, SolverFailure
 from fastpriv.measures._arguments import as_channel
 from fastpriv.results import Bracket, Brackets
@@ -42,7 +43,8 @@ class PrivacyProfile:
     pair of laws (P, Q), which is at least as easy to tell apart as any two neighbours. Releases
     compose by multiplying their pairs, whatever later mechanisms do with earlier outputs.
 
-    Make one with :meth:`of`, :meth:`randomised_response` or :meth:`from_epsilon_delta`.
+    Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response` or
+    :meth:`from_epsilon_delta`.
 
     Notes
     -----
@@ -51,10 +53,12 @@ class PrivacyProfile:
     these curves. It is reached by the given one after one release, and after many where a single
     pair of neighbours sets the whole curve, as in E_d. Otherwise every pair of the given mechanism
     may stay below the lower end: no tighter bound follows from curves alone, because the profile
-    no longer tells which neighbours a part of the curve came from. Losses are listed, on their lattice where there is one, for randomised response and E_d
-    in any number, mixtures of a few such epsilons, and other channels while sums are few; beyond
-    that a grid bounds the curve from both sides. A law is tilted towards the question asked, so
-    that relative accuracy does not depend on how small delta is.
+    no longer tells which neighbours a part of the curve came from.
+
+    Losses are listed, on their lattice where there is one, for randomised response and E_d in any
+    number, mixtures of a few such epsilons, and other channels while sums are few; beyond that a
+    grid bounds the curve from both sides. A law is tilted towards the question asked, so that
+    relative accuracy does not depend on how small delta is.
 
     Examples
     --------
@@ -92,11 +96,26 @@ class PrivacyProfile:
         >>> profile.epsilon(0.2), profile.delta(0.0)
         (Bracket(inf, inf), Bracket(0.25, 0.25))
         """
-        mechanism = as_channel(channel)
-        response = mechanism.response()
-        if response is not None:
-            return cls({Atom.response(*response): 1})
-        return cls({Atom.of_laws(mechanism.neighbour_laws(), mechanism.laws_apart): 1})
+        return cls({_atom(as_channel(channel), 0.0): 1})
+
+    @classmethod
+    def realised(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
+        """Profile of one release as ``channel.sample`` draws it: of its integer thresholds.
+
+        Parameters
+        ----------
+        channel : channel or 2-D array
+            The mechanism. Where its draws are known up to a relative error only, laws of
+            neighbours are moved apart by it. Cost as for :meth:`of`.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> laws = [[1.0, 1e-25], [1.0, 1e-22]]  # both chances are drawn as 2^-64
+        >>> fp.accounting.PrivacyProfile.realised(laws).epsilon(0.0).upper < 1e-13
+        True
+        """
+        return cls({_atom(*as_channel(channel).realised()): 1})
 
     @classmethod
     def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
@@ -303,6 +322,24 @@ class PrivacyProfile:
         except TooMany:
             h = spacing(upper, s)
             return grid_below(lower, s, h), grid_above(upper, s, h)
+
+
+def _atom(channel: AbstractChannel, slack: float) -> Atom:
+    """One release by a channel whose chances are known up to a relative error."""
+    response = channel.response()
+    if response is not None and slack == 0.0:
+        return Atom.response(*response)
+    groups, error = channel.neighbour_laws(), channel.laws_apart
+    if slack > 0.0:
+        groups, error = _moved(groups, slack), error + slack
+    return Atom.of_laws(groups, error)
+
+
+def _moved(groups: Iterable[Pairs], by: float) -> Iterator[Pairs]:
+    """Round the first law of each pair up and the second down."""
+    for laws, pairs in groups:
+        both = np.concatenate([laws * (1.0 + by), laws * (1.0 - by)])
+        yield both, pairs + np.array([0, len(laws)])
 
 
 def _certified(lower: float, upper: float) -> Bracket:

@@ -18,7 +18,7 @@ from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, distinct, log_ratio, log_spread, round_up
 from fastpriv._sums import Histogram, Sum
-from fastpriv._thresholds import Codes, Laws
+from fastpriv._thresholds import Codes, Laws, LawThresholds
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, joint_laws
 from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
@@ -324,6 +324,12 @@ class QueryChannel(AbstractChannel):
     def realised_level(self) -> float:
         """Level of the integer thresholds, over the pairs of answers that neighbours have."""
         return self._laws.level(self._level)
+
+    def realised(self) -> tuple[QueryChannel, float]:
+        """Return the integer thresholds as doubles, whose ratios are good to 2^-52."""
+        found = QueryChannel.__new__(QueryChannel)
+        found._set(self._query, LawThresholds(self._kernel.matrix).chances())
+        return found, 2.0**-50
 
 
 def _spread(lines: Floats, axes: Ints, scale: float) -> float:
