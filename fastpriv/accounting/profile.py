@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import overload
 
 import numpy as np
@@ -14,12 +14,12 @@ from fastpriv import _validation as check
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
 from fastpriv.accounting._bounds import Bound, TooMany, listed
+from fastpriv.accounting._crossing import certified, last
 from fastpriv.accounting._grid import grid_above, grid_below, spacing
-from fastpriv.accounting._measures import Atom, Releases
+from fastpriv.accounting._measures import Atom, Releases, moved_apart
 from fastpriv.accounting._saddle import cumulant, tilt_at, tilt_for
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels._pairs import Pairs
-from fastpriv.errors import InvalidInput, SolverFailure
+from fastpriv.errors import InvalidInput
 from fastpriv.measures._arguments import as_channel
 from fastpriv.results import Bracket, Brackets
 
@@ -261,7 +261,7 @@ class PrivacyProfile:
             below, above = self._bounds(tilt_at(self._releases(True), epsilon))
             low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
             high = min((high + above.value(epsilon)) * (1.0 + 2.0 * ULP), 1.0)
-        return _certified(low, high)
+        return certified(low, high)
 
     def _epsilon(self, delta: float) -> Bracket:
         low, high = self._infinite(False), self._infinite(True)
@@ -285,7 +285,7 @@ class PrivacyProfile:
                 break
             s = tilt_at(self._releases(True), found.midpoint)
             again = self._cross(s, delta, low, high, top.upper)
-            better = _certified(max(found.lower, again.lower), min(found.upper, again.upper))
+            better = certified(max(found.lower, again.lower), min(found.upper, again.upper))
             if better.width > 0.75 * found.width:
                 return better
             found = better
@@ -302,8 +302,8 @@ class PrivacyProfile:
         def fails(t: float) -> bool:
             return (low + below.value(t)) * (1.0 - 2.0 * ULP) > delta
 
-        upper = math.inf if high > delta else _last(lambda t: not holds(t), guess, top)[1]
-        return _certified(_last(fails, guess, top)[0], upper)
+        upper = math.inf if high > delta else last(lambda t: not holds(t), guess, top)[1]
+        return certified(last(fails, guess, top)[0], upper)
 
     def _bounds(self, s: float) -> tuple[Bound, Bound]:
         """Lower and upper bound on the finite part of the curve, from laws tilted by s."""
@@ -329,54 +329,9 @@ def _atom(channel: AbstractChannel, slack: float) -> Atom:
     response = channel.response()
     if response is not None and slack == 0.0:
         return Atom.response(*response)
-    groups, error = channel.neighbour_laws(), channel.laws_apart
-    if slack > 0.0:
-        groups, error = _moved(groups, slack), error + slack
-    return Atom.of_laws(groups, error)
-
-
-def _moved(groups: Iterable[Pairs], by: float) -> Iterator[Pairs]:
-    """Round the first law of each pair up and the second down."""
-    for laws, pairs in groups:
-        both = np.concatenate([laws * (1.0 + by), laws * (1.0 - by)])
-        yield both, pairs + np.array([0, len(laws)])
-
-
-def _certified(lower: float, upper: float) -> Bracket:
-    """Return a bracket of two bounds; bounds that contradict each other are worth nothing."""
-    if lower > upper:
-        raise SolverFailure(
-            f"bounds from below and above contradict each other ({lower!r} > {upper!r}); please "
-            "report this profile"
-        )
-    return Bracket(lower, upper)
-
-
-def _last(holds: Callable[[float], bool], guess: float, top: float) -> tuple[float, float]:
-    """Neighbouring doubles, nearly, between which a property of [0, top] is lost.
-
-    Bounds that belong to one tilt are good near its middle only, so the search starts there and
-    looks ever further away.
-    """
-    low, high = -1.0, top
-    at, step = guess, 1e-9 * top
-    while 0.0 < at < top:
-        held = holds(at)
-        low, high = (at, high) if held else (low, at)
-        if low >= 0.0 and high < top:
-            break
-        at += step if held else -step
-        step *= 8.0
-    if low < 0.0:
-        if not holds(0.0):
-            return 0.0, 0.0
-        low = 0.0
-    while high - low > 4.0 * ULP * high:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low, high
+    if slack == 0.0:
+        return Atom.of_laws(channel.neighbour_laws(), channel.laws_apart)
+    return Atom.of_laws(moved_apart(channel.neighbour_laws(), slack), channel.laws_apart + slack)
 
 
 def _each(
