@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
@@ -457,6 +457,7 @@ def test_lower_ends_belong_to_the_dominating_pair():
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-9, 0.01, 0.3, 2.0, 20.0]), st.booleans())
+@example(146, 0.0, False)
 def test_realised_profiles_cover_the_integer_thresholds(seed, t, query):
     """Chances far below 1 are drawn as multiples of 2^-64, not as they are."""
     rng = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import overload
 
 import numpy as np
@@ -261,6 +262,10 @@ class PrivacyProfile:
             below, above = self._bounds(tilt_at(self._releases(True), epsilon))
             low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
             high = min((high + above.value(epsilon)) * (1.0 + 2.0 * ULP), 1.0)
+        elif low < high == 1.0:  # laws that hardly overlap: no upper law to tilt
+            with suppress(TooMany):
+                below = listed(self._releases(False), 0.0, up=False)
+                low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
         return certified(low, high)
 
     def _epsilon(self, delta: float) -> Bracket:
