@@ -277,6 +277,19 @@ def test_what_is_drawn_counts_and_is_computed_once():
     assert len(calls) == 2
 
 
+def test_every_level_is_that_of_what_is_drawn():
+    """A chance of 1e-30 is drawn as 2^-64: ratios and leakages are those of the draws."""
+    channel = fp.QueryChannel([0, 1], [[1.0, 1e-30], [0.5, 0.5]], [2])
+    prior = fp.Dense([0.5, 0.5])
+    budget = {"strong-dp": 100.0, "pml": 100.0, "identifiability": 100.0, "maximal-leakage": 9.0}
+    ledger = Ledger(budget | {"approximate-dp": (100.0, 1e-25)})
+    ledger.spend(channel, prior)
+    level = 63 * math.log(2)  # ln of 0.5 over 2^-64, not of 0.5 over 1e-30
+    for notion in ("strong-dp", "identifiability", "approximate-dp"):
+        assert ledger.spent[notion] == pytest.approx(level, rel=1e-9)
+    assert ledger.spent["pml"] >= math.log(2 / (1 + 2**-63))
+
+
 def test_every_law_has_a_measure():
     measured = _levels._PLAIN.keys() | _levels._UNDER_PRIOR.keys()
     assert {law.first for law in LAWS.values()} <= measured

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
@@ -12,6 +12,7 @@ import fastpriv as fp
 import oracles as o
 import oracles_disclosure as od
 import oracles_profile as op
+from fastpriv import _thresholds
 from fastpriv.accounting import PrivacyProfile, _bounds
 
 response = PrivacyProfile.randomised_response
@@ -145,9 +146,9 @@ def test_tilting_again_until_it_helps_no_more():
     holds(profile.epsilon(2e-135), op.epsilon_of(pairs, mpf(2e-135)), 1e-9)
 
 
-@pytest.mark.parametrize("excess", [1e-9, 1e-4])
-def test_totals_do_not_grow(excess):
+def test_totals_do_not_grow():
     """A lower bound of total 1 + 6e-16 would be 1 + 2e-11 after 30,000 releases."""
+    excess = 1e-4
     matrix = fp.Channel([[0.5 + excess, 0.5 - excess], [0.5 - excess, 0.5 + excess]]).matrix()
     (atom,) = PrivacyProfile.of(matrix)._parts
     for measure, sign in ((atom.lower, -1), (atom.upper, 1)):
@@ -467,3 +468,38 @@ def test_lower_ends_belong_to_the_dominating_pair():
     assert float(real(1, 1.0)) == pytest.approx(one.delta(1.0).lower, rel=1e-12)
     found = one.self_compose(k).delta(t)
     assert real(k, t) < mpf(found.lower) * 0.999
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-9, 0.01, 0.3, 2.0, 20.0]), st.booleans())
+@example(146, 0.0, False)
+def test_realised_profiles_cover_the_integer_thresholds(seed, t, query):
+    """Chances far below 1 are drawn as multiples of 2^-64, not as they are."""
+    rng = np.random.default_rng(seed)
+    matrix = (10.0 ** rng.uniform(-7, 0, (3, 4))) ** rng.choice([1.0, 3.0])
+    matrix[:, 3] = 10.0 ** rng.uniform(-25, -15, 3)
+    matrix[rng.integers(3)] = matrix[0]
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    channel = fp.QueryChannel([0, 1, 2], matrix, [3]) if query else fp.Channel(matrix)
+    weights = _thresholds.LawThresholds(channel.matrix()).weights.tolist()
+    assert all(sum(row) == 2**64 for row in weights)
+    laws = [[mpf(w) / 2**64 for w in row] for row in weights]
+    found = PrivacyProfile.realised(channel).delta(t)
+    ratio = mp.exp(t)
+    truth = max(
+        sum(max(a - ratio * b, 0) for a, b in zip(p, q, strict=True)) for p in laws for q in laws
+    )
+    holds(found, truth)
+    assert found.width <= 1e-13
+
+
+def test_realised_profiles_of_structured_channels():
+    """E_d is drawn at its level or below; others nearly as they are."""
+    for channel in (*structured(), fp.HammingChannel(5, 3, 0.5)):
+        drawn, plain = (f(channel) for f in (PrivacyProfile.realised, PrivacyProfile.of))
+        for t in (0.0, 0.3):
+            mine, nominal = drawn.delta(t), plain.delta(t)
+            assert mine.upper == pytest.approx(nominal.upper, abs=1e-12)
+        assert drawn.epsilon(0.0).upper >= fp.realised_level(channel) * (1 - 1e-13)
+    found = PrivacyProfile.realised(fp.HammingChannel(5, 3, 700.0)).epsilon(0.0)
+    assert found.upper == pytest.approx(fp.realised_level(fp.HammingChannel(1, 3, 700.0)))

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -17,7 +18,7 @@ from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
 from fastpriv.measures._arguments import as_channel
 from fastpriv.measures.individual import individual_capacity
-from fastpriv.measures.leakage import information_privacy_level, leakage_factor
+from fastpriv.measures.leakage import information_privacy_level
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -31,28 +32,63 @@ def _above(value: float | Bracket) -> float:
     return (value.upper if isinstance(value, Bracket) else value) * (1.0 + _INFORMATION_ERROR)
 
 
-def _drawn(channel: AbstractChannel) -> float:
-    """DP level of the chances with which the channel is drawn from."""
-    return channel.realised_level()
+class _Draws:
+    """A channel, and the one that is drawn from with what its levels may exceed by."""
+
+    def __init__(self, channel: AbstractChannel) -> None:
+        self.channel = channel
+
+    @cached_property
+    def _realised(self) -> tuple[AbstractChannel, float]:
+        return self.channel.realised()
+
+    def raised(self, measure: Callable[[AbstractChannel], float]) -> float:
+        """Return a level of what is drawn, rounded up."""
+        drawn, slack = self._realised
+        return measure(drawn) + slack
 
 
-_PLAIN: Mapping[str, Callable[[AbstractChannel], float]] = {
-    "strong-dp": lambda channel: channel.extreme_level(),
-    "dp": _drawn,
-    "approximate-dp": _drawn,  # for every delta, so for 0
-    "product-row-pml": _drawn,
-    "product-row-max-information": _drawn,
-    "product-row-information": _drawn,  # at most that
-    "pml-all-priors": lambda channel: channel.extreme_level(),
-    "maximal-leakage": lambda channel: channel.maximal_leakage(),
-    "individual-capacity": lambda channel: individual_capacity(channel).upper,
+def _dp(draws: _Draws) -> float:
+    return draws.channel.realised_level()
+
+
+def _extreme(draws: _Draws) -> float:
+    return draws.raised(lambda channel: channel.extreme_level())
+
+
+_PLAIN: Mapping[str, Callable[[_Draws], float]] = {
+    "strong-dp": _extreme,
+    "dp": _dp,
+    "approximate-dp": _dp,  # for every delta, so for 0
+    "product-row-pml": _dp,
+    "product-row-max-information": _dp,
+    "product-row-information": _dp,  # at most that
+    "pml-all-priors": _extreme,
+    "maximal-leakage": lambda draws: draws.raised(lambda channel: channel.maximal_leakage()),
+    "individual-capacity": lambda draws: draws.raised(lambda c: individual_capacity(c).upper),
 }
-_UNDER_PRIOR: Mapping[str, Callable[[AbstractChannel, Distribution], float]] = {
-    "identifiability": lambda channel, prior: channel.posterior_level(prior),
-    "information-privacy": information_privacy_level,
-    "pml": lambda channel, prior: channel.leakage_levels(prior)[0],
-    "mutual-information": lambda channel, prior: _above(channel.information(prior)),
-    "leakage-factor": lambda channel, prior: min(1.0, _above(leakage_factor(channel, prior))),
+
+
+def _information(draws: _Draws, prior: Distribution) -> float:
+    return draws.raised(lambda channel: _above(channel.information(prior)))
+
+
+def _factor(draws: _Draws, prior: Distribution) -> float:
+    told, entropy = _information(draws, prior), prior.entropy()
+    if isinstance(entropy, Bracket):
+        return min(1.0, told / entropy.lower) if entropy.lower > 0.0 else 1.0
+    # A database that is certain has nothing to tell.
+    return min(1.0, told / entropy * (1.0 + _INFORMATION_ERROR)) if entropy > 0.0 else 0.0
+
+
+_UNDER_PRIOR: Mapping[str, Callable[[_Draws, Distribution], float]] = {
+    "identifiability": lambda draws, prior: draws.raised(lambda c: c.posterior_level(prior)),
+    "information-privacy": lambda draws, prior: draws.raised(
+        lambda channel: information_privacy_level(channel, prior)
+    ),
+    "pml": lambda draws, prior: draws.raised(lambda channel: channel.leakage_levels(prior)[0]),
+    "mutual-information": _information,
+    "leakage-factor": _factor,
 }
 
 
@@ -88,9 +124,10 @@ def measured(
     known = _KNOWN.get(channel)
     if known is None:
         known = _KNOWN[channel] = _Known()
+    draws = _Draws(channel)  # not kept: it may hold the channel itself
     for notion in notions:
         if notion not in known.plain and notion in _PLAIN:
-            known.plain[notion] = amount(_PLAIN[notion](channel), notion)
+            known.plain[notion] = amount(_PLAIN[notion](draws), notion)
     part = _profile_text(channel, known) if curve else None
     if prior is None:
         return Offer(known.plain, part)
@@ -100,7 +137,7 @@ def measured(
         under = known.under[channel.prior_for(law)] = {}
     for notion in notions:
         if notion not in under and notion in _UNDER_PRIOR:
-            under[notion] = amount(_UNDER_PRIOR[notion](channel, law), notion)
+            under[notion] = amount(_UNDER_PRIOR[notion](draws, law), notion)
     return Offer(known.plain | under, part, _fingerprint(law) if one_prior else None)
 
 
@@ -109,7 +146,7 @@ def _profile_text(channel: AbstractChannel, known: _Known) -> str:
         from fastpriv.accounting._parts import written
         from fastpriv.accounting.profile import PrivacyProfile
 
-        known.profile = written(PrivacyProfile.of(channel))
+        known.profile = written(PrivacyProfile.realised(channel))
     return known.profile
 
 

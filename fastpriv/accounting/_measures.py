@@ -14,7 +14,7 @@ larger losses and a total of at least one are an upper bound, the opposite a low
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -200,6 +200,13 @@ class Atom:
                 low = _envelope(np.concatenate([low, below[gains > 0.0]]), same, False)
         key = ("laws", low.tobytes(), high.tobytes())
         return cls(_from_envelope(low, up=False), _from_envelope(high, up=True), key)
+
+
+def moved_apart(groups: Iterable[Pairs], by: float) -> Iterator[Pairs]:
+    """Round the first law of each pair up and the second down."""
+    for laws, pairs in groups:
+        both = np.concatenate([laws * (1.0 + by), laws * (1.0 - by)])
+        yield both, pairs + np.array([0, len(laws)])
 
 
 def _lines(first: Floats, second: Floats) -> Floats:

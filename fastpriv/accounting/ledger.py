@@ -160,9 +160,9 @@ class Ledger:
         Parameters
         ----------
         mechanism : channel, 2-D array, release or mapping
-            What is released; its levels are computed, rounded up (the DP level is that of the
-            probabilities that are drawn). A :class:`Release`, its report or a ``GeometricCount``
-            says itself what it spends. Or levels that are declared, such as ``{"dp": 0.1}``, as
+            What is released; its levels are computed, rounded up, for the probabilities that
+            ``sample`` draws with. A :class:`Release`, its report or a ``GeometricCount`` says
+            itself what it spends. Or levels that are declared, such as ``{"dp": 0.1}``, as
             floats, ints, Decimals or decimal strings.
         prior : Distribution or 1-D array, optional
             Law of the databases, for notions that depend on it.

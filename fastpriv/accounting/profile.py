@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import overload
 
 import numpy as np
@@ -14,11 +15,12 @@ from fastpriv import _validation as check
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
 from fastpriv.accounting._bounds import Bound, TooMany, listed
+from fastpriv.accounting._crossing import certified, last
 from fastpriv.accounting._grid import grid_above, grid_below, spacing
-from fastpriv.accounting._measures import Atom, Releases
+from fastpriv.accounting._measures import Atom, Releases, moved_apart
 from fastpriv.accounting._saddle import cumulant, tilt_at, tilt_for
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput, SolverFailure
+from fastpriv.errors import InvalidInput
 from fastpriv.measures._arguments import as_channel
 from fastpriv.results import Bracket, Brackets
 
@@ -42,7 +44,8 @@ class PrivacyProfile:
     pair of laws (P, Q), which is at least as easy to tell apart as any two neighbours. Releases
     compose by multiplying their pairs, whatever later mechanisms do with earlier outputs.
 
-    Make one with :meth:`of`, :meth:`randomised_response` or :meth:`from_epsilon_delta`.
+    Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response` or
+    :meth:`from_epsilon_delta`.
 
     Notes
     -----
@@ -50,12 +53,13 @@ class PrivacyProfile:
     profiles were made of, the lower end is reached by the pair itself, so by some mechanism with
     these curves. It is reached by the given one after one release, and after many where a single
     pair of neighbours sets the whole curve, as in E_d. Otherwise every pair of the given mechanism
-    may stay below the lower end: no tighter bound follows from curves alone, because the profile no
-    longer tells which neighbours a part of the curve came from. Losses are listed, on their lattice
-    where there is one, for randomised response and E_d in any number, mixtures of a few such
-    epsilons, and other channels while sums are few; beyond that a grid bounds the curve from both
-    sides. A law is tilted towards the question asked, so that relative accuracy does not depend on
-    how small delta is.
+    may stay below the lower end: no tighter bound follows from curves alone, because the profile
+    no longer tells which neighbours a part of the curve came from.
+
+    Losses are listed, on their lattice where there is one, for randomised response and E_d in any
+    number, mixtures of a few such epsilons, and other channels while sums are few; beyond that a
+    grid bounds the curve from both sides. A law is tilted towards the question asked, so that
+    relative accuracy does not depend on how small delta is.
 
     Examples
     --------
@@ -93,11 +97,26 @@ class PrivacyProfile:
         >>> profile.epsilon(0.2), profile.delta(0.0)
         (Bracket(inf, inf), Bracket(0.25, 0.25))
         """
-        mechanism = as_channel(channel)
-        response = mechanism.response()
-        if response is not None:
-            return cls({Atom.response(*response): 1})
-        return cls({Atom.of_laws(mechanism.neighbour_laws(), mechanism.laws_apart): 1})
+        return cls({_atom(as_channel(channel), 0.0): 1})
+
+    @classmethod
+    def realised(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
+        """Profile of one release as ``channel.sample`` draws it: of its integer thresholds.
+
+        Parameters
+        ----------
+        channel : channel or 2-D array
+            The mechanism. Where its draws are known up to a relative error only, laws of
+            neighbours are moved apart by it. Cost as for :meth:`of`.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> laws = [[1.0, 1e-25], [1.0, 1e-22]]  # both chances are drawn as 2^-64
+        >>> fp.accounting.PrivacyProfile.realised(laws).epsilon(0.0).upper < 1e-13
+        True
+        """
+        return cls({_atom(*as_channel(channel).realised()): 1})
 
     @classmethod
     def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
@@ -243,7 +262,11 @@ class PrivacyProfile:
             below, above = self._bounds(tilt_at(self._releases(True), epsilon))
             low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
             high = min((high + above.value(epsilon)) * (1.0 + 2.0 * ULP), 1.0)
-        return _certified(low, high)
+        elif low < high == 1.0:  # laws that hardly overlap: no upper law to tilt
+            with suppress(TooMany):
+                below = listed(self._releases(False), 0.0, up=False)
+                low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
+        return certified(low, high)
 
     def _epsilon(self, delta: float) -> Bracket:
         low, high = self._infinite(False), self._infinite(True)
@@ -267,7 +290,7 @@ class PrivacyProfile:
                 break
             s = tilt_at(self._releases(True), found.midpoint)
             again = self._cross(s, delta, low, high, top.upper)
-            better = _certified(max(found.lower, again.lower), min(found.upper, again.upper))
+            better = certified(max(found.lower, again.lower), min(found.upper, again.upper))
             if better.width > 0.75 * found.width:
                 return better
             found = better
@@ -284,8 +307,8 @@ class PrivacyProfile:
         def fails(t: float) -> bool:
             return (low + below.value(t)) * (1.0 - 2.0 * ULP) > delta
 
-        upper = math.inf if high > delta else _last(lambda t: not holds(t), guess, top)[1]
-        return _certified(_last(fails, guess, top)[0], upper)
+        upper = math.inf if high > delta else last(lambda t: not holds(t), guess, top)[1]
+        return certified(last(fails, guess, top)[0], upper)
 
     def _bounds(self, s: float) -> tuple[Bound, Bound]:
         """Lower and upper bound on the finite part of the curve, from laws tilted by s."""
@@ -306,41 +329,14 @@ class PrivacyProfile:
             return grid_below(lower, s, h), grid_above(upper, s, h)
 
 
-def _certified(lower: float, upper: float) -> Bracket:
-    """Return a bracket of two bounds; bounds that contradict each other are worth nothing."""
-    if lower > upper:
-        raise SolverFailure(
-            f"bounds from below and above contradict each other ({lower!r} > {upper!r}); please "
-            "report this profile"
-        )
-    return Bracket(lower, upper)
-
-
-def _last(holds: Callable[[float], bool], guess: float, top: float) -> tuple[float, float]:
-    """Neighbouring doubles, nearly, between which a property of [0, top] is lost.
-
-    Bounds that belong to one tilt are good near its middle only, so the search starts there and
-    looks ever further away.
-    """
-    low, high = -1.0, top
-    at, step = guess, 1e-9 * top
-    while 0.0 < at < top:
-        held = holds(at)
-        low, high = (at, high) if held else (low, at)
-        if low >= 0.0 and high < top:
-            break
-        at += step if held else -step
-        step *= 8.0
-    if low < 0.0:
-        if not holds(0.0):
-            return 0.0, 0.0
-        low = 0.0
-    while high - low > 4.0 * ULP * high:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low, high
+def _atom(channel: AbstractChannel, slack: float) -> Atom:
+    """One release by a channel whose chances are known up to a relative error."""
+    response = channel.response()
+    if response is not None and slack == 0.0:
+        return Atom.response(*response)
+    if slack == 0.0:
+        return Atom.of_laws(channel.neighbour_laws(), channel.laws_apart)
+    return Atom.of_laws(moved_apart(channel.neighbour_laws(), slack), channel.laws_apart + slack)
 
 
 def _each(
