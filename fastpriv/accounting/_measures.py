@@ -230,9 +230,11 @@ def _envelope(lines: Floats, same: float, up: bool) -> Floats:
     A line that gains no more than rounding at E = 0, such as that of the same pair the other way
     round, is left out below; above, the line before it takes its place.
     """
-    order = np.lexsort((-lines[:, 0], lines[:, 1]))
+    lines = lines[np.lexsort((-lines[:, 0], lines[:, 1]))]
+    best = np.maximum.accumulate(lines[:, 0])
+    lines = lines[np.concatenate([[True], lines[1:, 0] > best[:-1]])]  # the others are below
     kept: list[tuple[float, float]] = []
-    for line in map(tuple, lines[order].tolist()):
+    for line in map(tuple, lines.tolist()):
         if kept and line[0] <= kept[-1][0] * (1.0 + same):
             if not up or line[0] <= kept[-1][0]:
                 continue
