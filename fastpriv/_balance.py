@@ -3,8 +3,8 @@
 Branch and bound. The law of the database given each value of the row is kept in a simplex, over
 which a kernel bounds the information from above; simplices are halved where the bound misses most.
 Before that, each slice by itself is searched for a line that bounds it at the price of entropy the
-adversary has to keep anyway. Climbs, from the laws that the bounds suggest and from others, give
-the lower end.
+adversary has to keep anyway. Bits seen through few outputs are searched by their posteriors first.
+Climbs, from the laws that the bounds suggest and from others, give the lower end.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
 from fastpriv import kernels
+from fastpriv._posterior import Bit, Cell
 from fastpriv._slices import Individual, Line, Simplex, Slice, divergence
 from fastpriv._validation import Floats, Ints
 from fastpriv.results import Bracket
@@ -28,6 +30,9 @@ _STARTS = 24
 _FINEST = 2.0**30
 #: Climb from every so many nodes.
 _OFTEN = 8
+#: Most outputs, and least information, of a bit that is searched by its posteriors: beyond, there
+#: are too many cells, or H(A) and H(A|Y) cancel.
+_OUTPUTS, _LEAST = 8, 1e-8
 
 
 class Problem:
@@ -139,7 +144,10 @@ class Node:
         return found
 
 
-def branch(heap: list[Node], floor: Callable[[Node], float], deadline: float) -> float:
+Part = TypeVar("Part", Node, Cell)
+
+
+def branch(heap: list[Part], floor: Callable[[Part], float], deadline: float) -> float:
     """Halve the worst node until its bound is at most its floor; return the bound over all."""
     closed = -math.inf
     while heap and time.monotonic() < deadline:
@@ -261,20 +269,56 @@ class Search:
 
     def bound(self) -> float:
         """Return an upper bound over all individuals."""
-        heap, owners = [], {}
+        closed, left, most = 0.0, [], 0.0
         for k, individual in enumerate(self.individuals):
-            node = self.root(individual, self.deadline(0.5 * (k + 1) / len(self.individuals)))
+            level = math.inf
+            if self.few(individual):
+                level = self.by_posteriors(
+                    individual, self.deadline(0.5 * (k + 1) / len(self.individuals))
+                )
+            if level <= self.floor:
+                closed = max(closed, level)
+            else:
+                left.append(individual)
+                most = max(most, level)
+        return max(closed, min(most, self.by_slices(left))) if left else closed
+
+    def few(self, individual: Individual) -> bool:
+        """Whether the posteriors of an individual are worth a search."""
+        return (
+            len(individual.slices) == 2
+            and len(individual.W) > 2
+            and len(individual.r) <= _OUTPUTS
+            and self.lower > _LEAST
+        )
+
+    def by_posteriors(self, individual: Individual, deadline: float) -> float:
+        """Return an upper bound for a bit from cells of its posteriors."""
+        root = Bit(individual, self.b).root(self.floor, 0.1 * self.gap * min(1.0, self.lower))
+        return branch([root], lambda cell: self.level(individual, cell.p), deadline)
+
+    def by_slices(self, individuals: list[Individual]) -> float:
+        """Return an upper bound over individuals from simplices of the laws of their slices."""
+        heap, owners = [], {}
+        begin = time.monotonic()
+        half = 0.5 * (self.deadline(1.0) - begin)
+        for k, individual in enumerate(individuals):
+            node = self.root(individual, begin + half * (k + 1) / len(individuals))
             owners[id(node.problem)] = individual
             heap.append(node)
         heapq.heapify(heap)
+        return branch(
+            heap,
+            lambda node: self.level(owners[id(node.problem)], node.p),
+            self.deadline(1.0),
+        )
 
-        def floor(node: Node) -> float:
-            self.seen += 1
-            if self.seen % _OFTEN == 0:
-                self.climb(owners[id(node.problem)], node.p)
-            return self.floor
-
-        return branch(heap, floor, self.deadline(1.0))
+    def level(self, individual: Individual, p: Floats) -> float:
+        """Return the floor, after a climb from p every now and then."""
+        self.seen += 1
+        if self.seen % _OFTEN == 0:
+            self.climb(individual, p)
+        return self.floor
 
     def root(self, individual: Individual, deadline: float) -> Node:
         """Bound over all laws of an individual, with slices searched where that helps."""

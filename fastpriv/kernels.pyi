@@ -264,6 +264,20 @@ def draw_noise(
 ) -> tuple[int, int, bool]: ...
 def tilted_sums(n: int, odds: float, decay: float, out: Floats) -> None: ...
 
+# posterior
+def posterior_bound(
+    z: Floats,
+    mu: float,
+    score: Floats,
+    C: Floats,
+    count: Floats,
+    edges: Ints,
+    b: float,
+    floor: float,
+    reach: float,
+    p: Floats,
+) -> float: ...
+
 # records
 def number_records(
     text: Bytes, begin: int, slots: Ints, edges: Ints, known: Bytes, numbers: Ints, count: int
