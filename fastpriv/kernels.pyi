@@ -266,17 +266,19 @@ def tilted_sums(n: int, odds: float, decay: float, out: Floats) -> None: ...
 
 # posterior
 def posterior_bound(
+    low: Floats,
+    high: Floats,
     z: Floats,
-    mu: float,
-    score: Floats,
-    C: Floats,
+    W: Floats,
     count: Floats,
     edges: Ints,
+    least: Floats,
+    most: Floats,
     b: float,
     floor: float,
     reach: float,
     p: Floats,
-) -> float: ...
+) -> tuple[float, int, float]: ...
 
 # records
 def number_records(

@@ -28,6 +28,9 @@ SHRINK = 0.1  # of the barrier, from one centre to the next
 CENTRED = 1.0  # squared Newton decrement, in units of the barrier, at a centre
 ROOM = 0.95  # share of the way to the boundary
 RIDGE = 1e-12
+WIDER = 2.0**-46  # relative, of a range, to cover its rounding
+NARROW = 1e-9  # a range that is not cut
+LEAST_SHARE = 0.15  # of a range that both parts keep
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -146,7 +149,7 @@ def _newton(H, G, step):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def posterior_bound(z, mu, score, C, count, edges, b, floor, reach, p):
+def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
     """Make U small from the point z on; return the least seen.
 
     Stops once U is at most ``floor``, or within ``reach`` of its least. Leaves the last point in z
@@ -195,8 +198,112 @@ def posterior_bound(z, mu, score, C, count, edges, b, floor, reach, p):
     return best
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
+def _negentropy(q):
+    """Return q ln q + (1 - q) ln(1 - q)."""
+    if q <= 0.0 or q >= 1.0:
+        return 0.0
+    return q * math.log(q) + (1.0 - q) * math.log1p(-q)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _chance(odds):
+    """Return the chance of given odds."""
+    return 1.0 if odds == math.inf else odds / (1.0 + odds)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _narrow(low, high, least, most):
+    """Narrow the ranges of the posteriors; return whether a prior may be in all of them.
+
+    Their odds are the odds before times a ratio between ``least`` and ``most``, and the chance
+    before is their mean. A comparison with NaN, of 0/0 or 0 inf, is false and narrows nothing.
+    """
+    below, above = 1.0, 0.0
+    for y in range(low.size):
+        below, above = min(below, low[y]), max(above, high[y])
+    for y in range(low.size):
+        found = _chance(low[y] / (1.0 - low[y]) / most[y])
+        if found > below:
+            below = found
+        found = _chance(high[y] / (1.0 - high[y]) / least[y])
+        if found < above:
+            above = found
+    below, above = below * (1.0 - WIDER), min(above * (1.0 + WIDER), 1.0)
+    for y in range(low.size):
+        found = _chance(below / (1.0 - below) * least[y]) * (1.0 - WIDER)
+        if found > low[y]:
+            low[y] = found
+        found = _chance(above / (1.0 - above) * most[y]) * (1.0 + WIDER)
+        if found < high[y]:
+            high[y] = found
+        if low[y] > high[y]:
+            return False
+    return below <= above
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _widest(low, high, W, first, p):
+    """Return the output whose chord misses most under p, and where to cut its range.
+
+    The cut is between the middle and the posterior of p; the output is -1 if no range is wide.
+    """
+    worst, at, cut = -1.0, -1, 0.0
+    for y in range(low.size):
+        width = high[y] - low[y]
+        if width <= NARROW:
+            continue
+        mass, own = 1e-6, 0.5e-6 * (low[y] + high[y])
+        for x in range(p.size):
+            mass += p[x] * W[x, y]
+            if x < first:
+                own += p[x] * W[x, y]
+        share = min(max((own / mass - low[y]) / width, 0.0), 1.0)
+        chord = (1.0 - share) * _negentropy(low[y]) + share * _negentropy(high[y])
+        miss = mass * (chord - _negentropy(low[y] + share * width))
+        if miss > worst:
+            share = min(max(0.25 + 0.5 * share, LEAST_SHARE), 1.0 - LEAST_SHARE)
+            worst, at, cut = miss, y, low[y] + share * width
+    return at, cut
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def posterior_bound(low, high, z, W, count, edges, least, most, b, floor, reach, p):
+    """Bound the information over priors with low <= Q <= high; narrows these ranges.
+
+    ``least`` and ``most`` bound P(y | first value)/P(y | second value). Starts from the point z and
+    leaves the last one there, and the law of the inputs in p. Stops once the bound is at most
+    ``floor``, or within ``reach`` of its least. Returns the bound, -inf if there are no such
+    priors, the output whose range should be cut, -1 if none, and where.
+    """
+    if not _narrow(low, high, least, most):
+        return -math.inf, -1, 0.0
+    inputs, outputs = W.shape
+    score, C = np.zeros((2, inputs)), np.empty((inputs, 2 * outputs))
+    scale = NARROW
+    for y in range(outputs):
+        left, right = _negentropy(low[y]), _negentropy(high[y])
+        width = max(high[y] - low[y], NARROW)
+        slope = (right - left) / width
+        base = max(left - slope * low[y], right - slope * high[y]) + 8.0 * U * (abs(slope) + 1.0)
+        middle = 0.5 * (low[y] + high[y])
+        scale = max(scale, base + slope * middle - _negentropy(middle))
+        for x in range(inputs):
+            has = 1.0 if x < edges[1] else 0.0
+            score[0, x] += W[x, y] * (base + slope * has)
+            score[1, x] += (outputs + 8) * U * W[x, y] * (abs(base) + abs(slope))
+            C[x, 2 * y] = W[x, y] * (has - low[y]) / width
+            C[x, 2 * y + 1] = W[x, y] * (high[y] - has) / width
+    for k in range(1, z.size):
+        z[k] = min(max(z[k], 1e-3 * scale), scale)
+    value = _minimise(z, max(reach, 1e-3 * scale), score, C, count, edges, b, floor, reach, p)
+    at, cut = _widest(low, high, W, edges[1], p)
+    return value, at, cut
+
+
 SIGNATURES = {
     "posterior_bound": [
-        "f8(f8[::1], f8, f8[:, ::1], f8[:, ::1], f8[::1], i8[::1], f8, f8, f8, f8[::1])"
+        "Tuple((f8, i8, f8))(f8[::1], f8[::1], f8[::1], f8[:, ::1], f8[::1], i8[::1], f8[::1],"
+        " f8[::1], f8, f8, f8, f8[::1])"
     ],
 }
