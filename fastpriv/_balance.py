@@ -260,8 +260,9 @@ class Search:
             starts = [individual.even, individual.best[1]]
             individual.best = 0.0, individual.even
             starts += list(rng.dirichlet(np.full(len(individual.W), 0.3), _STARTS))
-            for p in starts:
-                self.climb(individual, p)
+            for k, p in enumerate(starts):
+                if k < 2 or time.monotonic() < self.deadline(0.2):
+                    self.climb(individual, p)
         upper = self.most
         if upper > self.floor:
             upper = min(upper, self.bound())
@@ -274,7 +275,7 @@ class Search:
             level = math.inf
             if self.few(individual):
                 level = self.by_posteriors(
-                    individual, self.deadline(0.5 * (k + 1) / len(self.individuals))
+                    individual, self.deadline(0.7 * (k + 1) / len(self.individuals))
                 )
             if level <= self.floor:
                 closed = max(closed, level)

@@ -25,7 +25,11 @@ _MULTIPLIERS = np.exp(np.linspace(-9.0, 5.0, 57))[:, None]
 
 
 class Bit:
-    """A row with two values, seen through the chance of its first, under H(X) >= b."""
+    """A row with two values, seen through the chance of its first, under H(X) >= b.
+
+    Where an output never comes, or a value, what is given it has no chance; such priors are limits
+    of others, and so are what they tell and the bounds of the cells.
+    """
 
     def __init__(self, individual: Individual, b: float) -> None:
         self.b, self.count, self.edges = b, individual.count, individual.edges

@@ -291,7 +291,7 @@ def posterior_bound(low, high, z, W, count, edges, least, most, b, floor, reach,
         for x in range(inputs):
             has = 1.0 if x < edges[1] else 0.0
             score[0, x] += W[x, y] * (base + slope * has)
-            score[1, x] += (outputs + 8) * U * W[x, y] * (abs(base) + abs(slope))
+            score[1, x] += (2 * outputs + 8) * U * W[x, y] * (abs(base) + abs(slope))
             C[x, 2 * y] = W[x, y] * (has - low[y]) / width
             C[x, 2 * y + 1] = W[x, y] * (high[y] - has) / width
     for k in range(1, z.size):
