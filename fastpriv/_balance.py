@@ -28,11 +28,11 @@ from fastpriv.results import Bracket
 _STARTS = 24
 #: Largest coordinate of a simplex that is halved: beyond, rounding takes what halving gains.
 _FINEST = 2.0**30
-#: Climb from every so many nodes.
-_OFTEN = 8
+#: Climb from every so many nodes, and cells, which are bounded much faster.
+_OFTEN, _SELDOM = 8, 500
 #: Most outputs, and least information, of a bit that is searched by its posteriors: beyond, there
 #: are too many cells, or H(A) and H(A|Y) cancel.
-_OUTPUTS, _LEAST = 8, 1e-8
+_OUTPUTS, _LEAST = 12, 1e-8
 
 
 class Problem:
@@ -275,7 +275,7 @@ class Search:
             level = math.inf
             if self.few(individual):
                 level = self.by_posteriors(
-                    individual, self.deadline(0.7 * (k + 1) / len(self.individuals))
+                    individual, self.deadline(0.5 * (k + 1) / len(self.individuals))
                 )
             if level <= self.floor:
                 closed = max(closed, level)
@@ -296,7 +296,7 @@ class Search:
     def by_posteriors(self, individual: Individual, deadline: float) -> float:
         """Return an upper bound for a bit from cells of its posteriors."""
         root = Bit(individual, self.b).root(self.floor, 0.1 * self.gap * min(1.0, self.lower))
-        return branch([root], lambda cell: self.level(individual, cell.p), deadline)
+        return branch([root], lambda cell: self.level(individual, cell.p, _SELDOM), deadline)
 
     def by_slices(self, individuals: list[Individual]) -> float:
         """Return an upper bound over individuals from simplices of the laws of their slices."""
@@ -310,14 +310,14 @@ class Search:
         heapq.heapify(heap)
         return branch(
             heap,
-            lambda node: self.level(owners[id(node.problem)], node.p),
+            lambda node: self.level(owners[id(node.problem)], node.p, _OFTEN),
             self.deadline(1.0),
         )
 
-    def level(self, individual: Individual, p: Floats) -> float:
-        """Return the floor, after a climb from p every now and then."""
+    def level(self, individual: Individual, p: Floats, often: int) -> float:
+        """Return the floor, after a climb from p every so often."""
         self.seen += 1
-        if self.seen % _OFTEN == 0:
+        if self.seen % often == 0:
             self.climb(individual, p)
         return self.floor
 
