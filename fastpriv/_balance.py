@@ -270,19 +270,13 @@ class Search:
 
     def bound(self) -> float:
         """Return an upper bound over all individuals."""
-        closed, left, most = 0.0, [], 0.0
-        for k, individual in enumerate(self.individuals):
-            level = math.inf
-            if self.few(individual):
-                level = self.by_posteriors(
-                    individual, self.deadline(0.5 * (k + 1) / len(self.individuals))
-                )
-            if level <= self.floor:
-                closed = max(closed, level)
-            else:
-                left.append(individual)
-                most = max(most, level)
-        return max(closed, min(most, self.by_slices(left))) if left else closed
+        few = [individual for individual in self.individuals if self.few(individual)]
+        rest = [individual for individual in self.individuals if individual not in few]
+        level = self.by_posteriors(few) if few else 0.0
+        if level <= self.floor:
+            return max(level, self.by_slices(rest)) if rest else level
+        found = self.by_slices(self.individuals)
+        return found if rest else min(level, found)
 
     def few(self, individual: Individual) -> bool:
         """Whether the posteriors of an individual are worth a search."""
@@ -293,10 +287,16 @@ class Search:
             and self.lower > _LEAST
         )
 
-    def by_posteriors(self, individual: Individual, deadline: float) -> float:
-        """Return an upper bound for a bit from cells of its posteriors."""
-        root = Bit(individual, self.b).root(self.floor, 0.1 * self.gap * min(1.0, self.lower))
-        return branch([root], lambda cell: self.level(individual, cell.p, _SELDOM), deadline)
+    def by_posteriors(self, individuals: list[Individual]) -> float:
+        """Return an upper bound over bits from cells of their posteriors."""
+        reach = 0.1 * self.gap * min(1.0, self.lower)
+        heap = [Bit(individual, self.b).root(self.floor, reach) for individual in individuals]
+        heapq.heapify(heap)
+        return branch(
+            heap,
+            lambda cell: self.level(cell.problem.individual, cell.p, _SELDOM),
+            self.deadline(0.6),
+        )
 
     def by_slices(self, individuals: list[Individual]) -> float:
         """Return an upper bound over individuals from simplices of the laws of their slices."""

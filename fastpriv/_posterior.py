@@ -32,10 +32,10 @@ class Bit:
     """
 
     def __init__(self, individual: Individual, b: float) -> None:
-        self.b, self.count, self.edges = b, individual.count, individual.edges
-        self.W = individual.W
-        self.first = (np.arange(len(self.W)) < self.edges[1]).astype(np.float64)[:, None]
-        one = np.repeat(self.first, self.W.shape[1], axis=1)
+        self.individual, self.b = individual, b
+        self.W, self.count, self.edges = individual.W, individual.count, individual.edges
+        one = np.zeros_like(self.W)
+        one[: self.edges[1]] = 1.0
         self.ranges = self.ratio(self.W * one, self.W)
         low, high = self.ratio(self.W * one, one)
         low_other, high_other = self.ratio(self.W * (1.0 - one), 1.0 - one)
