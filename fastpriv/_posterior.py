@@ -34,6 +34,7 @@ class Bit:
     def __init__(self, individual: Individual, b: float) -> None:
         self.individual, self.b = individual, b
         self.W, self.count, self.edges = individual.W, individual.count, individual.edges
+        self.start = np.full(1 + 2 * self.W.shape[1], 0.1)
         one = np.zeros_like(self.W)
         one[: self.edges[1]] = 1.0
         self.ranges = self.ratio(self.W * one, self.W)
@@ -78,7 +79,7 @@ class Bit:
 
     def root(self, floor: float, reach: float) -> Cell:
         """Bound over all priors."""
-        return self.cell(*self.ranges, np.full(1 + 2 * self.W.shape[1], 0.1), floor, reach)
+        return self.cell(*self.ranges, self.start, floor, reach)
 
 
 @dataclass(order=True)
@@ -101,10 +102,11 @@ class Cell:
         reach = 0.02 * (-self.rank - floor)
         middle, other = self.high.copy(), self.low.copy()
         middle[self.output] = other[self.output] = self.cut
-        found = [
-            self.problem.cell(self.low, middle, self.z, floor, reach),
-            self.problem.cell(other, self.high, self.z, floor, reach),
-        ]
-        for child in found:
+        found = []
+        for low, high in ((self.low, middle), (other, self.high)):
+            child = self.problem.cell(low, high, self.z, floor, reach)
+            if child.rank <= self.rank:  # nothing gained: the point may have been a bad start
+                child = max(child, self.problem.cell(low, high, self.problem.start, floor, reach))
             child.rank = max(child.rank, self.rank)
+            found.append(child)
         return found

@@ -87,11 +87,11 @@ def constrained_capacity(
     per output, however many databases there are.
 
     How tight: on random channels (``benchmarks/bench_balance.py``, 10 seconds on a busy core) the
-    gap of 1e-3 is reached for two outputs, for two bits, for one row, for rows of 2 and 8 values
-    and for four bits with 4 outputs, there within a second. Three bits with 8 outputs end within
-    0.02 of the lower end, four bits with 8 within 0.08, most of them within the gap; two rows of 4
-    values with 4 outputs within 0.1. Four bits with 16 outputs are left with up to 1, most around
-    b = 0.9 ln N; more time narrows these slowly. Up to 64 databases are taken.
+    gap of 1e-3 is reached for two outputs, for two bits, for one row, for rows of 2 and 8 values,
+    for three bits with 8 outputs and for four bits with 4, there within a second. Four bits with 8
+    outputs reach it too, apart from noisy channels at b = 0.7 ln N, within 0.15 of the lower end;
+    two rows of 4 values with 4 outputs end within 0.1. Four bits with 16 outputs are left with up
+    to 1, most around b = 0.9 ln N; more time narrows these slowly. Up to 64 databases are taken.
 
     Examples
     --------
