@@ -3,8 +3,8 @@
 Branch and bound. The law of the database given each value of the row is kept in a simplex, over
 which a kernel bounds the information from above; simplices are halved where the bound misses most.
 Before that, each slice by itself is searched for a line that bounds it at the price of entropy the
-adversary has to keep anyway. Climbs, from the laws that the bounds suggest and from others, give
-the lower end.
+adversary has to keep anyway. Bits seen through few outputs are searched by their posteriors first.
+Climbs, from the laws that the bounds suggest and from others, give the lower end.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
 from fastpriv import kernels
+from fastpriv._posterior import Bit, Cell
 from fastpriv._slices import Individual, Line, Simplex, Slice, divergence
 from fastpriv._validation import Floats, Ints
 from fastpriv.results import Bracket
@@ -26,8 +28,11 @@ from fastpriv.results import Bracket
 _STARTS = 24
 #: Largest coordinate of a simplex that is halved: beyond, rounding takes what halving gains.
 _FINEST = 2.0**30
-#: Climb from every so many nodes.
-_OFTEN = 8
+#: Climb from every so many nodes, and cells, which are bounded much faster.
+_OFTEN, _SELDOM = 8, 500
+#: Most outputs, and least information, of a bit that is searched by its posteriors: beyond, there
+#: are too many cells, or H(A) and H(A|Y) cancel.
+_OUTPUTS, _LEAST = 12, 1e-8
 
 
 class Problem:
@@ -139,7 +144,10 @@ class Node:
         return found
 
 
-def branch(heap: list[Node], floor: Callable[[Node], float], deadline: float) -> float:
+Part = TypeVar("Part", Node, Cell)
+
+
+def branch(heap: list[Part], floor: Callable[[Part], float], deadline: float) -> float:
     """Halve the worst node until its bound is at most its floor; return the bound over all."""
     closed = -math.inf
     while heap and time.monotonic() < deadline:
@@ -252,8 +260,9 @@ class Search:
             starts = [individual.even, individual.best[1]]
             individual.best = 0.0, individual.even
             starts += list(rng.dirichlet(np.full(len(individual.W), 0.3), _STARTS))
-            for p in starts:
-                self.climb(individual, p)
+            for k, p in enumerate(starts):
+                if k < 2 or time.monotonic() < self.deadline(0.2):
+                    self.climb(individual, p)
         upper = self.most
         if upper > self.floor:
             upper = min(upper, self.bound())
@@ -261,20 +270,56 @@ class Search:
 
     def bound(self) -> float:
         """Return an upper bound over all individuals."""
+        few = [individual for individual in self.individuals if self.few(individual)]
+        rest = [individual for individual in self.individuals if individual not in few]
+        level = self.by_posteriors(few) if few else 0.0
+        if level <= self.floor:
+            return max(level, self.by_slices(rest)) if rest else level
+        found = self.by_slices(self.individuals)
+        return found if rest else min(level, found)
+
+    def few(self, individual: Individual) -> bool:
+        """Whether the posteriors of an individual are worth a search."""
+        return (
+            len(individual.slices) == 2
+            and len(individual.W) > 2
+            and len(individual.r) <= _OUTPUTS
+            and self.lower > _LEAST
+        )
+
+    def by_posteriors(self, individuals: list[Individual]) -> float:
+        """Return an upper bound over bits from cells of their posteriors."""
+        reach = 0.1 * self.gap * min(1.0, self.lower)
+        heap = [Bit(individual, self.b).root(self.floor, reach) for individual in individuals]
+        heapq.heapify(heap)
+        return branch(
+            heap,
+            lambda cell: self.level(cell.problem.individual, cell.p, _SELDOM),
+            self.deadline(0.6),
+        )
+
+    def by_slices(self, individuals: list[Individual]) -> float:
+        """Return an upper bound over individuals from simplices of the laws of their slices."""
         heap, owners = [], {}
-        for k, individual in enumerate(self.individuals):
-            node = self.root(individual, self.deadline(0.5 * (k + 1) / len(self.individuals)))
+        begin = time.monotonic()
+        half = 0.5 * (self.deadline(1.0) - begin)
+        for k, individual in enumerate(individuals):
+            node = self.root(individual, begin + half * (k + 1) / len(individuals))
             owners[id(node.problem)] = individual
             heap.append(node)
         heapq.heapify(heap)
+        return branch(
+            heap,
+            lambda node: self.level(owners[id(node.problem)], node.p, _OFTEN),
+            self.deadline(1.0),
+        )
 
-        def floor(node: Node) -> float:
-            self.seen += 1
-            if self.seen % _OFTEN == 0:
-                self.climb(owners[id(node.problem)], node.p)
-            return self.floor
-
-        return branch(heap, floor, self.deadline(1.0))
+    def level(self, individual: Individual, p: Floats, often: int) -> float:
+        """Return the floor, after a climb from p every so often."""
+        self.seen += 1
+        if self.seen % often == 0:
+            self.climb(individual, p)
+        return self.floor
 
     def root(self, individual: Individual, deadline: float) -> Node:
         """Bound over all laws of an individual, with slices searched where that helps."""

@@ -264,6 +264,22 @@ def draw_noise(
 ) -> tuple[int, int, bool]: ...
 def tilted_sums(n: int, odds: float, decay: float, out: Floats) -> None: ...
 
+# posterior
+def posterior_bound(
+    low: Floats,
+    high: Floats,
+    z: Floats,
+    W: Floats,
+    count: Floats,
+    edges: Ints,
+    least: Floats,
+    most: Floats,
+    b: float,
+    floor: float,
+    reach: float,
+    p: Floats,
+) -> tuple[float, int, float]: ...
+
 # records
 def number_records(
     text: Bytes, begin: int, slots: Ints, edges: Ints, known: Bytes, numbers: Ints, count: int

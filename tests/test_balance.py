@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 import fastpriv as fp
 import oracles_balance as ob
 from fastpriv._balance import Constrained, Search
+from fastpriv._posterior import Bit
 from fastpriv._slices import Slice
 
 SHAPES = [
     ((2, 2), 3, 1.0),
+    ((2, 2, 2, 2), 4, 10.0),
+    ((2, 2, 2), 5, 0.3),
     ((2, 2, 2), 2, 1.0),
     ((2, 2, 2), 9, 1.0),
     ((2, 2, 2, 2), 2, 1.0),
@@ -105,7 +108,7 @@ def test_one_row_is_a_concave_problem(seed):
         b = share * math.log(5)
         found = fp.constrained_capacity(W, b, gap=1e-8)
         assert found.width <= 1e-8
-        assert ob.whole_database(W, b) == pytest.approx(found.midpoint, abs=1e-7)
+        assert ob.whole_database(W, b) == pytest.approx(found.midpoint, abs=2e-8)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.5, 0.9])
@@ -184,7 +187,16 @@ def test_bracket_of_two_bits_against_brute_force():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "outputs"), [((2, 2), 4), ((2, 2, 2), 2), ((2, 2, 2, 2), 2), ((2, 8), 5), ((3, 2), 3)]
+    ("sizes", "outputs"),
+    [
+        ((2, 2), 4),
+        ((2, 2, 2), 2),
+        ((2, 2, 2), 8),
+        ((2, 2, 2, 2), 2),
+        ((2, 2, 2, 2), 4),
+        ((2, 8), 5),
+        ((3, 2), 3),
+    ],
 )
 def test_small_shapes_reach_the_gap(sizes, outputs):
     W = channel(sizes, outputs, 1.0, seed=3)
@@ -297,6 +309,43 @@ def test_lines_and_simplices_are_above_every_law(counts, seed):
             assert s.B.sum(axis=1) == pytest.approx(1.0)
             assert law @ s.B @ s.corners == pytest.approx(law @ part.E, abs=1e-12)
             assert height(part, law) <= float(law @ s.B @ s.heights) + 1e-12
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=8, max_size=8
+    ),
+    st.floats(0.0, 0.98),
+    st.integers(0, 2**32 - 1),
+)
+def test_cells_of_posteriors_hold_every_prior_below_their_bound(counts, share, seed):
+    W = np.array(counts, dtype=float)
+    W = W[:, W.any(axis=0)]
+    W /= W.sum(axis=1, keepdims=True)
+    b = share * math.log(8)
+    individual = Constrained(W, (2, 2, 2)).individuals[0]
+    bit = Bit(individual, b)
+    cells = [bit.root(-math.inf, 1e-4)]
+    for _ in range(4):
+        cells = [child for cell in cells for child in cell.children(-1.0) or [cell]]
+    laws = ob.random_priors(np.random.default_rng(seed), individual.W, 300)
+    for law in laws:
+        if individual.entropy(law) < b:
+            continue
+        joint = law[: bit.edges[1]] @ bit.W[: bit.edges[1]]
+        Q = joint / np.maximum(law @ bit.W, 1e-300)
+        homes = [
+            cell
+            for cell in cells
+            if (cell.low <= Q + 1e-12).all() and (cell.high + 1e-12 >= Q).all()
+        ]
+        assert homes
+        assert max(-cell.rank for cell in homes) >= individual.information(law)[0]
+        # Cells share only their borders, so that inside of one its own bound holds.
+        for cell in homes:
+            if (cell.low < Q - 1e-9).all() and (cell.high - 1e-9 > Q).all():
+                assert -cell.rank >= individual.information(law)[0]
 
 
 @settings(deadline=None, max_examples=25)

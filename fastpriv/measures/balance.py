@@ -81,13 +81,17 @@ def constrained_capacity(
     Lagrangian whose maximum is a Gibbs law, and because V_a ln V_a lies below its chords and, by
     D(V || V') <= theta D(pi || pi'), below a tangent that is paid for with entropy. The bound of
     the whole is never above max {I(X; Y): H(X) >= b}. With a single row of the database that
-    maximum is the answer.
+    maximum is the answer. A bit with up to 12 outputs is searched by its posteriors Q_y first: in
+    I = H(A) - sum_y P(y) h(Q_y) chords of -h over ranges of Q_y are linear in the prior, as the
+    ranges are, so that the largest value is a sum of exponentials again, and it takes one range
+    per output, however many databases there are.
 
-    How tight: on random channels (``benchmarks/bench_balance.py``, 4 seconds on a busy core) the
-    gap of 1e-3 is reached for two outputs, for two bits, for one row and for rows of 2 and 8
-    values; three bits with 8 outputs end within 0.2 of the lower end and two rows of 4 values
-    within 0.25. Four bits with 4 outputs are left with up to 0.7, with 16 outputs up to 1.2, most
-    around b = 0.9 ln N; more time narrows these slowly. Up to 64 databases are taken.
+    How tight: on random channels (``benchmarks/bench_balance.py``, 10 seconds on a busy core) the
+    gap of 1e-3 is reached for two outputs, for two bits, for one row, for rows of 2 and 8 values,
+    for three bits with 8 outputs and for four bits with 4, there within a second. Four bits with 8
+    outputs reach it too, apart from noisy channels at b = 0.7 ln N, within 0.15 of the lower end;
+    two rows of 4 values with 4 outputs end within 0.1. Four bits with 16 outputs are left with up
+    to 1, most around b = 0.9 ln N; more time narrows these slowly. Up to 64 databases are taken.
 
     Examples
     --------

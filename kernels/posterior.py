@@ -1,0 +1,309 @@
+"""Bounds on the information about a bit of the database, for priors with given posterior ranges.
+
+Inputs x come in two slices a(x), one per value of the bit, and stand for k_x databases each. With
+Q_y the chance of the first slice given output y and h the binary entropy,
+
+    I = H(A) - sum_y P(y) h(Q_y).
+
+Where l_y <= Q_y <= u_y, the convex -h lies below its chord, and both that chord, times P(y), and
+the two ranges are linear in the prior p. So with t >= 0 for H(X) >= b and lambda >= 0 for the
+ranges, C_x lambda >= 0, nothing is above
+
+    U = (1 + t) ln sum_a e^(Z_a/(1 + t)) - t b,      Z_a = t ln sum_{x in a} k_x e^(g_x/t),
+    g = chords + C lambda,
+
+a true bound at every (t, lambda), jointly convex. Newton's method with a logarithmic barrier makes
+it small.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+U = 2.0**-53
+STEPS = 100
+HALVINGS = 12
+SHRINK = 0.1  # of the barrier, from one centre to the next
+CENTRED = 1.0  # squared Newton decrement, in units of the barrier, at a centre
+ROOM = 0.95  # share of the way to the boundary
+RIDGE = 1e-12
+WIDER = 2.0**-46  # relative, of a range, to cover its rounding
+NARROW = 1e-9  # a range that is not cut
+LEAST_SHARE = 0.15  # of a range that both parts keep
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _log_sum(g, count, first, last, s, pi):
+    """Write the Gibbs law of g[first:last] at temperature s; return s ln sum count e^(g/s)."""
+    top = -math.inf
+    for x in range(first, last):
+        top = max(top, g[x])
+    total = 0.0
+    for x in range(first, last):
+        pi[x] = count[x] * math.exp((g[x] - top) / s)
+        total += pi[x]
+    for x in range(first, last):
+        pi[x] /= total
+    return top + s * math.log(total)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha):
+    """Return U at z = t, lambda, rounded up; leave the laws of the slices in pi, theirs in alpha.
+
+    ``score`` holds the chords and their rounding errors.
+    """
+    inputs, slices, t = C.shape[0], edges.size - 1, z[0]
+    doubt, most = 0.0, 0.0
+    for x in range(inputs):
+        total, size = score[0, x], abs(score[0, x])
+        for j in range(C.shape[1]):
+            step = z[1 + j] * C[x, j]
+            total += step
+            size += abs(step)
+        g[x] = total
+        doubt = max(doubt, score[1, x] + (C.shape[1] + 16) * U * size)
+    for a in range(slices):
+        Z[a] = _log_sum(g, count, edges[a], edges[a + 1], t, pi)
+        most = max(most, abs(Z[a]))
+    value = _log_sum(Z, np.ones(slices), 0, slices, 1.0 + t, alpha)
+    doubt += (inputs + 64) * U * (most + (1.0 + t) * (math.log(count.sum()) + b + 1.0))
+    return value - t * b + doubt
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_square(H, v, weight):
+    """Add weight v v' to the lower triangle."""
+    for i in range(v.size):
+        step = weight * v[i]
+        for j in range(i + 1):
+            H[i, j] += step * v[j]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _derivatives(z, mu, C, edges, b, g, pi, Z, alpha, J, D, G, H):
+    """Write gradient and Hessian (lower triangle) of U - mu sum ln z.
+
+    s ln sum e^(g/s) has the gradient (pi, H(pi)) in (g, s), and along (dg, ds) its second
+    derivative is the variance of dg - (g/s) ds under pi, divided by s.
+    """
+    t, size, slices = z[0], z.size, edges.size - 1
+    mean = np.zeros(size)
+    entropy = 0.0
+    G[:] = 0.0
+    H[:] = 0.0
+    D[:] = 0.0
+    for a in range(slices):
+        for x in range(edges[a], edges[a + 1]):
+            J[x, 0] = -g[x] / t
+            for k in range(1, size):
+                J[x, k] = C[x, k - 1]
+            for k in range(size):
+                D[a, k] += pi[x] * J[x, k]
+        for x in range(edges[a], edges[a + 1]):
+            for k in range(size):
+                J[x, k] -= D[a, k]
+            _add_square(H, J[x], alpha[a] * pi[x] / t)
+        D[a, 0] += Z[a] / t
+        for k in range(size):
+            G[k] += alpha[a] * D[a, k]
+        D[a, 0] -= Z[a] / (1.0 + t)
+        for k in range(size):
+            mean[k] += alpha[a] * D[a, k]
+        if alpha[a] > 0.0:
+            entropy -= alpha[a] * math.log(alpha[a])
+    for a in range(slices):
+        for k in range(size):
+            D[a, k] -= mean[k]
+        _add_square(H, D[a], alpha[a] / (1.0 + t))
+    G[0] += entropy - b
+    for k in range(size):
+        G[k] -= mu / z[k]
+        H[k, k] += mu / (z[k] * z[k])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _newton(H, G, step):
+    """Solve H step = -G by a Cholesky factor in place."""
+    size = G.size
+    for i in range(size):
+        for j in range(i):
+            total = H[i, j]
+            for k in range(j):
+                total -= H[i, k] * H[j, k]
+            H[i, j] = total / H[j, j]
+        total = H[i, i] * (1.0 + RIDGE)
+        for k in range(i):
+            total -= H[i, k] * H[i, k]
+        H[i, i] = math.sqrt(max(total, 1e-15 * H[i, i], 1e-300))
+    for i in range(size):
+        total = -G[i]
+        for k in range(i):
+            total -= H[i, k] * step[k]
+        step[i] = total / H[i, i]
+    for i in range(size - 1, -1, -1):
+        step[i] /= H[i, i]
+        for k in range(i):
+            step[k] -= H[i, k] * step[i]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
+    """Make U small from the point z on; return the least seen.
+
+    Stops once U is at most ``floor``, or within ``reach`` of its least. Leaves the last point in z
+    and the law of the inputs in p.
+    """
+    inputs, slices, size = C.shape[0], edges.size - 1, z.size
+    g, pi, Z, alpha = np.zeros(inputs), np.zeros(inputs), np.zeros(slices), np.zeros(slices)
+    J, D = np.empty((inputs, size)), np.empty((slices, size))
+    G, H, step, trial = np.empty(size), np.empty((size, size)), np.empty(size), np.empty(size)
+    value = _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha)
+    best = value
+    for _ in range(STEPS):
+        if not floor < best < math.inf:
+            break
+        _derivatives(z, mu, C, edges, b, g, pi, Z, alpha, J, D, G, H)
+        _newton(H, G, step)
+        slope, most, height = 0.0, 0.0, value
+        for k in range(size):
+            slope += G[k] * step[k]
+            most = max(most, -step[k] / z[k])
+            height -= mu * math.log(z[k])
+        if -slope > CENTRED * mu:
+            share, moved = ROOM / max(most, ROOM), False
+            for _ in range(HALVINGS):
+                barrier = 0.0
+                for k in range(size):
+                    trial[k] = z[k] + share * step[k]
+                    barrier += math.log(trial[k])
+                found = _evaluate(trial, score, C, count, edges, b, g, pi, Z, alpha)
+                if found - mu * barrier <= height + 0.1 * share * slope:
+                    moved = True
+                    break
+                share *= 0.5
+            if moved:
+                z[:] = trial
+                value = found
+                best = min(best, value)
+                continue
+            value = _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha)
+        if size * mu <= reach:
+            break
+        mu *= SHRINK
+    for a in range(slices):
+        for x in range(edges[a], edges[a + 1]):
+            p[x] = alpha[a] * pi[x]
+    return best
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _negentropy(q):
+    """Return q ln q + (1 - q) ln(1 - q)."""
+    if q <= 0.0 or q >= 1.0:
+        return 0.0
+    return q * math.log(q) + (1.0 - q) * math.log1p(-q)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _chance(odds):
+    """Return the chance of given odds."""
+    return 1.0 if odds == math.inf else odds / (1.0 + odds)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _narrow(low, high, least, most):
+    """Narrow the ranges of the posteriors; return whether a prior may be in all of them.
+
+    Their odds are the odds before times a ratio between ``least`` and ``most``, and the chance
+    before is their mean. A comparison with NaN, of 0/0 or 0 inf, is false and narrows nothing.
+    """
+    below, above = 1.0, 0.0
+    for y in range(low.size):
+        below, above = min(below, low[y]), max(above, high[y])
+    for y in range(low.size):
+        found = _chance(low[y] / (1.0 - low[y]) / most[y])
+        if found > below:
+            below = found
+        found = _chance(high[y] / (1.0 - high[y]) / least[y])
+        if found < above:
+            above = found
+    below, above = below * (1.0 - WIDER), min(above * (1.0 + WIDER), 1.0)
+    for y in range(low.size):
+        found = _chance(below / (1.0 - below) * least[y]) * (1.0 - WIDER)
+        if found > low[y]:
+            low[y] = found
+        found = _chance(above / (1.0 - above) * most[y]) * (1.0 + WIDER)
+        if found < high[y]:
+            high[y] = found
+        if low[y] > high[y]:
+            return False
+    return below <= above
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _widest(low, high, W, first, p):
+    """Return the output whose chord misses most under p, and where to cut its range.
+
+    The cut is between the middle and the posterior of p; the output is -1 if no range is wide.
+    """
+    worst, at, cut = -1.0, -1, 0.0
+    for y in range(low.size):
+        width = high[y] - low[y]
+        if width <= NARROW:
+            continue
+        mass, own = 1e-6, 0.5e-6 * (low[y] + high[y])
+        for x in range(p.size):
+            mass += p[x] * W[x, y]
+            if x < first:
+                own += p[x] * W[x, y]
+        share = min(max((own / mass - low[y]) / width, 0.0), 1.0)
+        chord = (1.0 - share) * _negentropy(low[y]) + share * _negentropy(high[y])
+        miss = mass * (chord - _negentropy(low[y] + share * width))
+        if miss > worst:
+            share = min(max(0.25 + 0.5 * share, LEAST_SHARE), 1.0 - LEAST_SHARE)
+            worst, at, cut = miss, y, low[y] + share * width
+    return at, cut
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def posterior_bound(low, high, z, W, count, edges, least, most, b, floor, reach, p):
+    """Bound the information over priors with low <= Q <= high; narrows these ranges.
+
+    ``least`` and ``most`` bound P(y | first value)/P(y | second value). Starts from the point z and
+    leaves the last one there, and the law of the inputs in p. Stops once the bound is at most
+    ``floor``, or within ``reach`` of its least. Returns the bound, -inf if there are no such
+    priors, the output whose range should be cut, -1 if none, and where.
+    """
+    if not _narrow(low, high, least, most):
+        return -math.inf, -1, 0.0
+    inputs, outputs = W.shape
+    score, C = np.zeros((2, inputs)), np.empty((inputs, 2 * outputs))
+    scale = NARROW
+    for y in range(outputs):
+        left, right = _negentropy(low[y]), _negentropy(high[y])
+        width = max(high[y] - low[y], NARROW)
+        slope = (right - left) / width
+        base = max(left - slope * low[y], right - slope * high[y]) + 8.0 * U * (abs(slope) + 1.0)
+        middle = 0.5 * (low[y] + high[y])
+        scale = max(scale, base + slope * middle - _negentropy(middle))
+        for x in range(inputs):
+            has = 1.0 if x < edges[1] else 0.0
+            score[0, x] += W[x, y] * (base + slope * has)
+            score[1, x] += (2 * outputs + 8) * U * W[x, y] * (abs(base) + abs(slope))
+            C[x, 2 * y] = W[x, y] * (has - low[y]) / width
+            C[x, 2 * y + 1] = W[x, y] * (high[y] - has) / width
+    for k in range(1, z.size):
+        z[k] = min(max(z[k], 1e-3 * scale), scale)
+    value = _minimise(z, max(reach, 1e-3 * scale), score, C, count, edges, b, floor, reach, p)
+    at, cut = _widest(low, high, W, edges[1], p)
+    return value, at, cut
+
+
+SIGNATURES = {
+    "posterior_bound": [
+        "Tuple((f8, i8, f8))(f8[::1], f8[::1], f8[::1], f8[:, ::1], f8[::1], i8[::1], f8[::1],"
+        " f8[::1], f8, f8, f8, f8[::1])"
+    ],
+}
