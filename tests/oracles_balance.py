@@ -8,7 +8,7 @@ import math
 import numpy as np
 from mpmath import log, mp, mpf
 
-mp.dps = 40
+mp.dps = 50
 
 
 def value_of_row(sizes, i):

@@ -2,7 +2,7 @@
 
 from mpmath import mp, mpf
 
-mp.dps = 40
+mp.dps = 50
 
 
 def weight_sums(p, beta):

@@ -242,7 +242,8 @@ def test_a_release_that_is_stopped_leaves_no_output(number, tmp_path):
     """Writing sleeps, so the release is under way when it is stopped."""
     arguments = write(tmp_path, "c\nx\n")
     slow = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs otherwise
 import fastpriv.releasing.release as r
 import fastpriv as fp
 from fastpriv.cli import main
