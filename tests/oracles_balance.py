@@ -34,7 +34,7 @@ def entropies(priors):
 
 
 def exact_information(W, sizes, i, prior):
-    """I(X_i; Y) in 40 digits."""
+    """I(X_i; Y) in 50 digits."""
     where = value_of_row(sizes, i)
     total = sum(mpf(float(v)) for v in prior)
     joint = [
@@ -58,7 +58,7 @@ def exact_information(W, sizes, i, prior):
 
 
 def exact_entropy(prior):
-    """H in 40 digits."""
+    """H in 50 digits."""
     total = sum(mpf(float(v)) for v in prior)
     return -sum(mpf(float(v)) / total * log(mpf(float(v)) / total) for v in prior if v > 0)
 
