@@ -2,8 +2,9 @@
 
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
+from fastpriv.channels.hamming import HammingChannel
 from fastpriv.channels.posterior import PosteriorChannel
-from fastpriv.channels.product import HammingChannel, ProductChannel
+from fastpriv.channels.product import ProductChannel
 from fastpriv.channels.query import QueryChannel
 from fastpriv.channels.tilted import TiltedChannel
 
