@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from fastpriv._draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv.accounting._amounts import amount
 from fastpriv.accounting._charges import Offer
 from fastpriv.channels import AbstractChannel
@@ -24,12 +25,9 @@ from fastpriv.results import Bracket
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-#: Relative error of an information that is computed as a float, far above its few ulp.
-_INFORMATION_ERROR = 2.0**-40
-
 
 def _above(value: float | Bracket) -> float:
-    return (value.upper if isinstance(value, Bracket) else value) * (1.0 + _INFORMATION_ERROR)
+    return (value.upper if isinstance(value, Bracket) else value) * (1.0 + INFORMATION_ERROR)
 
 
 class _Draws:
@@ -45,7 +43,12 @@ class _Draws:
     def raised(self, measure: Callable[[AbstractChannel], float]) -> float:
         """Return a level of what is drawn, rounded up."""
         drawn, slack = self._realised
-        return measure(drawn) + slack
+        return raised(measure(drawn), slack)
+
+    def told(self, measure: Callable[[AbstractChannel], float]) -> float:
+        """Return an information or a capacity of what is drawn, rounded up."""
+        drawn, slack = self._realised
+        return raised_information(measure(drawn), slack)
 
 
 def _dp(draws: _Draws) -> float:
@@ -65,12 +68,12 @@ _PLAIN: Mapping[str, Callable[[_Draws], float]] = {
     "product-row-information": _dp,  # at most that
     "pml-all-priors": _extreme,
     "maximal-leakage": lambda draws: draws.raised(lambda channel: channel.maximal_leakage()),
-    "individual-capacity": lambda draws: draws.raised(lambda c: individual_capacity(c).upper),
+    "individual-capacity": lambda draws: draws.told(lambda c: individual_capacity(c).upper),
 }
 
 
 def _information(draws: _Draws, prior: Distribution) -> float:
-    return draws.raised(lambda channel: _above(channel.information(prior)))
+    return draws.told(lambda channel: _above(channel.information(prior)))
 
 
 def _factor(draws: _Draws, prior: Distribution) -> float:
@@ -78,7 +81,7 @@ def _factor(draws: _Draws, prior: Distribution) -> float:
     if isinstance(entropy, Bracket):
         return min(1.0, told / entropy.lower) if entropy.lower > 0.0 else 1.0
     # A database that is certain has nothing to tell.
-    return min(1.0, told / entropy * (1.0 + _INFORMATION_ERROR)) if entropy > 0.0 else 0.0
+    return min(1.0, told / entropy * (1.0 + INFORMATION_ERROR)) if entropy > 0.0 else 0.0
 
 
 _UNDER_PRIOR: Mapping[str, Callable[[_Draws, Distribution], float]] = {

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv._draws import INFORMATION_ERROR
 from fastpriv._validation import Floats
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.dense import matrix_information
@@ -22,7 +23,7 @@ __all__ = ["Collusion", "collusion"]
 #: Conditional informations up to this are taken for the rounding of an independence.
 _NOTHING = 1e-12
 #: Relative error of an information, generously; bounds are rounded up by it.
-_UP = 1.0 + 2.0**-40
+_UP = 1.0 + INFORMATION_ERROR
 
 
 @dataclass(frozen=True, repr=False)

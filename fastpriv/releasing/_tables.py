@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -43,16 +44,18 @@ class Table(Protocol):
         """Open a table of the same kind with the domain's columns."""
 
 
-class _InMemory:
+class _InMemory(ABC):
     """A table that is encoded and decoded in one piece."""
 
     kept = ""
 
+    @abstractmethod
     def encode(self, domain: Domain) -> Digits:
-        raise NotImplementedError
+        """Return the codes of all records."""
 
+    @abstractmethod
     def decode(self, digits: Digits, domain: Domain) -> Any:
-        raise NotImplementedError
+        """Return the table that codes stand for."""
 
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         yield self.encode(domain)

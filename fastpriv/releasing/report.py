@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastpriv import _validation as check
+from fastpriv._draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv._rounding import ULP
 from fastpriv._rows import round_up
 from fastpriv.channels import AbstractChannel, HammingChannel
@@ -20,6 +21,7 @@ from fastpriv.releasing.plan import RECORD, TABLE, Plan
 from fastpriv.results import Bracket
 
 Level = float | Bracket
+Raise = Callable[[float, float], float]
 
 #: Share of changed records, and level, from which a report gives advice.
 _MOST_CHANGED, _WEAK = 0.8, 10.0
@@ -231,34 +233,23 @@ def _record_levels(
     always.add("differential privacy", channel.extreme_level)
     always.add_scaled("maximal leakage", channel.maximal_leakage)
     always.add_scaled("leakage capacity", channel.extreme_level)
-    always.add_scaled("channel capacity", lambda: _capacity(channel, always.slack))
+    always.add_scaled("channel capacity", lambda: _capacity(channel), raised_information)
     under.add("identifiability", lambda: _identifiability(channel, prior))
-    under.add_scaled("mutual information", lambda: _information(channel, prior, under.slack))
+    under.add_scaled("mutual information", lambda: _information(channel, prior), raised_information)
     under.add_scaled("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
 
 
-def _capacity(channel: AbstractChannel, slack: float) -> float:
+def _capacity(channel: AbstractChannel) -> float:
     """Most mutual information under any law: closed for E_d, an optimisation for matrices."""
     if not isinstance(channel, HammingChannel):
         check.fits(channel.space.size, "a capacity", "ask channel_capacity for it", _OPTIMISED)
-    return _drawn_information(channel.capacity(1e-9).upper, slack)
+    return channel.capacity(1e-9).upper
 
 
-def _information(channel: AbstractChannel, prior: Distribution, slack: float) -> Level:
+def _information(channel: AbstractChannel, prior: Distribution) -> Level:
     """Mutual information: a sum of non-negative terms, raised past the rounding of any such sum."""
     found = channel.information(prior)
-    if isinstance(found, Bracket):
-        return Bracket(found.lower, _drawn_information(found.upper, slack))
-    return _drawn_information(found * (1.0 + 2.0**-40), slack)
-
-
-def _drawn_information(found: float, slack: float) -> float:
-    """Bound the information of draws, but for the slack itself.
-
-    Chances within e^(+-s) of W give at most I + s + (e^s - 1) E|ln W/q|, and E|ln W/q| is at
-    most I + 2/e, q being the law of the output under W.
-    """
-    return found + slack * (1.0 + 2.0 * found)
+    return found if isinstance(found, Bracket) else found * (1.0 + INFORMATION_ERROR)
 
 
 def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
@@ -276,9 +267,9 @@ def _table_levels(
     always.add("differential privacy", channel.neighbour_level)
     always.add("maximal leakage", channel.maximal_leakage)
     always.add("leakage capacity", channel.extreme_level)
-    always.add("channel capacity", lambda: _capacity(channel, always.slack))
+    always.add("channel capacity", lambda: _capacity(channel), raised_information)
     under.add("identifiability", lambda: channel.posterior_level(prior))
-    under.add("mutual information", lambda: _information(channel, prior, under.slack))
+    under.add("mutual information", lambda: _information(channel, prior), raised_information)
     under.add("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
 
 
@@ -289,21 +280,27 @@ class Levels:
     """
 
     def __init__(self, n: int, slack: float) -> None:
-        self._n, self.slack = n, slack
+        self._n, self._slack = n, slack
         self.found: dict[str, Level] = {}
         self.left_out: list[str] = []
 
-    def add(self, name: str, level: Callable[[], Level]) -> None:
+    def add(self, name: str, level: Callable[[], Level], up: Raise = raised) -> None:
         """Note a level of the whole release."""
         try:
-            self.found[name] = self._raised(level())
+            found = level()
         except TooLarge:
             self.left_out.append(name)
+            return
+        if isinstance(found, Bracket):
+            lower = max(found.lower - self._slack, 0.0)
+            self.found[name] = Bracket(lower, up(found.upper, self._slack))
+        else:
+            self.found[name] = up(found, self._slack)
 
-    def add_scaled(self, name: str, level: Callable[[], Level]) -> None:
+    def add_scaled(self, name: str, level: Callable[[], Level], up: Raise = raised) -> None:
         """Note a level of one record, and n times it for the table."""
         one = f"{name} per record"
-        self.add(one, level)
+        self.add(one, level, up)
         if one in self.found:
             found = self.found[one]
             self.found[name] = (
@@ -311,14 +308,6 @@ class Levels:
                 if isinstance(found, Bracket)
                 else round_up(self._n * found)
             )
-
-    def _raised(self, level: Level) -> Level:
-        if isinstance(level, Bracket):
-            return Bracket(max(level.lower - self.slack, 0.0), self._raised_end(level.upper))
-        return self._raised_end(level)
-
-    def _raised_end(self, level: float) -> float:
-        return round_up(level + self.slack) if self.slack else level
 
 
 def _plain(level: Level) -> float | str | list[float]:
