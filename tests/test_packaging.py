@@ -172,3 +172,8 @@ for name in k.SIGNATURES:
 print("nothing new")
 """
     assert run(code, FOLDER=str(tmp_path)).strip() == "nothing new"
+
+
+def test_the_citation_names_this_version():
+    citation = (Path(__file__).parent.parent / "CITATION.cff").read_text()
+    assert f"\nversion: {fastpriv.__version__}\n" in citation
