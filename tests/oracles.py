@@ -259,17 +259,30 @@ def shell_profile(pmf, y_index, sizes):
     return [sum((num(pmf[i]) for i in indices), mpf(0)) for indices in shells]
 
 
-def blahut_bounds(p, d, q, slope):
-    """Return Blahut's bounds on the least I + slope E d, from any output law q."""
+def blahut_bounds(p, d, q, slope, enough):
+    """Return Blahut's bounds on the least I + slope E d, from any output law q.
+
+    The lower one is the best of his iteration's, which goes on until the bounds are ``enough``
+    close: a law may be optimal but for the outputs of nearly impossible inputs.
+    """
     p = [num(v) / sum(map(num, p)) for v in p]
+    best = -inf
+    for _ in range(1000):
+        lower, upper, q = _blahut_step(p, d, q, slope)
+        best = max(best, lower)
+        if upper - best < enough:
+            break
+    return best, upper
+
+
+def _blahut_step(p, d, q, slope):
     inputs, outputs = range(len(p)), range(len(q))
     K = [[exp(-num(slope) * num(d[x][y])) for y in outputs] for x in inputs]
     v = [sum(K[x][y] * num(q[y]) for y in outputs) for x in inputs]
     c = [sum(p[x] * K[x][y] / v[x] for x in inputs) for y in outputs]
     base = -sum(p[x] * log(v[x]) for x in inputs)
-    return base - log(max(c)), base - sum(
-        num(w) * b * log(b) for w, b in zip(q, c, strict=True) if b > 0
-    )
+    upper = base - sum(num(w) * b * log(b) for w, b in zip(q, c, strict=True) if b > 0)
+    return base - log(max(c)), upper, [num(w) * b for w, b in zip(q, c, strict=True)]
 
 
 def divergence(w, q):
