@@ -113,6 +113,10 @@ class HammingChannel(ProductChannel):
         """All databases."""
         return self.space.size
 
+    def ruling_out(self) -> tuple[int, Ints]:
+        """No output does, also where a chance rounds to 0."""
+        return 0, np.empty((0, self.space.n), dtype=np.int64)
+
     def _symmetric(self) -> list[Symmetric]:
         return [k for k in self._kernels.distinct if isinstance(k, Symmetric)]
 
