@@ -84,7 +84,7 @@ class Adversary:
         names = ", ".join(map(str, self.rows[:8])) + (", ..." if len(self.rows) > 8 else "")
         order = [j for j in (-self.law).argsort(kind="stable").tolist() if self.law[j] > 5e-7]
         shown = [
-            f"\n  {_database(self.databases[j].tolist())}  with probability {self.law[j]:.6g}"
+            f"\n  {written(self.databases[j])}  with probability {self.law[j]:.6g}"
             for j in sorted(order[:_SHOWN])
         ]
         rest = f"\n  and {len(order) - _SHOWN} more" if len(order) > _SHOWN else ""
@@ -123,9 +123,9 @@ class Witness:
         return rows[0] if len(rows) == 1 else None
 
     def __repr__(self) -> str:
-        against = "" if self.other is None else f" against {_database(self.other.tolist())}"
+        against = "" if self.other is None else f" against {written(self.other)}"
         place = "" if self.row is None else f" (row {self.row})"
-        output, database = (_database(v.tolist()) for v in (self.output, self.database))
+        output, database = (written(v) for v in (self.output, self.database))
         return f"output {output}, from {database}{against}{place}"
 
 
@@ -133,8 +133,9 @@ class Witness:
 _SHOWN, _LONG = 8, 16
 
 
-def _database(values: list[int]) -> str:
+def written(database: Ints) -> str:
     """Write a database in full while it is short, by runs of equal values, or its beginning."""
+    values: list[int] = database.tolist()
     if len(values) <= _LONG:
         return " ".join(map(str, values))
     runs = [(value, len(list(same))) for value, same in groupby(values)]

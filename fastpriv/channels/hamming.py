@@ -56,7 +56,7 @@ class HammingChannel(ProductChannel):
 
     def extreme_level(self) -> float:
         """Epsilon for every row that has a second value, the product rounded up."""
-        count = sum(m > 1 for m in self.space.sizes)
+        count = self.space.n - self.space.sizes.count(1)
         level = self.epsilon * count
         short = Fraction(level) < Fraction(self.epsilon) * count
         return math.nextafter(level, math.inf) if short else level
