@@ -3,10 +3,11 @@ from .curves import tradeoff
 from .graphs import implications
 from .outputs import leakage
 from .papers import mean_deviation, noise, threshold_query
-from .profiles import profile
+from .profiles import composition, profile
 
 __all__ = [
     "balance",
+    "composition",
     "implications",
     "leakage",
     "mean_deviation",

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fastpriv._extras import optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from fastpriv._validation import Floats
 
 #: Blue, vermilion, green, purple, orange and sky blue of Okabe and Ito, for colour-blind readers.
 FAMILY = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -35,6 +39,22 @@ def look(i: int) -> dict[str, Any]:
         "linestyle": STYLES[i % len(STYLES)],
         "marker": MARKERS[i % len(MARKERS)],
     }
+
+
+def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: Any) -> None:
+    """Draw what is proved: the upper end as a line, down to the lower end as a band.
+
+    Infinite values are arrows at the upper edge, and the label says so.
+    """
+    endless = np.isinf(high)
+    ends = np.where(endless, np.nan, high)
+    ax.fill_between(x, low, ends, color=style["color"], alpha=0.3, linewidth=0)
+    if endless.any():
+        label += " (arrows: infinite)"
+        place = {"transform": ax.get_xaxis_transform(), "clip_on": False, "zorder": 3.0}
+        top = np.full(int(endless.sum()), 0.98)
+        ax.plot(x[endless], top, "^", color=style["color"], markersize=7, **place)
+    ax.plot(x, ends, label=label, **style)
 
 
 def legend(ax: Axes, **settings: Any) -> None:

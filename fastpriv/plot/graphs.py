@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastpriv.plot._style import FAMILY, axes
+from fastpriv.plot._style import FAMILY, INK, axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,15 +14,25 @@ if TYPE_CHECKING:
 __all__ = ["implications"]
 
 
+#: Of the picture, in inches: height of a line, indentation of a step, width of a box.
+_LINE, _INDENT, _BOX = 0.46, 0.38, 1.9
+_WIDTH = 7.0
+
+
 def implications(found: Implications, ax: Axes | None = None) -> Axes:
-    """Draw which guarantee gives which, each box one step to the right of the one it rests on.
+    """Draw which guarantee gives which, as an outline: each box under the one that it rests on.
 
     Parameters
     ----------
     found : Implications
         What to draw.
     ax : matplotlib Axes, optional
-        Where; by default new ones.
+        Where; by default new ones, 7 inches wide.
+
+    Returns
+    -------
+    matplotlib Axes
+        Beside each box the formula that gives its level, e the level above, and the source.
 
     Examples
     --------
@@ -30,30 +40,34 @@ def implications(found: Implications, ax: Axes | None = None) -> Axes:
     >>> fp.plot.implications(fp.implications(0.5, "dp")).get_title()
     'what follows from dp at level 0.5'
     """
-    layers: dict[int, list[str]] = {}
-    for name in found.levels:
-        layers.setdefault(len(found.chain(name)), []).append(name)
-    ax = axes(ax, (3.6 * len(layers), 1.1 * max(map(len, layers.values())) + 0.8))
-    place: dict[str, tuple[float, float]] = {}
-    for depth, names in sorted(layers.items()):
-        if depth:  # in the order of what they rest on, so that few arrows cross
-            names.sort(key=lambda name: -place[found.steps[name].premise][1])
-        for row, name in enumerate(names):
-            place[name] = float(depth), -(row + 0.5) / len(names)
+    order = _outline(found, found.notion)
+    ax = axes(ax, (_WIDTH, _LINE * len(order) + 0.5))
+    place = {name: (_INDENT * len(found.chain(name)), -_LINE * j) for j, name in enumerate(order)}
     for name, (x, y) in place.items():
-        colour = FAMILY[name == found.notion]
-        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": colour}
-        ax.text(x, y, f"{name}\n{found.levels[name]:.4g}", ha="center", va="center", bbox=box)
-    for step in found.steps.values():
-        tail, head = place[step.premise], place[step.conclusion]
-        arrow = {"arrowstyle": "->", "color": "0.4", "shrinkA": 42, "shrinkB": 42}
-        ax.annotate("", xy=head, xytext=tail, arrowprops=arrow)
-        middle = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
-        note = f"{step.formula}\n{step.source.replace(', ', chr(10), 1)}"
-        plain = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
-        ax.text(*middle, note, ha="center", va="center", fontsize=7, color="0.3", bbox=plain)
-    ax.set_xlim(-0.5, max(layers) + 0.5)
-    ax.set_ylim(-1.0, 0.0)
+        first = name == found.notion
+        box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": FAMILY[first]}
+        ax.text(x, y, f"{name}\n{found.levels[name]:.4g}", va="center", fontsize=8, bbox=box)
+        if first:
+            continue
+        step = found.steps[name]
+        above = place[step.premise]
+        corner = above[0] + 0.1, y
+        ax.plot([corner[0]] * 2, [above[1] - 0.2, y], color=INK, linewidth=0.8, zorder=0.5)
+        arrow = {"arrowstyle": "->", "color": INK, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
+        ax.annotate("", xy=(x, y), xytext=corner, arrowprops=arrow)
+        note = f"{step.formula}\n{step.source}"
+        ax.text(x + _BOX, y, note, va="center", fontsize=7.5, color=INK)
+    ax.set_xlim(-0.1, _WIDTH - 0.3)
+    ax.set_ylim(-_LINE * (len(order) - 0.5), 0.5 * _LINE)
     ax.set_axis_off()
-    ax.set_title(f"what follows from {found.notion} at level {found.level:g}")
+    ax.set_title(f"what follows from {found.notion} at level {found.level:g}", fontsize="medium")
     return ax
+
+
+def _outline(found: Implications, root: str) -> list[str]:
+    """Return a notion and, each followed by what follows from it, all that it gives."""
+    order = [root]
+    for step in found.steps.values():
+        if step.premise == root:
+            order += _outline(found, step.conclusion)
+    return order

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastpriv.errors import InvalidInput
-from fastpriv.plot._style import axes, legend, look, number
+from fastpriv.plot._style import INK, axes, band, legend, look, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from fastpriv.accounting import PrivacyProfile
     from fastpriv.channels import AbstractChannel
 
-__all__ = ["profile"]
+__all__ = ["composition", "profile"]
 
 #: Epsilons of a curve.
 _POINTS = 65
@@ -61,16 +62,11 @@ def profile(
     'epsilon (nats)'
     """
     from fastpriv import _validation as check
-    from fastpriv.accounting import PrivacyProfile
-    from fastpriv.measures._arguments import as_channel
 
     floor = check.real(least, "least", least=1e-300, most=0.1)
     if not mechanisms:
         raise InvalidInput("profile needs at least one channel or PrivacyProfile to draw")
-    drawn = [
-        given if isinstance(given, PrivacyProfile) else PrivacyProfile.of(as_channel(given))
-        for given in mechanisms
-    ]
+    drawn = _profiles(mechanisms)
     names = _names(labels, len(drawn))
     start = max(curve.delta(0.0).upper for curve in drawn)
     floor = min(floor, 1e-3 * start) if start > 0.0 else floor
@@ -80,27 +76,29 @@ def profile(
     for i, (curve, name, reach) in enumerate(zip(drawn, names, reached, strict=True)):
         grid = _grid(reach, curve.epsilon(0.0).upper, right)
         found = curve.delta(grid)
-        style = look(i)
-        ax.fill_between(
-            grid, found.lower, found.upper, color=style["color"], alpha=0.3, linewidth=0
-        )
-        every = (i * _POINTS // 40, _POINTS // 5)
-        ax.plot(
-            grid,
-            found.upper,
-            **style,
-            markersize=4,
-            markevery=every,
-            label=name + _end(curve, right),
-        )
+        label, every = name + _end(curve, right), (i * _POINTS // 40, _POINTS // 5)
+        band(ax, grid, found.lower, found.upper, label, markersize=4, markevery=every, **look(i))
     ax.set_yscale("symlog", linthresh=floor, linscale=0.5)  # which has a place for 0
-    ax.yaxis.get_major_locator().set_params(numticks=8)
+    locator: Any = ax.yaxis.get_major_locator()
+    locator.set_params(numticks=8)
     ax.set_xlim(0.0, right)
     ax.set_ylim(-0.3 * floor, 2.0 * (start or 1.0))
     ax.set_xlabel("epsilon (nats)")
     ax.set_ylabel("least delta of (epsilon, delta)-DP")
     legend(ax)
     return ax
+
+
+def _profiles(
+    mechanisms: Sequence[AbstractChannel | PrivacyProfile | ArrayLike],
+) -> list[PrivacyProfile]:
+    from fastpriv.accounting import PrivacyProfile
+    from fastpriv.measures._arguments import as_channel
+
+    return [
+        given if isinstance(given, PrivacyProfile) else PrivacyProfile.of(as_channel(given))
+        for given in mechanisms
+    ]
 
 
 def _names(labels: Sequence[str] | None, count: int) -> list[str]:
@@ -137,3 +135,67 @@ def _end(curve: PrivacyProfile, right: float) -> str:
     if never > 0.0:
         return f": never below {number(never)}"
     return f": 0 from epsilon {number(level)} on" if level <= right else ""
+
+
+def composition(
+    channel: AbstractChannel | PrivacyProfile | ArrayLike,
+    releases: int = 100,
+    deltas: float | Sequence[float] = (1e-6,),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the epsilon that has been spent after each of many releases by one mechanism.
+
+    From above: levels that add, k e for differential privacy at level e; the bound of advanced
+    composition, k e tanh(e/2) + e sqrt(2 k ln 1/delta), which knows nothing but e; and the
+    epsilon of the composed :class:`fastpriv.accounting.PrivacyProfile`, with the band that is
+    proved.
+
+    Parameters
+    ----------
+    channel : channel, 2-D array or PrivacyProfile
+        The mechanism.
+    releases : int
+        How many, at most.
+    deltas : float or sequence of float
+        One line, and one bound, for each delta between 0 and 1.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> ax = fp.plot.composition(fp.HammingChannel(5, 3, 0.1), releases=200, deltas=[1e-9, 1e-3])
+    >>> ax.get_xlabel()
+    'number of releases'
+    """
+    from fastpriv import _validation as check
+
+    most = check.integer(releases, "releases", 1)
+    chances = [
+        check.real(delta, "delta", least=0.0, most=1.0)
+        for delta in np.atleast_1d(check.array(deltas, "deltas")).tolist()
+    ]
+    once = _profiles([channel])[0]
+    counts = np.unique(np.rint(np.append(np.geomspace(1, most, 12), np.linspace(1, most, 25))))
+    composed = [once.self_compose(int(k)) for k in counts]
+    level = once.epsilon(0.0).upper
+    ax = axes(ax)
+    total = np.multiply(counts, level)
+    name = f"levels add: {number(level)} each"
+    band(ax, counts, total, total, name, color=INK, linestyle="-", linewidth=1.0)
+    for i, delta in enumerate(chances):
+        style = look(i)
+        if 0.0 < delta < 1.0 and level < math.inf:
+            drift, spread = level * math.tanh(0.5 * level), level * math.sqrt(-2 * math.log(delta))
+            bound = counts * drift + np.sqrt(counts) * spread
+            name = f"advanced composition, delta {delta:g}"
+            ax.plot(counts, bound, ":", color=style["color"], linewidth=1.2, label=name)
+        found = [profile.epsilon(delta) for profile in composed]
+        low, high = np.array([b.lower for b in found]), np.array([b.upper for b in found])
+        name = f"exact, delta {delta:g}"
+        band(ax, counts, low, high, name, markersize=4, markevery=(i, 6), **style)
+    ax.set_xlabel("number of releases")
+    ax.set_ylabel("epsilon spent (nats)")
+    ax.set_ylim(bottom=0.0)
+    legend(ax)
+    return ax
