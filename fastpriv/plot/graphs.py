@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["implications"]
 
 
-#: Of the picture, in inches: height of a line, indentation of a step, width of a box.
-_LINE, _INDENT, _BOX = 0.46, 0.38, 1.9
-_WIDTH = 7.0
+#: In inches: the picture's width, height of a line, indentation of a step, width of a letter.
+_WIDTH, _LINE, _INDENT, _LETTER = 7.0, 0.44, 0.3, 0.066
 
 
 def implications(found: Implications, ax: Axes | None = None) -> Axes:
@@ -43,6 +42,7 @@ def implications(found: Implications, ax: Axes | None = None) -> Axes:
     order = _outline(found, found.notion)
     ax = axes(ax, (_WIDTH, _LINE * len(order) + 0.5))
     place = {name: (_INDENT * len(found.chain(name)), -_LINE * j) for j, name in enumerate(order)}
+    notes = max(x + _LETTER * len(name) for name, (x, _) in place.items()) + 0.4
     for name, (x, y) in place.items():
         first = name == found.notion
         box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": FAMILY[first]}
@@ -51,12 +51,12 @@ def implications(found: Implications, ax: Axes | None = None) -> Axes:
             continue
         step = found.steps[name]
         above = place[step.premise]
-        corner = above[0] + 0.1, y
+        corner = above[0] + 0.08, y
         ax.plot([corner[0]] * 2, [above[1] - 0.2, y], color=INK, linewidth=0.8, zorder=0.5)
         arrow = {"arrowstyle": "->", "color": INK, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
         ax.annotate("", xy=(x, y), xytext=corner, arrowprops=arrow)
         note = f"{step.formula}\n{step.source}"
-        ax.text(x + _BOX, y, note, va="center", fontsize=7.5, color=INK)
+        ax.text(notes, y, note, va="center", fontsize=7.5, color=INK)
     ax.set_xlim(-0.1, _WIDTH - 0.3)
     ax.set_ylim(-_LINE * (len(order) - 0.5), 0.5 * _LINE)
     ax.set_axis_off()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpriv.plot._style import FAMILY, STYLES, axes, legend
+from fastpriv.plot._style import STYLES, axes, legend, mark, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ def threshold_query(
                 [t / n for t in thresholds],
                 [threshold_query_bound(n, t, p) for t in thresholds],
                 STYLES[j % len(STYLES)],
-                color=FAMILY[i % len(FAMILY)],
+                **mark(i),
                 label=f"{n} rows, chance {p:g}",
             )
     ax.set_yscale("log")
@@ -86,14 +86,14 @@ def noise(
     ax = axes(ax)
     epsilons = np.geomspace(0.01, 1.0, 100)
     plain = [noise_comparison(T, e, sensitivity, delta) for e in epsilons]
-    ax.plot(epsilons, [p.laplace for p in plain], color=FAMILY[0], label="Laplace mechanism")
-    name = f"Gaussian mechanism, delta = {delta:g}"
-    ax.plot(epsilons, [p.gaussian for p in plain], color=FAMILY[1], label=name)
+    ax.plot(epsilons, [p.laplace for p in plain], label="Laplace mechanism", **mark(0))
+    name = f"Gaussian mechanism, delta {number(delta)}"
+    ax.plot(epsilons, [p.gaussian for p in plain], label=name, **mark(1))
     for j, balance in enumerate(balances):
         found = [noise_comparison(T, e, sensitivity, delta, balance).channel for e in epsilons]
         style = STYLES[j % len(STYLES)]
         name = f"Gaussian privacy channel, balance {balance:g}"
-        ax.plot(epsilons, found, style, color=FAMILY[2], label=name)
+        ax.plot(epsilons, found, style, label=name, **mark(2))
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("epsilon (nats), of each notion")
@@ -131,10 +131,9 @@ def mean_deviation(
     ax = axes(ax)
     sizes = np.unique(np.geomspace(1, 10_000, 100).astype(int)).tolist()
     for j, epsilon in enumerate(epsilons):
-        colour = FAMILY[j % len(FAMILY)]
         values = [bound(T, epsilon, tau, n, balance=balance) for n in sizes]
-        ax.plot(sizes, values, color=colour, label=f"epsilon = {epsilon:g}")
-        ax.axhline(bound(T, epsilon, tau, balance=balance), linestyle=":", color=colour)
+        line = ax.plot(sizes, values, label=f"epsilon {epsilon:g}", **mark(j))[0]
+        ax.axhline(bound(T, epsilon, tau, balance=balance), linestyle=":", color=line.get_color())
     ax.set_xscale("log")
     ax.set_xlabel("number of rows")
     ax.set_ylabel(f"bound on the chance of a deviation of {tau:g}")

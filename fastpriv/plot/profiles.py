@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fastpriv._validation import Floats
     from fastpriv.accounting import PrivacyProfile
     from fastpriv.channels import AbstractChannel
+    from fastpriv.results import Bracket
 
 __all__ = ["composition", "profile"]
 
@@ -75,9 +76,9 @@ def profile(
     ax = axes(ax)
     for i, (curve, name, reach) in enumerate(zip(drawn, names, reached, strict=True)):
         grid = _grid(reach, curve.epsilon(0.0).upper, right)
-        found = curve.delta(grid)
-        label, every = name + _end(curve, right), (i * _POINTS // 40, _POINTS // 5)
-        band(ax, grid, found.lower, found.upper, label, markersize=4, markevery=every, **look(i))
+        found = [curve.delta(epsilon) for epsilon in grid.tolist()]
+        label = name + _end(curve, right)
+        band(ax, grid, *_ends(found), label, **look(i) | {"markevery": (i, 13)})
     ax.set_yscale("symlog", linthresh=floor, linscale=0.5)  # which has a place for 0
     locator: Any = ax.yaxis.get_major_locator()
     locator.set_params(numticks=8)
@@ -137,6 +138,10 @@ def _end(curve: PrivacyProfile, right: float) -> str:
     return f": 0 from epsilon {number(level)} on" if level <= right else ""
 
 
+def _ends(found: Sequence[Bracket]) -> tuple[Floats, Floats]:
+    return np.array([b.lower for b in found]), np.array([b.upper for b in found])
+
+
 def composition(
     channel: AbstractChannel | PrivacyProfile | ArrayLike,
     releases: int = 100,
@@ -181,21 +186,22 @@ def composition(
     level = once.epsilon(0.0).upper
     ax = axes(ax)
     total = np.multiply(counts, level)
-    name = f"levels add: {number(level)} each"
+    name = f"levels add: {number(level)} each" if level < math.inf else "levels add"
     band(ax, counts, total, total, name, color=INK, linestyle="-", linewidth=1.0)
     for i, delta in enumerate(chances):
-        style = look(i)
+        style = look(i) | {"markevery": (i, 6)}
         if 0.0 < delta < 1.0 and level < math.inf:
             drift, spread = level * math.tanh(0.5 * level), level * math.sqrt(-2 * math.log(delta))
             bound = counts * drift + np.sqrt(counts) * spread
-            name = f"advanced composition, delta {delta:g}"
-            ax.plot(counts, bound, ":", color=style["color"], linewidth=1.2, label=name)
+            name = f"advanced composition, delta {number(delta)}"
+            plain = style | {"linestyle": ":", "linewidth": 1.2, "markerfacecolor": "white"}
+            ax.plot(counts, bound, label=name, **plain)
         found = [profile.epsilon(delta) for profile in composed]
-        low, high = np.array([b.lower for b in found]), np.array([b.upper for b in found])
-        name = f"exact, delta {delta:g}"
-        band(ax, counts, low, high, name, markersize=4, markevery=(i, 6), **style)
+        name = f"privacy profile, delta {number(delta)}"
+        band(ax, counts, *_ends(found), name, **style)
     ax.set_xlabel("number of releases")
     ax.set_ylabel("epsilon spent (nats)")
-    ax.set_ylim(bottom=0.0)
+    ax.set_xlim(0.0, 1.02 * most)
+    ax.set_ylim(0.0, 1.1 * total[-1] if 0.0 < level < math.inf else None)
     legend(ax)
     return ax
