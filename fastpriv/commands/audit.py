@@ -22,7 +22,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
-    from fastpriv.audit import example, levels
+    from fastpriv.auditing.example import example
+    from fastpriv.measures.indistinguishability import dp_level, identifiability_level
+    from fastpriv.measures.information import distortion, mutual_information
 
     prior, channels = example(given.epsilon)
     about = {
@@ -31,7 +33,15 @@ def run(given: argparse.Namespace) -> str:
         "epsilon_tilde": prior.epsilon_tilde(),
         "entropy": prior.entropy(),
     }
-    found = {name: levels(channel, prior) for name, channel in channels.items()}
+    found = {
+        name: {
+            "differential privacy": dp_level(channel),
+            "identifiability": identifiability_level(channel, prior),
+            "mutual information": mutual_information(channel, prior),
+            "distortion": distortion(channel, prior),
+        }
+        for name, channel in channels.items()
+    }
     if given.json:
         return json.dumps({"prior": about, "mechanisms": found}, indent=2)
     lines = [f"Prior: {prior.space.n} independent rows with laws"]
