@@ -3,6 +3,8 @@
 import math
 from fractions import Fraction
 
+from mpmath import mp
+
 #: What dichromats see of linear RGB (Machado, Oliveira and Fernandes 2009, severity 1).
 SIGHTS = {
     "protanopia": (
@@ -54,13 +56,15 @@ def outputs(matrix, prior):
 
 
 def excess(matrix, epsilon):
-    """Least delta at epsilon of one release by a mechanism on a single row."""
-    return max(
-        sum(max(a - math.exp(epsilon) * b, 0.0) for a, b in zip(x, other, strict=True))
-        for x in matrix
-        for other in matrix
-        if x is not other
-    )
+    """Least delta at epsilon of one release by a mechanism on a single row, to 40 digits."""
+    with mp.workdps(40):
+        factor = mp.exp(mp.mpf(epsilon))
+        return max(
+            sum(max(mp.mpf(a) - factor * b, 0) for a, b in zip(x, other, strict=True))
+            for x in matrix
+            for other in matrix
+            if x is not other
+        )
 
 
 def advanced(epsilon, releases, delta):
