@@ -45,12 +45,12 @@ def plain(name: object) -> str:
 
 
 def mark(i: int) -> dict[str, Any]:
-    """Colour and marker of the i-th line, the marker at a few points of about a hundred."""
+    """Colour and marker of the i-th line, the marker at a few places along it."""
     return {
         "color": FAMILY[i % len(FAMILY)],
         "marker": MARKERS[i % len(MARKERS)],
         "markersize": 4.0,
-        "markevery": (4 * i, 25),
+        "markevery": (0.03 * (i % 5), 0.2),  # of the diagonal
     }
 
 
@@ -75,8 +75,13 @@ def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: An
     ax.plot(x, ends, label=label, **style)
 
 
-def legend(ax: Axes, title: str | None = None) -> None:
-    """Put the legend above the axes, where it hides no data, in two columns if they fit."""
+def finish(ax: Axes, x: str, y: str, title: str | None = None) -> None:
+    """Label both axes, and put a legend above them, in two columns if they fit."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    for axis in (ax.xaxis, ax.yaxis):
+        if axis.get_scale() == "linear":  # powers of ten belong to the ticks, not on the legend
+            axis.set_major_formatter(lambda value, _: number(value))
     figure: Any = ax.figure
     wide = ax.bbox.width / figure.dpi > _WIDE and len(ax.get_legend_handles_labels()[1]) > 3
     ax.legend(
@@ -95,5 +100,5 @@ def legend(ax: Axes, title: str | None = None) -> None:
 def number(value: float) -> str:
     """Write a number in few digits."""
     if math.isfinite(value):
-        return f"{value:.4g}".replace("e-0", "e-")
+        return f"{value:.4g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
     return "not known" if math.isnan(value) else "infinite"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv.errors import InvalidInput
-from fastpriv.plot._style import FAMILY, INK, axes, band, legend
+from fastpriv.plot._style import FAMILY, INK, axes, band, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +32,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "mutual-information": {"linewidth": 1.2, "marker": "^", "markersize": 3.5, "linestyle": "-."},
 }
 _INFORMATION = "mutual-information"
+_NATS = "least mutual information (nats)"
 _ROUNDED = 1e-9
 _STAR: dict[str, Any] = {"markersize": 12, "markerfacecolor": "white", "zorder": 3.0}
 
@@ -77,16 +78,14 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
         name = f"{_NAMES[_INFORMATION]}{' (right)' if levels else ''}"
         other = ax.twinx() if levels else ax
         _best(other, drawn, _INFORMATION, name)
-        other.set_ylabel("least mutual information (nats)", color=_COLOURS[_INFORMATION])
+        other.set_ylabel(_NATS, color=_COLOURS[_INFORMATION])
         other.set_ylim(bottom=0.0)
         if levels:  # one legend for both axes
             ax.plot([], [], label=other.lines[-1].get_label(), **_style(_INFORMATION))
-    ax.set_xlabel("expected number of changed rows")
     if levels:
         _keys(ax, drawn)
-        ax.set_ylabel("best privacy level (nats)")
         ax.set_ylim(bottom=0.0)
-    legend(ax)
+    finish(ax, "expected number of changed rows", "best privacy level (nats)" if levels else _NATS)
     return ax
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fastpriv.errors import TooLarge, short
-from fastpriv.plot._style import FAMILY, INK, axes, legend, number
+from fastpriv.plot._style import FAMILY, INK, axes, finish, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,9 +88,9 @@ def leakage(
     if threshold <= _FAR * top:
         top = max(top, 1.15 * threshold)
     ax.set_ylim(0.0, top)
-    ax.set_xlabel("probability of leaking at least as much")
-    ax.set_ylabel("leakage of the output (nats)")
-    legend(ax, title=found.title)
+    finish(
+        ax, "probability of leaking at least as much", "leakage of the output (nats)", found.title
+    )
     return ax
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpriv.plot._style import STYLES, axes, legend, mark, number
+from fastpriv.plot._style import STYLES, axes, finish, mark, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,9 +49,7 @@ def threshold_query(
     for i, j, label, fractions, bounds in curves:
         ax.plot(fractions, bounds, STYLES[j % len(STYLES)], label=label, **mark(i))
     ax.set_yscale("log")
-    ax.set_xlabel("threshold, as a fraction of the rows")
-    ax.set_ylabel("upper bound on the leakage (nats)")
-    legend(ax)
+    finish(ax, "threshold, as a fraction of the rows", "upper bound on the leakage (nats)")
     return ax
 
 
@@ -96,9 +94,7 @@ def noise(
         ax.plot(epsilons, found, STYLES[j % len(STYLES)], label=name, **mark(2))
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_xlabel("epsilon (nats), of each notion")
-    ax.set_ylabel("standard deviation of the noise")
-    legend(ax)
+    finish(ax, "epsilon (nats), of each notion", "standard deviation of the noise")
     return ax
 
 
@@ -136,7 +132,5 @@ def mean_deviation(
         line = ax.plot(sizes, curves[j], label=f"epsilon {epsilon:g}", **mark(j))[0]
         ax.axhline(limits[j], linestyle=":", color=line.get_color())
     ax.set_xscale("log")
-    ax.set_xlabel("number of rows")
-    ax.set_ylabel(f"bound on the chance of a deviation of {tau:g}")
-    legend(ax)
+    finish(ax, "number of rows", f"bound on the chance of a deviation of {tau:g}")
     return ax

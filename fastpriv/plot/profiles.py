@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv.errors import InvalidInput
-from fastpriv.plot._style import INK, axes, band, legend, look, number, plain
+from fastpriv.plot._style import INK, axes, band, finish, look, number, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["composition", "profile"]
 
-#: Epsilons of a curve.
-_POINTS = 33
+#: Epsilons of a curve to begin with, steps of the finest grid, and what passes for straight.
+_POINTS, _FINEST, _BENT = 9, 400, 0.004
 #: Larger than any loss.
 _LARGEST = 1e300
 #: Least delta that can be drawn.
@@ -76,20 +77,18 @@ def profile(
         floor = max(min(floor, 1e-3 * start), _LEAST)
     reached = [_reach(curve, floor) for curve in drawn]
     right = 1.05 * max(reached) or 1.0
-    grids = [_grid(*pair, right) for pair in zip(drawn, reached, strict=True)]
-    bands = [_ends(curve.delta(e) for e in g) for curve, g in zip(drawn, grids, strict=True)]
+    sampled = [_sampled(curve, right, floor) for curve in drawn]
     labels = [name + _end(curve, right) for name, curve in zip(names, drawn, strict=True)]
     ax = axes(ax)
-    for i, grid in enumerate(grids):
-        band(ax, grid, *bands[i], labels[i], **look(i) | {"markevery": (i, 8)})
+    for i, found in enumerate(sampled):
+        band(ax, np.array([*found]), *_ends(found.values()), labels[i], **look(i))
     ax.set_xlim(0.0, right)
     ax.set_ylim(-0.3 * floor, 2.0 * (start or 1.0))
-    ax.set_yscale("symlog", linthresh=floor, linscale=0.5)  # which has a place for 0
+    room = max(0.5, -0.04 * math.log10(floor))  # for 0, below the logarithmic part
+    ax.set_yscale("symlog", linthresh=floor, linscale=room)
     locator: Any = ax.yaxis.get_major_locator()
     locator.set_params(numticks=8)
-    ax.set_xlabel("epsilon (nats)")
-    ax.set_ylabel("least delta of (epsilon, delta)-DP")
-    legend(ax)
+    finish(ax, "epsilon (nats)", "least delta of (epsilon, delta)-DP")
     return ax
 
 
@@ -125,13 +124,24 @@ def _never_below(curve: PrivacyProfile) -> float:
     return curve.delta(_LARGEST).upper
 
 
-def _grid(curve: PrivacyProfile, reach: float, right: float) -> Floats:
-    """Epsilons of a curve: even steps, and ever finer ones where it falls to 0 at its level."""
-    even, level = np.linspace(0.0, right, _POINTS), curve.epsilon(0.0).upper
-    if level > right:
-        return even
-    finer = level * (1.0 - 0.5 ** np.arange(3.0, 44.0, 2.0))
-    return np.unique(np.concatenate([even, finer, [reach, level]]))
+def _sampled(curve: PrivacyProfile, right: float, floor: float) -> dict[float, Bracket]:
+    """Delta at epsilons so close that straight lines between them pass for the curve."""
+    level = curve.epsilon(0.0).upper
+    grid = np.linspace(0.0, right, _POINTS)
+    if level <= right:  # towards it delta falls to 0, ever more steeply
+        fall = level * (1.0 - 0.5 ** np.arange(3.0, 44.0, 2.0))
+        grid = np.unique(np.concatenate([grid, fall, [level]]))
+    found = {epsilon: curve.delta(epsilon) for epsilon in grid.tolist()}
+    gaps = [*itertools.pairwise(found)]
+    while gaps:
+        left, end = gaps.pop()
+        if end - left > right / _FINEST:
+            middle = 0.5 * (left + end)
+            found[middle] = curve.delta(middle)
+            a, b, c = (math.log(max(found[e].upper, floor)) for e in (left, middle, end))
+            if abs(b - 0.5 * (a + c)) > _BENT * -math.log(floor):
+                gaps += [(left, middle), (middle, end)]
+    return dict(sorted(found.items()))
 
 
 def _end(curve: PrivacyProfile, right: float) -> str:
@@ -198,16 +208,14 @@ def composition(
     name = f"levels add: {number(level)} each" if level < math.inf else "levels add"
     band(ax, counts, total, total, name, color=INK, linestyle="-", linewidth=1.0)
     for i, delta in enumerate(chances):
-        style = look(i) | {"markevery": (i, 6)}
+        style = look(i)
         if 0.0 < delta < 1.0 and level < math.inf:
             drift, spread = level * math.tanh(0.5 * level), level * math.sqrt(-2 * math.log(delta))
             name = f"advanced composition, delta {number(delta)}"
             thin = style | {"linestyle": ":", "linewidth": 1.2, "markerfacecolor": "white"}
             ax.plot(counts, counts * drift + np.sqrt(counts) * spread, label=name, **thin)
         band(ax, counts, *bands[i], f"privacy profile, delta {number(delta)}", **style)
-    ax.set_xlabel("number of releases")
-    ax.set_ylabel("epsilon spent (nats)")
     ax.set_xlim(0.0, 1.02 * most)
     ax.set_ylim(0.0, 1.1 * total[-1] if 0.0 < level < math.inf else None)
-    legend(ax)
+    finish(ax, "number of releases", "epsilon spent (nats)")
     return ax
