@@ -68,6 +68,7 @@ def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: An
     ends = np.where(endless, np.nan, high)
     ax.fill_between(x, low, ends, color=colour, alpha=0.3, linewidth=0)
     if endless.any():
+        style = style | {"markevery": None}  # matplotlib measures no line without a finite point
         first, last = x[endless].min(), x[endless].max()
         label += f" (infinite at {first:.3g}" + (f" to {last:.3g})" if last > first else ")")
         height, edge = np.full(int(endless.sum()), 0.98), ax.get_xaxis_transform()
