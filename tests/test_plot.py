@@ -95,6 +95,17 @@ def test_outputs_that_cannot_occur_are_left_out():
     assert len(ax.patches[0].get_data().values) == 2
 
 
+def test_outputs_too_rare_for_a_double_are_not_forgotten():
+    channel = fp.HammingChannel(5, 2, 600.0)
+    prior = fp.Dense(np.r_[1 - 1e-9, 1e-9, np.zeros(30)], [2] * 5)
+    ax = fp.plot.leakage(channel, prior)  # two ones more cost e^-1200
+    assert len(channel.output(prior).pmf().nonzero()[0]) < 24
+    heights = ax.patches[0].get_data().values
+    assert heights[0] == pytest.approx(fp.pml_level(channel, prior))
+    assert ax.get_xscale() == "log"
+    assert ax.get_xlim()[0] > 0.0
+
+
 def test_curve_of_many_outputs_is_their_tail():
     channel = fp.HammingChannel(12, 2, 1.0)
     ax = fp.plot.leakage(channel, SKEWED)
@@ -149,6 +160,7 @@ def test_a_level_that_is_not_known_is_called_so():
         (fp.HammingChannel(3, 2, 1e-8), fp.Uniform(3, 2)),
         (fp.HammingChannel(3, 2, 700.0), fp.Uniform(3, 2)),
         ([[1e-300, 1.0], [0.0, 1.0]], [1e-5, 1 - 1e-5]),
+        (fp.HammingChannel(3, 2, 700.0), fp.Dense([0.75, 0.25, 0, 0, 0, 0, 0, 0], [2, 2, 2])),
     ],
 )
 def test_edges_of_leakage(channel, prior):
@@ -279,6 +291,16 @@ def test_edges_of_composition(channel, deltas):
 
 
 # Trade-off.
+
+
+def test_a_missing_bound_is_not_called_infinite():
+    band = importlib.import_module("fastpriv.plot._style").band
+    _, ax = plt.subplots()
+    x, high = np.array([0.0, 1.0]), np.array([np.inf, 2.0])
+    band(ax, x, np.array([1.0, 1.0]), high, "a", color=FAMILY[0])
+    band(ax, x, high, high, "b", color=FAMILY[1])
+    assert line(ax, "a").get_label() == "a (no bound at 0)"
+    assert line(ax, "b").get_label() == "b (infinite at 0)"
 
 
 def test_tradeoff_is_the_figure_of_the_paper():
@@ -420,6 +442,7 @@ def test_implications_fit_seven_inches(notion):
         (lambda: fp.plot.profile("x"), "matrix|real"),
         (lambda: fp.plot.composition(MATRIX, 0), "releases"),
         (lambda: fp.plot.composition(MATRIX, 2.5), "releases"),
+        (lambda: fp.plot.composition(MATRIX, 10**400), "2.53"),
         (lambda: fp.plot.composition(MATRIX, 5, [2.0]), "delta"),
         (lambda: fp.plot.composition(MATRIX, 5, []), "at least one"),
         (lambda: fp.plot.composition(MATRIX, 5, [math.nan]), "delta"),

@@ -62,7 +62,7 @@ def look(i: int) -> dict[str, Any]:
 def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: Any) -> None:
     """Draw what is proved: the upper end as a line, down to the lower end as a band.
 
-    Infinite values are arrows at the upper edge, and the label says where.
+    Infinite ends are arrows at the upper edge, and the label says where.
     """
     colour, endless = style["color"], np.isinf(high)
     ends = np.where(endless, np.nan, high)
@@ -70,7 +70,8 @@ def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: An
     if endless.any():
         style = style | {"markevery": None}  # matplotlib measures no line without a finite point
         first, last = x[endless].min(), x[endless].max()
-        label += f" (infinite at {first:.3g}" + (f" to {last:.3g})" if last > first else ")")
+        what = "infinite" if np.isinf(low[endless]).all() else "no bound"
+        label += f" ({what} at {first:.3g}" + (f" to {last:.3g})" if last > first else ")")
         height, edge = np.full(int(endless.sum()), 0.98), ax.get_xaxis_transform()
         ax.plot(x[endless], height, "^", color=colour, markersize=7, transform=edge, clip_on=False)
     ax.plot(x, ends, label=label, **style)

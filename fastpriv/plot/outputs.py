@@ -115,10 +115,13 @@ def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: in
     if size <= _LISTED:
         leakages, chances = channel.leakages(prior).above, channel.output(prior).pmf()
         # In the order of their numbers where leakages differ by rounding only.
-        order = np.argsort(-np.round(leakages / (leakages.max() or 1.0), 12), kind="stable")
-        order = order[chances[order] > 0.0]
+        scale = leakages[np.isfinite(leakages)].max(initial=0.0) or 1.0
+        order = np.argsort(-np.round(leakages / scale, 12), kind="stable")
+        # Outputs that leak can occur, even if their chance is too small for a double.
+        order = order[(chances[order] > 0.0) | (leakages[order] > 0.0)]
         names = [_name(channel, channel.output_space.rows(y)) for y in order[:_NAMED]]
-        title = f"{size:,} outputs; the worst has probability {chances[order[0]]:.2g}"
+        chance = number(chances[order[0]]) if chances[order[0]] > 0.0 else "below 1e-300"
+        title = f"{size:,} outputs; the worst has probability {chance}"
         return _Found(leakages[order], chances[order], names, level, title, f": output {names[0]}")
     rng = np.random.default_rng(seed)
     drawn = [channel.sample(prior.sample(1, rng), rng)[0] for _ in range(draws)]
@@ -142,7 +145,9 @@ def _draw_steps(ax: Axes, found: _Found, top: float) -> None:
     ends /= ends[-1]
     bars = len(ends) <= _NAMED
     rare = not bars and found.names != [] and ends[0] < _RARE
-    starts = np.append(ends[0] / 3.0 if rare else 0.0, ends[:-1])
+    starts = np.append(0.0, ends[:-1])
+    if rare:
+        starts = np.maximum(starts, ends[ends > 0.0][0] / 3.0)
     if not bars:  # steps that no picture tells apart are one, as high as the highest
         first = np.append(True, np.diff(np.rint(_POINTS * heights / top)) != 0.0)
         starts, heights = starts[first], heights[first]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.plot._style import INK, axes, band, finish, look, number, plain
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _POINTS, _FINEST, _BENT = 9, 400, 0.004
 _LARGEST = 1e300
 #: Least delta that can be drawn.
 _LEAST = 1e-300
+#: Most releases: larger numbers are no longer told apart by a double.
+_COUNTED = 2**53
 
 
 def profile(
@@ -192,6 +194,8 @@ def composition(
     from fastpriv import _validation as check
 
     most = check.integer(releases, "releases", 1)
+    if most > _COUNTED:
+        raise InvalidInput(f"releases must be at most 2^53, got {short(most)}")
     chances = [
         check.real(delta, "delta", least=0.0, most=1.0)
         for delta in np.atleast_1d(check.array(deltas, "deltas")).tolist()
