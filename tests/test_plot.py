@@ -378,7 +378,8 @@ CALLS = {
 
 
 def test_calls_are_complete():
-    assert sorted(CALLS) == sorted(fp.plot.__all__)
+    assert set(CALLS) <= set(fp.plot.__all__)
+    assert set(fp.plot.__all__) - set(CALLS) <= {"levels"}  # of an audit, tested with it
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -77,13 +77,18 @@ def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: An
     ax.plot(x, ends, label=label, **style)
 
 
+def ticks(ax: Axes) -> None:
+    """Write powers of ten to the ticks of linear axes, not above the axes where legends are."""
+    for axis in (ax.xaxis, ax.yaxis):
+        if axis.get_scale() == "linear":
+            axis.set_major_formatter(lambda value, _: number(value))
+
+
 def finish(ax: Axes, x: str, y: str, title: str | None = None) -> None:
     """Label both axes, and put a legend above them, in two columns if they fit."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
-    for axis in (ax.xaxis, ax.yaxis):
-        if axis.get_scale() == "linear":  # powers of ten belong to the ticks, not on the legend
-            axis.set_major_formatter(lambda value, _: number(value))
+    ticks(ax)
     figure: Any = ax.figure
     wide = ax.bbox.width / figure.dpi > _WIDE and len(ax.get_legend_handles_labels()[1]) > 3
     ax.legend(

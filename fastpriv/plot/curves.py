@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv.errors import InvalidInput
-from fastpriv.plot._style import FAMILY, INK, axes, band, finish
+from fastpriv.plot._style import FAMILY, INK, axes, band, finish, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +33,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
 }
 _INFORMATION = "mutual-information"
 _NATS = "least mutual information (nats)"
+#: Relative difference of distortions that count as one.
 _ROUNDED = 1e-9
 _STAR: dict[str, Any] = {"markersize": 12, "markerfacecolor": "white", "zorder": 3.0}
 
@@ -42,8 +43,8 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
 
     The figure of Wang-Ying-Zhang 2015: the best identifiability and differential privacy levels,
     which lie within eps_X of each other, and the least mutual information, on an axis of its own
-    because it counts nats of the whole database. Stars mark where each level leaves the curve
-    h^-1(D) that both share: at eps_hat and eps_tilde.
+    because it counts nats of the whole database. Stars mark up to where the levels are known to
+    share the curve h^-1(D): eps_hat and eps_tilde.
 
     Parameters
     ----------
@@ -80,6 +81,7 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
         _best(other, drawn, _INFORMATION, name)
         other.set_ylabel(_NATS, color=_COLOURS[_INFORMATION])
         other.set_ylim(bottom=0.0)
+        ticks(other)
         if levels:  # one legend for both axes
             ax.plot([], [], label=other.lines[-1].get_label(), **_style(_INFORMATION))
     if levels:
