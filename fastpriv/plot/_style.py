@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv._extras import optional
+from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,21 +27,30 @@ _WIDE = 4.5
 
 
 def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
-    """Return the axes, new ones of this size if there are none."""
-    if ax is not None:
-        return ax
+    """Return the axes, new ones of this size if there are none.
+
+    To be called when all numbers are known, so that no error leaves an empty figure behind.
+    """
     pyplot: Any = optional("matplotlib.pyplot", "plot")
-    made: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
+    if ax is not None and not isinstance(ax, pyplot.Axes):
+        raise InvalidInput(f"ax must be matplotlib Axes, such as plt.gca(), got {ax!r:.60}")
+    made: Axes = pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
     return made
 
 
+def plain(name: object) -> str:
+    """Return a name that matplotlib takes neither for a formula nor for a private label."""
+    text = str(name).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def mark(i: int) -> dict[str, Any]:
-    """Colour and marker of the i-th line, the marker at a few points of about a hundred."""
+    """Colour and marker of the i-th line, the marker at a few places along it."""
     return {
         "color": FAMILY[i % len(FAMILY)],
         "marker": MARKERS[i % len(MARKERS)],
         "markersize": 4.0,
-        "markevery": (4 * i, 25),
+        "markevery": (0.03 * (i % 5), 0.2),  # of the diagonal
     }
 
 
@@ -52,21 +62,33 @@ def look(i: int) -> dict[str, Any]:
 def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: Any) -> None:
     """Draw what is proved: the upper end as a line, down to the lower end as a band.
 
-    Infinite values are arrows at the upper edge, and the label says where.
+    Infinite ends are arrows at the upper edge, and the label says where.
     """
     colour, endless = style["color"], np.isinf(high)
     ends = np.where(endless, np.nan, high)
     ax.fill_between(x, low, ends, color=colour, alpha=0.3, linewidth=0)
     if endless.any():
+        style = style | {"markevery": None}  # matplotlib measures no line without a finite point
         first, last = x[endless].min(), x[endless].max()
-        label += f" (infinite at {first:.3g}" + (f" to {last:.3g})" if last > first else ")")
+        what = "infinite" if np.isinf(low[endless]).all() else "no bound"
+        label += f" ({what} at {first:.3g}" + (f" to {last:.3g})" if last > first else ")")
         height, edge = np.full(int(endless.sum()), 0.98), ax.get_xaxis_transform()
         ax.plot(x[endless], height, "^", color=colour, markersize=7, transform=edge, clip_on=False)
     ax.plot(x, ends, label=label, **style)
 
 
-def legend(ax: Axes, title: str | None = None) -> None:
-    """Put the legend above the axes, where it hides no data, in two columns if they fit."""
+def ticks(ax: Axes) -> None:
+    """Write powers of ten to the ticks of linear axes, not above the axes where legends are."""
+    for axis in (ax.xaxis, ax.yaxis):
+        if axis.get_scale() == "linear":
+            axis.set_major_formatter(lambda value, _: number(value))
+
+
+def finish(ax: Axes, x: str, y: str, title: str | None = None) -> None:
+    """Label both axes, and put a legend above them, in two columns if they fit."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ticks(ax)
     figure: Any = ax.figure
     wide = ax.bbox.width / figure.dpi > _WIDE and len(ax.get_legend_handles_labels()[1]) > 3
     ax.legend(
@@ -85,5 +107,5 @@ def legend(ax: Axes, title: str | None = None) -> None:
 def number(value: float) -> str:
     """Write a number in few digits."""
     if math.isfinite(value):
-        return f"{value:.4g}".replace("e-0", "e-")
+        return f"{value:.4g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
     return "not known" if math.isnan(value) else "infinite"

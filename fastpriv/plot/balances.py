@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpriv.plot._style import FAMILY, axes, legend
+from fastpriv.plot._style import FAMILY, axes, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def balance(
     Examples
     --------
     >>> import fastpriv as fp
-    >>> fp.plot.balance([[0.9, 0.1], [0.2, 0.8]], points=3).get_xlabel()
+    >>> fp.plot.balance(fp.HammingChannel(2, 2, 1.0), points=5).get_xlabel()
     'entropy that every adversary lacks (nats)'
     """
     from fastpriv import _validation as check
@@ -59,8 +59,11 @@ def balance(
         ax.fill_between(grid, found.lower, found.upper, color=colour, alpha=0.3, linewidth=0)
         ax.plot(grid, found.upper, style, color=colour, linewidth=1.0, label=name)
         ax.plot(grid, found.lower, style, color=colour, linewidth=1.0)
-    ax.set_xlabel("entropy that every adversary lacks (nats)")
-    ax.set_ylabel("largest information, and its decrease (nats)")
     ax.set_ylim(bottom=0.0)
-    legend(ax, title="between proved bounds")
+    finish(
+        ax,
+        "entropy that every adversary lacks (nats)",
+        "largest information, and its decrease (nats)",
+        "between proved bounds",
+    )
     return ax

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastpriv.plot._style import FAMILY, INK, axes, band, legend
+from fastpriv.errors import InvalidInput
+from fastpriv.plot._style import FAMILY, INK, axes, band, finish, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +32,8 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "mutual-information": {"linewidth": 1.2, "marker": "^", "markersize": 3.5, "linestyle": "-."},
 }
 _INFORMATION = "mutual-information"
+_NATS = "least mutual information (nats)"
+#: Relative difference of distortions that count as one.
 _ROUNDED = 1e-9
 _STAR: dict[str, Any] = {"markersize": 12, "markerfacecolor": "white", "zorder": 3.0}
 
@@ -40,8 +43,8 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
 
     The figure of Wang-Ying-Zhang 2015: the best identifiability and differential privacy levels,
     which lie within eps_X of each other, and the least mutual information, on an axis of its own
-    because it counts nats of the whole database. Stars mark where each level leaves the curve
-    h^-1(D) that both share: at eps_hat and eps_tilde.
+    because it counts nats of the whole database. Stars mark up to where the levels are known to
+    share the curve h^-1(D): eps_hat and eps_tilde.
 
     Parameters
     ----------
@@ -65,6 +68,8 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
     from fastpriv.tradeoff.curve import TradeoffCurve, tradeoff_curve
 
     drawn = _in_order(curve if isinstance(curve, TradeoffCurve) else tradeoff_curve(curve))
+    if not drawn.distortions.size:
+        raise InvalidInput("the curve has no points; make it with at least one distortion")
     ax = axes(ax)
     levels = [notion for notion in drawn.lower if notion != _INFORMATION]
     for notion in levels:
@@ -74,16 +79,15 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
         name = f"{_NAMES[_INFORMATION]}{' (right)' if levels else ''}"
         other = ax.twinx() if levels else ax
         _best(other, drawn, _INFORMATION, name)
-        other.set_ylabel("least mutual information (nats)", color=_COLOURS[_INFORMATION])
+        other.set_ylabel(_NATS, color=_COLOURS[_INFORMATION])
         other.set_ylim(bottom=0.0)
+        ticks(other)
         if levels:  # one legend for both axes
             ax.plot([], [], label=other.lines[-1].get_label(), **_style(_INFORMATION))
-    ax.set_xlabel("expected number of changed rows")
     if levels:
         _keys(ax, drawn)
-        ax.set_ylabel("best privacy level (nats)")
         ax.set_ylim(bottom=0.0)
-    legend(ax)
+    finish(ax, "expected number of changed rows", "best privacy level (nats)" if levels else _NATS)
     return ax
 
 

@@ -287,10 +287,11 @@ def tradeoff_curve(
 def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Distortion and level up to which the best level is h^-1, where it can be found."""
     found, space = dict[str, tuple[float, float]](), prior.space
-    for notion, level in (("dp", prior.epsilon_hat), ("identifiability", prior.epsilon_tilde)):
+    for notion, end in (("dp", prior.epsilon_hat), ("identifiability", prior.epsilon_tilde)):
         if notion in notions:
             with suppress(TooLarge):
-                found[notion] = float(h(level(), space.n, space.sizes)), level()
+                level = end()
+                found[notion] = float(h(level, space.n, space.sizes)), level
     return found
 
 
