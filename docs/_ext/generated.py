@@ -1,0 +1,119 @@
+"""Pages that are read off the code, so that they cannot go stale."""
+
+from __future__ import annotations
+
+import argparse
+import pydoc
+import re
+from collections.abc import Iterator
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from fastpriv.accounting import LAWS
+make_parser = None
+from fastpriv.relations import NOTIONS
+
+
+class Reference(SphinxDirective):
+    """The names of a module: a table of them, then each in full."""
+
+    has_content = True
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return what autosummary and autodoc make of the names."""
+        module, names = self.arguments[0], [name.strip() for name in self.content if name.strip()]
+        lines = [f".. currentmodule:: {module}", "", ".. autosummary::", ""]
+        lines += [f"   {name}" for name in names]
+        for name in names:
+            kind = _kind(pydoc.locate(f"{module}.{name}"))
+            lines += ["", f".. auto{kind}:: {name}"]
+            if kind == "class":
+                lines += ["   :members:", "   :member-order: bysource"]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+def _kind(thing: object) -> str:
+    if not isinstance(thing, type):
+        return "function" if callable(thing) else "data"
+    return "exception" if issubclass(thing, Exception) else "class"
+
+
+class Commands(SphinxDirective):
+    """The help of every subcommand, each in a section of its own."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return one section per command."""
+        return [self._section(parser) for parser in _commands(make_parser())]
+
+    def _section(self, parser: argparse.ArgumentParser) -> nodes.section:
+        section = nodes.section(ids=[nodes.make_id(parser.prog)])
+        section += nodes.title(text=parser.prog)
+        parser.formatter_class = _narrow(parser.formatter_class)
+        text = parser.format_help().strip()
+        section += nodes.literal_block(text, text, language="text")
+        self.state.document.note_explicit_target(section)
+        return section
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parsers of a command and of all below it that do something."""
+    below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    yield parser
+    for action in below:
+        for child in dict.fromkeys(action.choices.values()):  # an alias is the same parser
+            yield from _commands(child)
+
+
+def _narrow(formatter: type[argparse.HelpFormatter]) -> type[argparse.HelpFormatter]:
+    """The same formatter at a width that does not depend on the terminal of the build."""
+
+    class Narrow(formatter):  # type: ignore[misc, valid-type]
+        def __init__(self, prog: str, **given: object) -> None:
+            super().__init__(prog, **{"width": 80, **given})
+
+    return Narrow
+
+
+class Notions(SphinxDirective):
+    """A definition of every notion of privacy, and how its levels combine."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a definition list."""
+        found = nodes.definition_list()
+        for notion, bounds in NOTIONS.items():
+            name = nodes.term("", "", nodes.literal(text=notion), ids=[f"notion-{notion}"])
+            about = nodes.definition("", nodes.paragraph(text=f"The level bounds: {bounds}."))
+            if notion in LAWS:
+                law = LAWS[notion]
+                about += nodes.paragraph(text=f"Of several releases: {law.name}; {law.needs}.")
+            found += nodes.definition_list_item("", name, about)
+        return [found]
+
+
+_LITERAL = re.compile(r"(``.*?``|:[\w:]+:`.*?`)")
+
+
+def keep_formulas(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Keep reStructuredText from reading |x| and p(x_) in a plain formula as its own marks."""
+    example = False
+    for k, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            parts = _LITERAL.split(line)
+            parts[::2] = [re.sub(r"(\||_(?!\w))", r"\\\1", part) for part in parts[::2]]
+            lines[k] = "".join(parts)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Declare the directives."""
+    app.setup_extension("sphinx.ext.autodoc")
+    app.add_directive("commands", Commands)
+    app.add_directive("notions", Notions)
+    app.add_directive("reference", Reference)
+    app.connect("autodoc-process-docstring", keep_formulas, priority=400)  # before numpydoc
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
