@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from fastpriv.accounting import LAWS
-make_parser = None
+from fastpriv.cli import make_parser
 from fastpriv.relations import NOTIONS
 
 
