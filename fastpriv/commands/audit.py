@@ -1,30 +1,72 @@
-"""``fastpriv audit``: measure the two optimal mechanisms of a small built-in prior."""
+"""``fastpriv audit``: every privacy level of a mechanism."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
+
+from fastpriv.commands import _arrays, _files
+from fastpriv.commands._mechanisms import add_mechanism, add_prior, load
+from fastpriv.commands._parser import add_file, add_force, add_json, examples
+from fastpriv.commands._text import shown, table, to_json
+from fastpriv.errors import InvalidInput
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Declare the subcommand and its options."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "audit",
-        help="measure the two optimal mechanisms of a small built-in prior",
-        description="Print every level for E_d and E_i on three rows of three values.",
-        epilog="example: fastpriv audit --epsilon 2.0 --json",
+        help="every privacy level of a mechanism",
+        description="Print every privacy level of a mechanism, what each means and what limits\n"
+        "it. With a prior also the levels that depend on it. Without a mechanism: the two\n"
+        "optimal mechanisms of a small built-in prior, side by side.",
+        epilog=examples(
+            "fastpriv audit",
+            "fastpriv audit randomised-response:n=3,m=2,epsilon=1 --prior uniform",
+            "fastpriv audit channel.csv --sizes 2,2 --prior prior.csv --json",
+            "fastpriv audit channel.csv --prior prior.csv --joint joint.csv --html page.html",
+            "fastpriv audit --list",
+        ),
     )
-    parser.add_argument("--epsilon", type=float, default=2.0, help="level of both (default: 2)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_mechanism(parser, "mechanism", nargs="?")
+    add_prior(parser)
+    add_file(parser, "--joint", help="a .csv or .npy file with P(S = s, X = x): a line for each s")
+    add_file(parser, "--html", metavar="PAGE", help="also write a page to read and to print")
+    parser.add_argument("--epsilon", type=float, help="level of the built-in example (2)")
+    add_force(parser)
+    add_json(parser)
     return parser
 
 
 def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
+    if given.mechanism is None:
+        return _example(given)
+    if given.epsilon is not None:
+        raise InvalidInput(
+            "--epsilon is for the built-in example; write it into the mechanism, such as "
+            f"hamming:n=3,m=2,epsilon={given.epsilon:g}"
+        )
+    import fastpriv as fp
+
+    page = None if given.html is None else _files.target(given.html, given.force, (".html",))
+    channel, prior = load(given.mechanism, given.prior, given.sizes)
+    joint = None if given.joint is None else _arrays.read(given.joint, "the joint law")
+    found = fp.audit(channel, prior, joint)
+    if page is not None:
+        _files.write(page, found.to_html().encode(), given.force)
+    if given.json:
+        return found.to_json()
+    return str(found) if page is None else f"{found}\nWritten to {page}"
+
+
+def _example(given: argparse.Namespace) -> str:
     from fastpriv.audit import example, levels
 
-    prior, channels = example(given.epsilon)
+    for name in ("prior", "sizes", "joint", "html"):
+        if getattr(given, name) is not None:
+            raise InvalidInput(f"--{name} needs a mechanism; fastpriv audit --list names some")
+    prior, channels = example(2.0 if given.epsilon is None else given.epsilon)
     about = {
         "epsilon_x": prior.epsilon_x(),
         "epsilon_hat": prior.epsilon_hat(),
@@ -33,14 +75,18 @@ def run(given: argparse.Namespace) -> str:
     }
     found = {name: levels(channel, prior) for name, channel in channels.items()}
     if given.json:
-        return json.dumps({"prior": about, "mechanisms": found}, indent=2)
-    lines = [f"Prior: {prior.space.n} independent rows with laws"]
-    lines += [f"  {law.tolist()}" for law in prior.marginals]
-    lines += [f"  {name:<22}{value:>12.6f}" for name, value in about.items()]
-    lines.append("")
-    lines.append(f"{'Level (nats)':<24}" + "".join(f"{name:>12}" for name in channels))
-    for notion in next(iter(found.values())):
-        row = "".join(f"{found[name][notion]:>12.6f}" for name in channels)
+        return to_json({"prior": about, "mechanisms": found})
+    laws = [f"  {law.tolist()}" for law in prior.marginals]
+    rows = [["Level (nats)", *channels]]
+    for notion in found["E_d"]:
         unit = " (rows)" if notion == "distortion" else ""
-        lines.append(f"{notion + unit:<24}{row}")
-    return "\n".join(lines)
+        rows.append([notion + unit, *(shown(found[name][notion]) for name in channels)])
+    return "\n".join(
+        [
+            f"Prior: {prior.space.n} independent rows with laws",
+            *laws,
+            table([[name, shown(value)] for name, value in about.items()]),
+            "",
+            table(rows),
+        ]
+    )
