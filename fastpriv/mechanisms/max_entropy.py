@@ -31,9 +31,9 @@ class MaxEntropyNoise:
 
     P(Z = i) = A B^(-|i|^p) (Makhdoumi and Fawaz 2013, Lemma 1): two-sided geometric for p = 1, the
     discrete Gaussian of Canonne, Kamath and Steinke 2020 for p = 2, uniform on
-    |i| <= floor(distortion) for p = inf. Of all independent noise with that moment it has the
-    least worst-case information I(X; X + Z) over integer signals X of a given moment (their
-    Proposition 3).
+    |i| <= floor(distortion) for p = inf. What it leaks about a signal is bounded by
+    :meth:`leakage_bound`. That no other noise of that norm has a lower worst case (their
+    Proposition 3) is not true on the integers: see the page of the paper.
 
     Parameters
     ----------

@@ -256,7 +256,7 @@ def _cutting_planes(
         reach = np.tensordot(weight, np.abs(cuts), 1).ravel() + price @ np.abs(rows)
         floor = np.tensordot(weight, cuts, 1).ravel() + price @ rows - lost * reach
         total = math.fsum(floor.reshape(n, m).min(axis=1)) - price.sum() * (budget + slack)
-        bound = max(bound, total - lost * (4.0 + price.sum() * abs(budget)))
+        bound = max(bound, float(total - lost * (4.0 + price.sum() * abs(budget))))
         for point in (within(0.5 * (W + best)), within(0.9 * W + 0.1 * best)):
             reached, found = oracle(point)
             cuts = cuts + found
