@@ -25,7 +25,7 @@ class Reference(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return what autosummary and autodoc make of the names."""
         module, names = self.arguments[0], [name.strip() for name in self.content if name.strip()]
-        lines = [f".. currentmodule:: {module}", "", ".. autosummary::", ""]
+        lines = [f".. currentmodule:: {module}", "", ".. autosummary::", "   :nosignatures:", ""]
         lines += [f"   {name}" for name in names]
         for name in names:
             kind = _kind(pydoc.locate(f"{module}.{name}"))
@@ -109,6 +109,11 @@ def keep_formulas(
             lines[k] = "".join(parts)
 
 
+def close_fences(app: Sphinx, page: str, source: list[str]) -> None:
+    """Drop the empty line that doctest needs before a closing fence."""
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Declare the directives."""
     app.setup_extension("sphinx.ext.autodoc")
@@ -116,4 +121,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("notions", Notions)
     app.add_directive("reference", Reference)
     app.connect("autodoc-process-docstring", keep_formulas, priority=400)  # before numpydoc
+    app.connect("source-read", close_fences)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
