@@ -28,11 +28,18 @@ class Reference(SphinxDirective):
         lines = [f".. currentmodule:: {module}", "", ".. autosummary::", "   :nosignatures:", ""]
         lines += [f"   {name}" for name in names]
         for name in names:
-            kind = _kind(pydoc.locate(f"{module}.{name}"))
-            lines += ["", f".. auto{kind}:: {name}"]
-            if kind == "class":
+            thing = pydoc.locate(f"{module}.{name}")
+            lines += ["", f".. auto{_kind(thing)}:: {name}"]
+            if isinstance(thing, type):
                 lines += ["   :members:", "   :member-order: bysource"]
+                lines += [f"   :exclude-members: {', '.join(sorted(_inherited(thing)))}"]
         return self.parse_text_to_nodes("\n".join(lines))
+
+
+def _inherited(thing: type) -> set[str]:
+    """What a base of ours has too, and is described there, once."""
+    bases = [base for base in thing.__mro__[1:] if base.__module__.startswith("fastpriv.")]
+    return {name for base in bases for name in vars(base) if not name.startswith("_")}
 
 
 def _kind(thing: object) -> str:
