@@ -8,7 +8,8 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from fastpriv.distributions import Distribution
 from fastpriv.distributions.base import as_prior
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.results import Bracket, Solution
-from fastpriv.tradeoff.closed_form import h_inverse
+from fastpriv.tradeoff.closed_form import h, h_inverse
 from fastpriv.tradeoff.programs import _constant, solve_pd_dp, solve_pd_i
 from fastpriv.tradeoff.rate_distortion import solve_pd_mip
 
@@ -174,6 +175,9 @@ class TradeoffCurve:
         Certified ends of the best level, per notion.
     theorem_lower, theorem_upper : dict of ndarray
         What Wang-Ying-Zhang 2015, Theorem 1, says without solving anything, per notion.
+    closed_form : dict of (distortion, level)
+        Point up to which the best level is known to be h^-1 of the distortion, per notion:
+        level eps_hat for differential privacy, eps_tilde for identifiability.
     """
 
     distortions: Floats
@@ -181,6 +185,7 @@ class TradeoffCurve:
     upper: dict[str, Floats]
     theorem_lower: dict[str, Floats]
     theorem_upper: dict[str, Floats]
+    closed_form: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Floats]:
         """Return all columns by name, the distortion first."""
@@ -274,7 +279,19 @@ def tradeoff_curve(
     per_notion = [brackets[k * len(grid) : (k + 1) * len(grid)] for k in range(len(names))]
     lower = {n: np.array([b.lower for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
     upper = {n: np.array([b.upper for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
-    return TradeoffCurve(grid, lower, upper, *_theorem_1(prior, names, grid))
+    return TradeoffCurve(
+        grid, lower, upper, *_theorem_1(prior, names, grid), _closed_forms(prior, names)
+    )
+
+
+def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Distortion and level up to which the best level is h^-1, where it can be found."""
+    found, space = dict[str, tuple[float, float]](), prior.space
+    for notion, level in (("dp", prior.epsilon_hat), ("identifiability", prior.epsilon_tilde)):
+        if notion in notions:
+            with suppress(TooLarge):
+                found[notion] = float(h(level(), space.n, space.sizes)), level()
+    return found
 
 
 def _point(task: tuple[Distribution, float, str]) -> Bracket:

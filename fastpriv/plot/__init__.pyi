@@ -1,0 +1,18 @@
+from .balances import balance
+from .curves import tradeoff
+from .graphs import implications
+from .outputs import leakage
+from .papers import mean_deviation, noise, threshold_query
+from .profiles import composition, profile
+
+__all__ = [
+    "balance",
+    "composition",
+    "implications",
+    "leakage",
+    "mean_deviation",
+    "noise",
+    "profile",
+    "threshold_query",
+    "tradeoff",
+]

@@ -1,0 +1,66 @@
+"""Constrained capacity and balance function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastpriv.plot._style import FAMILY, axes, legend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+    from fastpriv.channels import AbstractChannel
+
+__all__ = ["balance"]
+
+
+def balance(
+    channel: AbstractChannel | ArrayLike,
+    points: int = 17,
+    *,
+    gap: float = 1e-2,
+    time_limit: float = 2.0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw constrained capacity and balance function over b, each as a band between its bounds.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+    points : int
+        Values of b, evenly from 0 to ln N.
+    gap, time_limit : float
+        As for :func:`fastpriv.constrained_capacity`; the time is for each point.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.plot.balance([[0.9, 0.1], [0.2, 0.8]], points=3).get_xlabel()
+    'entropy that every adversary lacks (nats)'
+    """
+    from fastpriv import _validation as check
+    from fastpriv.measures._arguments import as_channel
+    from fastpriv.measures.balance import balance_and_capacity
+
+    mechanism = as_channel(channel)
+    grid = np.linspace(0.0, np.log(mechanism.space.size), check.integer(points, "points", 2))
+    gained, left = balance_and_capacity(mechanism, grid, gap, time_limit)
+    ax = axes(ax)
+    for found, colour, style, name in (
+        (left, FAMILY[0], "-", "information about an individual"),
+        (gained, FAMILY[1], "--", "balance function: what is gained"),
+    ):
+        ax.fill_between(grid, found.lower, found.upper, color=colour, alpha=0.3, linewidth=0)
+        ax.plot(grid, found.upper, style, color=colour, linewidth=1.0, label=name)
+        ax.plot(grid, found.lower, style, color=colour, linewidth=1.0)
+    ax.set_xlabel("entropy that every adversary lacks (nats)")
+    ax.set_ylabel("largest information, and its decrease (nats)")
+    ax.set_ylim(bottom=0.0)
+    legend(ax, title="between proved bounds")
+    return ax

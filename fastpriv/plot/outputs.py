@@ -1,0 +1,173 @@
+"""What each output tells."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from fastpriv.errors import TooLarge, short
+from fastpriv.plot._style import FAMILY, INK, axes, legend, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+    from fastpriv._validation import Floats, Ints
+    from fastpriv.channels import AbstractChannel
+    from fastpriv.distributions import Distribution
+
+__all__ = ["leakage"]
+
+#: Most outputs that are listed, and that get a bar with a name each.
+_LISTED, _NAMED = 1 << 20, 24
+#: Worst outputs that are rarer than this are looked at on a logarithmic axis.
+_RARE = 1e-2
+#: Steps of a curve are merged where a picture of so many points a side does not show them.
+_POINTS = 1000
+#: A threshold so many times above the picture is not shown in it.
+_FAR = 4.0
+
+
+def leakage(
+    channel: AbstractChannel | ArrayLike,
+    prior: Distribution | ArrayLike,
+    *,
+    draws: int = 100,
+    rng: int = 0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the pointwise maximal leakage of every output, as wide as the output is likely.
+
+    Outputs stand side by side, most leaking first, so that the height over a probability q is
+    what the q most leaking part of the outputs exceeds. Lines mark the level, which is the
+    leakage of the worst output, and :func:`fastpriv.disclosure_threshold`.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+    prior : Distribution or 1-D array
+        Law of the databases.
+    draws, rng : int
+        Where there are more than 2^20 outputs, so many are drawn at random, from this seed; the
+        figure says so.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Returns
+    -------
+    matplotlib Axes
+        Bars with the names of the outputs for at most 24 of them, else a curve; on a logarithmic
+        axis where the worst output is rarer than 1%. Cost as for :func:`fastpriv.pml`.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel = [[0.6, 0.2, 0.1, 0.1], [0.3, 0.4, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]]
+    >>> ax = fp.plot.leakage(channel, [0.5, 0.3, 0.2])
+    >>> ax.get_xlabel()
+    'probability of leaking at least as much'
+    """
+    from fastpriv import _validation as check
+    from fastpriv.measures._arguments import as_pair
+    from fastpriv.measures.disclosure import disclosure_threshold
+
+    mechanism, law = as_pair(channel, prior)
+    found = _outputs(mechanism, law, check.integer(draws, "draws", 1), check.integer(rng, "rng", 0))
+    ax = axes(ax)
+    shown = found.leakages[np.isfinite(found.leakages)]
+    top = 1.15 * max([*shown[:1], found.level if math.isfinite(found.level) else 0.0]) or 1.0
+    _draw_steps(ax, found, top)
+    label = f"level {number(found.level)}{found.worst}"
+    ax.axhline(found.level, color=FAMILY[1], linestyle="--", linewidth=1.2, label=label)
+    threshold = disclosure_threshold(law)
+    label = f"disclosure threshold {number(threshold)}"
+    ax.axhline(threshold, color=INK, linestyle=":", linewidth=1.2, label=label)
+    if threshold <= _FAR * top:
+        top = max(top, 1.15 * threshold)
+    ax.set_ylim(0.0, top)
+    ax.set_xlabel("probability of leaking at least as much")
+    ax.set_ylabel("leakage of the output (nats)")
+    legend(ax, title=found.title)
+    return ax
+
+
+class _Found(NamedTuple):
+    """Outputs, most leaking first."""
+
+    leakages: Floats
+    chances: Floats
+    names: list[str]
+    level: float
+    title: str
+    worst: str = ""
+
+
+def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: int) -> _Found:
+    """Every output that can occur, or some drawn at random where there are too many."""
+    size = channel.output_space.size
+    if size <= _LISTED:
+        leakages, chances = channel.leakages(prior).above, channel.output(prior).pmf()
+        order = np.argsort(-leakages, kind="stable")
+        order = order[chances[order] > 0.0]
+        names = [_name(channel, channel.output_space.rows(y)) for y in order[:_NAMED]]
+        title = f"{size:,} outputs; the worst has probability {chances[order[0]]:.2g}"
+        level = float(leakages[order[0]])
+        return _Found(leakages[order], chances[order], names, level, title, f": output {names[0]}")
+    rng = np.random.default_rng(seed)
+    drawn = [channel.sample(prior.sample(1, rng), rng)[0] for _ in range(draws)]
+    rows = [y if np.ndim(y) else channel.output_space.rows(y) for y in drawn]
+    leakages = np.sort([channel.leakage_at(prior, np.asarray(y, np.int64)) for y in rows])[::-1]
+    try:
+        level = channel.leakage_levels(prior)[0]
+    except TooLarge:
+        level = math.nan
+    title = f"{draws:,} of {short(size)} outputs, drawn at random"
+    return _Found(leakages, np.full(draws, 1.0 / draws), [], level, title)
+
+
+def _name(channel: AbstractChannel, y: Ints) -> str:
+    """Write an output: its number, or its rows."""
+    narrow = max(channel.output_space.sizes) <= 10
+    text = ("" if narrow else " ").join(map(str, y.tolist()))
+    return text if len(text) <= 16 else f"{text[:13]}..."
+
+
+def _draw_steps(ax: Axes, found: _Found, top: float) -> None:
+    """Draw outputs side by side: bars with names, or a curve."""
+    heights = np.minimum(found.leakages, top)
+    ends = np.cumsum(found.chances)
+    ends /= ends[-1]
+    bars = len(ends) <= _NAMED
+    rare = not bars and found.names != [] and ends[0] < _RARE
+    starts = np.append(ends[0] / 3.0 if rare else 0.0, ends[:-1])
+    if not bars:  # steps that no picture tells apart are one, as high as the highest
+        across = np.log(ends) / math.log(ends[0]) if rare else ends
+        cells = np.rint(_POINTS * np.stack([across, heights / top]))
+        first = np.append(True, np.diff(cells).any(axis=0))
+        starts, heights = starts[first], heights[first]
+    edges = np.append(starts, 1.0)
+    ax.stairs(heights, edges, fill=True, color=FAMILY[0], alpha=0.25, linewidth=0)
+    ax.stairs(heights, edges, baseline=0.0, color=FAMILY[0], linewidth=1.2)
+    if bars:
+        ax.vlines(starts[1:], 0.0, heights[1:], color=FAMILY[0], linewidth=0.8)
+        _write_names(ax, found, edges, heights)
+    ax.set_xscale("log" if rare else "linear")
+    ax.set_xlim(edges[0], 1.0)
+
+
+def _write_names(ax: Axes, found: _Found, edges: Floats, heights: Floats) -> None:
+    """Name the bars that are wide enough for it."""
+    for j, name in enumerate(found.names):
+        text = name if math.isfinite(found.leakages[j]) else f"{name}: infinite"
+        if found.chances[j] > 0.01 + 0.024 * len(text):
+            ax.annotate(
+                text,
+                (0.5 * (edges[j] + edges[j + 1]), heights[j]),
+                xytext=(0, 2),
+                textcoords="offset points",
+                ha="center",
+                color=FAMILY[0],
+            )

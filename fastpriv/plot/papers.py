@@ -1,0 +1,141 @@
+"""Figures of the papers that need nothing but their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastpriv.plot._style import STYLES, axes, legend, mark, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["mean_deviation", "noise", "threshold_query"]
+
+
+def threshold_query(
+    sizes: Sequence[int] = (200, 500, 1000, 2000),
+    chances: Sequence[float] = (0.3, 0.5),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what a truthful "yes, more than t" can leak at most (Saeidian et al. 2024, Figure 1).
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Numbers of rows, one colour each.
+    chances : sequence of float
+        Chances that a row holds a one, one line style each.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> len(fp.plot.threshold_query([200], [0.3, 0.5]).lines)
+    2
+    """
+    from fastpriv.measures.threshold_query import threshold_query_bound
+
+    ax = axes(ax)
+    for i, n in enumerate(sizes):
+        for j, p in enumerate(chances):
+            thresholds = [t for t in range(0, n, max(1, n // 200)) if t < n * p]
+            ax.plot(
+                [t / n for t in thresholds],
+                [threshold_query_bound(n, t, p) for t in thresholds],
+                STYLES[j % len(STYLES)],
+                **mark(i),
+                label=f"{n} rows, chance {p:g}",
+            )
+    ax.set_yscale("log")
+    ax.set_xlabel("threshold, as a fraction of the rows")
+    ax.set_ylabel("upper bound on the leakage (nats)")
+    legend(ax)
+    return ax
+
+
+def noise(
+    T: float = 1.0,
+    sensitivity: float = 0.01,
+    delta: float = 1e-6,
+    balances: Sequence[float] = (0.0, 0.5, 1.0),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the noise of three mechanisms over epsilon (Wu-Xia-He 2020, Section 5.2).
+
+    Parameters
+    ----------
+    T, sensitivity, delta : float
+        As for :func:`fastpriv.mechanisms.noise_comparison`.
+    balances : sequence of float
+        Values of the balance function, one line of the Gaussian privacy channel each.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> len(fp.plot.noise(balances=[0.0]).lines)
+    3
+    """
+    from fastpriv.mechanisms.utility import noise_comparison
+
+    ax = axes(ax)
+    epsilons = np.geomspace(0.01, 1.0, 100)
+    plain = [noise_comparison(T, e, sensitivity, delta) for e in epsilons]
+    ax.plot(epsilons, [p.laplace for p in plain], label="Laplace mechanism", **mark(0))
+    name = f"Gaussian mechanism, delta {number(delta)}"
+    ax.plot(epsilons, [p.gaussian for p in plain], label=name, **mark(1))
+    for j, balance in enumerate(balances):
+        found = [noise_comparison(T, e, sensitivity, delta, balance).channel for e in epsilons]
+        style = STYLES[j % len(STYLES)]
+        name = f"Gaussian privacy channel, balance {balance:g}"
+        ax.plot(epsilons, found, style, label=name, **mark(2))
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("epsilon (nats), of each notion")
+    ax.set_ylabel("standard deviation of the noise")
+    legend(ax)
+    return ax
+
+
+def mean_deviation(
+    T: float = 1.0,
+    tau: float = 0.5,
+    epsilons: Sequence[float] = (1.0, 1.5, 2.0),
+    balance: float = 0.0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the bound on a private mean's deviation over n (Wu-Xia-He 2020, Proposition 4).
+
+    Parameters
+    ----------
+    T, tau, balance : float
+        As for :func:`fastpriv.mechanisms.mean_deviation_bound`.
+    epsilons : sequence of float
+        Levels, one colour each; the limits are dotted.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.plot.mean_deviation(epsilons=[1.0]).get_xlabel()
+    'number of rows'
+    """
+    from fastpriv.mechanisms.utility import mean_deviation_bound as bound
+
+    ax = axes(ax)
+    sizes = np.unique(np.geomspace(1, 10_000, 100).astype(int)).tolist()
+    for j, epsilon in enumerate(epsilons):
+        values = [bound(T, epsilon, tau, n, balance=balance) for n in sizes]
+        line = ax.plot(sizes, values, label=f"epsilon {epsilon:g}", **mark(j))[0]
+        ax.axhline(bound(T, epsilon, tau, balance=balance), linestyle=":", color=line.get_color())
+    ax.set_xscale("log")
+    ax.set_xlabel("number of rows")
+    ax.set_ylabel(f"bound on the chance of a deviation of {tau:g}")
+    legend(ax)
+    return ax

@@ -1,0 +1,207 @@
+"""Privacy profiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastpriv.errors import InvalidInput
+from fastpriv.plot._style import INK, axes, band, legend, look, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+    from fastpriv._validation import Floats
+    from fastpriv.accounting import PrivacyProfile
+    from fastpriv.channels import AbstractChannel
+    from fastpriv.results import Bracket
+
+__all__ = ["composition", "profile"]
+
+#: Epsilons of a curve.
+_POINTS = 65
+#: Larger than any loss.
+_LARGEST = 1e300
+
+
+def profile(
+    *mechanisms: AbstractChannel | PrivacyProfile | ArrayLike,
+    labels: Sequence[str] | None = None,
+    least: float = 1e-12,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw delta over epsilon for mechanisms or privacy profiles, with the band that is proved.
+
+    Parameters
+    ----------
+    *mechanisms : channel, 2-D array or PrivacyProfile
+        What to draw, one line each, at the upper end of delta.
+    labels : sequence of str, optional
+        A name for each.
+    least : float
+        Least delta of the picture; epsilons go to where all lines have reached it.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Returns
+    -------
+    matplotlib Axes
+        Delta is logarithmic down to ``least`` and linear from there to 0. The legend says from
+        where on delta is 0, or below what it never falls.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> once = fp.accounting.PrivacyProfile.of(fp.HammingChannel(5, 3, 0.5))
+    >>> many = [once.self_compose(k) for k in (1, 10, 30)]
+    >>> ax = fp.plot.profile(*many, labels=["once", "10 times", "30 times"])
+    >>> ax.get_xlabel()
+    'epsilon (nats)'
+    """
+    from fastpriv import _validation as check
+
+    floor = check.real(least, "least", least=1e-300, most=0.1)
+    if not mechanisms:
+        raise InvalidInput("profile needs at least one channel or PrivacyProfile to draw")
+    drawn = _profiles(mechanisms)
+    names = _names(labels, len(drawn))
+    start = max(curve.delta(0.0).upper for curve in drawn)
+    floor = min(floor, 1e-3 * start) if start > 0.0 else floor
+    reached = [_reach(curve, floor) for curve in drawn]
+    right = 1.05 * max(reached) or 1.0
+    ax = axes(ax)
+    for i, (curve, name, reach) in enumerate(zip(drawn, names, reached, strict=True)):
+        grid = _grid(reach, curve.epsilon(0.0).upper, right)
+        found = [curve.delta(epsilon) for epsilon in grid.tolist()]
+        label = name + _end(curve, right)
+        band(ax, grid, *_ends(found), label, **look(i) | {"markevery": (i, 13)})
+    ax.set_yscale("symlog", linthresh=floor, linscale=0.5)  # which has a place for 0
+    locator: Any = ax.yaxis.get_major_locator()
+    locator.set_params(numticks=8)
+    ax.set_xlim(0.0, right)
+    ax.set_ylim(-0.3 * floor, 2.0 * (start or 1.0))
+    ax.set_xlabel("epsilon (nats)")
+    ax.set_ylabel("least delta of (epsilon, delta)-DP")
+    legend(ax)
+    return ax
+
+
+def _profiles(
+    mechanisms: Sequence[AbstractChannel | PrivacyProfile | ArrayLike],
+) -> list[PrivacyProfile]:
+    from fastpriv.accounting import PrivacyProfile
+    from fastpriv.measures._arguments import as_channel
+
+    return [
+        given if isinstance(given, PrivacyProfile) else PrivacyProfile.of(as_channel(given))
+        for given in mechanisms
+    ]
+
+
+def _names(labels: Sequence[str] | None, count: int) -> list[str]:
+    if labels is None:
+        return ["mechanism"] if count == 1 else [f"mechanism {i + 1}" for i in range(count)]
+    if isinstance(labels, str) or len(labels) != count:
+        raise InvalidInput(f"labels must hold {count} names, one for each line, got {labels!r:.60}")
+    return [str(label) for label in labels]
+
+
+def _reach(curve: PrivacyProfile, floor: float) -> float:
+    """Epsilon at which a curve meets the lower edge or hardly falls any further."""
+    target = max(floor, 1.01 * _never_below(curve))
+    return curve.epsilon(target).upper if target < 1.0 else 0.0
+
+
+def _never_below(curve: PrivacyProfile) -> float:
+    """Chance of outputs that give a database away, which no epsilon helps against."""
+    return curve.delta(_LARGEST).upper
+
+
+def _grid(reach: float, level: float, right: float) -> Floats:
+    """Epsilons of a curve: even steps, and ever finer ones where it falls to 0 at its level."""
+    even = np.linspace(0.0, right, _POINTS)
+    if level > right:
+        return even
+    finer = level * (1.0 - 0.5 ** np.arange(3.0, 44.0, 2.0))
+    return np.unique(np.concatenate([even, finer, [reach, level]]))
+
+
+def _end(curve: PrivacyProfile, right: float) -> str:
+    """Say in words how a curve ends."""
+    never, level = _never_below(curve), curve.epsilon(0.0).upper
+    if never > 0.0:
+        return f": never below {number(never)}"
+    return f": 0 from epsilon {number(level)} on" if level <= right else ""
+
+
+def _ends(found: Sequence[Bracket]) -> tuple[Floats, Floats]:
+    return np.array([b.lower for b in found]), np.array([b.upper for b in found])
+
+
+def composition(
+    channel: AbstractChannel | PrivacyProfile | ArrayLike,
+    releases: int = 100,
+    deltas: float | Sequence[float] = (1e-6,),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the epsilon that has been spent after each of many releases by one mechanism.
+
+    From above: levels that add, k e for differential privacy at level e; the bound of advanced
+    composition, k e tanh(e/2) + e sqrt(2 k ln 1/delta), which knows nothing but e; and the
+    epsilon of the composed :class:`fastpriv.accounting.PrivacyProfile`, with the band that is
+    proved.
+
+    Parameters
+    ----------
+    channel : channel, 2-D array or PrivacyProfile
+        The mechanism.
+    releases : int
+        How many, at most.
+    deltas : float or sequence of float
+        One line, and one bound, for each delta between 0 and 1.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> ax = fp.plot.composition(fp.HammingChannel(5, 3, 0.1), releases=200, deltas=[1e-9, 1e-3])
+    >>> ax.get_xlabel()
+    'number of releases'
+    """
+    from fastpriv import _validation as check
+
+    most = check.integer(releases, "releases", 1)
+    chances = [
+        check.real(delta, "delta", least=0.0, most=1.0)
+        for delta in np.atleast_1d(check.array(deltas, "deltas")).tolist()
+    ]
+    once = _profiles([channel])[0]
+    counts = np.unique(np.rint(np.append(np.geomspace(1, most, 12), np.linspace(1, most, 25))))
+    composed = [once.self_compose(int(k)) for k in counts]
+    level = once.epsilon(0.0).upper
+    ax = axes(ax)
+    total = np.multiply(counts, level)
+    name = f"levels add: {number(level)} each" if level < math.inf else "levels add"
+    band(ax, counts, total, total, name, color=INK, linestyle="-", linewidth=1.0)
+    for i, delta in enumerate(chances):
+        style = look(i) | {"markevery": (i, 6)}
+        if 0.0 < delta < 1.0 and level < math.inf:
+            drift, spread = level * math.tanh(0.5 * level), level * math.sqrt(-2 * math.log(delta))
+            bound = counts * drift + np.sqrt(counts) * spread
+            name = f"advanced composition, delta {number(delta)}"
+            plain = style | {"linestyle": ":", "linewidth": 1.2, "markerfacecolor": "white"}
+            ax.plot(counts, bound, label=name, **plain)
+        found = [profile.epsilon(delta) for profile in composed]
+        name = f"privacy profile, delta {number(delta)}"
+        band(ax, counts, *_ends(found), name, **style)
+    ax.set_xlabel("number of releases")
+    ax.set_ylabel("epsilon spent (nats)")
+    ax.set_xlim(0.0, 1.02 * most)
+    ax.set_ylim(0.0, 1.1 * total[-1] if 0.0 < level < math.inf else None)
+    legend(ax)
+    return ax
