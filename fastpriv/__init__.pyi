@@ -2,6 +2,8 @@ from . import accounting as accounting
 from . import mechanisms as mechanisms
 from . import plot as plot
 from ._warm_up import warm_up
+from .auditing.report import Audit, Implied, Level
+from .auditing.run import audit
 from .channels import (
     Channel,
     HammingChannel,
@@ -85,7 +87,7 @@ from .relations import Implications, implications
 from .releasing.frequencies import Frequencies, estimate_frequencies
 from .releasing.release import Release, release
 from .releasing.report import ReleaseReport
-from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution
+from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution, Witness
 from .spaces import Space, shell_profile
 from .tradeoff.closed_form import h, h_inverse
 from .tradeoff.contraction import design_worst_case
@@ -103,6 +105,7 @@ __version__: str
 
 __all__ = [
     "Adversary",
+    "Audit",
     "Bracket",
     "Brackets",
     "BudgetExceeded",
@@ -116,11 +119,13 @@ __all__ = [
     "HammingChannel",
     "HiddenMarkov",
     "Implications",
+    "Implied",
     "IndividualCapacity",
     "Infeasible",
     "InferenceSolution",
     "InvalidInput",
     "LedgerError",
+    "Level",
     "Markov",
     "PosteriorChannel",
     "PriorSet",
@@ -138,6 +143,8 @@ __all__ = [
     "TradeoffCurve",
     "TypeChannel",
     "Uniform",
+    "Witness",
+    "audit",
     "balance_function",
     "capacity_prior",
     "channel_capacity",

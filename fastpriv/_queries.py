@@ -69,6 +69,10 @@ class Query(ABC):
         """Return a database with the given values of a group that has the given answer."""
 
     @abstractmethod
+    def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
+        """Return two neighbours that have the given answers, which neighbours do have."""
+
+    @abstractmethod
     def _definition(self) -> tuple[object, ...]:
         """Return what makes two queries of one kind the same."""
 
@@ -163,6 +167,15 @@ class Listed(Query):
         """Return the first database with the given values that has the given answer."""
         rows = self.space.rows(np.flatnonzero(self.values == answer))
         return np.asarray(rows[(rows[:, group] == values).all(axis=1)][0])
+
+    def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
+        """Return the first two neighbours that have the given answers. Cost O(N n m)."""
+        for x, moved in self.space._steps():
+            found = np.flatnonzero((self.values[x] == answer) & (self.values[moved] == other))
+            if len(found):
+                break
+        first, second = self.space.rows(np.array([x[found[0]], moved[found[0]]]))
+        return first, second
 
 
 def pairs_of(codes: Ints, answers: int) -> Ints:

@@ -136,6 +136,32 @@ class RowKernel:
         """Return ln of the sum of the largest entries of the columns. Rounded up."""
         return log_total(self.tops)
 
+    def worst(self) -> tuple[float, int, int]:
+        """Return the largest log-ratio, and two values (s, t) that have it."""
+        s, t = np.unravel_index(self.log_ratios.argmax(), self.log_ratios.shape)
+        return float(self.log_ratios[s, t]), int(s), int(t)
+
+    def telling(self, s: int, t: int) -> int:
+        """Return the output that speaks most for s against t."""
+        top, seen = self.matrix[s], self.matrix[s] > 0
+        logs = log_ratio(np.where(seen, top, 1.0), np.where(seen, self.matrix[t], 1.0))
+        return int(np.where(seen, logs, -math.inf).argmax())
+
+    def likeliest(self, values: Ints) -> Ints:
+        """Return the output that each value leads to most often."""
+        return np.asarray(self.matrix.argmax(axis=1)[values])
+
+    def causes(self, outputs: Ints) -> Ints:
+        """Return the value that leads to each output most often."""
+        return np.asarray(self.matrix.argmax(axis=0)[outputs])
+
+    def leading(self, law: Floats) -> tuple[int, int]:
+        """Return the output that leaks most when values follow a law, and a value behind it."""
+        from fastpriv._leakage import vector_leakages
+
+        y = int(vector_leakages(law, [self]).above.argmax())
+        return y, int(np.where(law > 0, self.matrix[:, y], -1.0).argmax())
+
 
 class Symmetric(RowKernel):
     """The m-ary symmetric channel R_epsilon (Wang-Ying-Zhang 2015, eq. (27) for one row).
@@ -253,6 +279,27 @@ class Symmetric(RowKernel):
     def maximal_leakage(self) -> float:
         """Return ln(m a) = ln(1 + (m-1)(a - b)). Rounded up."""
         return round_up(math.log1p((self.m - 1) * self.gap))
+
+    def worst(self) -> tuple[float, int, int]:
+        """Any two values."""
+        return (self.epsilon, 0, 1) if self.m > 1 else (0.0, 0, 0)
+
+    def telling(self, s: int, t: int) -> int:
+        """Return the value itself."""
+        return s
+
+    def likeliest(self, values: Ints) -> Ints:
+        """Return the values themselves."""
+        return values
+
+    def causes(self, outputs: Ints) -> Ints:
+        """Return the outputs themselves."""
+        return outputs
+
+    def leading(self, law: Floats) -> tuple[int, int]:
+        """Return the rarest value that occurs, twice."""
+        y = int(np.where(law > 0, law, math.inf).argmin())
+        return y, y
 
     @property
     def mixing(self) -> float:

@@ -137,6 +137,22 @@ class Sum(Query):
             found[free[self.which[free] == t]] = chosen
         return found
 
+    def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
+        """Return neighbours with the given sums: a row that can make up the difference."""
+        for t, scores in enumerate(self.scores):
+            i = int(np.argmax(self.which == t))
+            rest = self._ways(self._others([i]))
+            for s, moved in zip(
+                *np.nonzero(scores[:, None] - scores == answer - other), strict=True
+            ):
+                left = answer - int(scores[s])
+                if 0 <= left < len(rest) and rest[left]:
+                    first = self.database((i,), (int(s),), answer)
+                    second = first.copy()
+                    second[i] = moved
+                    return first, second
+        raise AssertionError(f"no neighbours have sums {answer} and {other}")
+
     def _split(self, parts: list[tuple[int, int]], total: int) -> Iterator[tuple[int, list[int]]]:
         """Yield for each kind of rows the values of all of them, which add up to a total."""
         for j, (t, count) in enumerate(parts):
@@ -237,6 +253,14 @@ class Histogram(Query):
         free = np.setdiff1d(np.arange(self.space.n), group)
         found[free] = np.repeat(np.arange(len(held)), self.counts[answer] - held)
         return found
+
+    def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
+        """Return neighbours with the given histograms: row 0 moves from one value to another."""
+        moved = self.counts[answer] - self.counts[other]
+        first = self.database((0,), (int(moved.argmax()),), answer)
+        second = first.copy()
+        second[0] = moved.argmin()
+        return first, second
 
 
 def _law_error(space: Space) -> float:

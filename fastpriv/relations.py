@@ -42,7 +42,7 @@ _D, _P = "Wu-Xia-He 2020", "Saeidian et al. 2024"
 
 
 @dataclass(frozen=True)
-class _Facts:
+class Facts:
     """The numbers that implications depend on; None where they are not known."""
 
     n: int | None
@@ -64,26 +64,26 @@ class _Rule:
     conclusion: str
     source: str
     formula: str
-    bound: Callable[[float, _Facts], float | None]
+    bound: Callable[[float, Facts], float | None]
 
 
-def _same(level: float, facts: _Facts) -> float:
+def _same(level: float, facts: Facts) -> float:
     return level
 
 
-def _plus_epsilon_x(level: float, facts: _Facts) -> float | None:
+def _plus_epsilon_x(level: float, facts: Facts) -> float | None:
     return None if facts.epsilon_x is None else round_up(level + facts.epsilon_x)
 
 
-def _groups(level: float, facts: _Facts) -> float | None:
+def _groups(level: float, facts: Facts) -> float | None:
     return None if facts.n is None else round_up(facts.n * level)
 
 
-def _twice(level: float, facts: _Facts) -> float | None:
+def _twice(level: float, facts: Facts) -> float | None:
     return 2.0 * level if facts.full_support else None
 
 
-def _two_sided(level: float, facts: _Facts) -> float | None:
+def _two_sided(level: float, facts: Facts) -> float | None:
     """-ln of the least p(y|x)/p(y) that leakage e leaves: (1 - (1-p) E)/p with E = e^e, p = p_min.
 
     From p_Y(y) <= p(x) W[x, y] + (1 - p(x)) e^e p_Y(y). In terms of E - 1: 1 - (E - 1)(1-p)/p.
@@ -97,13 +97,13 @@ def _two_sided(level: float, facts: _Facts) -> float | None:
     return max(level, round_up(-math.log1p(-drop))) if drop < 1.0 else None
 
 
-def _over_entropy(level: float, facts: _Facts) -> float | None:
+def _over_entropy(level: float, facts: Facts) -> float | None:
     if facts.entropy is None or facts.entropy.lower <= 0.0:
         return None
     return level / facts.entropy.lower * (1.0 + 2.0**-44)
 
 
-def _times_entropy(level: float, facts: _Facts) -> float | None:
+def _times_entropy(level: float, facts: Facts) -> float | None:
     return None if facts.entropy is None else level * facts.entropy.upper * (1.0 + 2.0**-44)
 
 
@@ -142,7 +142,7 @@ _RULES = (
 )
 
 
-def _ceiling(notion: str, facts: _Facts) -> tuple[float, str]:
+def _ceiling(notion: str, facts: Facts) -> tuple[float, str]:
     """Return what a level cannot exceed whatever the mechanism, and why."""
     if notion == "leakage-factor":
         return 1.0, "at most 1"
@@ -153,7 +153,7 @@ def _ceiling(notion: str, facts: _Facts) -> tuple[float, str]:
     return (_most(facts), "at most -ln p_min") if notion == "pml" else (math.inf, "")
 
 
-def _most(facts: _Facts) -> float:
+def _most(facts: Facts) -> float:
     return math.inf if facts.log_least is None else round_up(-facts.log_least)
 
 
@@ -290,7 +290,11 @@ def implications(
     if not isinstance(notion, str) or notion not in NOTIONS:
         raise InvalidInput(f"notion must be one of {', '.join(NOTIONS)}; got {notion!r:.60}")
     given = check.real(level, "level", least=0.0)
-    facts = _facts(prior, n)
+    return derive(given, notion, facts_of(prior, n))
+
+
+def derive(given: float, notion: str, facts: Facts) -> Implications:
+    """Follow the rules from one guarantee, with the facts that are known."""
     levels, steps = {notion: given}, dict[str, Step]()
     improved = True
     while improved:  # rules only raise levels around a cycle, so this ends
@@ -317,15 +321,16 @@ def implications(
     )
 
 
-def _facts(prior: Distribution | ArrayLike | None, n: int | None) -> _Facts:
+def facts_of(prior: Distribution | ArrayLike | None, n: int | None) -> Facts:
+    """Return the facts about a prior, or a number of rows, that implications depend on."""
     rows = None if n is None else check.integer(n, "n", 1)
     if prior is None:
-        return _Facts(rows)
+        return Facts(rows)
     law = prior if isinstance(prior, Distribution) else Dense(prior)
     if rows is not None and rows != law.space.n:
         raise InvalidInput(f"n = {rows} but the prior has {law.space.n} rows; leave n out")
     entropy = law.entropy()
-    return _Facts(
+    return Facts(
         law.space.n,
         law.epsilon_x(),
         entropy if isinstance(entropy, Bracket) else Bracket(entropy, entropy),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fastpriv._validation import Floats, Ints
     from fastpriv.channels import AbstractChannel
 
-__all__ = ["Adversary", "Bracket", "Brackets", "IndividualCapacity", "Solution"]
+__all__ = ["Adversary", "Bracket", "Brackets", "IndividualCapacity", "Solution", "Witness"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Adversary:
         names = ", ".join(map(str, self.rows[:8])) + (", ..." if len(self.rows) > 8 else "")
         order = [j for j in (-self.law).argsort(kind="stable").tolist() if self.law[j] > 5e-7]
         shown = [
-            f"\n  {_database(self.databases[j].tolist())}  with probability {self.law[j]:.6g}"
+            f"\n  {written(self.databases[j])}  with probability {self.law[j]:.6g}"
             for j in sorted(order[:_SHOWN])
         ]
         rest = f"\n  and {len(order) - _SHOWN} more" if len(order) > _SHOWN else ""
@@ -92,12 +92,50 @@ class Adversary:
         return f"Adversary against row{many} {names}, who believes in{''.join(shown)}{rest}"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Witness:
+    """What a level is attained by: an output, and the databases that it tells apart.
+
+    Attributes
+    ----------
+    output : integer array
+        The output, as a row of the channel's ``output_space``.
+    database : integer array
+        The database that the output speaks for most.
+    other : integer array or None
+        The one that it speaks against, for levels that compare two.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.audit(fp.HammingChannel(3, 2, 1.0)).levels["dp"].worst
+    output 0 0 0, from 0 0 0 against 1 0 0 (row 0)
+    """
+
+    output: Ints
+    database: Ints
+    other: Ints | None = None
+
+    @property
+    def row(self) -> int | None:
+        """The one row in which the two databases differ; None where it is not one."""
+        rows = [] if self.other is None else (self.database != self.other).nonzero()[0].tolist()
+        return rows[0] if len(rows) == 1 else None
+
+    def __repr__(self) -> str:
+        against = "" if self.other is None else f" against {written(self.other)}"
+        place = "" if self.row is None else f" (row {self.row})"
+        output, database = (written(v) for v in (self.output, self.database))
+        return f"output {output}, from {database}{against}{place}"
+
+
 #: Most databases and values of one database that are written out.
 _SHOWN, _LONG = 8, 16
 
 
-def _database(values: list[int]) -> str:
+def written(database: Ints) -> str:
     """Write a database in full while it is short, by runs of equal values, or its beginning."""
+    values: list[int] = database.tolist()
     if len(values) <= _LONG:
         return " ".join(map(str, values))
     runs = [(value, len(list(same))) for value, same in groupby(values)]

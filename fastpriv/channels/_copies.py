@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Largest table of histograms of copies that is added up, and most values of a group listed.
 _HISTOGRAMS, _VALUES = 1 << 20, 1 << 16
+#: Rows that are tried before many more.
+_FEW = 1 << 12
 #: Probabilities below are lost, and from here numbers are scaled down by it.
 _LOST, _HUGE = 1e-290, 1e250
 
@@ -52,6 +53,10 @@ def opposite_capacity(rows: list[Symmetric]) -> Bracket:
     """
     if not rows or rows[0].epsilon == 0.0:
         return Bracket(0.0, 0.0)
+    if len(rows) > _FEW:  # a few of many rows may tell all there is to tell
+        lower = opposite_capacity(rows[:_FEW]).lower
+        if lower >= math.log(2.0) * (1.0 - 2.0**-36):
+            return Bracket(lower, round_up(math.log(2.0)))
     epsilon = rows[0].epsilon
     law = _net_law(rows)
     terms = [law[d] * _gain(epsilon * (d + 1)) for d in np.flatnonzero(law).tolist()]
@@ -129,17 +134,18 @@ def copied_information(kernel: Symmetric, copies: int) -> tuple[float, Floats]:
 def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity:
     """Bracket for groups of k rows: the others copy rows of the group that have their size."""
     space = Space._trusted(tuple(kinds[t].m for t in which.tolist()))
-    live = [i for i, m in enumerate(space.sizes) if m > 1]
-    group = tuple(sorted(sorted(range(space.n), key=lambda i: -space.sizes[i])[:k]))
-    leader = {g: g for g in group}
-    sizes = {space.sizes[g] for g in group}
-    turns = {m: itertools.cycle([g for g in group if space.sizes[g] == m]) for m in sizes}
-    for i in live:
-        if i not in leader and space.sizes[i] in sizes:
-            leader[i] = next(turns[space.sizes[i]])
-    copies = Counter(leader.values())
+    size = np.asarray(space.sizes)
+    live = np.flatnonzero(size > 1)
+    group = tuple(np.sort(np.argsort(-size, kind="stable")[:k]).tolist())
+    leader = np.full(space.n, -1)
+    leader[list(group)] = group
+    for m in {space.sizes[g] for g in group} - {1}:
+        rest = np.flatnonzero((size == m) & (leader < 0))
+        leader[rest] = np.resize([g for g in group if space.sizes[g] == m], len(rest))
     told = [
-        copied_information(kinds[which[g]], copies[g]) if g in live else (0.0, np.ones(1))
+        copied_information(kinds[which[g]], int((leader == g).sum()))
+        if space.sizes[g] > 1
+        else (0.0, np.ones(1))
         for g in group
     ]
     lower = math.fsum(value for value, _ in told) * (1.0 - 4.0 * ULP)
@@ -149,8 +155,8 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity
     check.fits(count * space.n, "the list of an adversary's databases", "use fewer rows")
     databases = np.zeros((count, space.n), dtype=np.int64)
     values = np.array(list(itertools.product(*used))).reshape(count, k)
-    for i, g in leader.items():
-        databases[:, i] = values[:, group.index(g)]
+    for j, g in enumerate(group):
+        databases[:, leader == g] = values[:, j : j + 1]
     law = np.array([math.prod(p) for p in itertools.product(*(p[p > 0] for _, p in told))])
     pair = opposite_capacity([kinds[t] for t in which[live].tolist()]).upper
     most = max(space.sizes)

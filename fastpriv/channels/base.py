@@ -26,9 +26,10 @@ from fastpriv._thresholds import Codes
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, crossing, excesses, joint_laws
+from fastpriv.channels._witnesses import few, furthest, matrix_step, small_matrix
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
-from fastpriv.results import Bracket, IndividualCapacity
+from fastpriv.results import Bracket, IndividualCapacity, Witness
 from fastpriv.spaces import Space
 
 
@@ -165,6 +166,35 @@ class AbstractChannel(ABC):
         """Least number of databases that can cause an output, over outputs that can occur."""
         counts = (self.matrix() > 0.0).sum(axis=0)
         return int(counts[counts > 0].min())
+
+    def ruling_out(self) -> tuple[int, Ints]:
+        """Count the outputs that some database cannot cause and others can; the first few."""
+        most, least = self.column_maxima(), self.column_minima()
+        return few(np.flatnonzero((most > 0.0) & (least == 0.0)), self.output_space)
+
+    def step_witness(self, prior: Distribution | None = None) -> Witness:
+        """Find what attains the neighbour level, or under a prior the posterior level.
+
+        Through the matrix; TooLarge where it is not to be formed.
+        """
+        return matrix_step(self, None if prior is None else prior._vector())
+
+    def extreme_witness(self) -> Witness:
+        """Find what attains the extreme level, through the matrix."""
+        matrix = small_matrix(self)
+        x, other, y = furthest(matrix)
+        return Witness(self.output_space.rows(y), *self.space.rows(np.array([x, other])))
+
+    def leakage_witness(self, prior: Distribution) -> Witness:
+        """Find the output that leaks most, and the likeliest database behind it."""
+        y = int(self.leakages(prior).above.argmax())
+        column = np.where(prior._vector() > 0, small_matrix(self)[:, y], -1.0)
+        return Witness(self.output_space.rows(y), self.space.rows(int(column.argmax())))
+
+    @property
+    def searched_entries(self) -> int:
+        """How many numbers an optimisation over all databases goes through."""
+        return self.space.size * self.output_space.size
 
     def row_kernels(self) -> RowKernels | None:
         """Return the kernels of a channel that acts on every row by itself; None for others."""

@@ -56,7 +56,7 @@ class HammingChannel(ProductChannel):
 
     def extreme_level(self) -> float:
         """Epsilon for every row that has a second value, the product rounded up."""
-        count = sum(m > 1 for m in self.space.sizes)
+        count = self.space.n - self.space.sizes.count(1)
         level = self.epsilon * count
         short = Fraction(level) < Fraction(self.epsilon) * count
         return math.nextafter(level, math.inf) if short else level
@@ -112,6 +112,10 @@ class HammingChannel(ProductChannel):
     def least_support(self) -> int:
         """All databases."""
         return self.space.size
+
+    def ruling_out(self) -> tuple[int, Ints]:
+        """No output does, also where a chance rounds to 0."""
+        return 0, np.empty((0, self.space.n), dtype=np.int64)
 
     def _symmetric(self) -> list[Symmetric]:
         return [k for k in self._kernels.distinct if isinstance(k, Symmetric)]

@@ -21,11 +21,12 @@ from fastpriv._thresholds import Codes, LawThresholds, draw_rows
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._copies import by_part
 from fastpriv.channels._pairs import Pairs, all_pairs, joint_laws
+from fastpriv.channels._witnesses import rows_extreme, rows_ruling_out, rows_step
 from fastpriv.channels.base import AbstractChannel, support_range
 from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Product
 from fastpriv.errors import InvalidInput
-from fastpriv.results import Bracket, IndividualCapacity
+from fastpriv.results import Bracket, IndividualCapacity, Witness
 from fastpriv.spaces import Space
 
 __all__ = ["ProductChannel"]
@@ -110,6 +111,28 @@ class ProductChannel(AbstractChannel):
         least = [int(c[c > 0].min()) for c in counts]
         used = np.bincount(self._kernels.assignment, minlength=len(least)).tolist()
         return math.prod(size**times for size, times in zip(least, used, strict=True))
+
+    def ruling_out(self) -> tuple[int, Ints]:
+        """Count outputs that some row's value cannot cause. O(distinct rows)."""
+        return rows_ruling_out(self._kernels)
+
+    def step_witness(self, prior: Distribution | None = None) -> Witness:
+        """Find what attains the neighbour or the posterior level: one row, the others alike."""
+        return rows_step(self._kernels, prior)
+
+    def extreme_witness(self) -> Witness:
+        """Find what attains the extreme level: every row by itself."""
+        return rows_extreme(self._kernels)
+
+    def leakage_witness(self, prior: Distribution) -> Witness:
+        """Find the output that leaks most, in the prior's structure."""
+        return Witness(*prior.leading_through(self._kernels))
+
+    @property
+    def searched_entries(self) -> int:
+        """Entries of the distinct kernels that have no closed forms."""
+        kinds = (k for k in self._kernels.distinct if not isinstance(k, Symmetric))
+        return sum(math.prod(kernel.shape) for kernel in kinds)
 
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y): the worst sum of a row's and the prior's log-ratios."""

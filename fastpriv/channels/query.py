@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 
@@ -21,11 +22,12 @@ from fastpriv._sums import Histogram, Sum
 from fastpriv._thresholds import Codes, LawThresholds, ManyThresholds
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, joint_laws
+from fastpriv.channels._witnesses import furthest, widest
 from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
 from fastpriv.channels.dense import matrix_information
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
-from fastpriv.results import Bracket
+from fastpriv.results import Bracket, Witness
 from fastpriv.spaces import Space
 
 __all__ = ["QueryChannel"]
@@ -168,16 +170,21 @@ class QueryChannel(AbstractChannel):
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._query.law(prior) @ self._kernel.matrix, self.output_space)
 
-    def _worst(self, pmf: Floats) -> float:
-        """Largest ln kernel ratio + ln pmf(x)/pmf(x') over neighbours x, x'. Cost O(N n m)."""
+    def _worst(self, pmf: Floats) -> tuple[float, int, int]:
+        """Largest ln kernel ratio + ln pmf(x)/pmf(x') over neighbours x, x'; and the two.
+
+        Cost O(N n m).
+        """
         alive, values = pmf > 0, self._query.listed()
-        worst = 0.0
+        worst = 0.0, 0, 0
         for x, other in self.space._steps():
             x, other = x[alive], other[alive]
             ratios = self._kernel.log_ratios[values[x], values[other]]
             levels = ratios + log_ratio(pmf[x], pmf[other])
-            worst = max(worst, float(levels.max(initial=0.0)))
-        return round_up(worst)
+            at = int(levels.argmax())
+            if levels[at] > worst[0]:
+                worst = float(levels[at]), int(x[at]), int(other[at])
+        return worst
 
     def neighbour_laws(self) -> Iterator[Pairs]:
         """Yield the kernel and the pairs of answers that neighbours have, each pair once."""
@@ -202,6 +209,42 @@ class QueryChannel(AbstractChannel):
             counts += size * (row > 0.0)
         return int(counts[counts > 0].min())
 
+    def step_witness(self, prior: Distribution | None = None) -> Witness:
+        """Find what attains the neighbour level among answers, the posterior level among databases.
+
+        Cost as for these levels, TooLarge beyond some ten million entries.
+        """
+        if prior is not None:
+            _, x, other = self._worst(prior._vector())
+            first, second = self.space.rows(np.array([x, other]))
+            v, w = self._query.of(np.stack([first, second])).tolist()
+        else:
+            v, w = widest(self._kernel.matrix, self._query.neighbours())
+            first, second = self._query.step(v, w)
+        return Witness(np.array([self._kernel.telling(v, w)]), first, second)
+
+    def extreme_witness(self) -> Witness:
+        """Find what attains the extreme level among answers."""
+        seen = self._query.seen()
+        v, w, y = furthest(self._seen())
+        first, second = (self._query.database((), (), int(seen[a])) for a in (v, w))
+        return Witness(np.array([y]), first, second)
+
+    def leakage_witness(self, prior: Distribution) -> Witness:
+        """Find the output that leaks most, and a database with the likeliest answer behind it."""
+        y = int(self.leakages(prior).above.argmax())
+        column = np.where(self._query.law(prior) > 0, self._kernel.matrix[:, y], -1.0)
+        x = self._query.database((), (), int(column.argmax()))
+        if prior.log_prob(x) == -math.inf:
+            chances = np.where(prior._vector() > 0, column[self._query.listed()], -1.0)
+            x = self.space.rows(int(chances.argmax()))
+        return Witness(np.array([y]), x)
+
+    @property
+    def searched_entries(self) -> int:
+        """Entries of the kernel."""
+        return int(self._kernel.matrix.size)
+
     def neighbour_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(K) for each pair of answers."""
         return self._level(self._kernel.matrix)
@@ -219,7 +262,7 @@ class QueryChannel(AbstractChannel):
 
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y) over neighbours. Cost O(N n m)."""
-        return self._worst(prior._vector())
+        return round_up(self._worst(prior._vector())[0])
 
     def information(self, prior: Distribution) -> float:
         """Return I(X; Y), which is I(answer; Y)."""

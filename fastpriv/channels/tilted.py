@@ -24,13 +24,14 @@ from fastpriv._thresholds import Codes
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, apart, apart_by
+from fastpriv.channels._witnesses import home_step, rows_step
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel, hamming_distance
 from fastpriv.distributions import Dense, Distribution, Product
 from fastpriv.distributions.base import as_prior
 from fastpriv.distributions.dense import apply_rows
 from fastpriv.errors import InvalidInput
-from fastpriv.results import Bracket
+from fastpriv.results import Bracket, Witness
 
 __all__ = ["TiltedChannel"]
 
@@ -223,6 +224,57 @@ class TiltedChannel(AbstractChannel):
     def least_support(self) -> int:
         """All databases."""
         return self.space.size
+
+    def ruling_out(self) -> tuple[int, Ints]:
+        """No output that can occur does."""
+        return 0, np.empty((0, self.space.n), dtype=np.int64)
+
+    def step_witness(self, prior: Distribution | None = None) -> Witness:
+        """Find what attains the neighbour or the posterior level, in the structure of the prior.
+
+        W moves by e^epsilon as a row of x leaves its value in y, and by the ratio of R q.
+        """
+        if self._rows is not None:
+            return self._rows.step_witness(prior)
+        if prior is None:
+            found = home_step(self.prior, self._groups)
+        elif self._own(prior):
+            found = rows_step(self._kernels, None)
+        else:
+            tilted = Dense._trusted(prior._vector() / self._vectors()[1], self.space)
+            found = rows_step(self._kernels, tilted)
+        occurs = self._law.log_prob(found.output) > -math.inf
+        return found if occurs and self._all_alive else super().step_witness(prior)
+
+    def extreme_witness(self) -> Witness:
+        """Find what attains the extreme level. Cost O(N n m)."""
+        if self._rows is not None:
+            return self._rows.extreme_witness()
+        law, home = self._vectors()
+        most, least = (tropical(-np.log(home), self._kernels, j) for j in (np.maximum, np.minimum))
+        y = self.space.rows(int(np.where(law > 0, most - least, -1.0).argmax()))
+        column = self._log_column(y)
+        return Witness(y, *self.space.rows(np.array([column.argmax(), column.argmin()])))
+
+    def leakage_witness(self, prior: Distribution) -> Witness:
+        """Find the output that leaks most, and the likeliest database behind it. O(N n m)."""
+        if self._rows is not None:
+            return self._rows.leakage_witness(prior)
+        y = self.space.rows(int(self.leakages(prior).above.argmax()))
+        column = np.where(prior._vector() > 0, self._log_column(y), -math.inf)
+        return Witness(y, self.space.rows(int(column.argmax())))
+
+    def _log_column(self, y: Ints) -> Floats:
+        """Log of W[x, y] for every x, up to a constant."""
+        logs = np.zeros(1)
+        for value, m in zip(y.tolist(), self.space.sizes, strict=True):
+            logs = np.add.outer(logs, -self.epsilon * (np.arange(m) != value)).reshape(-1)
+        return np.asarray(logs - np.log(self._vectors()[1]))
+
+    @property
+    def searched_entries(self) -> int:
+        """Those of the rows where the channel is a product."""
+        return super().searched_entries if self._rows is None else self._rows.searched_entries
 
     def capacity(self, gap: float) -> Bracket:
         """Row by row where the channel is a product, through the matrix otherwise."""

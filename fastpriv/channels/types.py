@@ -18,9 +18,11 @@ from fastpriv._sequential import Tree, alike, shuffle
 from fastpriv._thresholds import Codes
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, apart, apart_by
+from fastpriv.channels._witnesses import FEW, laid_out, largest_ratio
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
 from fastpriv.distributions import Distribution, Exchangeable
+from fastpriv.results import Witness
 from fastpriv.spaces import Space
 
 __all__ = ["TypeChannel"]
@@ -108,9 +110,55 @@ class TypeChannel(AbstractChannel):
         weights = self._type_weights(prior)
         if weights is None:
             return self._plain().posterior_level(prior)
+        return self._level(self._joint(weights))
+
+    def _joint(self, weights: Floats) -> Floats:
+        """Entries times the chance of the database, up to a factor."""
         with np.errstate(divide="ignore"):
             logs = np.log(weights) - self._types.log_sizes
-        return self._level(np.exp(logs - logs.max())[self._stack.row] * self._entry)
+        return np.asarray(np.exp(logs - logs.max())[self._stack.row] * self._entry)
+
+    def ruling_out(self) -> tuple[int, Ints]:
+        """Count the outputs whose type some class cannot reach. Cost O(classes)."""
+        types = [j for j, e in enumerate(self._entries) if e.max() > 0.0 and e.min() == 0.0]
+        count = round(math.fsum(np.exp(self._types.log_sizes[types])))
+        first = [np.repeat(np.arange(self.space.sizes[0]), self._types.counts[j][0]) for j in types]
+        return count, np.array(first[:FEW], dtype=np.int64).reshape(-1, self.space.n)
+
+    def step_witness(self, prior: Distribution | None = None) -> Witness:
+        """Find what attains the neighbour or the posterior level. Cost O(classes)."""
+        weights = None if prior is None else self._type_weights(prior)
+        if prior is not None and weights is None:
+            return super().step_witness(prior)
+        entry = self._entry if weights is None else self._joint(weights)
+        source, target = self._stack.source, self._stack.target
+        at = largest_ratio(entry[source], entry[target])
+        pairs = self._pair_counts(int(source[at]))
+        moved = pairs - self._pair_counts(int(target[at]))
+        x, y = laid_out(pairs)
+        v, s = np.unravel_index(moved.argmax(), moved.shape)
+        other = x.copy()
+        other[np.flatnonzero((y == v) & (x == s))[0]] = moved[v].argmin()
+        return Witness(y, x, other)
+
+    def extreme_witness(self) -> Witness:
+        """Find what attains the extreme level. Cost O(classes)."""
+        most, least = (np.array([f(e) for e in self._entries]) for f in (np.max, np.min))
+        j = largest_ratio(most, least)
+        first, entry = int(self._stack.starts[j]), self._entries[j]
+        x, y = laid_out(self._pair_counts(first + int(entry.argmax())))
+        other, _ = laid_out(self._pair_counts(first + int(entry.argmin())))
+        return Witness(y, x, other)
+
+    def leakage_witness(self, prior: Distribution) -> Witness:
+        """Find the output that leaks most, over types."""
+        weights = self._type_weights(prior)
+        if weights is None:
+            return super().leakage_witness(prior)
+        j = int(self._type_leakages(weights).above.argmax())
+        entry = np.where(weights[self._classes[j].row] > 0, self._entries[j], -1.0)
+        x, y = laid_out(self._pair_counts(int(self._stack.starts[j]) + int(entry.argmax())))
+        return Witness(y, x)
 
     def neighbour_laws(self) -> Iterator[Pairs]:
         """Laws of the class of y and of its value in the row that moves, for every move.

@@ -47,7 +47,7 @@ def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
         )
     parameters = inspect.signature(makers[name]).parameters
     for key in given:
-        if key not in parameters:
+        if key not in parameters or key.startswith("_"):
             hint = did_you_mean(key, parameters)
             raise InvalidInput(
                 f"{name} has no parameter {key!r:.40}{hint}; it is written {usage(makers)[name]}"

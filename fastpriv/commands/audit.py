@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from fastpriv.commands import _arrays, _files
 from fastpriv.commands._mechanisms import add_mechanism, add_prior, load
 from fastpriv.commands._parser import add_file, add_force, add_json, examples
 from fastpriv.commands._text import shown, table, to_json
 from fastpriv.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fastpriv.auditing.report import Audit
+    from fastpriv.channels import AbstractChannel
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -24,18 +29,46 @@ def add(commands: Any) -> argparse.ArgumentParser:
             "fastpriv audit",
             "fastpriv audit randomised-response:n=3,m=2,epsilon=1 --prior uniform",
             "fastpriv audit channel.csv --sizes 2,2 --prior prior.csv --json",
-            "fastpriv audit channel.csv --prior prior.csv --joint joint.csv --html page.html",
+            "fastpriv audit channel.csv --joint joint.csv --html page.html",
             "fastpriv audit --list",
         ),
     )
     add_mechanism(parser, "mechanism", nargs="?")
-    add_prior(parser)
-    add_file(parser, "--joint", help="a .csv or .npy file with P(S = s, X = x): a line for each s")
+    add_audit(parser)
     add_file(parser, "--html", metavar="PAGE", help="also write a page to read and to print")
     parser.add_argument("--epsilon", type=float, help="level of the built-in example (2)")
     add_force(parser)
     add_json(parser)
     return parser
+
+
+def add_audit(parser: Any) -> None:
+    """Declare what audits of one mechanism and of two take."""
+    add_prior(parser)
+    add_file(
+        parser,
+        "--joint",
+        help="a .csv or .npy file with P(S = s, X = x), a line for each s: also measure what the "
+        "output tells about S",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="for searches, which then print the bounds as they stand (10)",
+    )
+
+
+def audited(given: argparse.Namespace, mechanism: str) -> tuple[AbstractChannel, Audit]:
+    """Return a mechanism and its audit."""
+    import fastpriv as fp
+
+    sizes = given.sizes if _arrays.is_file(mechanism) or given.command == "audit" else None
+    channel, prior = load(mechanism, given.prior, sizes)
+    joint = None if given.joint is None else _arrays.read(given.joint, "the joint law")
+    limit = given.time_limit
+    return channel, fp.audit(channel, prior, joint, name=mechanism, time_limit=limit)
 
 
 def run(given: argparse.Namespace) -> str:
@@ -47,21 +80,20 @@ def run(given: argparse.Namespace) -> str:
             "--epsilon is for the built-in example; write it into the mechanism, such as "
             f"hamming:n=3,m=2,epsilon={given.epsilon:g}"
         )
-    import fastpriv as fp
-
     page = None if given.html is None else _files.target(given.html, given.force, (".html",))
-    channel, prior = load(given.mechanism, given.prior, given.sizes)
-    joint = None if given.joint is None else _arrays.read(given.joint, "the joint law")
-    found = fp.audit(channel, prior, joint)
+    _, found = audited(given, given.mechanism)
     if page is not None:
-        _files.write(page, found.to_html().encode(), given.force)
+        figures = find_spec("matplotlib") is not None
+        _files.write(page, found.to_html(plots=figures).encode(), given.force)
     if given.json:
         return found.to_json()
     return str(found) if page is None else f"{found}\nWritten to {page}"
 
 
 def _example(given: argparse.Namespace) -> str:
-    from fastpriv.audit import example, levels
+    from fastpriv.auditing.example import example
+    from fastpriv.measures.indistinguishability import dp_level, identifiability_level
+    from fastpriv.measures.information import distortion, mutual_information
 
     for name in ("prior", "sizes", "joint", "html"):
         if getattr(given, name) is not None:
@@ -73,7 +105,15 @@ def _example(given: argparse.Namespace) -> str:
         "epsilon_tilde": prior.epsilon_tilde(),
         "entropy": prior.entropy(),
     }
-    found = {name: levels(channel, prior) for name, channel in channels.items()}
+    found = {
+        name: {
+            "differential privacy": dp_level(channel),
+            "identifiability": identifiability_level(channel, prior),
+            "mutual information": mutual_information(channel, prior),
+            "distortion": distortion(channel, prior),
+        }
+        for name, channel in channels.items()
+    }
     if given.json:
         return to_json({"prior": about, "mechanisms": found})
     laws = [f"  {law.tolist()}" for law in prior.marginals]

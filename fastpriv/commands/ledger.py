@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +46,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
         add_file(action, "file", help="the ledger")
         if name == "show":
             action.add_argument(
-                "--last", type=int, default=20, metavar="K", help="spends to show (20)"
+                "--last",
+                type=int,
+                default=20,
+                metavar="K",
+                help="spends to show (20; JSON has all)",
             )
         add_json(action)
         action.set_defaults(act={"show": _show, "remaining": _remaining}[name])
@@ -173,8 +176,9 @@ def _show(given: argparse.Namespace) -> str:
     from fastpriv.accounting import Ledger
 
     with Ledger.open(given.file) as ledger:
+        last = ledger.history(given.last)
         if given.json:
-            return json.dumps(json.loads(ledger.to_json()), indent=2)
+            return ledger.to_json()
         past = [
             [
                 str(receipt.number),
@@ -183,7 +187,7 @@ def _show(given: argparse.Namespace) -> str:
                 *(up(level) for level in receipt.charged.values()),
                 receipt.label or "",
             ]
-            for receipt in ledger.history(given.last)
+            for receipt in last
         ]
         head = ["spend", "time (UTC)", "count", *ledger.budget, "label"]
         history = table([head, *past]) if past else "Nothing has been spent."

@@ -19,8 +19,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "solve",
         help="find the best mechanism, and write it with a certificate",
         description="Find the mechanism of least distortion (expected number of changed rows) at\n"
-        "a privacy level, or of least level at a distortion. The certificate says what the channel\n"
-        "has, measured on the numbers that are written, and what no mechanism can go below.\n\n"
+        "a privacy level, or of least level at a distortion. The certificate says what the\n"
+        "channel has, measured on the numbers that are written, and what no mechanism can go\n"
+        "below.\n\n"
         "  dp, identifiability   --prior with --epsilon or --distortion\n"
         "  mutual-information    --prior with --distortion\n"
         "  inference             --joint, a file with P(S = s, X = x), with --distortion: what is\n"

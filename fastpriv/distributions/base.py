@@ -149,6 +149,40 @@ class Distribution(ABC):
         """Return the largest of each of the leakages over outputs."""
         return self.leakages_through(kernels).largest()
 
+    def leading_through(self, kernels: RowKernels) -> tuple[Ints, Ints]:
+        """Return the output of a row-by-row channel that leaks most, and the likeliest cause."""
+        y = Space(kernels.sizes_out).rows(int(self.leakages_through(kernels).above.argmax()))
+        return y, self._cause(kernels, y)
+
+    def _cause(self, kernels: RowKernels, y: Ints) -> Ints:
+        """Return the database with the largest chance of y, of those that can occur."""
+        x = np.empty_like(y)
+        for kernel, rows in kernels.groups():
+            x[rows] = kernel.causes(y[rows])
+        if self.log_prob(x) > -math.inf:
+            return x
+        possible, logs = self._vector() > 0, np.zeros(1)
+        for kernel, value in zip(kernels, y.tolist(), strict=True):
+            logs = np.add.outer(logs, kernel.log_near[:, value]).reshape(-1)
+        return self.space.rows(int(np.where(possible, logs, -math.inf).argmax()))
+
+    def _steepest(self, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+        """Return a database and one of ``rows``, where p falls most as its value s becomes t.
+
+        The rows have the same size. Through the vector; less where the structure allows.
+        """
+        p, best = self._vector(), (-math.inf, 0, 0)
+        for i in rows.tolist():
+            m, inner = self.space.sizes[i], int(self.space._strides[i])
+            lanes = p.reshape(-1, m, inner)
+            top, seen = lanes[:, s], lanes[:, s] > 0
+            logs = log_ratio(np.where(seen, top, 1.0), np.where(seen, lanes[:, t], 1.0))
+            place = int(np.where(seen, logs, -math.inf).argmax())
+            if logs.flat[place] > best[0] and seen.flat[place]:
+                index = (place // inner * m + s) * inner + place % inner
+                best = float(logs.flat[place]), i, index
+        return self.space.rows(best[2]), best[1]
+
     def gain_through(self, kernels: RowKernels) -> float:
         """Largest H(X) - H(X | Y = y) over outputs, rounded up. Cost O(N n m)."""
         return vector_gain(self._vector(), self._vector(), kernels)

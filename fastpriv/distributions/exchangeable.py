@@ -315,20 +315,48 @@ class Exchangeable(LineDistribution):
 
         More than two values per row go through the dense form.
         """
+        found = self._type_leakages(kernels)
+        if found is None:
+            return super().levels_through(kernels)
+        return max(up for _, up, _ in found), max(down for *_, down in found)
+
+    def _type_leakages(self, kernels: RowKernels) -> list[tuple[int, float, float]] | None:
+        """Both leakages of an output with each number of ones; None where not by types."""
         kernel, n = kernels.distinct[0], self.space.n
         if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
-            return super().levels_through(kernels)
-        allowed, above, below = np.flatnonzero(self._weights), 0.0, 0.0
+            return None
+        allowed, found = np.flatnonzero(self._weights), [(0, 0.0, 0.0)]
         zero, one = (kernel.tops > 0.0).tolist()  # which values can come out at all
         for ones in range(0 if zero else n, n + 1 if one else 1):
             form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
             mass, best = form.log_mass(self._weights), form.extreme(allowed)
             if mass is None:
-                return super().levels_through(kernels)
+                return None
             if best > -math.inf:  # the output can occur
-                above = max(above, Column(best, mass, form.error).leakage())
-                below = max(below, mass - form.extreme(allowed, -1.0) + form.error)
-        return above, below
+                below = mass - form.extreme(allowed, -1.0) + form.error
+                found.append((ones, Column(best, mass, form.error).leakage(), below))
+        return found
+
+    def leading_through(self, kernels: RowKernels) -> tuple[Ints, Ints]:
+        """Return the output that leaks most and the likeliest cause, over types of outputs."""
+        found = self._type_leakages(kernels)
+        if found is None:
+            return super().leading_through(kernels)
+        ones = max(found, key=lambda leak: leak[1])[0]
+        y = np.repeat([0, 1], [self.space.n - ones, ones])
+        return y, self._cause(kernels, y)
+
+    def _steepest(self, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+        """Return a database by the counts of its other rows: those of the steepest line."""
+        lines, n, axes = self._line_table, self.space.n, self._weights.ndim
+        seen = lines[:, s] > 0
+        top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
+        best = int(np.where(seen, log_ratio(top, bottom), -math.inf).argmax())
+        counts = np.indices((n,) * axes)
+        others = counts[:, counts.sum(axis=0) < n][:, best]
+        x = np.repeat(np.arange(axes + 1), [n - 1 - others.sum(), *others])
+        i = int(rows[0])
+        return np.insert(x, i, s), i
 
     def _shell_profile(self, y: Ints) -> Floats:
         """Hypergeometric overlaps for two values per row, O(n^2); dense otherwise."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv._leakage import Column
 from fastpriv._rounding import ULP
-from fastpriv._rows import RowKernels
+from fastpriv._rows import RowKernels, log_ratio
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions.base import Distribution, LineDistribution
 from fastpriv.errors import InvalidInput, TooLarge
@@ -121,6 +121,22 @@ class Markov(LineDistribution):
         if np.any((rows > 0) & (rows < n - 1)):
             lines.append((big[:, None, :] * T.T[None, :, :]).reshape(m * m, m))
         return np.concatenate(lines)
+
+    def _steepest(self, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+        """Return a database by its local pattern: values around a row that are the steepest."""
+        first, T, n = self._initial, self._transition, self.space.n
+        if n == 1 or first.min() == 0 or T.min() == 0:
+            return super()._steepest(rows, s, t)
+        # What a row's value gains from the one before it, or from being first; from the next one.
+        start = log_ratio(first[s : s + 1], first[t : t + 1])
+        before, after = log_ratio(T[:, s], T[:, t]), log_ratio(T[s], T[t])
+        gains = np.full(len(rows), before.max() + after.max())
+        gains[rows == 0] = start + after.max()
+        gains[rows == n - 1] = before.max()
+        i = int(rows[gains.argmax()])
+        x = np.full(n, int(before.argmax()))
+        x[i], x[i + 1 :] = s, int(after.argmax())
+        return x, i
 
     def _expected_counts(self, rows: Ints) -> Floats:
         from fastpriv.kernels import markov_counts

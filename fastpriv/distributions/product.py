@@ -17,7 +17,7 @@ from fastpriv._leakage import (
     tropical,
 )
 from fastpriv._rounding import ULP
-from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes, round_up
+from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes, log_ratio, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions.base import Distribution, LineDistribution
 from fastpriv.errors import InvalidInput
@@ -196,6 +196,25 @@ class Product(LineDistribution):
         ]
         above, below = (math.fsum(np.multiply(counts, part)) for part in zip(*found, strict=True))
         return round_up(above), round_up(below)
+
+    def leading_through(self, kernels: RowKernels) -> tuple[Ints, Ints]:
+        """Return the output that leaks most and the likeliest cause: every row's own."""
+        laws, which, _, place = self._pairs(kernels)
+        found = np.array(
+            [kernels.distinct[j].leading(self._laws[k]) for k, j in zip(laws, which, strict=True)]
+        )
+        y, x = found[place].T
+        return y.copy(), x.copy()
+
+    def _steepest(self, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+        used, first = np.unique(self._assignment[rows], return_index=True)
+        tops, bottoms = np.array([(self._laws[k][s], self._laws[k][t]) for k in used]).T
+        seen = tops > 0
+        logs = log_ratio(np.where(seen, tops, 1.0), np.where(seen, bottoms, 1.0))
+        i = int(rows[first[np.where(seen, logs, -math.inf).argmax()]])
+        x = np.array([int(law.argmax()) for law in self._laws])[self._assignment]
+        x[i] = s
+        return x, i
 
     def gain_through(self, kernels: RowKernels) -> float:
         """Largest H(X) - H(X | Y = y), the sum over rows of the rows' largest. Rounded up."""

@@ -201,8 +201,9 @@ def _advice(plan: Plan, changed: float, levels: dict[str, Level]) -> list[str]:
 
 def response(path: str) -> tuple[float, bool]:
     """Read from a report's JSON the epsilon of its randomised response, and whether per column."""
+    text = _read(path)
     try:
-        found = _read(path)
+        found = json.loads(text)
         return float(found["epsilon"]), {"record": False, "columns": True}[found["randomised"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInput(
@@ -213,8 +214,9 @@ def response(path: str) -> tuple[float, bool]:
 
 def spending(path: str) -> dict[str, float]:
     """Read from a report's JSON what the release costs a ledger."""
+    text = _read(path)
     try:
-        levels = _read(path)["levels"]
+        levels = json.loads(text)["levels"]
         found = {notion: levels[name] for notion, name in _SPENT.items() if name in levels}
         return {notion: _number(level) for notion, level in found.items()}
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
@@ -223,9 +225,9 @@ def spending(path: str) -> dict[str, float]:
         ) from error
 
 
-def _read(path: str) -> Any:
+def _read(path: str) -> bytes:
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return Path(path).read_bytes()
     except OSError as error:
         raise InvalidInput(f"the report {path} cannot be read: {error.strerror}") from error
 

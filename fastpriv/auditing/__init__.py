@@ -1,0 +1,1 @@
+"""How private a mechanism is, in every notion at once and in words."""

@@ -1,0 +1,331 @@
+"""The audit of a mechanism: every level with its meaning, as text, JSON or a page."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fastpriv._validation import Ints
+from fastpriv.auditing import _words as words
+from fastpriv.auditing._words import Value, Worst
+from fastpriv.channels import AbstractChannel
+from fastpriv.distributions import Distribution
+from fastpriv.errors import InvalidInput, short
+from fastpriv.relations import Step
+from fastpriv.results import Adversary, Bracket
+
+__all__ = ["Audit", "Implied", "Level"]
+
+#: What levels are about, in the order in which they are shown.
+SCOPES = {
+    "mechanism": "Whatever the law of the database",
+    "prior": "Under the prior",
+    "secret": "About the secret S, through S -> X -> Y",
+    "facts": "The prior itself",
+}
+_WIDTH, _TITLE, _VALUE = 100, 26, 27
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One number of an audit, and what it means.
+
+    Attributes
+    ----------
+    notion : str
+        Its key in ``Audit.levels``, such as "dp".
+    title : str
+        The notion in words.
+    value : float or Bracket
+        The number, rounded against the mechanism; a bool for questions of yes or no, an int for
+        counts.
+    unit : str
+        "nats", "share", "probability", "rows", "outputs" or "".
+    meaning : str
+        What the number says, in one sentence.
+    worst : Witness, Adversary or None
+        What attains it: an output and the databases it tells apart, or an adversary.
+    where : str
+        The same in one sentence, or why it was not located; empty where nothing can be pointed at.
+    source : str
+        The paper and the statement that defines it.
+    scope : {"mechanism", "prior", "secret", "facts"}
+        Whether it holds whatever the law of the database, under the prior, about S, or is a fact
+        about the prior alone.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> level = fp.audit([[0.75, 0.25], [0.25, 0.75]]).levels["dp"]
+    >>> round(level.value, 6), level.unit
+    (1.098612, 'nats')
+    >>> level.meaning
+    'Changing one row changes the chance of any output by a factor of at most 3.'
+    >>> level.where
+    'Output 0, for 0 against 1, which differ in row 0.'
+    """
+
+    notion: str
+    title: str
+    value: Value
+    unit: str
+    meaning: str
+    worst: Worst | None
+    where: str
+    source: str
+    scope: str
+
+    @property
+    def shown(self) -> str:
+        """The value in a few digits, rounded up (a chance of error down), with its unit."""
+        return f"{words.shown(self.value, down=self.notion in FROM_BELOW)} {self.unit}".strip()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the level as plain numbers and words."""
+        return {
+            "title": self.title,
+            "value": _plain(self.value),
+            "unit": self.unit,
+            "meaning": self.meaning,
+            "worst": None if self.worst is None else _worst(self.worst),
+            "where": self.where,
+            "source": self.source,
+            "scope": self.scope,
+        }
+
+
+#: Notions whose numbers are guaranteed from below.
+FROM_BELOW = {"error-probability", "secret-error-probability", "disclosure-threshold"}
+
+
+@dataclass(frozen=True)
+class Implied:
+    """A guarantee that follows from a measured level by theorems.
+
+    Attributes
+    ----------
+    notion : str
+        What is guaranteed.
+    level : float
+        Up to which level.
+    premise : str
+        The measured notion that it follows from.
+    steps : tuple of Step
+        The theorems, in order.
+    measured : float, Bracket or None
+        What was measured of the notion itself: never more than ``level``.
+    """
+
+    notion: str
+    level: float
+    premise: str
+    steps: tuple[Step, ...]
+    measured: Value | None
+
+    @property
+    def better(self) -> bool:
+        """Whether measuring gave a better level than the theorems do."""
+        return self.measured is not None and words.top(self.measured) < self.level * (1.0 - 1e-9)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the implication as plain numbers and words."""
+        return {
+            "notion": self.notion,
+            "level": _plain(self.level),
+            "premise": self.premise,
+            "steps": [
+                f"{s.premise} -> {s.conclusion}: {s.formula} ({s.source})" for s in self.steps
+            ],
+            "measured": None if self.measured is None else _plain(self.measured),
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """Every level of a mechanism that applies; see :func:`fastpriv.audit`.
+
+    Attributes
+    ----------
+    name : str
+        What the mechanism is called.
+    levels : dict
+        :class:`Level` by notion: "dp", "strong-dp", "channel-capacity", "pml", ...
+    implied : list
+        Guarantees that follow from the measured levels, with the theorems.
+    skipped : dict
+        Notions that were not measured, each with the reason.
+    notes : tuple of str
+        What else to know.
+    channel, prior
+        What was audited.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> audit = fp.audit(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2))
+    >>> audit["dp"], audit["strong-dp"], round(audit["pml"], 6)
+    (1.0, 3.0, 1.139656)
+    >>> audit.skipped
+    {}
+    >>> audit.to_dict()["levels"]["dp"]["value"]
+    1.0
+    """
+
+    name: str
+    channel: AbstractChannel
+    prior: Distribution | None
+    levels: dict[str, Level]
+    implied: list[Implied]
+    skipped: dict[str, str]
+    notes: tuple[str, ...] = field(default=())
+
+    def __getitem__(self, notion: str) -> Value:
+        if notion in self.levels:
+            return self.levels[notion].value
+        why = self.skipped.get(notion, f"not a notion of this audit, which has {[*self.levels]}")
+        raise InvalidInput(f"{notion!r:.60} was not measured: {why}")
+
+    def __contains__(self, notion: object) -> bool:
+        return notion in self.levels
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.levels)
+
+    @property
+    def summary(self) -> str:
+        """The sizes of what was audited, in one line."""
+        space, outputs = self.channel.space, self.channel.output_space.size
+        rows = f"{space.n:,} row{'s' if space.n > 1 else ''}"
+        return f"{short(space.size)} databases of {rows}, {short(outputs)} outputs"
+
+    def scopes(self) -> Iterator[tuple[str, list[Level]]]:
+        """Yield what levels are about, in words, with the levels."""
+        for scope, title in SCOPES.items():
+            found = [level for level in self.levels.values() if level.scope == scope]
+            if found:
+                yield title, found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the audit as plain numbers and words: infinities as the word "infinite"."""
+        return {
+            "mechanism": self.name,
+            "databases": short(self.channel.space.size),
+            "rows": self.channel.space.n,
+            "outputs": short(self.channel.output_space.size),
+            "prior": None if self.prior is None else repr(self.prior),
+            "levels": {notion: level.to_dict() for notion, level in self.levels.items()},
+            "implied": [implied.to_dict() for implied in self.implied],
+            "skipped": dict(self.skipped),
+            "notes": list(self.notes),
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the audit as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_html(self, path: str | Path | None = None, *, plots: bool = True) -> str:
+        """Return the audit as one page that needs nothing else, and write it to a file.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to write the page (UTF-8).
+        plots : bool
+            Whether to draw figures, which takes the ``plot`` extra.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> page = fp.audit([[0.75, 0.25], [0.25, 0.75]]).to_html(plots=False)
+        >>> page.startswith("<!doctype html>"), "differential privacy" in page
+        (True, True)
+        """
+        from fastpriv.auditing._page import page
+
+        text = page(self, plots)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def _repr_html_(self) -> str:
+        from fastpriv.auditing._page import fragment
+
+        return fragment(self)
+
+    def __repr__(self) -> str:
+        lines = [f"Audit of {self.name}", self.summary]
+        if self.prior is not None:
+            lines.append(f"prior: {self.prior!r}")
+        for title, levels in self.scopes():
+            lines += ["", title]
+            for level in levels:
+                lines += _line(level.title, level.shown, f"{level.meaning} {level.where}")
+        if self.implied:
+            lines += ["", "What follows from what"]
+            for found in self.implied:
+                lines += _line(found.notion, f"{words.shown(found.level)} at most", follows(found))
+        if self.skipped:
+            lines += ["", "Not measured"]
+            for notion, why in self.skipped.items():
+                lines += _line(notion, "", why)
+        for note in self.notes:
+            lines += ["", *textwrap.wrap(f"Note: {note}", _WIDTH)]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def follows(found: Implied) -> str:
+    """Say what a guarantee follows from, and how what was measured compares."""
+    sources = "; ".join(dict.fromkeys(step.source for step in found.steps))
+    text = f"from {found.premise} ({sources})"
+    if found.better and found.measured is not None:
+        text += f"; measured {words.shown(found.measured)}, which is better"
+    return text
+
+
+def _line(title: str, value: str, text: str) -> list[str]:
+    """Lay out one entry in three columns, the last one wrapped."""
+    column = max(_VALUE, len(value) + 1)
+    room = _WIDTH - 2 - _TITLE - column
+    names = textwrap.wrap(title, _TITLE - 1)
+    body = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    names += [""] * (len(body) - len(names))
+    body += [""] * (len(names) - len(body))
+    values = [value] + [""] * (len(names) - 1)
+    return [
+        f"  {name:<{_TITLE}}{number:<{column}}{part}"
+        for name, number, part in zip(names, values, body, strict=True)
+    ]
+
+
+def _plain(value: Value) -> Any:
+    """Return a number that JSON has."""
+    if isinstance(value, Bracket):
+        return {"lower": _plain(value.lower), "upper": _plain(value.upper)}
+    if isinstance(value, int):
+        return value if value < 1 << 53 else short(value)
+    return value if math.isfinite(value) else "infinite"
+
+
+#: Longest database that JSON spells out.
+_SPELT = 1 << 12
+
+
+def _worst(worst: Worst) -> dict[str, Any]:
+    if isinstance(worst, Adversary):
+        databases = [_spelt(database) for database in worst.databases]
+        return {"rows": list(worst.rows), "databases": databases, "law": worst.law.tolist()}
+    return {
+        "output": _spelt(worst.output),
+        "database": _spelt(worst.database),
+        "other": None if worst.other is None else _spelt(worst.other),
+        "row": worst.row,
+    }
+
+
+def _spelt(database: Ints) -> Any:
+    return database.tolist() if len(database) <= _SPELT else words.written(database)
