@@ -1,11 +1,14 @@
 """The documentation site: ``python -m sphinx -W -b html docs docs/_build/html``, offline."""
 
+import os
 import sys
 from pathlib import Path
 
 import fastpriv
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+os.environ["COLUMNS"] = "82"  # width of the help texts, whatever the terminal
 
 project = "fastpriv"
 author = "fastpriv developers"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import pydoc
 import re
 from collections.abc import Iterator
@@ -11,8 +13,9 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+import fastpriv
 from fastpriv.accounting import LAWS
-from fastpriv.cli import make_parser
+from fastpriv.cli import main, make_parser
 from fastpriv.relations import NOTIONS
 
 
@@ -49,39 +52,30 @@ def _kind(thing: object) -> str:
 
 
 class Commands(SphinxDirective):
-    """The help of every subcommand, each in a section of its own."""
+    """What the help of every command says, and the mechanisms and priors that they take."""
 
     def run(self) -> list[nodes.Node]:
-        """Return one section per command."""
-        return [self._section(parser) for parser in _commands(make_parser())]
+        """Return one section per command, and one for the names."""
+        found = [self._section(p.prog, p.format_help()) for p in _commands(make_parser())]
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            main(["audit", "--list"])
+        return [*found, self._section("Mechanisms and priors", printed.getvalue())]
 
-    def _section(self, parser: argparse.ArgumentParser) -> nodes.section:
-        section = nodes.section(ids=[nodes.make_id(parser.prog)])
-        section += nodes.title(text=parser.prog)
-        parser.formatter_class = _narrow(parser.formatter_class)
-        text = parser.format_help().strip()
-        section += nodes.literal_block(text, text, language="text")
+    def _section(self, title: str, text: str) -> nodes.section:
+        section = nodes.section(ids=[nodes.make_id(title)])
+        section += nodes.title(text=title)
+        section += nodes.literal_block(text.strip(), text.strip(), language="text")
         self.state.document.note_explicit_target(section)
         return section
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The parsers of a command and of all below it that do something."""
+    """The parser of a command, and those of its subcommands."""
     below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     yield parser
     for action in below:
         for child in dict.fromkeys(action.choices.values()):  # an alias is the same parser
             yield from _commands(child)
-
-
-def _narrow(formatter: type[argparse.HelpFormatter]) -> type[argparse.HelpFormatter]:
-    """The same formatter at a width that does not depend on the terminal of the build."""
-
-    class Narrow(formatter):  # type: ignore[misc, valid-type]
-        def __init__(self, prog: str, **given: object) -> None:
-            super().__init__(prog, **{"width": 80, **given})
-
-    return Narrow
 
 
 class Notions(SphinxDirective):
@@ -116,6 +110,13 @@ def keep_formulas(
             lines[k] = "".join(parts)
 
 
+def write_audit(app: Sphinx) -> None:
+    """Put the page of an audit beside the site, for a tutorial to show."""
+    table = [[0.80, 0.15, 0.05], [0.10, 0.80, 0.10], [0.05, 0.15, 0.80]]
+    if app.builder.format == "html":
+        fastpriv.audit(table, [0.7, 0.2, 0.1]).to_html(app.outdir / "audit-example.html")
+
+
 def close_fences(app: Sphinx, page: str, source: list[str]) -> None:
     """Drop the empty line that doctest needs before a closing fence."""
     source[0] = source[0].replace("\n\n```\n", "\n```\n")
@@ -128,5 +129,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("notions", Notions)
     app.add_directive("reference", Reference)
     app.connect("autodoc-process-docstring", keep_formulas, priority=400)  # before numpydoc
+    app.connect("builder-inited", write_audit)
     app.connect("source-read", close_fences)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
