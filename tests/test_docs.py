@@ -84,8 +84,7 @@ def test_every_public_name_is_in_the_api_reference():
         ):
             listed |= {f"{module}.{name}" for name in names.split()}
     things = {name for name, thing in public(fastpriv) if not isinstance(thing, types.ModuleType)}
-    adapters = ("dp_accounting", "opendp")
-    for name in adapters:
+    for name in ("dp_accounting", "opendp"):
         module = pytest.importorskip(f"fastpriv.adapters.{name}")
         things |= {f"{module.__name__}.{thing}" for thing in module.__all__}
     assert things <= listed, sorted(things - listed)
