@@ -26,7 +26,6 @@ extensions = [
 exclude_patterns = ["_build"]
 nitpicky = True  # a link that leads nowhere is an error
 
-myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # the parameter lists say it in words

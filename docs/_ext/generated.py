@@ -47,7 +47,7 @@ def _inherited(thing: type) -> set[str]:
 
 def _kind(thing: object) -> str:
     if not isinstance(thing, type):
-        return "function" if callable(thing) else "data"
+        return "function"
     return "exception" if issubclass(thing, Exception) else "class"
 
 
