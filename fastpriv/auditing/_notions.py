@@ -16,7 +16,7 @@ from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
 from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.measures.balance import constrained_capacity
-from fastpriv.measures.disclosure import disclosure_threshold, singles_out
+from fastpriv.measures.disclosure import discloses, disclosure_threshold, singles_out
 from fastpriv.measures.hockey_stick import hockey_stick_epsilon
 from fastpriv.measures.inference import error_probability_bound
 from fastpriv.measures.leakage import leakage_factor, worst_leakage_factor
@@ -29,8 +29,8 @@ _D, _P = "Wu-Xia-He 2020", "Saeidian et al. 2024"
 DELTAS = (1e-3, 1e-6, 1e-9)
 #: Entries, and comparisons of entries, that an audit waits for.
 _SEARCHED, _COMPARED = 1 << 22, 1 << 31
-#: Rows that are looked at one by one.
-_ROWS = 64
+#: Rows that are looked at one by one, and values of all databases that are listed.
+_ROWS, _LISTED = 64, 1 << 20
 #: Width to which capacities are bracketed.
 _GAP = 1e-9
 
@@ -322,9 +322,11 @@ def _error_bound(case: Case) -> float:
 def _disclosure(value: Value, case: Case) -> str:
     threshold, level = disclosure_threshold(case.prior), case.leakages[0]
     if value:
+        rows = _given_away(case)
+        named = f" and the value of row {', '.join(map(str, rows))}" if rows else ""
         return (
-            "Yes: some output rules out a database that can occur, and so settles for certain the "
-            f"question whether it is that one (its leakage may be up to {rounded(level, 4)} nats)."
+            "Yes: some output rules out a database that can occur, and so gives away for certain "
+            f"that it is not that one{named}; the leakage is up to {rounded(level, 4)} nats."
         )
     side = "below" if level < threshold else "not below"
     return (
@@ -332,6 +334,29 @@ def _disclosure(value: Value, case: Case) -> str:
         f"is settled for certain; the leakage of {rounded(level, 4)} nats is {side} the threshold "
         f"{rounded(threshold, 4, down=True)} which alone would prove it."
     )
+
+
+def _given_away(case: Case) -> list[int]:
+    """Rows whose value some output settles, where there are few enough databases to ask."""
+    space = case.channel.space
+    if space.size * space.n > _LISTED or case.channel.searched_entries > _SEARCHED:
+        return []
+    values = space.rows(np.arange(space.size)).T
+    return [i for i in range(space.n) if discloses(case.channel, values[i], case.prior)]
+
+
+def _disclosed(case: Case) -> Witness:
+    """Return an output with a database it can come from and one it rules out, both possible."""
+    found = case.channel.extreme_witness()
+    ends = (found.database, found.other)
+    if all(x is not None and case.prior.log_prob(x) > -math.inf for x in ends):
+        return found
+    check.fits(case.channel.searched_entries, "the matrix to search", "ask discloses", _SEARCHED)
+    alive = np.flatnonzero(case.prior._vector())
+    laws = case.channel.matrix()[alive]
+    y = int(((laws.max(axis=0) > 0.0) & (laws.min(axis=0) == 0.0)).argmax())
+    x, other = case.channel.space.rows(alive[[laws[:, y].argmax(), laws[:, y].argmin()]])
+    return Witness(case.channel.output_space.rows(y), x, other)
 
 
 def _distortion(value: Value, case: Case) -> str:
@@ -476,6 +501,7 @@ UNDER_PRIOR = (
         f"{_P}, Theorem 3.4 and Proposition 3.8",
         lambda case: case.leakages[1] == math.inf,
         _disclosure,
+        _disclosed,
     ),
     Notion(
         "distortion",

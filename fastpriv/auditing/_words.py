@@ -17,6 +17,8 @@ Worst = Witness | Adversary
 _SHOWN, _MEANT = 6, 9
 #: Levels whose exponential is still a number people read.
 _READ = 14.0
+#: Beliefs below are the rounding of an optimisation.
+_BELIEVED = 1e-6
 
 
 def top(value: Value) -> float:
@@ -70,11 +72,11 @@ def percent(share: float) -> str:
     return f"{rounded(100.0 * share, 4)} %"
 
 
-def where(worst: Worst, level: float) -> str:
-    """Say in one sentence what attains a level."""
+def where(worst: Worst, level: float, what: str = "") -> str:
+    """Say in one sentence what attains a level; ``what`` names what the output tells about."""
     if isinstance(worst, Adversary):
         return _adversary(worst)
-    output, x = written(worst.output), written(worst.database)
+    output, x = written(worst.output), what + written(worst.database)
     if worst.other is None:
         return f"Output {output}, which speaks most for {x}."
     apart = "" if worst.row is None else f", which differ in row {worst.row}"
@@ -90,8 +92,8 @@ def _adversary(worst: Adversary) -> str:
     beliefs = [
         f"{written(worst.databases[j])} ({worst.law[j]:.3g})"
         for j in order[:4]
-        if worst.law[j] > 0.0
+        if worst.law[j] > _BELIEVED
     ]
-    rest = " or others" if len(order) > 4 else ""
+    rest = " or others" if (worst.law > _BELIEVED).sum() > 4 else ""
     rows = ", ".join(map(str, worst.rows[:8]))
     return f"Row {rows}, to an adversary who expects {' or '.join(beliefs)}{rest}."

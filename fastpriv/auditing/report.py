@@ -83,7 +83,8 @@ class Level:
     @property
     def shown(self) -> str:
         """The value in a few digits, rounded up (a chance of error down), with its unit."""
-        return f"{words.shown(self.value, down=self.notion in FROM_BELOW)} {self.unit}".strip()
+        number = words.shown(self.value, down=self.notion in FROM_BELOW)
+        return f"{number} {self.unit}".strip() if self.value != math.inf else number
 
     def to_dict(self) -> dict[str, Any]:
         """Return the level as plain numbers and words."""

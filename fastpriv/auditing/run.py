@@ -149,7 +149,9 @@ class _Findings:
             if notion.worst is not None and top(value) > 0:
                 try:
                     worst = notion.worst(case)
-                    place = where(worst, top(value) if notion.slug != "ruling-out" else math.inf)
+                    excluded = notion.slug in ("ruling-out", "disclosure")
+                    level = math.inf if excluded else top(value)
+                    place = where(worst, level, "S = " if scope == "secret" else "")
                 except _LEFT_OUT as problem:
                     place = f"What attains it was not located: {problem}"
             self.levels[notion.slug] = Level(

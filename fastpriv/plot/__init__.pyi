@@ -1,6 +1,7 @@
 from .balances import balance
 from .curves import tradeoff
 from .graphs import implications
+from .levels import levels
 from .outputs import leakage
 from .papers import mean_deviation, noise, threshold_query
 from .profiles import composition, profile
@@ -10,6 +11,7 @@ __all__ = [
     "composition",
     "implications",
     "leakage",
+    "levels",
     "mean_deviation",
     "noise",
     "profile",

@@ -1,0 +1,90 @@
+"""The levels of an audit, side by side."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from fastpriv.plot._style import FAMILY, INK, axes
+from fastpriv.results import Bracket
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from fastpriv.auditing.report import Audit
+
+#: Colour, hatching and name of what a level is about.
+_LOOKS = {
+    "mechanism": (FAMILY[0], "", "whatever the law of the database"),
+    "prior": (FAMILY[1], "//", "under the prior"),
+    "secret": (FAMILY[2], "..", "about the secret"),
+}
+#: Two names for one number are drawn once.
+_AGAIN = {"max-individual-capacity", "max-information"}
+#: Ratio of levels from which on the axis is logarithmic, and the decades it shows at most.
+_FAR, _DECADES = 100.0, 9
+#: Characters in a line of a title.
+_WRAP = 26
+
+
+def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
+    """Draw the levels of an audit that are in nats, brackets as a paler end of the bar.
+
+    Parameters
+    ----------
+    audit : Audit
+        What to draw.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.plot.levels(fp.audit([[0.75, 0.25], [0.25, 0.75]])).get_xlabel()
+    'level (nats)'
+    """
+    found = [
+        level
+        for level in audit.levels.values()
+        if level.unit == "nats" and level.scope in _LOOKS and level.notion not in _AGAIN
+    ]
+    ax = axes(ax, (6.4, 1.2 + 0.34 * len(found)))
+    pairs = [v if isinstance(v := level.value, Bracket) else Bracket(v, v) for level in found]
+    finite = [pair.upper for pair in pairs if 0.0 < pair.upper < math.inf]
+    most, least = max(finite, default=1.0), min(finite, default=1.0)
+    left = 0.0
+    if most > _FAR * least:
+        ax.set_xscale("log")
+        left = max(least / 3.0, most * 10.0**-_DECADES)
+    right = most * (1.6 if left == 0.0 else (most / left) ** 0.4)
+    ax.set_xlim(left, right)
+    named = set[str]()
+    for y, (level, pair) in enumerate(zip(found, pairs, strict=True)):
+        colour, hatch, name = _LOOKS[level.scope]
+        label = name if name not in named else None
+        named.add(name)
+        look: dict[str, Any] = {"color": colour, "height": 0.62, "left": left, "edgecolor": "white"}
+        end, sure = (min(max(v, left), right) - left for v in (pair.upper, pair.lower))
+        ax.barh(y, end, alpha=0.4, **look)
+        ax.barh(y, sure, hatch=hatch, label=label, **look)
+        note = " infinite" if pair.upper == math.inf else f" {pair.upper:.3g}"
+        inside = pair.upper == math.inf
+        ax.text(
+            right if inside else left + end,
+            y,
+            f"{note} " if inside else note,
+            ha="right" if inside else "left",
+            va="center",
+            fontsize="small",
+            color="white" if inside else INK,
+            fontweight="bold" if inside else "normal",
+            parse_math=False,
+        )
+    titles = [textwrap.fill(level.title, _WRAP) for level in found]
+    ax.set_yticks(range(len(found)), titles, fontsize="small", linespacing=0.95, parse_math=False)
+    ax.set_ylim(len(found) - 0.4, -0.6)
+    ax.set_xlabel("level (nats)")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize="small")
+    return ax
