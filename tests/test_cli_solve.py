@@ -131,6 +131,7 @@ def test_files_are_replaced_only_by_force(work, capsys):
         (["dp", "--prior", "prior.csv", "--distortion", "2"], 2, "distortion must be"),
         (["dp", "--prior", "prior.csv", "--distortion", "0"], 3, "no mechanism has a finite"),
         (["dp", "--prior", "prior.csv", "--epsilon", "1", "--gap", "-1"], 2, "gap"),
+        (["dp", "--prior", "prior.csv", "--distortion", "0.1", "--gap", "1"], 2, "--gap is for"),
         (["dp", "--prior", "prior.csv", "--epsilon", "1", "--joint", "joint.csv"], 2,
          "dp takes no --joint"),
         (["dp", "--prior", "prior.csv", "--epsilon", "1", "--out", "best.txt"], 2,
