@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _terminating():
             parser = make_parser()
             given = parser.parse_args(words)
-            print(given.run(given) if given.command else parser.format_help(), flush=True)
+            _say(given.run(given) if given.command else parser.format_help())
     except KeyboardInterrupt:
         return _failed("interrupted; no unfinished file was left", "Interrupted", 130, words)
     except BrokenPipeError:
@@ -106,6 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as problem:
         return _explained(problem, words)
     return 0
+
+
+def _say(text: str) -> None:
+    """Print, with escapes for what the terminal has no letters for: the work is done by now."""
+    letters = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(text.encode(letters, "backslashreplace").decode(letters), flush=True)
 
 
 def _explained(problem: Exception, words: list[str]) -> int:
@@ -136,6 +143,9 @@ def _failed(text: str, kind: str, code: int, words: list[str]) -> int:
 @contextmanager
 def _terminating() -> Iterator[None]:
     """End at SIGTERM as at Ctrl-C, so that unfinished files are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread, whoever runs there
+        return
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

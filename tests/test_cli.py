@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
@@ -175,6 +176,21 @@ def test_help_and_errors_load_no_kernels(tmp_path):
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.stdout == "[]\n"
+
+
+def test_letters_that_the_terminal_lacks_are_escaped(tmp_path):
+    book = str(tmp_path / "study.ledger")
+    fastpriv("ledger", "init", book, "--budget", "dp=1", check=True)
+    words = ["ledger", "spend", book, "--level", "dp=0.5", "--label", "Größe"]
+    fastpriv(*words, check=True)
+    ran = fastpriv("ledger", "show", book, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert r"Gr\xf6\xdfe" in ran.stdout
+
+
+def test_threads_may_run_it(capsys):
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(main, []).result() == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes")

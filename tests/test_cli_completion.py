@@ -21,7 +21,7 @@ bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not inst
         (["fastpriv", "solve", "dp", "--pr"], {"--prior"}, {"--epsilon"}),
         (["fastpriv", "ledger", "sp"], {"spend"}, {"show"}),
         (["fastpriv", "ledger", "spend", "--dry"], {"--dry-run"}, {"--json"}),
-        (["fastpriv", "completion", ""], {"bash", "zsh", "tcsh"}, {"audit"}),
+        (["fastpriv", "completion", ""], {"bash", "zsh", "fish", "tcsh"}, {"audit"}),
         (["fastpriv", "audit", "chan"], {"channel.csv"}, {"prior.csv"}),
     ],
 )
@@ -43,7 +43,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     assert not unexpected & found
 
 
-@pytest.mark.parametrize("shell", ["zsh", "tcsh"])
+@pytest.mark.parametrize("shell", ["zsh", "fish", "tcsh"])
 def test_other_shells(shell, capsys):
     script = done(["completion", shell], capsys)
     assert "fastpriv" in script

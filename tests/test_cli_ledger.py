@@ -148,6 +148,7 @@ def test_wrong_input_is_refused(words, says, work, capsys):
     [
         (["spend", "--level", "dp=-1"], "at least 0"),
         (["spend", "--level", "pd=1"], "pd"),
+        (["spend", "--level", "dp=0.1,1e-6"], "only approximate-dp takes"),
         (["spend", "--level", "dp=0.1", "--count", "0"], "count must be at least 1"),
         (["show", "--last", "-1"], "last must be at least 0"),
     ],

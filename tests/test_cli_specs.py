@@ -172,6 +172,26 @@ def test_wrong_mechanisms_are_refused(text, says, work, capsys):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "hamming:n=100000000000,epsilon=1",
+        "binary-symmetric:p=0.1,n=100000000000",
+        "exponential:n=100000000,rate=1",
+        "geometric-count:n=100000000,epsilon=1",
+        "rows:kernel=bit.csv,n=100000000000",
+    ],
+)
+def test_mechanisms_that_are_too_large(text, work, capsys):
+    refused(["capacity", text], 4, "entries", capsys)
+
+
+@pytest.mark.parametrize("text", ["uniform:m=2", "iid:p=0.5,0.5", "beta-binomial:a=1,b=1"])
+def test_priors_that_are_too_large(text, work, capsys):
+    words = ["solve", "dp", "--epsilon", "1", "--prior", f"{text},n=100000000000"]
+    refused(words, 4, "entries", capsys)
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("unifrom:n=2,m=2", "there is no prior 'unifrom'; did you mean uniform?"),

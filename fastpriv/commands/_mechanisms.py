@@ -10,6 +10,7 @@ from fastpriv.commands._parser import add_file
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from fastpriv._validation import Ints as Array
     from fastpriv.channels import AbstractChannel
     from fastpriv.commands._specs import Ints
     from fastpriv.distributions import Distribution
@@ -32,29 +33,40 @@ def posterior(epsilon: float, _prior: Distribution) -> AbstractChannel:
 
 def binary_symmetric(p: float, n: int = 1, at: int = 1) -> AbstractChannel:
     """Whether at least ``at`` (1) of n bits (1) are set, turned round with chance p."""
+    import numpy as np
+
     from fastpriv import _validation as check
     from fastpriv.channels import QueryChannel
 
     flip = check.real(p, "p", 0.0, 1.0)
-    rows = check.integer(n, "n", 1)
-    if not 0 <= at <= rows:
-        raise InvalidInput(f"at must be between 0 and n = {rows}, got {at}")
+    counts = _counts(n, 2)
+    if not 0 <= at <= n:
+        raise InvalidInput(f"at must be between 0 and n = {n}, got {at}")
     no, yes = [1.0 - flip, flip], [flip, 1.0 - flip]
-    return QueryChannel.count(rows, [no] * at + [yes] * (rows + 1 - at))
+    return QueryChannel.count(n, np.where(counts[:, None] >= at, yes, no))
 
 
 def exponential(rate: float, n: int) -> AbstractChannel:
     """The number of set bits among n, answered by rank of closeness: chances fall by e^-rate."""
     import numpy as np
 
-    from fastpriv import _validation as check
     from fastpriv.channels import QueryChannel
     from fastpriv.mechanisms.exponential import exponential as ranked
 
-    counts = np.arange(check.integer(n, "n", 1) + 1)
-    check.fits(len(counts) ** 2, "the kernel", "use fewer rows", check.MAX_MATRIX)
+    counts = _counts(n, n + 1)
     kernel = ranked(counts, counts, np.abs(counts[:, None] - counts), rate, [len(counts)])
     return QueryChannel.count(n, kernel.matrix())
+
+
+def _counts(n: int, outputs: int) -> Array:
+    """Return the counts of n bits, if a kernel with so many outputs is to be formed."""
+    import numpy as np
+
+    from fastpriv import _validation as check
+
+    rows = check.integer(n, "n", 1)
+    check.fits((rows + 1) * outputs, "the kernel", "use fewer rows", check.MAX_MATRIX)
+    return np.arange(rows + 1)
 
 
 def geometric_count(epsilon: float, n: int) -> AbstractChannel:

@@ -15,7 +15,7 @@ from fastpriv.commands._text import down, table, up
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
 
 if TYPE_CHECKING:
-    from fastpriv._validation import Floats
+    from fastpriv.channels import AbstractChannel
     from fastpriv.distributions import Distribution
     from fastpriv.results import Solution
 
@@ -23,33 +23,40 @@ if TYPE_CHECKING:
 _WRITTEN = 1 << 24
 #: How often a level or a distortion is asked for a little lower, to stay within it after rounding.
 _TRIES = 8
+#: Gap at which levels are searched, so that the channel at the end of a search is found again.
+_GAP = 2e-7
 
 
-@dataclass
+@dataclass(frozen=True)
 class Optimum:
-    """A solution, measured on the channel as it will be written."""
+    """A solution, measured on the channel as it is written.
+
+    ``channel`` is what was measured; ``spec`` and ``described`` name what the solver found.
+    """
 
     notion: str
     asked: dict[str, float]
-    minimised: str  #: "distortion", or "level"
     bound: float
+    channel: AbstractChannel
     level: float
     distortion: float
-    solution: Solution
+    spec: str | None
+    described: str
+    method: str
     about: dict[str, Any]
+
+    @property
+    def minimised(self) -> str:
+        """What is not asked for."""
+        return "distortion" if "epsilon" in self.asked else "level"
 
     @property
     def value(self) -> float:
         """What was minimised, of the channel itself."""
         return self.distortion if self.minimised == "distortion" else self.level
 
-    def matrix(self) -> Floats:
-        """Return the channel as it is written."""
-        return self.solution.channel.matrix()
-
     def certificate(self) -> dict[str, Any]:
         """Return the optimum as plain numbers and words."""
-        channel = self.solution.channel
         return {
             "format": "fastpriv certificate",
             "version": 1,
@@ -62,20 +69,19 @@ class Optimum:
             "gap": self.value - self.bound,
             "level": self.level,
             "distortion": self.distortion,
-            "method": self.solution.method,
+            "method": self.method,
             **self.about,
-            "channel": {"is": repr(channel), "spec": spec_of(channel)},
+            "channel": {"is": self.described, "spec": self.spec},
         }
 
     def __str__(self) -> str:
-        spec = spec_of(self.solution.channel)
         rows = [
             [f"{_LEVELS[self.notion]} (nats)", up(self.level)],
             ["distortion", up(self.distortion)],
             [f"least possible {self.minimised}, at least", down(self.bound)],
-            ["method", self.solution.method],
+            ["method", self.method],
         ]
-        return "\n".join([table(rows), *([f"The channel is {spec}"] if spec else [])])
+        return "\n".join([table(rows), *([f"The channel is {self.spec}"] if self.spec else [])])
 
 
 _LEVELS = {
@@ -119,6 +125,8 @@ def _check(given: argparse.Namespace) -> None:
         raise InvalidInput(f"{given.notion} needs --{needed}; see fastpriv solve --help")
     if given.epsilon is not None and given.notion in ("mutual-information", "inference"):
         raise InvalidInput(f"{given.notion} is minimised at a distortion: give --distortion")
+    if None not in (given.gap, given.distortion) and given.notion in ("dp", "identifiability"):
+        raise InvalidInput("levels are searched to 1e-6; --gap is for --epsilon")
 
 
 @dataclass
@@ -135,35 +143,45 @@ class _Task:
         solver = solve_pd_dp if self.notion == "dp" else solve_pd_i
         return solver(self.prior, epsilon, **(self.limits | limits))
 
-    def measured(self, solution: Solution) -> tuple[float, float]:
-        """Level and distortion of the numbers that are written, or of the channel itself."""
+    def optimum(self, solution: Solution, asked: dict[str, float], bound: float) -> Optimum:
+        """Measure the numbers that are written, or the channel itself."""
+        from fastpriv._draws import INFORMATION_ERROR
         from fastpriv.channels import Channel
-        from fastpriv.measures.indistinguishability import dp_level, identifiability_level
-        from fastpriv.measures.information import distortion
 
-        if not self.dense:
-            return solution.level, distortion(solution.channel, self.prior)
-        channel = Channel(solution.channel.matrix(), self.prior.space)
-        level = (
-            dp_level(channel) if self.notion == "dp" else identifiability_level(channel, self.prior)
+        channel, level = solution.channel, solution.level
+        if self.dense:
+            channel = Channel(channel.matrix(), self.prior.space)
+            if self.notion == "dp":
+                level = channel.neighbour_level()
+            elif self.notion == "identifiability":
+                level = channel.posterior_level(self.prior)
+            else:
+                level = channel.information(self.prior) * (1.0 + INFORMATION_ERROR)
+        return Optimum(
+            self.notion,
+            asked,
+            bound,
+            channel,
+            level,
+            channel.expected_distance(self.prior),
+            spec_of(solution.channel),
+            repr(solution.channel),
+            solution.method,
+            self.about,
         )
-        return level, distortion(channel, self.prior)
 
     def least_distortion(self, epsilon: float) -> Optimum:
         """Solve at a level, a little below it where the rounded matrix would exceed it."""
-        solution = self.solve(epsilon)
+        solution, asked, aim = self.solve(epsilon), {"epsilon": epsilon}, epsilon
         bound = solution.bound
-        level, cost = self.measured(solution)
-        aim = epsilon
+        found = self.optimum(solution, asked, bound)
         for _ in range(_TRIES):
-            if level <= epsilon:
+            if found.level <= epsilon:
                 break
-            aim -= 2.0 * (level - epsilon)
+            aim -= 2.0 * (found.level - epsilon)
             with suppress(Infeasible):  # at the prior's own level there is nothing below
-                solution = self.solve(max(aim, 0.0))
-            level, cost = self.measured(solution)
-        asked = {"epsilon": epsilon}
-        return Optimum(self.notion, asked, "distortion", bound, level, cost, solution, self.about)
+                found = self.optimum(self.solve(max(aim, 0.0)), asked, bound)
+        return found
 
     def least_level(self, distortion: float) -> Optimum:
         """Find the level, then the channel at the proved end of it."""
@@ -178,47 +196,33 @@ class _Task:
             )
         aim = best.upper
         for k in range(_TRIES):
-            solution = self.solve(aim, gap=2e-7)
-            level, cost = self.measured(solution)
-            if cost <= distortion:
-                asked = {"distortion": distortion}
-                return Optimum(
-                    self.notion, asked, "level", best.lower, level, cost, solution, self.about
-                )
+            solution = self.solve(aim, gap=_GAP)
+            found = self.optimum(solution, {"distortion": distortion}, best.lower)
+            if found.distortion <= distortion:
+                return found
             aim += 10.0 ** (k - 14) * (1.0 + aim)
         raise SolverFailure(
-            f"the channel at level {aim!r} still has distortion {cost!r}, above {distortion!r}"
+            f"at level {aim!r} the distortion is still {found.distortion!r}, above {distortion!r}"
         )
 
     def least_information(self, distortion: float) -> Optimum:
-        from fastpriv.measures.information import distortion as expected
+        """Solve the rate-distortion problem."""
         from fastpriv.tradeoff.rate_distortion import solve_pd_mip
 
         solution = solve_pd_mip(self.prior, distortion, **self.limits)
-        cost = expected(solution.channel, self.prior)
-        return Optimum(
-            self.notion,
-            {"distortion": distortion},
-            "level",
-            solution.bound,
-            solution.value,
-            cost,
-            solution,
-            self.about,
-        )
+        return self.optimum(solution, {"distortion": distortion}, solution.bound)
 
 
 def _inference(given: argparse.Namespace, limits: dict[str, float]) -> Optimum:
+    """Find the mapping that tells least about S."""
     import numpy as np
 
     from fastpriv.tradeoff.inference import design_mapping
 
     joint = _arrays.read(given.joint, "the joint law")
-    metric = (
-        1.0 - np.eye(joint.shape[1])
-        if given.metric is None
-        else _arrays.read(given.metric, "the metric")
-    )
+    metric = 1.0 - np.eye(joint.shape[1])
+    if given.metric is not None:
+        metric = _arrays.read(given.metric, "the metric")
     found = design_mapping(joint, metric, given.distortion, **limits)
     cost = float((joint.sum(axis=0)[:, None] * found.channel.matrix() * metric).sum())
     about = {
@@ -227,5 +231,15 @@ def _inference(given: argparse.Namespace, limits: dict[str, float]) -> Optimum:
         "leakage factor": found.leakage_factor,
         "error bound": found.error_bound,
     }
-    asked = {"distortion": given.distortion}
-    return Optimum("inference", asked, "level", found.bound, found.level, cost, found, about)
+    return Optimum(
+        "inference",
+        {"distortion": given.distortion},
+        found.bound,
+        found.channel,
+        found.level,
+        cost,
+        None,
+        repr(found.channel),
+        found.method,
+        about,
+    )

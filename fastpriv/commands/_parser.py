@@ -11,15 +11,19 @@ from typing import Any, NoReturn
 from fastpriv.errors import InvalidInput
 
 #: What shtab puts into completion scripts for arguments that are files.
-FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
+FILES = {
+    "bash": "_shtab_compgen_files",
+    "zsh": "_files",
+    "fish": "(__fish_complete_path (commandline -ct))",
+    "tcsh": "f",
+}
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises :class:`InvalidInput` instead of leaving the process."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(allow_abbrev=False, **options)
+        super().__init__(allow_abbrev=False, formatter_class=_Help, **options)
 
     def error(self, message: str) -> NoReturn:
         """Raise the problem with the name of the page that helps."""
@@ -45,6 +49,13 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(
                 action, f"{value!r:.60} is none of {', '.join(names)}{hint}"
             )
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help with paragraphs as they are written, and room for the longest name of a command."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **({"max_help_position": 26} | options))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -60,11 +60,12 @@ def add_audit(parser: Any) -> None:
     )
 
 
-def audited(given: argparse.Namespace, mechanism: str) -> tuple[AbstractChannel, Audit]:
+def audited(
+    given: argparse.Namespace, mechanism: str, sizes: list[int] | None
+) -> tuple[AbstractChannel, Audit]:
     """Return a mechanism and its audit."""
     import fastpriv as fp
 
-    sizes = given.sizes if _arrays.is_file(mechanism) or given.command == "audit" else None
     channel, prior = load(mechanism, given.prior, sizes)
     joint = None if given.joint is None else _arrays.read(given.joint, "the joint law")
     limit = given.time_limit
@@ -81,7 +82,7 @@ def run(given: argparse.Namespace) -> str:
             f"hamming:n=3,m=2,epsilon={given.epsilon:g}"
         )
     page = None if given.html is None else _files.target(given.html, given.force, (".html",))
-    _, found = audited(given, given.mechanism)
+    _, found = audited(given, given.mechanism, given.sizes)
     if page is not None:
         figures = find_spec("matplotlib") is not None
         _files.write(page, found.to_html(plots=figures).encode(), given.force)

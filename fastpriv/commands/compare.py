@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from fastpriv.commands import _arrays
 from fastpriv.commands._mechanisms import add_mechanism
 from fastpriv.commands._parser import add_json, examples
 from fastpriv.commands._text import table, to_json
@@ -41,7 +42,14 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
-    (one, first), (two, second) = (audited(given, name) for name in (given.first, given.second))
+    names = given.first, given.second
+    files = [_arrays.is_file(name) for name in names]
+    if given.sizes is not None and not any(files):
+        raise InvalidInput("--sizes is for matrices in files; named mechanisms have their own rows")
+    (one, first), (two, second) = (
+        audited(given, name, given.sizes if file else None)
+        for name, file in zip(names, files, strict=True)
+    )
     if one.space != two.space:
         raise InvalidInput(
             f"the two are for different databases, {one.space!r} and {two.space!r}; for a matrix "

@@ -21,10 +21,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
         description="Print the script for a shell (needs: pip install 'fastpriv[completion]').\n\n"
         "  bash   fastpriv completion bash > ~/.local/share/bash-completion/completions/fastpriv\n"
         "  zsh    fastpriv completion zsh > a folder of your $fpath/_fastpriv\n"
+        "  fish   fastpriv completion fish > ~/.config/fish/completions/fastpriv.fish\n"
         "  tcsh   fastpriv completion tcsh, sourced in ~/.tcshrc",
         epilog=examples("fastpriv completion bash"),
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="which one")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish", "tcsh"), help="which one")
     return parser
 
 

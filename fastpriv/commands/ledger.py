@@ -168,6 +168,8 @@ def _levels(words: list[str], option: str) -> dict[str, Any]:
             problem = f"names {notion} twice" if equals else "must be NOTION=LEVEL, such as dp=0.5"
             raise InvalidInput(f"{option} {word!r:.60} {problem}")
         pair = level.split(",")
+        if len(pair) > 1 and notion != "approximate-dp":
+            raise InvalidInput(f"{option} {word!r:.60}: only approximate-dp takes EPSILON,DELTA")
         found[notion] = level if len(pair) == 1 else tuple(pair)
     return found
 

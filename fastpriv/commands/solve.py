@@ -68,7 +68,7 @@ def run(given: argparse.Namespace) -> str:
     found = _optima.find(given, dense=out is not None)
     page = found.certificate()
     if out is not None:
-        content = _arrays.written(found.matrix(), out.suffix)
+        content = _arrays.written(found.channel.matrix(), out.suffix)
         page["channel"] |= _files.identity(out, content)
         _files.write(out, content, given.force)
     if certificate is not None:
