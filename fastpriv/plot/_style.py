@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv._extras import optional
+from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,12 +27,21 @@ _WIDE = 4.5
 
 
 def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
-    """Return the axes, new ones of this size if there are none."""
-    if ax is not None:
-        return ax
+    """Return the axes, new ones of this size if there are none.
+
+    To be called when all numbers are known, so that no error leaves an empty figure behind.
+    """
     pyplot: Any = optional("matplotlib.pyplot", "plot")
-    made: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
+    if ax is not None and not isinstance(ax, pyplot.Axes):
+        raise InvalidInput(f"ax must be matplotlib Axes, such as plt.gca(), got {ax!r:.60}")
+    made: Axes = pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
     return made
+
+
+def plain(name: object) -> str:
+    """Return a name that matplotlib takes neither for a formula nor for a private label."""
+    text = str(name).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 def mark(i: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastpriv.errors import InvalidInput
 from fastpriv.plot._style import FAMILY, INK, axes, band, legend
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
     from fastpriv.tradeoff.curve import TradeoffCurve, tradeoff_curve
 
     drawn = _in_order(curve if isinstance(curve, TradeoffCurve) else tradeoff_curve(curve))
+    if not drawn.distortions.size:
+        raise InvalidInput("the curve has no points; make it with at least one distortion")
     ax = axes(ax)
     levels = [notion for notion in drawn.lower if notion != _INFORMATION]
     for notion in levels:

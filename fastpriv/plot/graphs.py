@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fastpriv.errors import InvalidInput
 from fastpriv.plot._style import FAMILY, INK, axes
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ def implications(found: Implications, ax: Axes | None = None) -> Axes:
     >>> fp.plot.implications(fp.implications(0.5, "dp")).get_title()
     'what follows from dp at level 0.5'
     """
+    from fastpriv.relations import Implications
+
+    if not isinstance(found, Implications):
+        raise InvalidInput(f"what fp.implications returns is expected, got {found!r:.60}")
     order = _outline(found, found.notion)
     ax = axes(ax, (_WIDTH, _LINE * len(order) + 0.5))
     place = {name: (_INDENT * len(found.chain(name)), -_LINE * j) for j, name in enumerate(order)}

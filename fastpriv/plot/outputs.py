@@ -24,7 +24,7 @@ __all__ = ["leakage"]
 _LISTED, _NAMED = 1 << 20, 24
 #: Worst outputs that are rarer than this are looked at on a logarithmic axis.
 _RARE = 1e-2
-#: Steps of a curve are merged where a picture of so many points a side does not show them.
+#: Steps of a curve are merged where a picture of so many points in height does not show them.
 _POINTS = 1000
 #: A threshold so many times above the picture is not shown in it.
 _FAR = 4.0
@@ -108,22 +108,22 @@ class _Found(NamedTuple):
 def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: int) -> _Found:
     """Every output that can occur, or some drawn at random where there are too many."""
     size = channel.output_space.size
+    try:
+        level = channel.leakage_levels(prior)[0]
+    except TooLarge:
+        level = math.nan
     if size <= _LISTED:
         leakages, chances = channel.leakages(prior).above, channel.output(prior).pmf()
-        order = np.argsort(-leakages, kind="stable")
+        # In the order of their numbers where leakages differ by rounding only.
+        order = np.argsort(-np.round(leakages / (leakages.max() or 1.0), 12), kind="stable")
         order = order[chances[order] > 0.0]
         names = [_name(channel, channel.output_space.rows(y)) for y in order[:_NAMED]]
         title = f"{size:,} outputs; the worst has probability {chances[order[0]]:.2g}"
-        level = float(leakages[order[0]])
         return _Found(leakages[order], chances[order], names, level, title, f": output {names[0]}")
     rng = np.random.default_rng(seed)
     drawn = [channel.sample(prior.sample(1, rng), rng)[0] for _ in range(draws)]
     rows = [y if np.ndim(y) else channel.output_space.rows(y) for y in drawn]
     leakages = np.sort([channel.leakage_at(prior, np.asarray(y, np.int64)) for y in rows])[::-1]
-    try:
-        level = channel.leakage_levels(prior)[0]
-    except TooLarge:
-        level = math.nan
     title = f"{draws:,} of {short(size)} outputs, drawn at random"
     return _Found(leakages, np.full(draws, 1.0 / draws), [], level, title)
 
@@ -144,9 +144,7 @@ def _draw_steps(ax: Axes, found: _Found, top: float) -> None:
     rare = not bars and found.names != [] and ends[0] < _RARE
     starts = np.append(ends[0] / 3.0 if rare else 0.0, ends[:-1])
     if not bars:  # steps that no picture tells apart are one, as high as the highest
-        across = np.log(ends) / math.log(ends[0]) if rare else ends
-        cells = np.rint(_POINTS * np.stack([across, heights / top]))
-        first = np.append(True, np.diff(cells).any(axis=0))
+        first = np.append(True, np.diff(np.rint(_POINTS * heights / top)) != 0.0)
         starts, heights = starts[first], heights[first]
     edges = np.append(starts, 1.0)
     ax.stairs(heights, edges, fill=True, color=FAMILY[0], alpha=0.25, linewidth=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,17 +40,14 @@ def threshold_query(
     """
     from fastpriv.measures.threshold_query import threshold_query_bound
 
+    curves = []
+    for (i, n), (j, p) in product(enumerate(sizes), enumerate(chances)):
+        thresholds = [t for t in range(0, n, max(1, n // 200)) if t < n * p]
+        bounds = [threshold_query_bound(n, t, p) for t in thresholds]
+        curves.append((i, j, f"{n} rows, chance {p:g}", [t / n for t in thresholds], bounds))
     ax = axes(ax)
-    for i, n in enumerate(sizes):
-        for j, p in enumerate(chances):
-            thresholds = [t for t in range(0, n, max(1, n // 200)) if t < n * p]
-            ax.plot(
-                [t / n for t in thresholds],
-                [threshold_query_bound(n, t, p) for t in thresholds],
-                STYLES[j % len(STYLES)],
-                **mark(i),
-                label=f"{n} rows, chance {p:g}",
-            )
+    for i, j, label, fractions, bounds in curves:
+        ax.plot(fractions, bounds, STYLES[j % len(STYLES)], label=label, **mark(i))
     ax.set_yscale("log")
     ax.set_xlabel("threshold, as a fraction of the rows")
     ax.set_ylabel("upper bound on the leakage (nats)")
@@ -83,17 +81,19 @@ def noise(
     """
     from fastpriv.mechanisms.utility import noise_comparison
 
-    ax = axes(ax)
     epsilons = np.geomspace(0.01, 1.0, 100)
-    plain = [noise_comparison(T, e, sensitivity, delta) for e in epsilons]
-    ax.plot(epsilons, [p.laplace for p in plain], label="Laplace mechanism", **mark(0))
+    common = [noise_comparison(T, e, sensitivity, delta) for e in epsilons]
+    channels = [
+        [noise_comparison(T, e, sensitivity, delta, balance).channel for e in epsilons]
+        for balance in balances
+    ]
+    ax = axes(ax)
+    ax.plot(epsilons, [c.laplace for c in common], label="Laplace mechanism", **mark(0))
     name = f"Gaussian mechanism, delta {number(delta)}"
-    ax.plot(epsilons, [p.gaussian for p in plain], label=name, **mark(1))
-    for j, balance in enumerate(balances):
-        found = [noise_comparison(T, e, sensitivity, delta, balance).channel for e in epsilons]
-        style = STYLES[j % len(STYLES)]
+    ax.plot(epsilons, [c.gaussian for c in common], label=name, **mark(1))
+    for j, (balance, found) in enumerate(zip(balances, channels, strict=True)):
         name = f"Gaussian privacy channel, balance {balance:g}"
-        ax.plot(epsilons, found, style, label=name, **mark(2))
+        ax.plot(epsilons, found, STYLES[j % len(STYLES)], label=name, **mark(2))
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("epsilon (nats), of each notion")
@@ -128,12 +128,13 @@ def mean_deviation(
     """
     from fastpriv.mechanisms.utility import mean_deviation_bound as bound
 
-    ax = axes(ax)
     sizes = np.unique(np.geomspace(1, 10_000, 100).astype(int)).tolist()
+    curves = [[bound(T, e, tau, n, balance=balance) for n in sizes] for e in epsilons]
+    limits = [bound(T, e, tau, balance=balance) for e in epsilons]
+    ax = axes(ax)
     for j, epsilon in enumerate(epsilons):
-        values = [bound(T, epsilon, tau, n, balance=balance) for n in sizes]
-        line = ax.plot(sizes, values, label=f"epsilon {epsilon:g}", **mark(j))[0]
-        ax.axhline(bound(T, epsilon, tau, balance=balance), linestyle=":", color=line.get_color())
+        line = ax.plot(sizes, curves[j], label=f"epsilon {epsilon:g}", **mark(j))[0]
+        ax.axhline(limits[j], linestyle=":", color=line.get_color())
     ax.set_xscale("log")
     ax.set_xlabel("number of rows")
     ax.set_ylabel(f"bound on the chance of a deviation of {tau:g}")

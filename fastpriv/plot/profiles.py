@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastpriv.errors import InvalidInput
-from fastpriv.plot._style import INK, axes, band, legend, look, number
+from fastpriv.plot._style import INK, axes, band, legend, look, number, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["composition", "profile"]
 
 #: Epsilons of a curve.
-_POINTS = 65
+_POINTS = 33
 #: Larger than any loss.
 _LARGEST = 1e300
+#: Least delta that can be drawn.
+_LEAST = 1e-300
 
 
 def profile(
@@ -64,26 +66,27 @@ def profile(
     """
     from fastpriv import _validation as check
 
-    floor = check.real(least, "least", least=1e-300, most=0.1)
+    floor = check.real(least, "least", least=_LEAST, most=0.1)
     if not mechanisms:
         raise InvalidInput("profile needs at least one channel or PrivacyProfile to draw")
     drawn = _profiles(mechanisms)
     names = _names(labels, len(drawn))
     start = max(curve.delta(0.0).upper for curve in drawn)
-    floor = min(floor, 1e-3 * start) if start > 0.0 else floor
+    if start > 0.0:
+        floor = max(min(floor, 1e-3 * start), _LEAST)
     reached = [_reach(curve, floor) for curve in drawn]
     right = 1.05 * max(reached) or 1.0
+    grids = [_grid(*pair, right) for pair in zip(drawn, reached, strict=True)]
+    bands = [_ends(curve.delta(e) for e in g) for curve, g in zip(drawn, grids, strict=True)]
+    labels = [name + _end(curve, right) for name, curve in zip(names, drawn, strict=True)]
     ax = axes(ax)
-    for i, (curve, name, reach) in enumerate(zip(drawn, names, reached, strict=True)):
-        grid = _grid(reach, curve.epsilon(0.0).upper, right)
-        found = [curve.delta(epsilon) for epsilon in grid.tolist()]
-        label = name + _end(curve, right)
-        band(ax, grid, *_ends(found), label, **look(i) | {"markevery": (i, 13)})
+    for i, grid in enumerate(grids):
+        band(ax, grid, *bands[i], labels[i], **look(i) | {"markevery": (i, 8)})
+    ax.set_xlim(0.0, right)
+    ax.set_ylim(-0.3 * floor, 2.0 * (start or 1.0))
     ax.set_yscale("symlog", linthresh=floor, linscale=0.5)  # which has a place for 0
     locator: Any = ax.yaxis.get_major_locator()
     locator.set_params(numticks=8)
-    ax.set_xlim(0.0, right)
-    ax.set_ylim(-0.3 * floor, 2.0 * (start or 1.0))
     ax.set_xlabel("epsilon (nats)")
     ax.set_ylabel("least delta of (epsilon, delta)-DP")
     legend(ax)
@@ -105,9 +108,10 @@ def _profiles(
 def _names(labels: Sequence[str] | None, count: int) -> list[str]:
     if labels is None:
         return ["mechanism"] if count == 1 else [f"mechanism {i + 1}" for i in range(count)]
-    if isinstance(labels, str) or len(labels) != count:
+    names = None if isinstance(labels, str) or not isinstance(labels, Iterable) else [*labels]
+    if names is None or len(names) != count:
         raise InvalidInput(f"labels must hold {count} names, one for each line, got {labels!r:.60}")
-    return [str(label) for label in labels]
+    return [plain(name) for name in names]
 
 
 def _reach(curve: PrivacyProfile, floor: float) -> float:
@@ -121,9 +125,9 @@ def _never_below(curve: PrivacyProfile) -> float:
     return curve.delta(_LARGEST).upper
 
 
-def _grid(reach: float, level: float, right: float) -> Floats:
+def _grid(curve: PrivacyProfile, reach: float, right: float) -> Floats:
     """Epsilons of a curve: even steps, and ever finer ones where it falls to 0 at its level."""
-    even = np.linspace(0.0, right, _POINTS)
+    even, level = np.linspace(0.0, right, _POINTS), curve.epsilon(0.0).upper
     if level > right:
         return even
     finer = level * (1.0 - 0.5 ** np.arange(3.0, 44.0, 2.0))
@@ -138,8 +142,10 @@ def _end(curve: PrivacyProfile, right: float) -> str:
     return f": 0 from epsilon {number(level)} on" if level <= right else ""
 
 
-def _ends(found: Sequence[Bracket]) -> tuple[Floats, Floats]:
-    return np.array([b.lower for b in found]), np.array([b.upper for b in found])
+def _ends(found: Iterable[Bracket]) -> tuple[Floats, Floats]:
+    """Return all lower and all upper ends."""
+    lower, upper = zip(*((b.lower, b.upper) for b in found), strict=True)
+    return np.array(lower), np.array(upper)
 
 
 def composition(
@@ -180,25 +186,25 @@ def composition(
         check.real(delta, "delta", least=0.0, most=1.0)
         for delta in np.atleast_1d(check.array(deltas, "deltas")).tolist()
     ]
+    if not chances:
+        raise InvalidInput("deltas must hold at least one delta, got none")
     once = _profiles([channel])[0]
+    level = once.epsilon(0.0).upper
     counts = np.unique(np.rint(np.append(np.geomspace(1, most, 12), np.linspace(1, most, 25))))
     composed = [once.self_compose(int(k)) for k in counts]
-    level = once.epsilon(0.0).upper
-    ax = axes(ax)
+    bands = [_ends(profile.epsilon(delta) for profile in composed) for delta in chances]
     total = np.multiply(counts, level)
+    ax = axes(ax)
     name = f"levels add: {number(level)} each" if level < math.inf else "levels add"
     band(ax, counts, total, total, name, color=INK, linestyle="-", linewidth=1.0)
     for i, delta in enumerate(chances):
         style = look(i) | {"markevery": (i, 6)}
         if 0.0 < delta < 1.0 and level < math.inf:
             drift, spread = level * math.tanh(0.5 * level), level * math.sqrt(-2 * math.log(delta))
-            bound = counts * drift + np.sqrt(counts) * spread
             name = f"advanced composition, delta {number(delta)}"
-            plain = style | {"linestyle": ":", "linewidth": 1.2, "markerfacecolor": "white"}
-            ax.plot(counts, bound, label=name, **plain)
-        found = [profile.epsilon(delta) for profile in composed]
-        name = f"privacy profile, delta {number(delta)}"
-        band(ax, counts, *_ends(found), name, **style)
+            thin = style | {"linestyle": ":", "linewidth": 1.2, "markerfacecolor": "white"}
+            ax.plot(counts, counts * drift + np.sqrt(counts) * spread, label=name, **thin)
+        band(ax, counts, *bands[i], f"privacy profile, delta {number(delta)}", **style)
     ax.set_xlabel("number of releases")
     ax.set_ylabel("epsilon spent (nats)")
     ax.set_xlim(0.0, 1.02 * most)
