@@ -66,6 +66,11 @@ def test_exact_and_bounds(seed, same, spread):
     assert found.theorem_4 <= found.corollary_2 * (1 + 1e-9)
     assert found.exact <= found.lemma_2 + slack
     assert found.bound <= found.lemma_2
+    if found.condition:  # then X1 and X2 are independent, or lambda is 0 or 1
+        pair = cube.sum(axis=0)[cube.sum(axis=(0, 2)) > 0.0]
+        between = fp.mutual_information(pair / pair.sum(axis=1)[:, None], pair.sum(axis=1))
+        most = found.coefficient.upper
+        assert most * (1.0 - most) * between <= 2e-12
 
 
 def test_markov_orders():

@@ -427,6 +427,7 @@ def test_worst_cases_are_bracketed(seed, shape, part, criterion):
     best = fp.design_worst_case(p, D, metric, criterion, time_limit=5)
     W = best.channel.matrix()
     assert 0.0 <= best.bound <= best.value <= 1.0
+    assert type(best.bound) is type(best.value) is float
     assert fp.distortion(W, p, metric) <= D + 1e-14
     assert best.value - best.bound <= 1e-3
 

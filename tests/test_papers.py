@@ -48,10 +48,10 @@ STATEMENTS = {
         "Example 1",
     ],
     "saeidian-2024": [
-        *(f"Definition {k}" for k in "2.1 2.2 2.3 2.5 2.6 2.7 3.3 3.9 4.1 4.4".split()),
-        *(f"Theorem {k}" for k in "2.4 2.8 3.4 3.5 3.7 4.2 4.3 4.5".split()),
-        *(f"Proposition {k}" for k in "3.6 3.8 4.6".split()),
-        *(f"Example {k}" for k in "3.1 3.2 3.11".split()),
+        *(f"Definition {k}" for k in (2.1, 2.2, 2.3, 2.5, 2.6, 2.7, 3.3, 3.9, 4.1, 4.4)),
+        *(f"Theorem {k}" for k in (2.4, 2.8, 3.4, 3.5, 3.7, 4.2, 4.3, 4.5)),
+        *(f"Proposition {k}" for k in (3.6, 3.8, 4.6)),
+        *(f"Example {k}" for k in (3.1, 3.2, 3.11)),
         *("Corollary 3.10", "Remark B.1", "Figure 1"),
     ],
 }

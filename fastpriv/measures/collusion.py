@@ -113,8 +113,9 @@ def collusion(
     order, and at most I(S; Y1) if it is S - Y1 - Y2. Theorem 4: at most lambda I(S; X1, X2), where
     lambda = max S*(X_i; Y_i), if I(Y1; Y2) >= lambda I(X1; X2). Without the condition, comparing
     with independent X1, X2 (S* tensorises) still gives I(S; Y1, Y2) + I(Y1; Y2) <=
-    lambda (I(S; X1, X2) + I(X1; X2)), which is what ``theorem_4`` reports. Corollary 2 replaces
-    I(S; X1, X2) by H(S).
+    lambda (I(S; X1, X2) + I(X1; X2)), which is what ``theorem_4`` reports. Because I(Y1; Y2) is
+    at most S*(X1; Y1) S*(X2; Y2) I(X1; X2), the condition holds for independent X1, X2 only, or
+    where both constants are 0 or both are 1. Corollary 2 replaces I(S; X1, X2) by H(S).
 
     Examples
     --------
