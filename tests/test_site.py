@@ -9,17 +9,23 @@ from pathlib import Path
 
 import pytest
 
-SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
-pytestmark = pytest.mark.skipif(
-    not (SITE / "index.html").exists(),
-    reason="the site is not built; python -m sphinx -W -b html docs docs/_build/html",
-)
+DOCS = Path(__file__).parents[1] / "docs"
+SITE = DOCS / "_build" / "html"
+BUILD = "python -m sphinx -W -b html docs docs/_build/html"
+pytestmark = pytest.mark.skipif(not SITE.exists(), reason=f"the site is not built; {BUILD}")
 PHONE = 360
 
 
 @pytest.fixture(scope="module")
 def pages():
     return sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
+
+
+def test_every_page_was_built_from_what_it_is_now(pages):
+    for source in (path for path in DOCS.rglob("*.md") if "_build" not in path.parts):
+        page = source.relative_to(DOCS).with_suffix(".html").as_posix()
+        assert page in pages, f"{page} is missing; {BUILD}"
+        assert (SITE / page).stat().st_mtime >= source.stat().st_mtime, f"{page} is old; {BUILD}"
 
 
 def test_nothing_is_fetched_from_outside(pages):

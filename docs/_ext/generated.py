@@ -57,7 +57,7 @@ class Commands(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return one section per command, and one for the names."""
         found = [self._section(p.prog, p.format_help()) for p in _commands(make_parser())]
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
+        with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.suppress(SystemExit):
             main(["audit", "--list"])
         return [*found, self._section("Mechanisms and priors", printed.getvalue())]
 
