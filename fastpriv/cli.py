@@ -2,29 +2,156 @@
 
 from __future__ import annotations
 
-import argparse
+import json
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from fastpriv import __version__
-from fastpriv.commands import audit, estimate, release
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
+from fastpriv.commands import (
+    audit,
+    capacity,
+    compare,
+    completion,
+    estimate,
+    ledger,
+    release,
+    solve,
+    tradeoff,
+    warm_up,
+)
+from fastpriv.commands._parser import Parser, examples
+from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, SolverFailure, TooLarge
+
+_COMMANDS = (
+    audit,
+    compare,
+    capacity,
+    solve,
+    tradeoff,
+    release,
+    estimate,
+    ledger,
+    warm_up,
+    completion,
+)
+
+#: Exit codes by the first kind of error that fits; anything else is a defect of ours.
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (Infeasible, 3),
+    (TooLarge, 4),
+    (MemoryError, 4),
+    (BudgetExceeded, 5),
+    (SolverFailure, 6),
+    (InvalidInput, 2),
+    (ImportError, 2),
+    (OSError, 2),
+)
+
+_ABOUT = """\
+How private is a mechanism, and which one is best? Levels are in nats; what is printed as a
+guarantee is rounded up.
+
+New here? Try the first example below, then the same with a file of yours: a line for each value
+that somebody may have, with the chances of every output."""
+
+_EXITS = """
+
+exit codes:
+  0 done                     4 too large for this machine
+  1 a defect of fastpriv     5 refused: more than the budget has left
+  2 wrong input or usage     6 a solver failed
+  3 no mechanism can do it   130 interrupted, 141 the reader left (such as head)
+
+With --json, errors are JSON as well: {"error": ..., "kind": ..., "exit_code": ...} on stderr."""
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command and of all subcommands."""
+    parser = Parser(
+        prog="fastpriv",
+        description=_ABOUT,
+        epilog=examples(
+            "fastpriv audit randomised-response:epsilon=1",
+            "fastpriv audit channel.csv --prior prior.csv",
+            "fastpriv solve dp --prior iid:p=0.7,0.3,n=3 --epsilon 1 --out best.csv",
+        )
+        + _EXITS,
+    )
+    parser.add_argument("--version", action="version", version=f"fastpriv {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for command in _COMMANDS:
+        command.add(commands).set_defaults(run=command.run)
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 done, 2 for input that cannot be used."""
-    parser = argparse.ArgumentParser(prog="fastpriv", description="Privacy of finite mechanisms.")
-    parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for command in (audit, release, estimate):
-        command.add(commands).set_defaults(run=command.run)
-    given = parser.parse_args(arguments)
+    """Run the command and return its exit code, which ``fastpriv --help`` explains."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        print(given.run(given))
-    except (Infeasible, InvalidInput, SolverFailure, TooLarge, ImportError) as problem:
-        print(f"fastpriv: {' '.join(str(problem).split())}", file=sys.stderr)
-        return 2
+        with _terminating():
+            parser = make_parser()
+            given = parser.parse_args(words)
+            _say(given.run(given) if given.command else parser.format_help())
     except KeyboardInterrupt:
-        print("fastpriv: interrupted; nothing was written", file=sys.stderr)
-        return 130
+        return _failed("interrupted; no unfinished file was left", "Interrupted", 130, words)
+    except BrokenPipeError:
+        # What is left in the buffer would be complained about when Python closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as problem:
+        return _explained(problem, words)
     return 0
+
+
+def _say(text: str) -> None:
+    """Print, with escapes for what the terminal has no letters for: the work is done by now."""
+    letters = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(text.encode(letters, "backslashreplace").decode(letters), flush=True)
+
+
+def _explained(problem: Exception, words: list[str]) -> int:
+    kind = type(problem).__name__
+    text = " ".join(_words(problem).split()) or kind
+    for known, code in _CODES:
+        if isinstance(problem, known):
+            return _failed(text, kind, code, words)
+    if os.environ.get("FASTPRIV_DEBUG"):
+        traceback.print_exc()
+    text = f"{kind}: {text}; this is a defect of fastpriv, FASTPRIV_DEBUG=1 shows where"
+    return _failed(text, kind, 1, words)
+
+
+def _words(problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.strerror and problem.filename:
+        return f"{problem.filename}: {problem.strerror}"
+    return f"out of memory {problem}" if isinstance(problem, MemoryError) else str(problem)
+
+
+def _failed(text: str, kind: str, code: int, words: list[str]) -> int:
+    if "--json" in words:
+        text = json.dumps({"error": text, "kind": kind, "exit_code": code})
+    print(text if "--json" in words else f"fastpriv: {text}", file=sys.stderr)
+    return code
+
+
+@contextmanager
+def _terminating() -> Iterator[None]:
+    """End at SIGTERM as at Ctrl-C, so that unfinished files are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread, whoever runs there
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -13,8 +13,6 @@ Bytes = NDArray[np.uint8]
 
 SIGNATURES: dict[str, list[str]]
 
-def compile_all() -> None: ...
-
 # balance
 def entropy_bound(
     z: Floats,

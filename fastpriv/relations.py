@@ -179,7 +179,7 @@ class Implications:
     levels : dict
         Best level that follows, for every notion that one follows for; the guarantee first.
     steps : dict
-        The last :class:`Step` of the chain that leads to each notion.
+        The last ``Step`` of the chain that leads to each notion.
 
     Examples
     --------

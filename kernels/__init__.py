@@ -92,11 +92,4 @@ SIGNATURES = {name: types for file in _FILES for name, types in file.SIGNATURES.
 
 globals().update({name: getattr(file, name) for file in _FILES for name in file.SIGNATURES})
 
-__all__ = ["SIGNATURES", "compile_all", *SIGNATURES]
-
-
-def compile_all():
-    """Compile every kernel for the types it is called with, into the cache where there is one."""
-    for name, signatures in SIGNATURES.items():
-        for signature in signatures:
-            globals()[name].compile(signature)
+__all__ = ["SIGNATURES", *SIGNATURES]

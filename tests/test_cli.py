@@ -1,274 +1,258 @@
-"""The command line, driven end to end."""
+"""What all commands share: help that works, exit codes, one-line errors, pipes and signals."""
 
-import csv
+import argparse
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
-from collections import Counter
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
-import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fastpriv as fp
-from fastpriv.cli import main
+from command_line import prepare, refused
+from fastpriv import cli
+from fastpriv.cli import main, make_parser
+from fastpriv.commands import _text
 
-DATA = Path(__file__).parent / "data"
-TITANIC, TITANIC_DOMAIN = str(DATA / "titanic.csv"), str(DATA / "titanic.json")
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    return prepare(tmp_path, monkeypatch)
 
 
-def test_audit_prints_every_level_of_both_mechanisms(capsys):
-    assert main(["audit"]) == 0
+def parsers(parser):
+    """Every parser by its name, subcommands included."""
+    yield parser.prog, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from parsers(each)
+
+
+PARSERS = dict(parsers(make_parser()))
+LEAVES = {
+    name.removeprefix("fastpriv "): each
+    for name, each in PARSERS.items()
+    if each._subparsers is None
+}
+
+
+def test_the_commands_are_these():
+    names = ["audit", "compare", "capacity", "solve", "tradeoff", "release", "estimate"]
+    names += ["warm-up", "completion"]
+    ledger = [f"ledger {action}" for action in ("init", "spend", "show", "remaining")]
+    assert sorted(LEAVES) == sorted([*names, *ledger])
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_examples_of_every_help_page_run(name, work, capsys):
+    """In the order they are printed, in a folder with files of those names."""
+    lines = [line.strip() for line in PARSERS[name].format_help().splitlines()]
+    shown = [line for line in lines[lines.index("examples:") :] if line.startswith("fastpriv ")]
+    assert shown
+    for line in shown:
+        try:
+            code = main(shlex.split(line)[1:])
+        except SystemExit as left:  # --list
+            code = left.code or 0
+        assert code == 0, (line, capsys.readouterr().err)
+        assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_help_fits_a_terminal_and_names_the_command(name, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([*name.split()[1:], "--help"])
+    assert left.value.code == 0
+    assert name in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(set(LEAVES) - {"completion"}))
+def test_json_is_everywhere(name):
+    assert "--json" in LEAVES[name]._option_string_actions
+
+
+def test_alone_it_starts_newcomers(capsys):
+    assert main([]) == 0
     out = capsys.readouterr().out
-    for word in ("E_d", "E_i", "differential privacy", "identifiability", "mutual information"):
-        assert word in out
-    assert out.count("0.639042") == 2  # both have distortion h(2) = 3/(1 + e^2/2)
+    assert "New here?" in out
+    assert "exit codes:" in out
 
 
-def test_audit_as_json(capsys):
-    assert main(["audit", "--epsilon", "2.0", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["mechanisms"]["E_d"]["differential privacy"] == 2.0
-    assert found["mechanisms"]["E_i"]["identifiability"] == 2.0
+def test_version(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"fastpriv {fp.__version__}\n"
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "-1", "nan", "inf"])
-def test_audit_says_in_one_sentence_what_is_wrong(epsilon, capsys):
-    assert main(["audit", f"--epsilon={epsilon}"]) == 2
-    streams = capsys.readouterr()
-    assert streams.out == ""
-    assert streams.err.startswith("fastpriv: ")
-    assert streams.err.count("\n") == 1
+# Words that are not understood.
 
 
-def test_wrong_words_exit_with_2():
-    with pytest.raises(SystemExit) as stop:
-        main(["audit", "--epsilon", "much"])
-    assert stop.value.code == 2
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["audti"], "did you mean audit?"),
+        (["audit", "--epsilom", "2"], "there is no option --epsilom; did you mean --epsilon?"),
+        (["audit", "--eps", "2"], "there is no option --eps"),
+        (["audit", "--xyz"], "there is no option --xyz; see fastpriv audit --help"),
+        (["audit", "--epsilon", "much"], "invalid float value: 'much'"),
+        (["audit", "--epsilon"], "expected one argument"),
+        (["audit", "bit.csv", "and", "more"], "unrecognized arguments: and more"),
+        (["solve", "identifability", "--epsilon", "1"], "did you mean identifiability?"),
+        (["solve", "dp", "--pior", "prior.csv"], "did you mean --prior?"),
+        (["ledger"], "required: ACTION"),
+        (["ledger", "inti", "x"], "did you mean init?"),
+    ],
+)
+def test_misspelt_words_get_a_hint(words, says, work, capsys):
+    refused(words, 2, says, capsys)
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "says"),
+    [
+        (fp.InvalidInput("wrong\n  input"), 2, "wrong input"),
+        (fp.Infeasible("no"), 3, "no"),
+        (fp.TooLarge("big"), 4, "big"),
+        (MemoryError(), 4, "out of memory"),
+        (fp.BudgetExceeded("dp", 1.0, 0.5, 2.0), 5, "nothing was spent"),
+        (fp.SolverFailure("stuck"), 6, "stuck"),
+        (fp.LedgerError("locked"), 2, "locked"),
+        (PermissionError(13, "Permission denied", "secret"), 2, "secret: Permission denied"),
+        (ImportError("install it with: pip install 'fastpriv[plot]'"), 2, "fastpriv[plot]"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (ValueError("oops"), 1, "ValueError: oops; this is a defect of fastpriv"),
+        (AssertionError(), 1, "AssertionError"),
+    ],
+)
+def test_exit_codes(problem, code, says, work, capsys, monkeypatch):
+    def fail(given):
+        raise problem
+
+    monkeypatch.setattr(cli.audit, "run", fail)
+    refused(["audit"], code, says, capsys)
+
+
+def test_a_defect_shows_where_when_asked(capsys, monkeypatch):
+    def fail(given):
+        raise ValueError("oops")
+
+    monkeypatch.setattr(cli.audit, "run", fail)
+    monkeypatch.setenv("FASTPRIV_DEBUG", "1")
+    assert main(["audit"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+# The installed command, pipes and signals.
+
+
+def fastpriv(*words, **options):
+    command = [sys.executable, "-W", "error", "-m", "fastpriv", *words]
+    return subprocess.run(command, capture_output=True, text=True, **options)
 
 
 def test_installed_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "fastpriv", "audit"], capture_output=True, text=True, check=True
+    ran = fastpriv("audit")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "E_i" in ran.stdout
+
+
+def test_errors_go_to_stderr_and_into_the_code():
+    ran = fastpriv("capacity", "hamming:epsilon=-1", "--json")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert json.loads(ran.stderr)["kind"] == "InvalidInput"
+
+
+def test_help_and_errors_load_no_kernels(tmp_path):
+    code = (
+        "import sys; from fastpriv.cli import main; main(['audit', '--epsilom', '1']); "
+        "print([m for m in ('numpy', 'numba', 'scipy') if m in sys.modules])"
     )
-    assert "E_i" in done.stdout
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stdout == "[]\n"
 
 
-# Releases: a real table, and hostile ones.
+def test_letters_that_the_terminal_lacks_are_escaped(tmp_path):
+    book = str(tmp_path / "study.ledger")
+    fastpriv("ledger", "init", book, "--budget", "dp=1", check=True)
+    words = ["ledger", "spend", book, "--level", "dp=0.5", "--label", "Größe"]
+    fastpriv(*words, check=True)
+    ran = fastpriv("ledger", "show", book, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert r"Gr\xf6\xdfe" in ran.stdout
 
 
-def titanic():
-    with open(TITANIC, newline="") as stream:
-        return list(csv.DictReader(stream))
+def test_threads_may_run_it(capsys):
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(main, []).result() == 0
 
 
-def test_the_table_is_the_one_everybody_knows():
-    people = titanic()
-    assert len(people) == 2201
-    counts = {name: Counter(person[name] for person in people) for name in people[0]}
-    assert counts["class"] == {"1st": 325, "2nd": 285, "3rd": 706, "Crew": 885}
-    assert counts["sex"] == {"Male": 1731, "Female": 470}
-    assert counts["age"] == {"Child": 109, "Adult": 2092}
-    assert counts["survived"] == {"No": 1490, "Yes": 711}
-
-
-@pytest.mark.parametrize("options", [[], ["--per-column"]])
-def test_release_and_estimate_a_real_table(options, tmp_path, capsys):
-    """From the command line: sanitised, then the true counts within their intervals."""
-    out, report = tmp_path / "released.csv", tmp_path / "report.json"
-    common = ["--domain", TITANIC_DOMAIN, "--epsilon", "3.0", *options]
-    files = ["--out", str(out), "--report", str(report), "--seed", "2"]
-    assert main(["release", TITANIC, *common, *files]) == 0
-    printed = capsys.readouterr().out
-    assert "differential privacy" in printed
-    assert "seeded, NOT secure" in printed
-    public = json.loads(report.read_text())
-    level = 12.0 if options else 3.0
-    assert public["levels"]["differential privacy"] == pytest.approx(level)
-    assert "private" not in report.read_text()
-    with open(out, newline="") as stream:
-        released = list(csv.DictReader(stream))
-    assert len(released) == 2201
-    assert list(released[0]) == ["class", "sex", "age", "survived"]
-    assert released != titanic()
-
-    arguments = ["estimate", str(out), *common, "--confidence", "0.99", "--simultaneous"]
-    assert main([*arguments, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["columns"]
-    for name, column in found.items():
-        true = Counter(person[name] for person in titanic())
-        for value, low, high in zip(
-            column["values"], column["lower"], column["upper"], strict=True
-        ):
-            assert low <= true[value] <= high
-            assert high - low < 600
-    assert main(arguments) == 0
-    told = capsys.readouterr().out
-    assert "survived" in told
-    base = ["estimate", str(out), "--domain", TITANIC_DOMAIN, "--confidence", "0.99"]
-    assert main([*base, "--simultaneous", "--report", str(report)]) == 0
-    assert capsys.readouterr().out == told
-
-
-@pytest.mark.parametrize("text", ["{}", "[]", "no", '{"epsilon": 1.0, "randomised": "table"}'])
-def test_estimates_need_a_report_of_a_release(text, tmp_path, capsys):
-    page = tmp_path / "report.json"
-    page.write_text(text)
-    given = ["estimate", TITANIC, "--domain", TITANIC_DOMAIN, "--report"]
-    assert main([*given, str(page)]) == 2
-    assert "is no report" in capsys.readouterr().err
-    assert main([*given, str(tmp_path / "none.json")]) == 2
-    assert "cannot be read" in capsys.readouterr().err
-
-
-def test_advice_before_publishing():
-    table = np.zeros((100, 3), dtype=np.int64)
-    notes = " ".join(fp.release(table, domain=[4, 4, 4], epsilon=1.0).report.notes)
-    assert "at epsilon/3 protects a record as much" in notes
-    notes = " ".join(fp.release(table, domain=[4, 4, 4], distortion=0.1).report.notes)
-    assert "protects little" in notes
-    assert not fp.release(table[:, :1], domain=4, epsilon=1.0).report.notes
-
-
-def write(folder, text, domain='{"c": ["x", "y"]}', encoding="utf-8"):
-    (folder / "in.csv").write_bytes(text.encode(encoding))
-    (folder / "domain.json").write_bytes(domain.encode())
-    return [
-        "release", str(folder / "in.csv"), "--domain", str(folder / "domain.json"),
-        "--out", str(folder / "out.csv"), "--epsilon", "1",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "domain", "words"),
-    [
-        ("c\nx\n", "{", "not valid JSON"),
-        ("c\nx\n", "[" * 100_000, "not valid JSON"),
-        ("c\nx\n", r'{"c": ["x", "\ud800"]}', "cannot be written in UTF-8"),
-        ("c\nx\n", "[1]", 'must be {"column": [values]}'),
-        ("c\nx\n", '{"c": ["x"], "c": ["y"]}', "twice"),
-        ("c\nx\n", '{"c": ["x", "x"]}', "twice"),
-        ("c\nx\n", '{"c": [1, true]}', "twice"),
-        ("c\nx\n", '{"c": [{}]}', "plain values"),
-        ("c\nx\n", '{"c": "xy"}', "must be a list"),
-        ("c\nx\n", '{"d": ["x"]}', "no column 'd'"),
-        ("c,e\nx,1\n", '{"c": ["x"]}', "does not declare 'e'"),
-        ("c;e\nx;1\n", '{"c": ["x"], "e": [1]}', "it has 'c;e'"),
-        ("", '{"c": ["x"]}', "is empty"),
-        ("c\n", '{"c": ["x"]}', "no records"),
-        ("c,c\nx,x\n", '{"c": ["x"]}', "two columns named 'c'"),
-        ("c\n" + "x\n" * 9_999 + "z\n", '{"c": ["x"]}', "row 10000 has 'z' in column 'c'"),
-        ("c\nx\n\nx\n", '{"c": ["x"]}', "row 2 has 0 fields"),
-        ("c\nx,y\n", '{"c": ["x"]}', "row 1 has 2 fields"),
-        ('c\n""\n', '{"c": ["x"]}', "row 1 has a missing value"),
-        ('c\n"x\n', '{"c": ["x"]}', "row 1 cannot be read"),
-        ('c\n"x"y\n', '{"c": ["x"]}', "row 1 cannot be read"),
-        ("c\ntrue\n", '{"c": [true, false]}', "row 1 has 'true' in column 'c'"),
-        ("c\n01\n", '{"c": [1]}', "row 1 has '01'"),
-        ("c\nx\n", '{"c": ["x", null, ""]}', "both written ''"),
-    ],
-)
-@pytest.mark.parametrize("block", [1 << 22, 7])
-def test_bad_files_are_refused_in_one_sentence(
-    text, domain, words, block, tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setattr("fastpriv.releasing._csv._BLOCK", block)
-    arguments = write(tmp_path, text, domain)
-    assert main(arguments) == 2
-    streams = capsys.readouterr()
-    assert streams.out == ""
-    assert streams.err.startswith("fastpriv: ")
-    assert streams.err.count("\n") == 1
-    assert words in streams.err
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["domain.json", "in.csv"]
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"--out": "/proc/out.csv"}, "cannot write"),
-        ({"--out": "no/such/out.csv"}, "there is no folder"),
-        ({"--domain": "no.json"}, "cannot read the domain"),
-        ({"--epsilon": "-1"}, "epsilon must be"),
-        ({"--epsilon": "nan"}, "epsilon must be"),
-        ({"--seed": "-3"}, "rng must be"),
-        ({"--report": "no/such/report.json"}, "there is no folder"),
-    ],
-)
-def test_bad_options_are_refused_in_one_sentence(change, words, tmp_path, capsys):
-    arguments = write(tmp_path, "c\nx\n")
-    for name, value in change.items():
-        if name in arguments:
-            arguments[arguments.index(name) + 1] = value
-        else:
-            arguments += [f"{name}={value}"]
-    assert main(arguments) == 2
-    assert words in capsys.readouterr().err
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["domain.json", "in.csv"]
-
-
-def test_a_latin_1_file_is_refused(tmp_path, capsys):
-    assert main(write(tmp_path, "c\né\n", encoding="latin-1")) == 2
-    assert "not UTF-8" in capsys.readouterr().err
-
-
-def test_overwriting_needs_force(tmp_path, capsys):
-    arguments = write(tmp_path, "\ufeffc\r\nx\r\ny", '\ufeff{"c": ["x", "y"]}')
-    assert main(arguments) == 0
-    assert main(arguments) == 2
-    assert "--force" in capsys.readouterr().err
-    assert main([*arguments, "--force"]) == 0
-    assert (tmp_path / "out.csv").read_text().splitlines()[0] == "c"
-    assert main([*arguments, "--force", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.split("out.csv\n")[-1])["records"] == 2
-
-
-def test_distortion_and_dropped_columns(tmp_path, capsys):
-    arguments = write(tmp_path, "c,name\n" + "x,Ann\n" * 400)[:-2]
-    assert main([*arguments, "--distortion", "100", "--drop-undeclared"]) == 0
-    assert "changed records: 100" in capsys.readouterr().out
-    assert "Ann" not in (tmp_path / "out.csv").read_text()
-    free = [a for a in arguments if "domain" not in a]
-    options = ["--epsilon", "1", "--accept-domain-from-data", "--force"]
-    assert main([*free, *options]) == 0
-    assert "read from the data" in capsys.readouterr().out
+@pytest.mark.skipif(os.name != "posix", reason="pipes")
+def test_a_reader_that_leaves_is_no_error():
+    """What is printed is larger than a pipe's buffer, and nobody reads it."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "fastpriv", "audit", "--json"]
+    ran = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (ran.returncode, ran.stderr) == (141, "")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_release_that_is_stopped_leaves_no_output(number, tmp_path):
-    """Writing sleeps, so the release is under way when it is stopped."""
-    arguments = write(tmp_path, "c\nx\n")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_any_command_can_be_stopped(number, tmp_path):
     slow = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs otherwise
-import fastpriv.releasing.release as r
-import fastpriv as fp
-from fastpriv.cli import main
-write = r.CsvFile.writer
-def writer(self, domain):
-    found = write(self, domain)
-    def wait(digits):
-        print("writing", flush=True)
-        time.sleep(60)
-    found.write = wait
-    return found
-r.CsvFile.writer = writer
-sys.exit(main(sys.argv[1:]))
+from fastpriv import cli
+def wait(given):
+    print("working", flush=True)
+    time.sleep(60)
+cli.warm_up.run = wait
+sys.exit(cli.main(["warm-up"]))
 """
     running = subprocess.Popen(
-        [sys.executable, "-c", slow, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert running.stdout.readline() == "writing\n"
-    assert any(p.suffix == ".part" for p in tmp_path.iterdir())
+        [sys.executable, "-c", slow], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout.readline() == "working\n"
     running.send_signal(number)
     _, errors = running.communicate(timeout=60)
-    left = [p.name for p in tmp_path.iterdir()]
-    assert "out.csv" not in left
-    if number != signal.SIGKILL:
-        assert running.returncode == 130
-        assert errors == "fastpriv: interrupted; nothing was written\n"
-        assert sorted(left) == ["domain.json", "in.csv"]
+    assert running.returncode == 130
+    assert errors == "fastpriv: interrupted; no unfinished file was left\n"
+
+
+# Numbers.
+
+
+@given(st.floats(0.0, 1e308))
+def test_printed_numbers_are_rounded_the_safe_way(value):
+    above, below = _text.up(value), _text.down(value)
+    assert float(below) <= value <= float(above)
+    assert Decimal(below) == 0 or Decimal(above) / Decimal(below) <= Decimal("1.00000002")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1, "0.1"),
+        (0.69314718056, "0.693147181"),
+        (2.0, "2"),
+        (1.0000000000000002, "1.00000001"),
+        (float("inf"), "infinite"),
+        (fp.Bracket(0.5, 0.5), "0.5"),
+        (fp.Bracket(1 / 3, 2 / 3), "0.333333333 to 0.666666667"),
+    ],
+)
+def test_levels_as_text(value, text):
+    assert _text.shown(value) == text
+
+
+def test_json_has_no_infinities():
+    text = _text.to_json({"a": [float("inf"), 1.0], "b": fp.Bracket(0.0, float("inf"))})
+    assert json.loads(text) == {"a": ["infinite", 1.0], "b": [0.0, "infinite"]}

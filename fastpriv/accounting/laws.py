@@ -31,7 +31,7 @@ class Law:
     Attributes
     ----------
     notion : str
-        The notion of the total, a key of :data:`fastpriv.relations.NOTIONS`, or
+        The notion of the total, a key of ``fastpriv.relations.NOTIONS``, or
         "individual-capacity".
     first, later : str
         The notions in which the first and every later release are to be measured.

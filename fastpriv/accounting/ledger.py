@@ -161,7 +161,7 @@ class Ledger:
         ----------
         mechanism : channel, 2-D array, release or mapping
             What is released; its levels are computed, rounded up, for the probabilities that
-            ``sample`` draws with. A :class:`Release`, its report or a ``GeometricCount`` says
+            ``sample`` draws with. A ``Release``, its report or a ``GeometricCount`` says
             itself what it spends. Or levels that are declared, such as ``{"dp": 0.1}``, as
             floats, ints, Decimals or decimal strings.
         prior : Distribution or 1-D array, optional

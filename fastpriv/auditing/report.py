@@ -120,6 +120,13 @@ class Implied:
         The theorems, in order.
     measured : float, Bracket or None
         What was measured of the notion itself: no more than ``level``, but for rounding.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> audit = fp.audit([[0.75, 0.25], [0.25, 0.75]], [0.9, 0.1])
+    >>> [(i.premise, i.better) for i in audit.implied if i.notion == "maximal-leakage"]
+    [('pml', True)]
     """
 
     notion: str

@@ -33,7 +33,7 @@ class TypeChannel(AbstractChannel):
 
     p(y|x) depends only on how many rows hold value s in x and v in y. It is stored as one number
     per class of pairs, C(n + m^2 - 1, m^2 - 1) in all, so that a mechanism over 2^60 databases is
-    some 40,000 numbers. Made by the programs of :mod:`fastpriv.tradeoff`, not by hand.
+    some 40,000 numbers. Made by the programs of ``fastpriv.tradeoff``, not by hand.
 
     Parameters
     ----------

@@ -1,32 +1,105 @@
-"""``fastpriv audit``: measure the two optimal mechanisms of a small built-in prior."""
+"""``fastpriv audit``: every privacy level of a mechanism."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from fastpriv.commands import _arrays, _files
+from fastpriv.commands._mechanisms import add_mechanism, add_prior, load
+from fastpriv.commands._parser import add_file, add_force, add_json, examples
+from fastpriv.commands._text import shown, table, to_json
+from fastpriv.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fastpriv.auditing.report import Audit
+    from fastpriv.channels import AbstractChannel
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Declare the subcommand and its options."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "audit",
-        help="measure the two optimal mechanisms of a small built-in prior",
-        description="Print every level for E_d and E_i on three rows of three values.",
-        epilog="example: fastpriv audit --epsilon 2.0 --json",
+        help="every privacy level of a mechanism",
+        description="Print every privacy level of a mechanism, what each means and what limits\n"
+        "it. With a prior also the levels that depend on it. Without a mechanism: the two\n"
+        "optimal mechanisms of a small built-in prior, side by side.",
+        epilog=examples(
+            "fastpriv audit",
+            "fastpriv audit randomised-response:n=3,m=2,epsilon=1 --prior uniform",
+            "fastpriv audit channel.csv --sizes 2,2 --prior prior.csv --json",
+            "fastpriv audit channel.csv --joint joint.csv --html page.html",
+            "fastpriv audit --list",
+        ),
     )
-    parser.add_argument("--epsilon", type=float, default=2.0, help="level of both (default: 2)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_mechanism(parser, "mechanism", nargs="?")
+    add_audit(parser)
+    add_file(parser, "--html", metavar="PAGE", help="also write a page to read and to print")
+    parser.add_argument("--epsilon", type=float, help="level of the built-in example (2)")
+    add_force(parser)
+    add_json(parser)
     return parser
+
+
+def add_audit(parser: Any) -> None:
+    """Declare what audits of one mechanism and of two take."""
+    add_prior(parser)
+    add_file(
+        parser,
+        "--joint",
+        help="a .csv or .npy file with P(S = s, X = x), a line for each s: also measure what the "
+        "output tells about S",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="for searches, which then print the bounds as they stand (10)",
+    )
+
+
+def audited(
+    given: argparse.Namespace, mechanism: str, sizes: list[int] | None
+) -> tuple[AbstractChannel, Audit]:
+    """Return a mechanism and its audit."""
+    import fastpriv as fp
+
+    channel, prior = load(mechanism, given.prior, sizes)
+    joint = None if given.joint is None else _arrays.read(given.joint, "the joint law")
+    limit = given.time_limit
+    return channel, fp.audit(channel, prior, joint, name=mechanism, time_limit=limit)
 
 
 def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
+    if given.mechanism is None:
+        return _example(given)
+    if given.epsilon is not None:
+        raise InvalidInput(
+            "--epsilon is for the built-in example; write it into the mechanism, such as "
+            f"hamming:n=3,m=2,epsilon={given.epsilon:g}"
+        )
+    page = None if given.html is None else _files.target(given.html, given.force, (".html",))
+    _, found = audited(given, given.mechanism, given.sizes)
+    if page is not None:
+        figures = find_spec("matplotlib") is not None
+        _files.write(page, found.to_html(plots=figures).encode(), given.force)
+    if given.json:
+        return found.to_json()
+    return str(found) if page is None else f"{found}\nWritten to {page}"
+
+
+def _example(given: argparse.Namespace) -> str:
     from fastpriv.auditing.example import example
     from fastpriv.measures.indistinguishability import dp_level, identifiability_level
     from fastpriv.measures.information import distortion, mutual_information
 
-    prior, channels = example(given.epsilon)
+    for name in ("prior", "sizes", "joint", "html"):
+        if getattr(given, name) is not None:
+            raise InvalidInput(f"--{name} needs a mechanism; fastpriv audit --list names some")
+    prior, channels = example(2.0 if given.epsilon is None else given.epsilon)
     about = {
         "epsilon_x": prior.epsilon_x(),
         "epsilon_hat": prior.epsilon_hat(),
@@ -43,14 +116,18 @@ def run(given: argparse.Namespace) -> str:
         for name, channel in channels.items()
     }
     if given.json:
-        return json.dumps({"prior": about, "mechanisms": found}, indent=2)
-    lines = [f"Prior: {prior.space.n} independent rows with laws"]
-    lines += [f"  {law.tolist()}" for law in prior.marginals]
-    lines += [f"  {name:<22}{value:>12.6f}" for name, value in about.items()]
-    lines.append("")
-    lines.append(f"{'Level (nats)':<24}" + "".join(f"{name:>12}" for name in channels))
-    for notion in next(iter(found.values())):
-        row = "".join(f"{found[name][notion]:>12.6f}" for name in channels)
+        return to_json({"prior": about, "mechanisms": found})
+    laws = [f"  {law.tolist()}" for law in prior.marginals]
+    rows = [["Level (nats)", *channels]]
+    for notion in found["E_d"]:
         unit = " (rows)" if notion == "distortion" else ""
-        lines.append(f"{notion + unit:<24}{row}")
-    return "\n".join(lines)
+        rows.append([notion + unit, *(shown(found[name][notion]) for name in channels)])
+    return "\n".join(
+        [
+            f"Prior: {prior.space.n} independent rows with laws",
+            *laws,
+            table([[name, shown(value)] for name, value in about.items()]),
+            "",
+            table(rows),
+        ]
+    )

@@ -6,27 +6,32 @@ import argparse
 import json
 from typing import Any
 
+from fastpriv.commands._parser import add_file, add_json, examples
+
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Declare the subcommand and its options."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "estimate",
         help="estimate the frequencies a file had before it was released",
-        description="Undo the randomisation of a released file for the counts of every column. "
+        description="Undo the randomisation of a released file for the counts of every column.\n"
         "Intervals cover the randomisation, the table being what it was.",
-        epilog="example: fastpriv estimate released.csv --domain domain.json --epsilon 1.0",
+        epilog=examples(
+            "fastpriv release people.csv --domain domain.json --epsilon 1.0 --out released.csv",
+            "fastpriv estimate released.csv --domain domain.json --epsilon 1.0",
+        ),
     )
-    parser.add_argument("table", help="a released .csv or .parquet file")
-    parser.add_argument("--domain", metavar="JSON", required=True, help="as for the release")
+    add_file(parser, "table", help="a released .csv or .parquet file")
+    add_file(parser, "--domain", metavar="JSON", required=True, help="as for the release")
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--epsilon", type=float, help="as for the release")
-    how.add_argument("--report", metavar="JSON", help="report that the release wrote")
+    add_file(how, "--report", metavar="JSON", help="report that the release wrote")
     parser.add_argument("--per-column", action="store_true", help="as for the release")
     parser.add_argument("--confidence", type=float, default=0.95, help="default: 0.95")
     parser.add_argument(
         "--simultaneous", action="store_true", help="cover all values of a column at once"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_json(parser)
     return parser
 
 

@@ -236,7 +236,7 @@ class HiddenMarkov(Distribution):
     """Law of a Markov chain seen through a row-by-row channel, such as E_d of a chain.
 
     Probabilities come from the forward recursion; what has no closed form goes through the dense
-    vector while it fits. Made by :meth:`Markov.through`, not by hand.
+    vector while it fits. Made by ``Markov.through``, not by hand.
     """
 
     def __init__(self, chain: Markov, kernels: RowKernels) -> None:

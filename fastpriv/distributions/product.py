@@ -67,6 +67,7 @@ class Product(LineDistribution):
     def iid(cls, p: ArrayLike, n: int) -> Product:
         """Return ``n`` independent rows with the same law ``p``."""
         n = check.integer(n, "n", 1)
+        check.fits(n, "a database", "use fewer rows")
         return cls._trusted([check.law(p, "p")], np.zeros(n, dtype=np.int64))
 
     @property

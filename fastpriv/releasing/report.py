@@ -201,16 +201,35 @@ def _advice(plan: Plan, changed: float, levels: dict[str, Level]) -> list[str]:
 
 def response(path: str) -> tuple[float, bool]:
     """Read from a report's JSON the epsilon of its randomised response, and whether per column."""
+    text = _read(path)
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = json.loads(text)
         return float(found["epsilon"]), {"record": False, "columns": True}[found["randomised"]]
-    except OSError as error:
-        raise InvalidInput(f"the report {path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInput(
             f"{path} is no report of randomised response on records or columns; give the file that "
             "the release wrote with --report, or --epsilon"
         ) from error
+
+
+def spending(path: str) -> dict[str, float]:
+    """Read from a report's JSON what the release costs a ledger."""
+    text = _read(path)
+    try:
+        levels = json.loads(text)["levels"]
+        found = {notion: levels[name] for notion, name in _SPENT.items() if name in levels}
+        return {notion: _number(level) for notion, level in found.items()}
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        raise InvalidInput(
+            f"{path} is no report of a release; give the file that the release wrote with --report"
+        ) from error
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"the report {path} cannot be read: {error.strerror}") from error
 
 
 _SCOPE = {
@@ -314,6 +333,13 @@ def _plain(level: Level) -> float | str | list[float]:
     if isinstance(level, Bracket):
         return [level.lower, level.upper]
     return level if math.isfinite(level) else "infinite"  # JSON has no infinity
+
+
+def _number(level: Any) -> float:
+    """Return the upper end of what ``_plain`` made."""
+    if isinstance(level, list):
+        level = level[1]
+    return math.inf if level == "infinite" else float(level)
 
 
 def _listed(levels: dict[str, Level]) -> list[str]:

@@ -1,0 +1,134 @@
+"""Pages that are read off the code, so that they cannot go stale."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import pydoc
+import re
+from collections.abc import Iterator
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+import fastpriv
+from fastpriv.accounting import LAWS
+from fastpriv.cli import main, make_parser
+from fastpriv.relations import NOTIONS
+
+
+class Reference(SphinxDirective):
+    """The names of a module: a table of them, then each in full."""
+
+    has_content = True
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return what autosummary and autodoc make of the names."""
+        module, names = self.arguments[0], [name.strip() for name in self.content if name.strip()]
+        lines = [f".. currentmodule:: {module}", "", ".. autosummary::", "   :nosignatures:", ""]
+        lines += [f"   {name}" for name in names]
+        for name in names:
+            thing = pydoc.locate(f"{module}.{name}")
+            lines += ["", f".. auto{_kind(thing)}:: {name}"]
+            if isinstance(thing, type):
+                lines += ["   :members:", "   :member-order: bysource"]
+                lines += [f"   :exclude-members: {', '.join(sorted(_inherited(thing)))}"]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+def _inherited(thing: type) -> set[str]:
+    """What a base of ours has too, and is described there, once."""
+    bases = [base for base in thing.__mro__[1:] if base.__module__.startswith("fastpriv.")]
+    return {name for base in bases for name in vars(base) if not name.startswith("_")}
+
+
+def _kind(thing: object) -> str:
+    if not isinstance(thing, type):
+        return "function"
+    return "exception" if issubclass(thing, Exception) else "class"
+
+
+class Commands(SphinxDirective):
+    """What the help of every command says, and the mechanisms and priors that they take."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return one section per command, and one for the names."""
+        found = [self._section(p.prog, p.format_help()) for p in _commands(make_parser())]
+        with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.suppress(SystemExit):
+            main(["audit", "--list"])
+        return [*found, self._section("Mechanisms and priors", printed.getvalue())]
+
+    def _section(self, title: str, text: str) -> nodes.section:
+        section = nodes.section(ids=[nodes.make_id(title)])
+        section += nodes.title(text=title)
+        section += nodes.literal_block(text.strip(), text.strip(), language="text")
+        self.state.document.note_explicit_target(section)
+        return section
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parser of a command, and those of its subcommands."""
+    below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    yield parser
+    for action in below:
+        for child in dict.fromkeys(action.choices.values()):  # an alias is the same parser
+            yield from _commands(child)
+
+
+class Notions(SphinxDirective):
+    """A definition of every notion of privacy, and how its levels combine."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a definition list."""
+        found = nodes.definition_list()
+        for notion, bounds in NOTIONS.items():
+            name = nodes.term("", "", nodes.literal(text=notion), ids=[f"notion-{notion}"])
+            about = nodes.definition("", nodes.paragraph(text=f"The level bounds: {bounds}."))
+            if notion in LAWS:
+                law = LAWS[notion]
+                about += nodes.paragraph(text=f"Of several releases: {law.name}; {law.needs}.")
+            found += nodes.definition_list_item("", name, about)
+        return [found]
+
+
+_LITERAL = re.compile(r"(``.*?``|:[\w:]+:`.*?`)")
+
+
+def keep_formulas(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Keep reStructuredText from reading |x| and p(x_) in a plain formula as its own marks."""
+    example = False
+    for k, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            parts = _LITERAL.split(line)
+            parts[::2] = [re.sub(r"(\||_(?!\w))", r"\\\1", part) for part in parts[::2]]
+            lines[k] = "".join(parts)
+
+
+def write_audit(app: Sphinx) -> None:
+    """Put the page of an audit beside the site, for a tutorial to show."""
+    table = [[0.80, 0.15, 0.05], [0.10, 0.80, 0.10], [0.05, 0.15, 0.80]]
+    if app.builder.format == "html":
+        fastpriv.audit(table, [0.7, 0.2, 0.1]).to_html(app.outdir / "audit-example.html")
+
+
+def close_fences(app: Sphinx, page: str, source: list[str]) -> None:
+    """Drop the empty line that doctest needs before a closing fence."""
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Declare the directives."""
+    app.setup_extension("sphinx.ext.autodoc")
+    app.add_directive("commands", Commands)
+    app.add_directive("notions", Notions)
+    app.add_directive("reference", Reference)
+    app.connect("autodoc-process-docstring", keep_formulas, priority=400)  # before numpydoc
+    app.connect("builder-inited", write_audit)
+    app.connect("source-read", close_fences)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

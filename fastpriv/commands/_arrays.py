@@ -1,0 +1,115 @@
+"""Arrays of numbers in files: read with words for what is wrong, written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastpriv.commands._parser import did_you_mean
+from fastpriv.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fastpriv._validation import Floats
+
+SUFFIXES = (".csv", ".npy")
+
+
+def is_file(text: str) -> bool:
+    """Whether an argument is meant as a file rather than a name with parameters."""
+    name, colon, _ = text.partition(":")
+    return os.sep in name or (not colon and "." in name) or os.path.isfile(text)
+
+
+def read(path: str, name: str) -> Floats:
+    """Return the numbers of a .csv or .npy file as a matrix."""
+    import numpy as np
+
+    file = Path(path)
+    if file.suffix not in SUFFIXES:
+        raise InvalidInput(f"{name} must be a .csv or .npy file, got {path}")
+    try:
+        with open(file, "rb") as stream:
+            if file.suffix == ".npy":
+                found = np.lib.format.read_array(stream, allow_pickle=False)
+            else:
+                text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+                found = np.stack(_numbers(text, path))
+    except OSError as problem:
+        why = f"{problem.strerror or problem}{_neighbour(file)}"
+        raise InvalidInput(f"cannot read {name} {path}: {why}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"cannot read {name} {path}: it is not UTF-8 text") from None
+    except InvalidInput:
+        raise
+    except (ValueError, EOFError):
+        raise InvalidInput(f"cannot read {name} {path}: it is no array saved by numpy") from None
+    if found.ndim not in (1, 2) or found.size == 0 or found.dtype.kind not in "biuf":
+        raise InvalidInput(
+            f"{name} {path} must hold a table of numbers, got shape {found.shape} of {found.dtype}"
+        )
+    return np.atleast_2d(found).astype(np.float64)
+
+
+def _neighbour(file: Path) -> str:
+    """Return a hint at a file with a similar name, if there is one."""
+    with suppress(OSError):
+        if not file.exists():
+            return did_you_mean(file.name, os.listdir(file.parent))
+    return ""
+
+
+def _numbers(lines: io.TextIOWrapper, path: str) -> list[Floats]:
+    import numpy as np
+
+    rows: list[Floats] = []
+    reader = csv.reader(lines, strict=True)
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            rows.append(np.array([_number(cell, reader.line_num, path) for cell in cells]))
+            if len(rows[-1]) != len(rows[0]):
+                raise InvalidInput(
+                    f"line {reader.line_num} of {path} has {len(rows[-1])} numbers, but the first "
+                    f"has {len(rows[0])}"
+                )
+    except csv.Error as problem:
+        raise InvalidInput(f"line {reader.line_num} of {path}: {problem}") from None
+    if not rows:
+        raise InvalidInput(f"{path} is empty; write one line of numbers for each row")
+    return rows
+
+
+def _number(cell: str, line: int, path: str) -> float:
+    try:
+        found = float(cell)
+    except ValueError:
+        found = math.nan
+    if math.isfinite(found):
+        return found
+    hint = "; a header? leave it out" if line == 1 else ""
+    hint = "; separate numbers by commas" if set(cell.strip()) & set("; \t") else hint
+    raise InvalidInput(f"line {line} of {path} holds {cell!r:.60}, not a finite number{hint}")
+
+
+def vector(found: Floats) -> Floats | None:
+    """Return the numbers of one line or one column, or None if there are several of both."""
+    return found.reshape(-1) if 1 in found.shape else None
+
+
+def written(matrix: Sequence[Any] | Floats, suffix: str) -> bytes:
+    """Return a matrix as the bytes of a .csv (digits that are read back exactly) or .npy file."""
+    import numpy as np
+
+    array = np.asarray(matrix)
+    if suffix == ".npy":
+        stream = io.BytesIO()
+        np.save(stream, array, allow_pickle=False)
+        return stream.getvalue()
+    return "".join(",".join(map(repr, row)) + "\n" for row in array.tolist()).encode()

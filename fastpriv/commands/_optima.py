@@ -1,0 +1,245 @@
+"""The optimum that ``fastpriv solve`` is asked for, and its certificate."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fastpriv import __version__
+from fastpriv.commands import _arrays, _files
+from fastpriv.commands._mechanisms import load_prior, spec_of
+from fastpriv.commands._text import down, table, up
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
+
+if TYPE_CHECKING:
+    from fastpriv.channels import AbstractChannel
+    from fastpriv.distributions import Distribution
+    from fastpriv.results import Solution
+
+#: Most entries of a channel that is written out.
+_WRITTEN = 1 << 24
+#: How often a level or a distortion is asked for a little lower, to stay within it after rounding.
+_TRIES = 8
+#: Gap at which levels are searched, so that the channel at the end of a search is found again.
+_GAP = 2e-7
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A solution, measured on the channel as it is written.
+
+    ``channel`` is what was measured; ``spec`` and ``described`` name what the solver found.
+    """
+
+    notion: str
+    asked: dict[str, float]
+    bound: float
+    channel: AbstractChannel
+    level: float
+    distortion: float
+    spec: str | None
+    described: str
+    method: str
+    about: dict[str, Any]
+
+    @property
+    def minimised(self) -> str:
+        """What is not asked for."""
+        return "distortion" if "epsilon" in self.asked else "level"
+
+    @property
+    def value(self) -> float:
+        """What was minimised, of the channel itself."""
+        return self.distortion if self.minimised == "distortion" else self.level
+
+    def certificate(self) -> dict[str, Any]:
+        """Return the optimum as plain numbers and words."""
+        return {
+            "format": "fastpriv certificate",
+            "version": 1,
+            "fastpriv": __version__,
+            "notion": self.notion,
+            "asked": self.asked,
+            "minimised": self.minimised,
+            "value": self.value,
+            "bound": self.bound,
+            "gap": self.value - self.bound,
+            "level": self.level,
+            "distortion": self.distortion,
+            "method": self.method,
+            **self.about,
+            "channel": {"is": self.described, "spec": self.spec},
+        }
+
+    def __str__(self) -> str:
+        rows = [
+            [f"{_LEVELS[self.notion]} (nats)", up(self.level)],
+            ["distortion", up(self.distortion)],
+            [f"least possible {self.minimised}, at least", down(self.bound)],
+            ["method", self.method],
+        ]
+        return "\n".join([table(rows), *([f"The channel is {self.spec}"] if self.spec else [])])
+
+
+_LEVELS = {
+    "dp": "differential privacy level",
+    "identifiability": "identifiability level",
+    "mutual-information": "mutual information",
+    "inference": "information about S",
+}
+
+
+def find(given: argparse.Namespace, dense: bool) -> Optimum:
+    """Solve what the options ask for; ``dense`` if the channel will be written as a matrix."""
+    _check(given)
+    limits = {"gap": given.gap, "time_limit": given.time_limit}
+    limits = {name: value for name, value in limits.items() if value is not None}
+    if given.notion == "inference":
+        return _inference(given, limits)
+    prior = load_prior(given.prior, given.sizes)
+    if dense:
+        from fastpriv import _validation as check
+
+        instead = "leave out --out to have its levels and bounds without it"
+        check.fits(prior.space.size**2, "the channel", instead, _WRITTEN)
+    task = _Task(given.notion, prior, {"prior": _files.source(given.prior)}, dense, limits)
+    if given.notion == "mutual-information":
+        return task.least_information(given.distortion)
+    if given.epsilon is not None:
+        return task.least_distortion(given.epsilon)
+    return task.least_level(given.distortion)
+
+
+def _check(given: argparse.Namespace) -> None:
+    """Refuse options that a notion has no use for, and miss those it needs."""
+    wrong, needed = ("prior", "sizes"), "joint"
+    if given.notion != "inference":
+        wrong, needed = ("joint", "metric"), "prior"
+    for name in wrong:
+        if getattr(given, name) is not None:
+            raise InvalidInput(f"{given.notion} takes no --{name}; see fastpriv solve --help")
+    if getattr(given, needed) is None:
+        raise InvalidInput(f"{given.notion} needs --{needed}; see fastpriv solve --help")
+    if given.epsilon is not None and given.notion in ("mutual-information", "inference"):
+        raise InvalidInput(f"{given.notion} is minimised at a distortion: give --distortion")
+    if None not in (given.gap, given.distortion) and given.notion in ("dp", "identifiability"):
+        raise InvalidInput("levels are searched to 1e-6; --gap is for --epsilon")
+
+
+@dataclass
+class _Task:
+    notion: str
+    prior: Distribution
+    about: dict[str, Any]
+    dense: bool
+    limits: dict[str, float]
+
+    def solve(self, epsilon: float, **limits: float) -> Solution:
+        from fastpriv.tradeoff.programs import solve_pd_dp, solve_pd_i
+
+        solver = solve_pd_dp if self.notion == "dp" else solve_pd_i
+        return solver(self.prior, epsilon, **(self.limits | limits))
+
+    def optimum(self, solution: Solution, asked: dict[str, float], bound: float) -> Optimum:
+        """Measure the numbers that are written, or the channel itself."""
+        from fastpriv._draws import INFORMATION_ERROR
+        from fastpriv.channels import Channel
+
+        channel, level = solution.channel, solution.level
+        if self.dense:
+            channel = Channel(channel.matrix(), self.prior.space)
+            if self.notion == "dp":
+                level = channel.neighbour_level()
+            elif self.notion == "identifiability":
+                level = channel.posterior_level(self.prior)
+            else:
+                level = channel.information(self.prior) * (1.0 + INFORMATION_ERROR)
+        return Optimum(
+            self.notion,
+            asked,
+            bound,
+            channel,
+            level,
+            channel.expected_distance(self.prior),
+            spec_of(solution.channel),
+            repr(solution.channel),
+            solution.method,
+            self.about,
+        )
+
+    def least_distortion(self, epsilon: float) -> Optimum:
+        """Solve at a level, a little below it where the rounded matrix would exceed it."""
+        solution, asked, aim = self.solve(epsilon), {"epsilon": epsilon}, epsilon
+        bound = solution.bound
+        found = self.optimum(solution, asked, bound)
+        for _ in range(_TRIES):
+            if found.level <= epsilon:
+                break
+            aim -= 2.0 * (found.level - epsilon)
+            with suppress(Infeasible):  # at the prior's own level there is nothing below
+                found = self.optimum(self.solve(max(aim, 0.0)), asked, bound)
+        return found
+
+    def least_level(self, distortion: float) -> Optimum:
+        """Find the level, then the channel at the proved end of it."""
+        from fastpriv.tradeoff.curve import privacy_level
+
+        limit = self.limits.get("time_limit", math.inf)
+        best = privacy_level(self.prior, distortion, self.notion, time_limit=limit)
+        if math.isinf(best.upper):
+            raise Infeasible(
+                f"at distortion {distortion!r} no mechanism has a finite {_LEVELS[self.notion]}; "
+                "allow more distortion, or take a prior without impossible databases"
+            )
+        aim = best.upper
+        for k in range(_TRIES):
+            solution = self.solve(aim, gap=_GAP)
+            found = self.optimum(solution, {"distortion": distortion}, best.lower)
+            if found.distortion <= distortion:
+                return found
+            aim += 10.0 ** (k - 14) * (1.0 + aim)
+        raise SolverFailure(
+            f"at level {aim!r} the distortion is still {found.distortion!r}, above {distortion!r}"
+        )
+
+    def least_information(self, distortion: float) -> Optimum:
+        """Solve the rate-distortion problem."""
+        from fastpriv.tradeoff.rate_distortion import solve_pd_mip
+
+        solution = solve_pd_mip(self.prior, distortion, **self.limits)
+        return self.optimum(solution, {"distortion": distortion}, solution.bound)
+
+
+def _inference(given: argparse.Namespace, limits: dict[str, float]) -> Optimum:
+    """Find the mapping that tells least about S."""
+    import numpy as np
+
+    from fastpriv.tradeoff.inference import design_mapping
+
+    joint = _arrays.read(given.joint, "the joint law")
+    metric = 1.0 - np.eye(joint.shape[1])
+    if given.metric is not None:
+        metric = _arrays.read(given.metric, "the metric")
+    found = design_mapping(joint, metric, given.distortion, **limits)
+    cost = float((joint.sum(axis=0)[:, None] * found.channel.matrix() * metric).sum())
+    about = {
+        "joint": _files.source(given.joint),
+        "metric": None if given.metric is None else _files.source(given.metric),
+        "leakage factor": found.leakage_factor,
+        "error bound": found.error_bound,
+    }
+    return Optimum(
+        "inference",
+        {"distortion": given.distortion},
+        found.bound,
+        found.channel,
+        found.level,
+        cost,
+        None,
+        repr(found.channel),
+        found.method,
+        about,
+    )

@@ -1,0 +1,115 @@
+"""Short texts that name something with parameters: ``hamming:n=3,m=2,epsilon=1``.
+
+Names stand for plain functions: their signature says which parameters there are and of which type,
+their docstring what they mean. A value may be a list, ``p=0.7,0.2,0.1``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fastpriv.commands._parser import did_you_mean
+from fastpriv.errors import InvalidInput
+
+Makers = Mapping[str, Callable[..., Any]]
+# Types of parameters, by the names that signatures give them.
+Ints = Sequence[int]
+Floats = Sequence[float]
+
+
+def parts(spec: str) -> tuple[str, dict[str, list[str]]]:
+    """Split a spec into its name and the words of each parameter."""
+    name, _, rest = spec.partition(":")
+    found: dict[str, list[str]] = {}
+    words: list[str] | None = None
+    for piece in rest.split(",") if rest else []:
+        key, equals, value = piece.partition("=")
+        if equals:
+            if key in found:
+                raise InvalidInput(f"{spec!r:.80} gives {key} twice")
+            words = found[key] = [value]
+        elif words is None:
+            raise InvalidInput(f"{spec!r:.80} must name its parameters, such as {name}:n=3")
+        else:
+            words.append(piece)
+    return name, found
+
+
+def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
+    """Call the function a spec names; ``known`` fills parameters that it leaves out."""
+    name, given = parts(spec)
+    if name not in makers:
+        raise InvalidInput(
+            f"there is no {what} {name!r:.60}{did_you_mean(name, makers)}; it must be a .csv or "
+            f".npy file or one of {', '.join(makers)}"
+        )
+    parameters = inspect.signature(makers[name]).parameters
+    for key in given:
+        if key not in parameters or key.startswith("_"):
+            hint = did_you_mean(key, parameters)
+            raise InvalidInput(
+                f"{name} has no parameter {key!r:.40}{hint}; it is written {usage(makers)[name]}"
+            )
+    values = {
+        key: _value(given[key], str(p.annotation), f"{key} of {name}")
+        for key, p in parameters.items()
+        if key in given
+    }
+    for key, parameter in parameters.items():
+        if key not in values and key in known:
+            values[key] = known[key]
+        if key not in values and parameter.default is inspect.Parameter.empty:
+            missing = f"--{key[1:]}" if key.startswith("_") else f"{key}=..."
+            raise InvalidInput(f"{name} needs {missing}; it is written {usage(makers)[name]}")
+    return makers[name](**values)
+
+
+def _value(words: list[str], kind: str, name: str) -> Any:
+    """Return the words of one parameter as what its annotation says."""
+    read, many = _KINDS[kind]
+    try:
+        values = [read(word) for word in words]
+    except ValueError:
+        expected = "whole numbers" if read is int else "numbers"
+        raise InvalidInput(f"{name} must be {expected}, got {','.join(words)!r:.60}") from None
+    if many:
+        return values
+    if len(values) != 1:
+        raise InvalidInput(f"{name} must be one value, got {','.join(words)!r:.60}")
+    return values[0]
+
+
+_KINDS: Mapping[str, tuple[Callable[[str], Any], bool]] = {
+    "int": (int, False),
+    "float": (float, False),
+    "str": (str, False),
+    "Ints": (int, True),
+    "Floats": (float, True),
+}
+
+
+def usage(makers: Makers) -> dict[str, str]:
+    """Return for every name how a spec of it is written; brackets around what may be left out."""
+    found = {}
+    for name, maker in makers.items():
+        text = ""
+        for key, parameter in inspect.signature(maker).parameters.items():
+            if key.startswith("_"):
+                continue
+            word = f"{key}={_SHAPES[str(parameter.annotation)]}"
+            needed = parameter.default is inspect.Parameter.empty
+            text += f",{word}" if needed else f"[,{word}]"
+        found[name] = name + (":" + text.lstrip(",") if text else "")
+    return found
+
+
+_SHAPES = {"int": "K", "float": "X", "str": "FILE", "Ints": "K,K,...", "Floats": "X,X,..."}
+
+
+def listed(makers: Makers) -> str:
+    """Return every name with its parameters and its meaning."""
+    return "\n".join(
+        f"  {text}\n      {inspect.getdoc(makers[name])}" for name, text in usage(makers).items()
+    )

@@ -1,0 +1,22 @@
+"""``fastpriv warm-up``, driven end to end."""
+
+from pathlib import Path
+
+from command_line import answer, done, prepare, refused
+from fastpriv import kernels
+
+
+def test_says_what_was_compiled_and_where(capsys):
+    found = answer(["warm-up"], capsys)
+    assert found["compiled"] + found["cached"] > 0
+    assert Path(found["cache"]).is_dir()
+    for name, signatures in kernels.SIGNATURES.items():
+        assert len(getattr(kernels, name).signatures) >= len(signatures)
+    text = done(["warm-up"], capsys)
+    assert found["cache"] in text
+
+
+def test_wrong_input_is_refused(tmp_path, monkeypatch, capsys):
+    prepare(tmp_path, monkeypatch)
+    refused(["warm-up", "everything"], 2, "unrecognized arguments: everything", capsys)
+    refused(["warm-up", "--jsn"], 2, "did you mean --json?", capsys)
