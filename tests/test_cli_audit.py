@@ -103,7 +103,7 @@ def test_a_page_is_written(work, capsys):
         (["--prior", "prior.csv"], 2, "--prior needs a mechanism"),
         (["--html", "page.html"], 2, "--html needs a mechanism"),
         (["bit.csv", "--epsilon", "1"], 2, "--epsilon is for the built-in example"),
-        (["hamming:n=3,m=2,epsilon=1", "--sizes", "2,2,2"], 2, "--sizes is for matrices in files"),
+        (["hamming:n=3,m=2,epsilon=1", "--sizes", "2,2,2"], 2, "--sizes is for files"),
         (["haming"], 2, "did you mean hamming?"),
         (["over.csv"], 2, "row 0 sums to 1.1"),
         (["bit.csv", "--prior", "prior.csv"], 2, "4 probabilities, but there are 2 databases"),
