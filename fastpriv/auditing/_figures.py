@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: What is drawn in this colour gets the colour of the page's text.
 _TEXT = "#010203"
+#: Rows of all outputs that are drawn together.
+_DRAWN = 1 << 20
 #: Greys that the figures use for text and thin lines.
 _GREYS = ("#404040", "#262626", "#000000")
 
@@ -29,14 +31,19 @@ class Figure(NamedTuple):
 
 def figures(audit: Audit) -> list[Figure]:
     """Draw the levels, the leakage of outputs and the privacy profile, those that can be drawn."""
-    matplotlib: Any = optional("matplotlib", "plot")
+    try:
+        matplotlib: Any = optional("matplotlib", "plot")
+    except ImportError as missing:
+        raise ImportError(f"{missing}; or leave the figures out with plots=False") from None
     from fastpriv import plot
 
     prior = audit.prior
+    # Outputs that are drawn at random, where there are too many, each cost one pass over the rows.
+    draws = max(10, min(100, _DRAWN // audit.channel.space.n))
     wanted: list[tuple[str, float, Callable[[Any], Any]]] = [
         (
             "Levels side by side: shorter is more private.",
-            5.2,
+            1.0 + 0.17 * sum(level.unit == "nats" for level in audit.levels.values()),
             lambda ax: plot.levels(audit, ax=ax),
         ),
         (
@@ -51,7 +58,7 @@ def figures(audit: Audit) -> list[Figure]:
             (
                 "Leakage of the outputs, each as wide as it is likely.",
                 3.4,
-                lambda ax: plot.leakage(audit.channel, prior, ax=ax),
+                lambda ax: plot.leakage(audit.channel, prior, draws=draws, ax=ax),
             ),
         )
     found = []

@@ -33,8 +33,7 @@ _STYLE = """
 .fp-audit .card{background:var(--card);border:1px solid var(--line);border-radius:.5rem;
  padding:.75rem .9rem}
 .fp-audit .card b{display:block;font-size:1.35rem;line-height:1.3;color:var(--blue)}
-.fp-audit .plots{display:grid;gap:1rem;
- grid-template-columns:repeat(auto-fit,minmax(min(100%,19rem),1fr));align-items:start}
+.fp-audit .plots{display:grid;gap:1rem;align-items:start}
 .fp-audit figure{margin:0;border:1px solid var(--line);border-radius:.5rem;padding:.6rem}
 .fp-audit figure svg{display:block;width:100%;height:auto;max-width:32rem;margin:0 auto;
  stroke-linejoin:round;stroke-linecap:butt}
@@ -49,7 +48,10 @@ _STYLE = """
 .fp-audit ul{padding-left:1.2rem;margin:.5rem 0}.fp-audit li{margin:.35rem 0}
 @media (prefers-color-scheme:dark){
  .fp-audit{--ink:#e6edf3;--soft:#9da7b3;--line:#3d444d;--card:#161b22;--page:#0d1117;--blue:#79c0ff}}
-@media (max-width:40rem){
+@media (min-width:50rem),print{
+ .fp-audit .plots{grid-template-columns:1fr 1fr}
+ .fp-audit figure:first-child{grid-row:span 2}}
+@media screen and (max-width:40rem){
  .fp-audit thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
  .fp-audit table,.fp-audit tbody,.fp-audit tr,.fp-audit tbody th,.fp-audit td{display:block}
  .fp-audit tr{border:1px solid var(--line);border-radius:.5rem;margin:.6rem 0;padding:.5rem .75rem}
@@ -57,11 +59,13 @@ _STYLE = """
  .fp-audit .num{font-size:1.15rem}}
 @media print{
  .fp-audit{--ink:#000;--soft:#444;--line:#bbb;--card:#fff;--page:#fff;--blue:#000;
-  font-size:10.5pt;max-width:none;padding:0}
+  font-size:10.5pt;max-width:none;padding:0 2px}
  .fp-audit tr,.fp-audit figure,.fp-audit .card,.fp-audit li{break-inside:avoid}
  .fp-audit h2{break-after:avoid}
  .fp-audit thead{display:table-header-group}
- .fp-audit .plots{grid-template-columns:1fr 1fr}}
+ .fp-audit .cards{grid-template-columns:repeat(4,1fr);gap:.4rem}
+ .fp-audit figure svg{max-height:11cm}.fp-audit figure+figure svg{max-height:4.8cm}
+ .fp-audit .card{padding:.4rem .5rem}.fp-audit .card b{font-size:1rem}}
 """
 _BODY = """html{color-scheme:light dark;-webkit-text-size-adjust:100%}
 body{margin:0;background:#fff}

@@ -119,7 +119,7 @@ class Implied:
     steps : tuple of Step
         The theorems, in order.
     measured : float, Bracket or None
-        What was measured of the notion itself: never more than ``level``.
+        What was measured of the notion itself: no more than ``level``, but for rounding.
     """
 
     notion: str

@@ -20,8 +20,8 @@ _LOOKS = {
     "prior": (FAMILY[1], "//", "under the prior"),
     "secret": (FAMILY[2], "..", "about the secret"),
 }
-#: Two names for one number are drawn once.
-_AGAIN = {"max-individual-capacity", "max-information"}
+#: Second names of one number, and points of the privacy profile, which has a figure of its own.
+_AGAIN = ("max-individual-capacity", "max-information", "approximate-dp", "realised-dp")
 #: Ratio of levels from which on the axis is logarithmic, and the decades it shows at most.
 _FAR, _DECADES = 100.0, 9
 #: Characters in a line of a title.
@@ -47,7 +47,7 @@ def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
     found = [
         level
         for level in audit.levels.values()
-        if level.unit == "nats" and level.scope in _LOOKS and level.notion not in _AGAIN
+        if level.unit == "nats" and level.scope in _LOOKS and not level.notion.startswith(_AGAIN)
     ]
     ax = axes(ax, (6.4, 1.2 + 0.34 * len(found)))
     pairs = [v if isinstance(v := level.value, Bracket) else Bracket(v, v) for level in found]
@@ -67,20 +67,12 @@ def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
         look: dict[str, Any] = {"color": colour, "height": 0.62, "left": left, "edgecolor": "white"}
         end, sure = (min(max(v, left), right) - left for v in (pair.upper, pair.lower))
         ax.barh(y, end, alpha=0.4, **look)
-        ax.barh(y, sure, hatch=hatch, label=label, **look)
-        note = " infinite" if pair.upper == math.inf else f" {pair.upper:.3g}"
-        inside = pair.upper == math.inf
-        ax.text(
-            right if inside else left + end,
-            y,
-            f"{note} " if inside else note,
-            ha="right" if inside else "left",
-            va="center",
-            fontsize="small",
-            color="white" if inside else INK,
-            fontweight="bold" if inside else "normal",
-            parse_math=False,
-        )
+        endless = pair.upper == math.inf
+        ax.barh(y, sure, hatch="" if endless else hatch, label=label, **look)
+        if endless:
+            ax.text(right, y, "infinite ", ha="right", va="center", color="white", weight="bold")
+        else:
+            ax.text(left + end, y, f" {pair.upper:.3g}", va="center", size="small", color=INK)
     titles = [textwrap.fill(level.title, _WRAP) for level in found]
     ax.set_yticks(range(len(found)), titles, fontsize="small", linespacing=0.95, parse_math=False)
     ax.set_ylim(len(found) - 0.4, -0.6)
