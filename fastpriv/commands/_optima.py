@@ -105,7 +105,8 @@ def find(given: argparse.Namespace, dense: bool) -> Optimum:
 
         instead = "leave out --out to have its levels and bounds without it"
         check.fits(prior.space.size**2, "the channel", instead, _WRITTEN)
-    task = _Task(given.notion, prior, {"prior": _files.source(given.prior)}, dense, limits)
+    about = {"prior": _files.source(given.prior), "sizes": given.sizes}
+    task = _Task(given.notion, prior, about, dense, limits)
     if given.notion == "mutual-information":
         return task.least_information(given.distortion)
     if given.epsilon is not None:
