@@ -150,6 +150,7 @@ def test_the_list_shows_every_name(capsys):
         ("hamming:epsilon=1,n=2,m=2,3,4", "one for each of 2 rows, got 3"),
         ("posterior:epsilon=2", "posterior needs --prior"),
         ("posterior:epsilon=2,_prior=x", "has no parameter '_prior'"),
+        ("posterior:epsilon=2,prior=x", "has no parameter 'prior'; it is written"),
         ("binary-symmetric:p=2", "p must be"),
         ("binary-symmetric:p=0.1,at=3", "at must be between 0 and n = 1, got 3"),
         ("exponential:n=3,rate=-1", "rate must be"),

@@ -6,10 +6,9 @@ import csv
 import io
 import math
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastpriv.commands._parser import did_you_mean
 from fastpriv.errors import InvalidInput
@@ -104,18 +103,12 @@ def _finite(cell: str) -> bool:
         return False
 
 
-def vector(found: Floats) -> Floats | None:
-    """Return the numbers of one line or one column, or None if there are several of both."""
-    return found.reshape(-1) if 1 in found.shape else None
-
-
-def written(matrix: Sequence[Any] | Floats, suffix: str) -> bytes:
+def written(matrix: Floats, suffix: str) -> bytes:
     """Return a matrix as the bytes of a .csv (digits that are read back exactly) or .npy file."""
     import numpy as np
 
-    array = np.asarray(matrix)
     if suffix == ".npy":
         stream = io.BytesIO()
-        np.save(stream, array, allow_pickle=False)
+        np.save(stream, matrix, allow_pickle=False)
         return stream.getvalue()
-    return "".join(",".join(map(repr, row)) + "\n" for row in array.tolist()).encode()
+    return "".join(",".join(map(repr, row)) + "\n" for row in matrix.tolist()).encode()
