@@ -57,8 +57,9 @@ _ABOUT = """\
 How private is a mechanism, and which one is best? Levels are in nats; what is printed as a
 guarantee is rounded up.
 
-New here? Try the first example below, then the same with a file of yours: a line for each value
-that somebody may have, with the chances of every output."""
+New here? Try the first example below, then the second with a file of yours: a line for each value
+that somebody may have, with the chances of every output, such as the two lines 0.75,0.25 and
+0.25,0.75 for a bit that is kept with chance 3/4."""
 
 _EXITS = """
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 from command_line import prepare, refused
-from fastpriv import cli
+from fastpriv import _digits, cli
 from fastpriv.cli import main, make_parser
 from fastpriv.commands import _text
 
@@ -210,7 +210,7 @@ def test_any_command_can_be_stopped(number, tmp_path):
     slow = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs otherwise
-from fastpriv import cli
+from fastpriv import _digits, cli
 def wait(given):
     print("working", flush=True)
     time.sleep(60)
@@ -232,7 +232,7 @@ sys.exit(cli.main(["warm-up"]))
 
 @given(st.floats(0.0, 1e308))
 def test_printed_numbers_are_rounded_the_safe_way(value):
-    above, below = _text.up(value), _text.down(value)
+    above, below = _digits.up(value), _digits.down(value)
     assert float(below) <= value <= float(above)
     assert Decimal(below) == 0 or Decimal(above) / Decimal(below) <= Decimal("1.00000002")
 
@@ -250,7 +250,7 @@ def test_printed_numbers_are_rounded_the_safe_way(value):
     ],
 )
 def test_levels_as_text(value, text):
-    assert _text.shown(value) == text
+    assert _digits.shown(value) == text
 
 
 def test_json_has_no_infinities():

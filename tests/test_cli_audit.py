@@ -1,6 +1,7 @@
 """``fastpriv audit``, driven end to end."""
 
 import math
+import shlex
 
 import numpy as np
 import pytest
@@ -76,10 +77,28 @@ def test_what_solve_wrote_is_confirmed(work, capsys):
     prior = ["--prior", "iid:p=0.7,0.2,0.1,n=2"]
     solve = ["solve", "dp", *prior, "--epsilon", "1", "--out", "best.npy"]
     certificate = answer(solve, capsys)
-    level = answer(["audit", "best.npy", *prior], capsys)["levels"]
+    told = done([*solve, "--force"], capsys).splitlines()[-1]
+    assert told == "To confirm it: fastpriv audit best.npy --prior iid:p=0.7,0.2,0.1,n=2"
+    level = answer(shlex.split(told)[4:], capsys)["levels"]
     assert level["dp"]["value"] == certificate["level"] <= 1.0
     assert level["distortion"]["value"] == pytest.approx(certificate["value"], rel=1e-12)
     assert certificate["bound"] <= level["distortion"]["value"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["identifiability", "--prior", "prior.csv", "--sizes", "2,2", "--epsilon", "2"],
+        ["inference", "--joint", "joint.csv", "--distortion", "0.1"],
+    ],
+)
+def test_what_confirms_a_solution_is_told(asked, work, capsys):
+    told = done(["solve", *asked, "--out", "best.csv"], capsys).splitlines()[-1]
+    certificate = answer(["solve", *asked], capsys)
+    levels = answer(shlex.split(told)[4:], capsys)["levels"]
+    key = {"identifiability": "identifiability", "inference": "secret-mutual-information"}
+    found = levels[key[asked[0]]]["value"]
+    assert found == pytest.approx(certificate["level"], rel=1e-6)
 
 
 def test_a_page_is_written(work, capsys):
@@ -103,7 +122,7 @@ def test_a_page_is_written(work, capsys):
         (["--prior", "prior.csv"], 2, "--prior needs a mechanism"),
         (["--html", "page.html"], 2, "--html needs a mechanism"),
         (["bit.csv", "--epsilon", "1"], 2, "--epsilon is for the built-in example"),
-        (["hamming:n=3,m=2,epsilon=1", "--sizes", "2,2,2"], 2, "--sizes is for matrices in files"),
+        (["hamming:n=3,m=2,epsilon=1", "--sizes", "2,2,2"], 2, "--sizes is for files"),
         (["haming"], 2, "did you mean hamming?"),
         (["over.csv"], 2, "row 0 sums to 1.1"),
         (["bit.csv", "--prior", "prior.csv"], 2, "4 probabilities, but there are 2 databases"),

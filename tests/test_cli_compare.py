@@ -49,7 +49,7 @@ def test_the_two_optimal_mechanisms(capsys):
         (["bit.csv"], "required: SECOND"),
         (["bit.csv", "channel.csv"], "different databases"),
         (["hamming:n=2,m=2,epsilon=1", "channel.csv"], "give --sizes"),
-        (["hamming:epsilon=1", "hamming:epsilon=2", "--sizes", "2"], "--sizes is for matrices"),
+        (["hamming:epsilon=1", "hamming:epsilon=2", "--sizes", "2"], "--sizes is for files"),
         (["bit.csv", "none.csv"], "cannot read the channel none.csv"),
         (["bit.csv", "haming"], "did you mean hamming?"),
         (["bit.csv", "bit.csv", "--prior", "prior.csv"], "4 probabilities"),

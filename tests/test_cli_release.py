@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from command_line import prepare, refused
+from command_line import answer, done, prepare, refused
 from fastpriv.cli import main
 
 DATA = Path(__file__).parent / "data"
@@ -222,6 +222,16 @@ sys.exit(main(sys.argv[1:]))
         assert running.returncode == 130
         assert errors == "fastpriv: interrupted; no unfinished file was left\n"
         assert sorted(left) == ["domain.json", "in.csv"]
+
+
+def test_printed_levels_are_rounded_up(tmp_path, monkeypatch, capsys):
+    prepare(tmp_path, monkeypatch)
+    words = ["release", "people.csv", "--domain", "domain.json", "--epsilon", "0.7", "--force"]
+    printed = done([*words, "--out", "out.csv"], capsys)
+    levels = answer([*words, "--out", "out.csv"], capsys)["levels"]
+    for name in ("maximal leakage", "leakage capacity", "channel capacity"):
+        (line,) = (line for line in printed.splitlines() if line.startswith(f"  {name}  "))
+        assert levels[name] <= float(line.split()[-1]) <= levels[name] * (1 + 1e-8)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,12 @@ def test_e_i_takes_the_prior():
     assert fp.identifiability_level(channel, prior) == pytest.approx(2.0)
 
 
+def test_e_i_for_a_prior_in_a_file(work):
+    channel, prior = mechanism("posterior:epsilon=2", "prior.csv", [2, 2])
+    assert channel.space == prior.space == fp.Space([2, 2])
+    assert mechanism("posterior:epsilon=2", "prior.csv")[0].space == fp.Space([4])
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -144,6 +150,7 @@ def test_the_list_shows_every_name(capsys):
         ("hamming:epsilon=1,n=2,m=2,3,4", "one for each of 2 rows, got 3"),
         ("posterior:epsilon=2", "posterior needs --prior"),
         ("posterior:epsilon=2,_prior=x", "has no parameter '_prior'"),
+        ("posterior:epsilon=2,prior=x", "has no parameter 'prior'; it is written"),
         ("binary-symmetric:p=2", "p must be"),
         ("binary-symmetric:p=0.1,at=3", "at must be between 0 and n = 1, got 3"),
         ("exponential:n=3,rate=-1", "rate must be"),
@@ -217,7 +224,7 @@ def test_wrong_priors_are_refused(text, says, work, capsys):
         ("bit.csv", "prior.csv", None, "has 4 probabilities, but there are 2 databases"),
         ("channel.csv", "prior.csv", [2, 3], "has 4 probabilities, but there are 6 databases"),
         ("hamming:n=4,m=4,epsilon=1", "prior.csv", None, "iid:p=0.4,0.3,0.2,0.1"),
-        ("hamming:n=2,m=2,epsilon=1", None, [2, 2], "--sizes is for matrices in files"),
+        ("hamming:n=2,m=2,epsilon=1", None, [2, 2], "--sizes is for files"),
     ],
 )
 def test_mechanism_and_prior_must_fit(channel, prior, sizes, says, work):

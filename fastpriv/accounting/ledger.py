@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from fastpriv import _digits
 from fastpriv import _validation as check
 from fastpriv.accounting._amounts import down, minus, up
 from fastpriv.accounting._budget import Budget
@@ -276,7 +277,7 @@ class Ledger:
         lines = [("notion", "spent", "remaining", "budget", "law", "needs")]
         for notion, law in self.laws.items():
             limit = float(self._budget.limits[notion])
-            numbers = f"{spent[notion]:.6g}", f"{left[notion]:.6g}", f"{limit:.6g}"
+            numbers = _digits.up(spent[notion]), _digits.down(left[notion]), _digits.down(limit)
             lines.append((notion, *numbers, law.name, law.needs))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(

@@ -31,7 +31,10 @@ class Figure(NamedTuple):
 
 def figures(audit: Audit) -> list[Figure]:
     """Draw the levels, the leakage of outputs and the privacy profile, those that can be drawn."""
-    matplotlib: Any = optional("matplotlib", "plot")
+    try:
+        matplotlib: Any = optional("matplotlib", "plot")
+    except ImportError as missing:
+        raise ImportError(f"{missing}; or leave the figures out with plots=False") from None
     from fastpriv import plot
 
     prior = audit.prior
@@ -40,7 +43,7 @@ def figures(audit: Audit) -> list[Figure]:
     wanted: list[tuple[str, float, Callable[[Any], Any]]] = [
         (
             "Levels side by side: shorter is more private.",
-            1.0 + 0.27 * sum(level.unit == "nats" for level in audit.levels.values()),
+            1.0 + 0.17 * sum(level.unit == "nats" for level in audit.levels.values()),
             lambda ax: plot.levels(audit, ax=ax),
         ),
         (

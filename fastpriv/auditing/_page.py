@@ -59,12 +59,12 @@ _STYLE = """
  .fp-audit .num{font-size:1.15rem}}
 @media print{
  .fp-audit{--ink:#000;--soft:#444;--line:#bbb;--card:#fff;--page:#fff;--blue:#000;
-  font-size:10.5pt;max-width:none;padding:0}
+  font-size:10.5pt;max-width:none;padding:0 2px}
  .fp-audit tr,.fp-audit figure,.fp-audit .card,.fp-audit li{break-inside:avoid}
  .fp-audit h2{break-after:avoid}
  .fp-audit thead{display:table-header-group}
  .fp-audit .cards{grid-template-columns:repeat(4,1fr);gap:.4rem}
- .fp-audit figure svg{max-height:9.5cm}
+ .fp-audit figure svg{max-height:11cm}.fp-audit figure+figure svg{max-height:4.8cm}
  .fp-audit .card{padding:.4rem .5rem}.fp-audit .card b{font-size:1rem}}
 """
 _BODY = """html{color-scheme:light dark;-webkit-text-size-adjust:100%}

@@ -6,10 +6,9 @@ import csv
 import io
 import math
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastpriv.commands._parser import did_you_mean
 from fastpriv.errors import InvalidInput
@@ -65,15 +64,13 @@ def _neighbour(file: Path) -> str:
 
 
 def _numbers(lines: io.TextIOWrapper, path: str) -> list[Floats]:
-    import numpy as np
-
     rows: list[Floats] = []
     reader = csv.reader(lines, strict=True)
     try:
         for cells in reader:
-            if not any(cell.strip() for cell in cells):
+            if not any(map(str.strip, cells)):
                 continue
-            rows.append(np.array([_number(cell, reader.line_num, path) for cell in cells]))
+            rows.append(_row(cells, reader.line_num, path))
             if len(rows[-1]) != len(rows[0]):
                 raise InvalidInput(
                     f"line {reader.line_num} of {path} has {len(rows[-1])} numbers, but the first "
@@ -86,30 +83,32 @@ def _numbers(lines: io.TextIOWrapper, path: str) -> list[Floats]:
     return rows
 
 
-def _number(cell: str, line: int, path: str) -> float:
-    try:
-        found = float(cell)
-    except ValueError:
-        found = math.nan
-    if math.isfinite(found):
-        return found
+def _row(cells: list[str], line: int, path: str) -> Floats:
+    import numpy as np
+
+    with suppress(ValueError):
+        row = np.array(list(map(float, cells)))
+        if np.isfinite(row).all():
+            return row
+    cell = next(cell for cell in cells if not _finite(cell))
     hint = "; a header? leave it out" if line == 1 else ""
     hint = "; separate numbers by commas" if set(cell.strip()) & set("; \t") else hint
     raise InvalidInput(f"line {line} of {path} holds {cell!r:.60}, not a finite number{hint}")
 
 
-def vector(found: Floats) -> Floats | None:
-    """Return the numbers of one line or one column, or None if there are several of both."""
-    return found.reshape(-1) if 1 in found.shape else None
+def _finite(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False
 
 
-def written(matrix: Sequence[Any] | Floats, suffix: str) -> bytes:
+def written(matrix: Floats, suffix: str) -> bytes:
     """Return a matrix as the bytes of a .csv (digits that are read back exactly) or .npy file."""
     import numpy as np
 
-    array = np.asarray(matrix)
     if suffix == ".npy":
         stream = io.BytesIO()
-        np.save(stream, array, allow_pickle=False)
+        np.save(stream, matrix, allow_pickle=False)
         return stream.getvalue()
-    return "".join(",".join(map(repr, row)) + "\n" for row in array.tolist()).encode()
+    return "".join(",".join(map(repr, row)) + "\n" for row in matrix.tolist()).encode()

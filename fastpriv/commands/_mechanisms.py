@@ -113,13 +113,18 @@ def load(
     space = _space(sizes)
     if _arrays.is_file(mechanism):
         return _from_file(mechanism, prior, space)
-    if sizes is not None:
-        raise InvalidInput(f"--sizes is for matrices in files; {mechanism} has its own rows")
-    if prior is not None and mechanism.partition(":")[0] == "posterior":
-        law = _priors.load(prior, None)
+    if prior is not None and has_sizes(mechanism):
+        law = _priors.load(prior, space)
         return _specs.make(mechanism, MAKERS, "mechanism", {"_prior": law}), law
+    if sizes is not None:
+        raise InvalidInput(f"--sizes is for files; {mechanism} has rows of its own")
     channel: AbstractChannel = _specs.make(mechanism, MAKERS, "mechanism", {})
     return channel, None if prior is None else _priors.load(prior, channel.space)
+
+
+def has_sizes(mechanism: str) -> bool:
+    """Whether ``--sizes`` says something about a mechanism: a matrix, or one made of a prior."""
+    return _arrays.is_file(mechanism) or mechanism.partition(":")[0] == "posterior"
 
 
 def _from_file(

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fastpriv import __version__
+from fastpriv._digits import down, up
 from fastpriv.commands import _arrays, _files
 from fastpriv.commands._mechanisms import load_prior, spec_of
-from fastpriv.commands._text import down, table, up
+from fastpriv.commands._text import table
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ def find(given: argparse.Namespace, dense: bool) -> Optimum:
 
         instead = "leave out --out to have its levels and bounds without it"
         check.fits(prior.space.size**2, "the channel", instead, _WRITTEN)
-    task = _Task(given.notion, prior, {"prior": _files.source(given.prior)}, dense, limits)
+    about = {"prior": _files.source(given.prior), "sizes": given.sizes}
+    task = _Task(given.notion, prior, about, dense, limits)
     if given.notion == "mutual-information":
         return task.least_information(given.distortion)
     if given.epsilon is not None:

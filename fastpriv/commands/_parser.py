@@ -56,6 +56,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog, **({"max_help_position": 26} | options))
+        self._action_max_length = 16
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -72,9 +72,9 @@ def _from_file(path: str, space: Space | None) -> Distribution:
     from fastpriv.distributions import Dense, Product
 
     found = _arrays.read(path, "the prior")
-    law = _arrays.vector(found)
-    if law is None:
+    if 1 not in found.shape:
         return Product(list(found))
+    law = found.reshape(-1)
     if space is not None and space.size != len(law):
         hint = ""
         if space.n > 1 and space.m == len(law):

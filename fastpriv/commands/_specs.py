@@ -46,9 +46,10 @@ def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
             f".npy file or one of {', '.join(makers)}"
         )
     parameters = inspect.signature(makers[name]).parameters
+    public = [key for key in parameters if not key.startswith("_")]
     for key in given:
-        if key not in parameters or key.startswith("_"):
-            hint = did_you_mean(key, parameters)
+        if key not in public:
+            hint = did_you_mean(key, public)
             raise InvalidInput(
                 f"{name} has no parameter {key!r:.40}{hint}; it is written {usage(makers)[name]}"
             )

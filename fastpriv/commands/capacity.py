@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from fastpriv._digits import shown
 from fastpriv.commands._mechanisms import add_mechanism, add_prior, load
 from fastpriv.commands._parser import add_json, examples
-from fastpriv.commands._text import shown, to_json
+from fastpriv.commands._text import to_json
 
 
 def add(commands: Any) -> argparse.ArgumentParser:

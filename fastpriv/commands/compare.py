@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from fastpriv.commands import _arrays
-from fastpriv.commands._mechanisms import add_mechanism
+from fastpriv.commands._mechanisms import add_mechanism, has_sizes
 from fastpriv.commands._parser import add_json, examples
 from fastpriv.commands._text import table, to_json
 from fastpriv.commands.audit import add_audit, audited
@@ -43,12 +42,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     names = given.first, given.second
-    files = [_arrays.is_file(name) for name in names]
-    if given.sizes is not None and not any(files):
-        raise InvalidInput("--sizes is for matrices in files; named mechanisms have their own rows")
+    if given.sizes is not None and not any(map(has_sizes, names)):
+        raise InvalidInput("--sizes is for files; named mechanisms have rows of their own")
     (one, first), (two, second) = (
-        audited(given, name, given.sizes if file else None)
-        for name, file in zip(names, files, strict=True)
+        audited(given, name, given.sizes if has_sizes(name) else None) for name in names
     )
     if one.space != two.space:
         raise InvalidInput(

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastpriv._digits import down, up
 from fastpriv.commands import _mechanisms
 from fastpriv.commands._parser import Parser, add_file, add_json, examples
-from fastpriv.commands._text import down, table, to_json, up
+from fastpriv.commands._text import table, to_json
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import Any
 
 from fastpriv.commands import _arrays, _files, _optima
@@ -75,5 +76,19 @@ def run(given: argparse.Namespace) -> str:
         _files.write(certificate, (to_json(page) + "\n").encode(), given.force)
     if given.json:
         return to_json(page)
-    written = [f"Written to {path}" for path in (out, certificate) if path is not None]
-    return "\n".join([str(found), *written])
+    lines = [str(found)]
+    lines += [f"Written to {path}" for path in (out, certificate) if path is not None]
+    if out is not None:
+        lines.append(f"To confirm it: {_confirming(given)}")
+    return "\n".join(lines)
+
+
+def _confirming(given: argparse.Namespace) -> str:
+    """Return the command that measures again what was written."""
+    words = ["fastpriv", "audit", given.out]
+    for name in ("prior", "joint"):
+        if getattr(given, name) is not None:
+            words += [f"--{name}", getattr(given, name)]
+    if given.sizes is not None:
+        words += ["--sizes", ",".join(map(str, given.sizes))]
+    return shlex.join(words)

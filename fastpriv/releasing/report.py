@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastpriv import _validation as check
+from fastpriv._digits import shown
 from fastpriv._draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv._rounding import ULP
 from fastpriv._rows import round_up
@@ -343,4 +344,4 @@ def _number(level: Any) -> float:
 
 
 def _listed(levels: dict[str, Level]) -> list[str]:
-    return [f"  {name:<38}{level:>14.6g}" for name, level in levels.items()]
+    return [f"  {name:<38}{shown(level):>14}" for name, level in levels.items()]
