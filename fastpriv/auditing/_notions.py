@@ -28,7 +28,7 @@ _D, _P = "Wu-Xia-He 2020", "Saeidian et al. 2024"
 #: Deltas of (epsilon, delta)-differential privacy.
 DELTAS = (1e-3, 1e-6, 1e-9)
 #: Entries, and comparisons of entries, that an audit waits for.
-_SEARCHED, _COMPARED = 1 << 22, 1 << 31
+_SEARCHED, _COMPARED = 1 << 20, 1 << 27
 #: Rows that are looked at one by one, and values of all databases that are listed.
 _ROWS, _LISTED = 64, 1 << 20
 #: Width to which capacities are bracketed.
@@ -252,7 +252,7 @@ ALWAYS = (
         "channel-capacity",
         "channel capacity",
         "nats",
-        f"{_D}, Section 2",
+        f"Shannon 1948; {_D}, Section 3",
         lambda case: case.search().capacity(_GAP),
         _amount("An output tells at most {} about the database on average, whoever draws it."),
     ),
@@ -282,7 +282,7 @@ ALWAYS = (
         "ruling-out",
         "outputs that rule databases out",
         "outputs",
-        f"{_P}, Section 3",
+        f"{_P}, Definition 3.3",
         lambda case: case.channel.ruling_out()[0],
         _ruling_out,
         _extreme,
@@ -415,7 +415,7 @@ UNDER_PRIOR = (
         "max-information",
         "max-information",
         "nats",
-        f"{_D}, Definition 8",
+        f"{_D}, Definition 7",
         lambda case: case.leakages[0],
         _ratio(
             "No output makes a database more than {} times as likely as before.",
@@ -427,7 +427,7 @@ UNDER_PRIOR = (
         "information-privacy",
         "information privacy",
         "nats",
-        f"{_M}, Definition 5",
+        f"{_M}, Definition 7",
         lambda case: max(case.leakages),
         _ratio(
             "No output makes a database more than {0} times as likely, or as unlikely, as before.",
@@ -463,10 +463,27 @@ UNDER_PRIOR = (
         ),
     ),
     Notion(
+        "disclosure",
+        "disclosure",
+        "",
+        f"{_P}, Definition 3.3 and Proposition 3.8",
+        lambda case: case.leakages[1] == math.inf,
+        _disclosure,
+        _disclosed,
+    ),
+    Notion(
+        "distortion",
+        "expected distortion",
+        "rows",
+        f"expected Hamming distance; {_W}",
+        _distance,
+        _distortion,
+    ),
+    Notion(
         "maximal-correlation",
         "maximal correlation",
         "",
-        f"{_M}, Section IV",
+        f"{_M}, Definition 5",
         lambda case: case.search().correlation(case.prior).upper,
         _number(
             "No score of the output has a correlation of more than {} with any score of the "
@@ -477,7 +494,7 @@ UNDER_PRIOR = (
         "sdpi",
         "strong data-processing constant",
         "share",
-        f"{_M}, Theorem 3",
+        f"{_M}, Definition 4",
         lambda case: case.search().sdpi(case.prior),
         _share(
             "Of whatever such databases tell about any other secret, at most {} reaches the output."
@@ -487,29 +504,12 @@ UNDER_PRIOR = (
         "constrained-capacity",
         "individual capacity at this entropy",
         "nats",
-        f"{_D}, Definition 8 with Assumption 3",
+        f"{_D}, Definition 5 with Assumption 3",
         lambda case: constrained_capacity(case.search(), _lacking(case), time_limit=case.time()),
         _amount(
             "About any one row an output tells at most {} on average to everybody who is at least "
             "as unsure about the database as this prior."
         ),
-    ),
-    Notion(
-        "disclosure",
-        "disclosure",
-        "",
-        f"{_P}, Theorem 3.4 and Proposition 3.8",
-        lambda case: case.leakages[1] == math.inf,
-        _disclosure,
-        _disclosed,
-    ),
-    Notion(
-        "distortion",
-        "expected distortion",
-        "rows",
-        f"{_W}, Definition 1",
-        _distance,
-        _distortion,
     ),
 )
 

@@ -104,7 +104,7 @@ ABOUT_SECRET = (
         "secret-mutual-information",
         "mutual information with S",
         "nats",
-        f"{_M}, Section II",
+        f"{_M}, Definition 1",
         _information,
         _amount("On average an output tells {} about the secret."),
     ),
@@ -124,7 +124,7 @@ ABOUT_SECRET = (
         "secret-information-privacy",
         "information privacy of S",
         "nats",
-        f"{_M}, Definition 5",
+        f"{_M}, Definition 7",
         lambda case: max(_case(case).odds.largest()),
         _ratio(
             "No output makes a value of the secret more than {} times as likely, or as unlikely, "

@@ -82,7 +82,7 @@ def where(worst: Worst, level: float, what: str = "") -> str:
     apart = "" if worst.row is None else f", which differ in row {worst.row}"
     other = written(worst.other)
     if level == math.inf:
-        return f"Output {output} is possible for {x} and not for {other}{apart}."
+        return f"Output {output} leaves {x} possible and rules out {other}{apart}."
     return f"Output {output}, for {x} against {other}{apart}."
 
 

@@ -178,8 +178,6 @@ class Audit:
     >>> audit = fp.audit(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2))
     >>> audit["dp"], audit["strong-dp"], round(audit["pml"], 6)
     (1.0, 3.0, 1.139656)
-    >>> audit.skipped
-    {}
     >>> audit.to_dict()["levels"]["dp"]["value"]
     1.0
     """

@@ -62,7 +62,8 @@ def audit(
     -----
     Levels are those of the single measures, rounded against the mechanism, in each channel's own
     structure: a million rows of randomised response take about a second. Optimisations over
-    matrices with more than 2^22 entries are skipped; call the measure for them.
+    matrices with more than 2^20 entries are skipped; call the measure for them. Single measures
+    are not interrupted, so that one of them may overrun the limit.
 
     Examples
     --------

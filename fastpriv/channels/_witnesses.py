@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fastpriv import _validation as check
-from fastpriv._rows import RowKernels, log_ratio
+from fastpriv._rows import RowKernels, log_ratio, log_spread
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions import Distribution
+from fastpriv.errors import InvalidInput
+from fastpriv.kernels import matrix_spread
 from fastpriv.results import Witness
 from fastpriv.spaces import Space
 
@@ -48,20 +51,24 @@ def largest_ratio(top: Floats, bottom: Floats) -> int:
 
 def matrix_step(channel: AbstractChannel, prior: Floats | None) -> Witness:
     """Find the neighbours and the output with the largest ratio of joint (or given) chances."""
-    joint, space = small_matrix(channel), channel.space
+    joint, space = np.array(small_matrix(channel)), channel.space
     if prior is not None:  # a power of two keeps products of small numbers from underflowing
-        joint = (prior * 2.0**900)[:, None] * joint
-    best, x, other, output = -math.inf, 0, 0, 0
-    for m, inner in zip(space.sizes, space._strides.tolist(), strict=True):
-        blocks = joint.reshape(-1, m, inner, joint.shape[1])
-        tops, bottoms = blocks.max(axis=1), blocks.min(axis=1)
-        outer, rest, y = np.unravel_index(largest_ratio(tops, bottoms), tops.shape)
-        line = blocks[outer, :, rest, y]
-        level = float(log_ratio(line.max(), line.min())) if line.max() > 0.0 else -1.0
-        if level > best:
-            best, output = level, int(y)
-            x, other = (int((outer * m + v) * inner + rest) for v in (line.argmax(), line.argmin()))
-    return Witness(channel.output_space.rows(output), *space.rows(np.array([x, other])))
+        joint *= (prior * 2.0**900)[:, None]
+    axes = [(int(s), m) for s, m in zip(space._strides, space.sizes, strict=True) if m > 1]
+    if not axes:
+        raise InvalidInput("no row has a second value, so there are no neighbours")
+    levels = [log_spread(partial(_spread, joint, np.array([axis]))) for axis in axes]
+    inner, m = axes[int(np.argmax(levels))]
+    blocks = joint.reshape(-1, m, inner, joint.shape[1])
+    tops, bottoms = blocks.max(axis=1), blocks.min(axis=1)
+    outer, rest, y = np.unravel_index(largest_ratio(tops, bottoms), tops.shape)
+    line = blocks[outer, :, rest, y]
+    ends = [int((outer * m + v) * inner + rest) for v in (line.argmax(), line.argmin())]
+    return Witness(channel.output_space.rows(int(y)), *space.rows(np.array(ends)))
+
+
+def _spread(joint: Floats, axis: Ints, scale: float) -> float:
+    return matrix_spread(joint, 0.0, scale, axis, 0, joint.shape[1])
 
 
 def furthest(laws: Floats) -> tuple[int, int, int]:

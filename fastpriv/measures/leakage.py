@@ -117,7 +117,7 @@ def information_privacy_level(channel: ChannelLike, prior: PriorLike) -> float:
     """Information privacy level: the largest |ln p(x|y)/p(x)| over databases and outputs.
 
     Infinite as soon as an output rules out a database that can occur (Makhdoumi-Fawaz 2013,
-    Definition 5). It lies between the strong differential privacy level and half of it.
+    Definition 7). It lies between the strong differential privacy level and half of it.
 
     Parameters
     ----------
