@@ -210,11 +210,12 @@ def test_every_level_says_its_number_in_one_sentence(channel, prior):
 @every
 def test_text_dict_and_json(channel, prior):
     audit = audited(channel, prior)
-    lines = repr(audit).splitlines()
-    assert str(audit) == repr(audit)
-    assert max(map(len, lines)) <= 100
-    flat = " ".join(repr(audit).split())
-    assert all(level.shown in flat for level in audit.levels.values())
+    for text in (repr(audit), str(audit)):
+        assert max(map(len, text.splitlines())) <= 100
+        assert all(level.shown in " ".join(text.split()) for level in audit.levels.values())
+    explained = str(audit).split()  # in columns, so that sentences are not in one piece
+    for text in [level.meaning for level in audit.levels.values()] + [*audit.skipped.values()]:
+        assert set(text.split()) <= set(explained)
     found = json.loads(audit.to_json())
     assert found == audit.to_dict()
     assert "NaN" not in audit.to_json()

@@ -263,10 +263,19 @@ class Audit:
 
         return fragment(self)
 
-    def __repr__(self) -> str:
+    def _head(self) -> list[str]:
         lines = [f"Audit of {self.name}", self.summary]
-        if self.prior is not None:
-            lines.append(f"prior: {self.prior!r}")
+        return lines if self.prior is None else [*lines, f"prior: {self.prior!r}"]
+
+    def __repr__(self) -> str:
+        lines = self._head()
+        for title, levels in self.scopes():
+            lines += ["", title, *(f"  {level.title:<46} {level.shown}" for level in levels)]
+        lines += ["", "print() it for meanings and worst cases, or write .to_html(path)."]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def __str__(self) -> str:
+        lines = self._head()
         for title, levels in self.scopes():
             lines += ["", title]
             for level in levels:
@@ -275,10 +284,10 @@ class Audit:
             lines += ["", "What follows from what"]
             for found in self.implied:
                 lines += _line(found.notion, f"{words.shown(found.level)} at most", follows(found))
-        if self.skipped:
-            lines += ["", "Not measured"]
-            for notion, why in self.skipped.items():
-                lines += _line(notion, "", why)
+        for why in dict.fromkeys(self.skipped.values()):
+            notions = [notion for notion, reason in self.skipped.items() if reason == why]
+            text = f"Not measured: {', '.join(notions)}; {why}"
+            lines += ["", *textwrap.wrap(text, _WIDTH, break_on_hyphens=False)]
         for note in self.notes:
             lines += ["", *textwrap.wrap(f"Note: {note}", _WIDTH)]
         return "\n".join(line.rstrip() for line in lines)

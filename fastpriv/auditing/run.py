@@ -30,7 +30,7 @@ def audit(
     joint: ArrayLike | None = None,
     *,
     name: str | None = None,
-    time_limit: float = 10.0,
+    time_limit: float = 3.0,
 ) -> Audit:
     """Say how private a mechanism is: every level that applies, its meaning, and its worst case.
 
@@ -54,8 +54,9 @@ def audit(
     Returns
     -------
     Audit
-        Prints as a table; ``audit["dp"]`` is a number or a :class:`Bracket`, ``.levels["dp"]``
-        has its meaning and what attains it, ``.implied`` says which guarantee follows from which,
+        Shows as a table and prints with explanations; ``audit["dp"]`` is a number or a
+        :class:`Bracket`, ``.levels["dp"]`` has its meaning and what attains it, ``.implied`` says
+        which guarantee follows from which,
         ``.skipped`` what was not measured and why; ``.to_dict``, ``.to_json``, ``.to_html``.
 
     Notes
