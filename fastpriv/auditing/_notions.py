@@ -76,6 +76,21 @@ class Case:
         return self.channel.leakage_levels(self.prior)
 
     @cached_property
+    def extreme(self) -> Witness:
+        """What attains the largest ratio between any two databases."""
+        return self.channel.extreme_witness()
+
+    @cached_property
+    def leading(self) -> Witness:
+        """The output that leaks most."""
+        return self.channel.leakage_witness(self.prior)
+
+    @cached_property
+    def factor(self) -> Value:
+        """Share of the database's entropy that an output tells on average."""
+        return leakage_factor(self.channel, self.prior)
+
+    @cached_property
     def individual(self) -> IndividualCapacity:
         """Individual capacity."""
         return self.search().individual_capacity(1, _GAP, self.time())
@@ -135,7 +150,7 @@ def _step(case: Case) -> Witness:
 
 
 def _extreme(case: Case) -> Witness:
-    return case.channel.extreme_witness()
+    return case.extreme
 
 
 def _posterior(case: Case) -> Witness:
@@ -143,7 +158,7 @@ def _posterior(case: Case) -> Witness:
 
 
 def _leading(case: Case) -> Witness:
-    return case.channel.leakage_witness(case.prior)
+    return case.leading
 
 
 def _approximate(delta: float) -> Notion:
@@ -315,8 +330,7 @@ def _row_worst(value: Value, case: Case) -> str:
 
 
 def _error_bound(case: Case) -> float:
-    share = top(leakage_factor(case.channel, case.prior))
-    return error_probability_bound(share, case.prior)
+    return error_probability_bound(top(case.factor), case.prior)
 
 
 def _disclosure(value: Value, case: Case) -> str:
@@ -347,7 +361,7 @@ def _given_away(case: Case) -> list[int]:
 
 def _disclosed(case: Case) -> Witness:
     """Return an output with a database it can come from and one it rules out, both possible."""
-    found = case.channel.extreme_witness()
+    found = case.extreme
     ends = (found.database, found.other)
     if all(x is not None and case.prior.log_prob(x) > -math.inf for x in ends):
         return found
@@ -439,7 +453,7 @@ UNDER_PRIOR = (
         "leakage factor",
         "share",
         f"{_M}, Definition 1",
-        lambda case: leakage_factor(case.channel, case.prior),
+        lambda case: case.factor,
         _share("On average an output tells {} of what there is to know about the database."),
     ),
     Notion(

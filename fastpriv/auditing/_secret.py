@@ -61,13 +61,13 @@ class SecretCase(Case):
         """How far outputs move the odds of values of S."""
         return matrix_leakages(self.secret._matrix, self._masses, self.error)
 
-    def leading(self) -> Witness:
+    def told(self) -> Witness:
         """Return the output that leaks most, and the value of S that it speaks for."""
         y = int(self.odds.above.argmax())
         s = self.values[self.secret._matrix[:, y].argmax()]
         return Witness(self._mechanism.output_space.rows(y), np.array([s]))
 
-    def factor(self, worst: bool = False) -> float:
+    def share(self, worst: bool = False) -> float:
         """Share of the entropy of S that is told, raised past all rounding."""
         found = (worst_leakage_factor if worst else leakage_factor)(self.secret, self._masses)
         whole = top(self.prior.entropy())
@@ -118,7 +118,7 @@ ABOUT_SECRET = (
             "No output makes a value of the secret more than {} times as likely as before.",
             "Some output makes a value likely that seemed impossible.",
         ),
-        lambda case: _case(case).leading(),
+        lambda case: _case(case).told(),
     ),
     Notion(
         "secret-information-privacy",
@@ -160,7 +160,7 @@ ABOUT_SECRET = (
         "leakage factor of S",
         "share",
         f"{_M}, Definition 1",
-        lambda case: _case(case).factor(),
+        lambda case: _case(case).share(),
         _share("On average an output tells {} of what there is to know about the secret."),
     ),
     Notion(
@@ -168,7 +168,7 @@ ABOUT_SECRET = (
         "worst leakage factor of S",
         "share",
         f"{_M}, Definition 7",
-        lambda case: _case(case).factor(worst=True),
+        lambda case: _case(case).share(worst=True),
         _share("The most telling output takes away {} of the uncertainty about the secret."),
     ),
     Notion(
@@ -176,7 +176,7 @@ ABOUT_SECRET = (
         "chance of a wrong guess of S",
         "probability",
         f"{_M}, Proposition 1 (Fano)",
-        lambda case: error_probability_bound(_case(case).factor(), case.prior),
+        lambda case: error_probability_bound(_case(case).share(), case.prior),
         _number(
             "Whoever guesses the secret from an output is wrong with probability {} or more, "
             "however clever.",
