@@ -120,6 +120,14 @@ class Implied:
         The theorems, in order.
     measured : float, Bracket or None
         What was measured of the notion itself: no more than ``level``, but for rounding.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> found = fp.audit(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2)).implied
+    >>> pml = next(guarantee for guarantee in found if guarantee.notion == "pml")
+    >>> pml.premise, round(pml.level, 6), round(pml.measured, 6), pml.better
+    ('information-privacy', 1.860344, 1.139656, True)
     """
 
     notion: str
