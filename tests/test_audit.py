@@ -105,9 +105,8 @@ def same(found, truth):
 def test_values_are_those_of_the_single_measures(channel, prior):
     audit = audited(channel, prior)
     for notion, measure in ALWAYS.items():
-        assert "time limit" in audit.skipped.get(notion, "") or same(
-            audit[notion], measure(channel)
-        ), notion
+        if "time limit" not in audit.skipped.get(notion, ""):  # on a busy machine
+            assert same(audit[notion], measure(channel)), notion
     for notion, measure in UNDER_PRIOR.items():
         if "time limit" in audit.skipped.get(notion, ""):
             continue  # on a busy machine

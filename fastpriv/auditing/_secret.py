@@ -12,16 +12,7 @@ from fastpriv._draws import INFORMATION_ERROR
 from fastpriv._leakage import Leakages, matrix_leakages
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
-from fastpriv.auditing._notions import (
-    _M,
-    _P,
-    Case,
-    Notion,
-    _amount,
-    _number,
-    _ratio,
-    _share,
-)
+from fastpriv.auditing._case import Case, M, Notion, P, amount, number, ratio, share
 from fastpriv.auditing._words import Value, top
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.distributions import Dense
@@ -61,13 +52,13 @@ class SecretCase(Case):
         """How far outputs move the odds of values of S."""
         return matrix_leakages(self.secret._matrix, self._masses, self.error)
 
-    def leading(self) -> Witness:
+    def told(self) -> Witness:
         """Return the output that leaks most, and the value of S that it speaks for."""
         y = int(self.odds.above.argmax())
         s = self.values[self.secret._matrix[:, y].argmax()]
         return Witness(self._mechanism.output_space.rows(y), np.array([s]))
 
-    def factor(self, worst: bool = False) -> float:
+    def share(self, worst: bool = False) -> float:
         """Share of the entropy of S that is told, raised past all rounding."""
         found = (worst_leakage_factor if worst else leakage_factor)(self.secret, self._masses)
         whole = top(self.prior.entropy())
@@ -104,29 +95,29 @@ ABOUT_SECRET = (
         "secret-mutual-information",
         "mutual information with S",
         "nats",
-        f"{_M}, Definition 1",
+        f"{M}, Definition 1",
         _information,
-        _amount("On average an output tells {} about the secret."),
+        amount("On average an output tells {} about the secret."),
     ),
     Notion(
         "secret-pml",
         "leakage about S",
         "nats",
-        f"{_P}, Definition 2.3",
+        f"{P}, Definition 2.3",
         lambda case: float(_case(case).odds.above.max()),
-        _ratio(
+        ratio(
             "No output makes a value of the secret more than {} times as likely as before.",
             "Some output makes a value likely that seemed impossible.",
         ),
-        lambda case: _case(case).leading(),
+        lambda case: _case(case).told(),
     ),
     Notion(
         "secret-information-privacy",
         "information privacy of S",
         "nats",
-        f"{_M}, Definition 7",
+        f"{M}, Definition 7",
         lambda case: max(_case(case).odds.largest()),
-        _ratio(
+        ratio(
             "No output makes a value of the secret more than {} times as likely, or as unlikely, "
             "as before.",
             "Some output rules out a value of the secret.",
@@ -136,9 +127,9 @@ ABOUT_SECRET = (
         "secret-strong-dp",
         "differential privacy of S",
         "nats",
-        f"{_M}, Definition 7",
+        f"{M}, Definition 7",
         _strong,
-        _ratio(
+        ratio(
             "Any two values of the secret have every output with chances within a factor of {}.",
             "Some output is possible for one value of the secret and impossible for another.",
         ),
@@ -149,7 +140,7 @@ ABOUT_SECRET = (
         "nats",
         "Issa et al. 2019, Theorem 1",
         lambda case: _case(case).secret.maximal_leakage() + _case(case).error,
-        _ratio(
+        ratio(
             "Seeing an output multiplies the chance of guessing the secret by at most {} on "
             "average.",
             "",
@@ -159,25 +150,25 @@ ABOUT_SECRET = (
         "secret-leakage-factor",
         "leakage factor of S",
         "share",
-        f"{_M}, Definition 1",
-        lambda case: _case(case).factor(),
-        _share("On average an output tells {} of what there is to know about the secret."),
+        f"{M}, Definition 1",
+        lambda case: _case(case).share(),
+        share("On average an output tells {} of what there is to know about the secret."),
     ),
     Notion(
         "secret-worst-leakage-factor",
         "worst leakage factor of S",
         "share",
-        f"{_M}, Definition 7",
-        lambda case: _case(case).factor(worst=True),
-        _share("The most telling output takes away {} of the uncertainty about the secret."),
+        f"{M}, Definition 7",
+        lambda case: _case(case).share(worst=True),
+        share("The most telling output takes away {} of the uncertainty about the secret."),
     ),
     Notion(
         "secret-error-probability",
         "chance of a wrong guess of S",
         "probability",
-        f"{_M}, Proposition 1 (Fano)",
-        lambda case: error_probability_bound(_case(case).factor(), case.prior),
-        _number(
+        f"{M}, Proposition 1 (Fano)",
+        lambda case: error_probability_bound(_case(case).share(), case.prior),
+        number(
             "Whoever guesses the secret from an output is wrong with probability {} or more, "
             "however clever.",
             down=True,

@@ -124,9 +124,10 @@ class Implied:
     Examples
     --------
     >>> import fastpriv as fp
-    >>> audit = fp.audit([[0.75, 0.25], [0.25, 0.75]], [0.9, 0.1])
-    >>> [(i.premise, i.better) for i in audit.implied if i.notion == "maximal-leakage"]
-    [('pml', True)]
+    >>> found = fp.audit(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2)).implied
+    >>> pml = next(guarantee for guarantee in found if guarantee.notion == "pml")
+    >>> pml.premise, round(pml.level, 6), round(pml.measured, 6), pml.better
+    ('information-privacy', 1.860344, 1.139656, True)
     """
 
     notion: str

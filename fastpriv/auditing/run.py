@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv.auditing._notions import ALWAYS, FACTS, UNDER_PRIOR, Case, Notion
+from fastpriv.auditing._case import Case, Notion
+from fastpriv.auditing._mechanism import ALWAYS
+from fastpriv.auditing._prior import FACTS, UNDER_PRIOR
 from fastpriv.auditing._secret import ABOUT_SECRET, SecretCase, checked
 from fastpriv.auditing._words import top, where
 from fastpriv.auditing.report import Audit, Implied, Level

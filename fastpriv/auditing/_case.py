@@ -1,0 +1,138 @@
+"""What a notion of an audit is: a formula over a case, a sentence and what attains it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from fastpriv import _validation as check
+from fastpriv.auditing._words import Value, Worst, factor, nats, percent, rounded, top
+from fastpriv.channels import AbstractChannel
+from fastpriv.distributions import Distribution
+from fastpriv.errors import TooLarge
+from fastpriv.measures.leakage import leakage_factor
+from fastpriv.results import IndividualCapacity, Witness
+
+#: How sources are cited.
+W, M = "Wang-Ying-Zhang 2015", "Makhdoumi-Fawaz 2013"
+D, P = "Wu-Xia-He 2020", "Saeidian et al. 2024"
+
+#: Entries, and comparisons of entries, that an audit waits for.
+SEARCHED, _COMPARED = 1 << 20, 1 << 27
+#: Rows that are looked at one by one.
+_ROWS = 64
+#: Width to which capacities are bracketed.
+GAP = 1e-9
+
+
+class Case:
+    """A mechanism, perhaps with a prior, and the time that is left for it."""
+
+    def __init__(self, channel: AbstractChannel, prior: Distribution | None, limit: float) -> None:
+        self.channel, self._prior = channel, prior
+        self._end = time.monotonic() + limit
+
+    @property
+    def prior(self) -> Distribution:
+        """The prior, asked for by notions that need one."""
+        assert self._prior is not None
+        return self._prior
+
+    def time(self) -> float:
+        """Return half of the seconds that are left, for one search."""
+        left = self._end - time.monotonic()
+        if left <= 0.0:
+            raise TooLarge("the time limit was used up before; give a larger time_limit")
+        return 0.5 * left
+
+    def search(self) -> AbstractChannel:
+        """Return the channel for an optimisation, unless that takes too long."""
+        self.time()
+        check.fits(
+            self.channel.searched_entries, "the matrix to search", "call the measure", SEARCHED
+        )
+        return self.channel
+
+    def compare(self) -> AbstractChannel:
+        """Return the channel for a comparison of all neighbours, unless that takes too long."""
+        self.time()
+        work = self.channel.searched_entries * max(self.channel.space.sizes)
+        check.fits(work, "the comparison of neighbours", "call the measure", _COMPARED)
+        return self.channel
+
+    @cached_property
+    def leakages(self) -> tuple[float, float]:
+        """How far outputs move the odds of databases at most, up and down."""
+        return self.channel.leakage_levels(self.prior)
+
+    @cached_property
+    def extreme(self) -> Witness:
+        """What attains the largest ratio between any two databases."""
+        return self.channel.extreme_witness()
+
+    @cached_property
+    def leading(self) -> Witness:
+        """The output that leaks most."""
+        return self.channel.leakage_witness(self.prior)
+
+    @cached_property
+    def factor(self) -> Value:
+        """Share of the database's entropy that an output tells on average."""
+        return leakage_factor(self.channel, self.prior)
+
+    @cached_property
+    def individual(self) -> IndividualCapacity:
+        """Individual capacity."""
+        return self.search().individual_capacity(1, GAP, self.time())
+
+    @cached_property
+    def row_levels(self) -> list[float]:
+        """Largest leakage about each row."""
+        check.fits(self.channel.space.n, "the list of rows", "ask row_pml for one row", _ROWS)
+        levels = []
+        for i in range(self.channel.space.n):
+            self.time()
+            levels.append(self.channel.row_level(self.prior, i))
+        return levels
+
+    def entropy(self) -> float:
+        """H(X), from above."""
+        return top(self.prior.entropy())
+
+
+@dataclass(frozen=True)
+class Notion:
+    """One line of an audit."""
+
+    slug: str
+    title: str
+    unit: str
+    source: str
+    measure: Callable[[Case], Value]
+    says: Callable[[Value, Case], str]
+    worst: Callable[[Case], Worst] | None = None
+
+
+def ratio(finite: str, infinite: str) -> Callable[[Value, Case], str]:
+    """Say that a factor is at most e^level, or what an infinite level means."""
+
+    def says(value: Value, case: Case) -> str:
+        level = top(value)
+        return infinite if level == math.inf else finite.format(factor(level))
+
+    return says
+
+
+def amount(text: str) -> Callable[[Value, Case], str]:
+    return lambda value, case: text.format(nats(value))
+
+
+def share(text: str) -> Callable[[Value, Case], str]:
+    return lambda value, case: text.format(percent(top(value)))
+
+
+def number(text: str, *, down: bool = False) -> Callable[[Value, Case], str]:
+    return lambda value, case: text.format(rounded(top(value), 4, down=down))
