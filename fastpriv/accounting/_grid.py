@@ -155,8 +155,10 @@ def grid_below(releases: Releases, s: float, h: float) -> Processed:
     tails_q = tails_q + q.outside + TINY * len(tails_q)  # terms may have been lost to underflow
     error = p.log_error + q.log_error + 8.0 * len(tails_p) * ULP
     # Multiples of a step were rounded to doubles, which changes Q = P e^-l.
-    rounding = [2.0 * measure.error + 32.0 * FINE + ULP * measure.top for measure, _ in releases]
-    error += sum(count * each for (_, count), each in zip(releases, rounding, strict=True))
+    error += sum(
+        count * (2.0 * measure.error + 32.0 * FINE + ULP * measure.top + measure.off)
+        for measure, count in releases
+    )
     return Processed(s, h, start, tails_p, tails_q, p.log_total, q.log_total, error)
 
 

@@ -14,7 +14,7 @@ larger losses and a total of at least one are an upper bound, the opposite a low
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats, Ints
+from fastpriv.channels import AbstractChannel
 from fastpriv.channels._pairs import Pairs
 
 #: Logarithms of masses: k of them are added, so they carry more digits where the platform has them.
@@ -36,7 +37,7 @@ _SAME = 2.0**-46
 #: So are losses: they are quotients of differences of sums, whose errors are larger.
 _SAME_LOSS = 2.0**-40
 #: Entries of neighbours' laws that are sorted at a time.
-_CHUNK = 1 << 20
+CHUNK = 1 << 20
 #: The least loss is sought as so many steps of a lattice, at most.
 _PARTS = 12
 #: The largest loss is at most so many times the least one, in a lattice.
@@ -49,12 +50,12 @@ _LARGE = 1e300
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """Symmetric measure on finitely many losses, and mass at +infinity.
+    """Measure on finitely many losses, and mass at +infinity.
 
     Attributes
     ----------
     losses : ndarray
-        Rising; the negative ones mirror the positive ones.
+        Rising, counted from ``shift``.
     logs : ndarray of longdouble
         Log of the mass of each loss.
     infinite : float
@@ -63,6 +64,10 @@ class Measure:
         Relative error of the masses in ``logs``.
     step : float
         The h of which all losses are multiples, exactly; 0 where there is none.
+    shift : float
+        What is to be added to every loss.
+    off : float
+        How far losses may be off.
     """
 
     losses: Floats
@@ -70,6 +75,8 @@ class Measure:
     infinite: float
     error: float
     step: float = 0.0
+    shift: float = 0.0
+    off: float = 0.0
 
     @classmethod
     def symmetric(
@@ -117,7 +124,7 @@ class Measure:
 
     @property
     def top(self) -> float:
-        """Largest finite loss."""
+        """Largest finite loss, counted from ``shift``."""
         return float(self.losses[-1]) if len(self.losses) else 0.0
 
     @property
@@ -130,12 +137,26 @@ class Measure:
 Releases = Sequence[tuple[Measure, int]]
 
 
-class Atom:
-    """One release: a symmetric measure below its curve and one above it."""
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The channel that a release was made by, its chances known up to a relative error."""
 
-    def __init__(self, lower: Measure, upper: Measure, key: tuple[Any, ...]) -> None:
+    channel: AbstractChannel
+    slack: float
+
+
+class Atom:
+    """One release: a symmetric measure below its curve and one above it.
+
+    ``key`` says what the measures are. ``source`` says where to look up the laws of a given pair
+    of neighbours; it is None where the measures are those of any pair, in both orders.
+    """
+
+    def __init__(
+        self, lower: Measure, upper: Measure, key: tuple[Any, ...], source: Source | None = None
+    ) -> None:
         self.lower, self.upper = lower, upper
-        self.key = key
+        self.key, self.source = key, source
 
     @cached_property
     def _hash(self) -> int:
@@ -145,7 +166,16 @@ class Atom:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Atom) and self.key == other.key
+        return isinstance(other, Atom) and self.key == other.key and self._channel is other._channel
+
+    @property
+    def _channel(self) -> AbstractChannel | None:
+        return self.source and self.source.channel
+
+    @property
+    def is_response(self) -> bool:
+        """Whether this is a randomised response."""
+        return bool(self.key[0] == "response")
 
     @property
     def is_trivial(self) -> bool:
@@ -153,7 +183,9 @@ class Atom:
         return self.upper.top == 0.0 and self.upper.infinite == 0.0
 
     @classmethod
-    def response(cls, m: int, epsilon: float, delta: float = 0.0) -> Atom:
+    def response(
+        cls, m: int, epsilon: float, delta: float = 0.0, source: Source | None = None
+    ) -> Atom:
         """m-ary randomised response, run with probability 1 - delta; else the input is shown.
 
         The curve rises with epsilon, so levels that arithmetic has no room for are rounded: down
@@ -162,30 +194,31 @@ class Atom:
         key = ("response", m, epsilon, delta)
         if m == 1 or epsilon == 0.0 or _LEAST <= epsilon <= _MOST:
             both = Measure.response(m, epsilon, delta)
-            return cls(both, both, key)
+            return cls(both, both, key, source)
         if epsilon < _LEAST:
             levels = Measure.response(m, 0.0, delta), Measure.response(m, _LEAST, delta)
         else:
             levels = Measure.response(m, _MOST, delta), Measure.response(m, 0.0, 1.0)
-        return cls(*levels, key)
+        return cls(*levels, key, source)
 
     @classmethod
-    def of_laws(cls, groups: Iterable[Pairs], apart: float) -> Atom:
-        """Upper envelope of the curves of pairs of laws, which were rounded apart by ``apart``.
+    def of_laws(cls, source: Source) -> Atom:
+        """Upper envelope of the curves of all neighbours' pairs of laws.
 
         With E = e^t - 1 the curve of a pair is the largest of the lines D - E T over sets A of
         outputs, D = P(A) - Q(A) and T = Q(A); only sets of the outputs with the largest ratios
         count. Both numbers are sums of non-negative terms, so all lines are known to a relative
         error, and the measure is read off the corners of the envelope.
         """
+        apart = source.channel.laws_apart + source.slack
         low, high = np.zeros((1, 2)), np.zeros((1, 2))
         same = _SAME + 8.0 * apart
-        for laws, pairs in groups:
+        for laws, pairs in _moved_apart(source):
             size = laws.shape[1]
             totals = laws.sum(axis=1)
             error = (size + 16.0) * ULP + 2.0 * float(np.abs(totals - 1.0).max())
-            for start in range(0, len(pairs), max(1, _CHUNK // size)):
-                some = pairs[start : start + max(1, _CHUNK // size)]
+            for start in range(0, len(pairs), max(1, CHUNK // size)):
+                some = pairs[start : start + max(1, CHUNK // size)]
                 lines = _lines(laws[some[:, 0]], laws[some[:, 1]])
                 gains = lines[:, 0] * (1.0 + error)
                 # Symmetric curves start with a slope of at most (1 - D)/2: no mass is left to fall.
@@ -199,14 +232,18 @@ class Atom:
                 below = np.stack([gains * (1.0 - error), tests * (1.0 + error)], axis=1)
                 low = _envelope(np.concatenate([low, below[gains > 0.0]]), same, False)
         key = ("laws", low.tobytes(), high.tobytes())
-        return cls(_from_envelope(low, up=False), _from_envelope(high, up=True), key)
+        return cls(_from_envelope(low, up=False), _from_envelope(high, up=True), key, source)
 
 
-def moved_apart(groups: Iterable[Pairs], by: float) -> Iterator[Pairs]:
-    """Round the first law of each pair up and the second down."""
-    for laws, pairs in groups:
-        both = np.concatenate([laws * (1.0 + by), laws * (1.0 - by)])
-        yield both, pairs + np.array([0, len(laws)])
+def _moved_apart(source: Source) -> Iterator[Pairs]:
+    """Laws of neighbours, the first of each pair rounded up and the second down by the slack."""
+    by = source.slack
+    for laws, pairs in source.channel.neighbour_laws():
+        if by > 0.0:
+            both = np.concatenate([laws * (1.0 + by), laws * (1.0 - by)])
+            yield both, pairs + np.array([0, len(laws)])
+        else:
+            yield laws, pairs
 
 
 def _lines(first: Floats, second: Floats) -> Floats:
@@ -269,10 +306,25 @@ def _from_envelope(lines: Floats, up: bool) -> Measure:
     losses = losses * (1.0 + sign * 8.0 * ULP)
     masses = (dD + dT) * (1.0 + sign * 8.0 * ULP)
     losses, masses = _merged(losses, masses, up)
-    step, fine = _common_step(losses, up), losses.astype(np.longdouble)
-    if step > 0.0:
-        fine = np.rint(losses / step) * np.longdouble(step)
+    fine, step = _on_lattice(losses, up)
     return Measure.symmetric(fine, np.log(masses.astype(np.longdouble)), infinite, up, step)
+
+
+def merged_below(losses: Longs, masses: Longs) -> tuple[Floats, Longs, float]:
+    """Join losses from 0 up, none of which rises, with their masses, and the step they share."""
+    starts = np.flatnonzero(np.diff(losses, prepend=-1.0) > _SAME_LOSS * losses[-1])
+    rising = losses[starts].astype(np.float64)
+    fine, step = _on_lattice(rising[1:], up=False)
+    rising[1:] = fine
+    return rising, np.add.reduceat(masses, starts), step
+
+
+def _on_lattice(losses: Floats, up: bool) -> tuple[Longs, float]:
+    """Multiples of a step in place of losses that are close to them, and the step, or 0."""
+    step = _common_step(losses, up)
+    if step == 0.0:
+        return losses.astype(np.longdouble), 0.0
+    return np.rint(losses / step) * np.longdouble(step), step
 
 
 def _common_step(losses: Floats, up: bool) -> float:

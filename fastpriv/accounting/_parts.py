@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv import _validation as check
+from fastpriv.accounting._curve import Curve
 from fastpriv.accounting._measures import Atom, _from_envelope
 from fastpriv.accounting.profile import PrivacyProfile
 from fastpriv.errors import InvalidInput
@@ -49,6 +50,6 @@ def _atom(kind: str, *rest: Any) -> Atom:
     return Atom(_from_envelope(low, up=False), _from_envelope(high, up=True), key)
 
 
-def composed(parts: Mapping[str, int]) -> PrivacyProfile:
-    """Return the profile of all releases, from their texts and how often each was made."""
-    return PrivacyProfile({}).compose(*(read(t).self_compose(k) for t, k in parts.items()))
+def composed(parts: Mapping[str, int]) -> Curve:
+    """Return the guarantee for all releases, from their texts and how often each was made."""
+    return PrivacyProfile({}).compose(*(read(t).self_compose(k) for t, k in parts.items()))._above

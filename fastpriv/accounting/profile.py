@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
-from typing import overload
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
-from fastpriv.accounting._bounds import Bound, TooMany, listed
-from fastpriv.accounting._crossing import certified, last
-from fastpriv.accounting._grid import grid_above, grid_below, spacing
-from fastpriv.accounting._measures import Atom, Releases, moved_apart
-from fastpriv.accounting._saddle import cumulant, tilt_at, tilt_for
+from fastpriv.accounting._attained import attained
+from fastpriv.accounting._crossing import certified
+from fastpriv.accounting._curve import Curve
+from fastpriv.accounting._measures import Atom, Measure, Source
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures._arguments import as_channel
@@ -28,12 +25,6 @@ __all__ = ["PrivacyProfile"]
 
 #: Most releases of a kind.
 _COUNTED = 10**100
-#: Tilted laws that are kept for the next question.
-_KEPT = 4
-#: Standard deviations from the middle of a tilted law at which it is tilted again.
-_FAR = 2.0
-#: How often at most, while that helps.
-_AGAIN = 24
 
 
 class PrivacyProfile:
@@ -78,7 +69,6 @@ class PrivacyProfile:
         }
         if max(self._parts.values(), default=0) > _COUNTED:
             raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
-        self._cache: OrderedDict[float, tuple[Bound, Bound]] = OrderedDict()
 
     @classmethod
     def of(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
@@ -234,109 +224,38 @@ class PrivacyProfile:
 
     # How.
 
-    def _releases(self, up: bool) -> Releases:
-        return [(atom.upper if up else atom.lower, k) for atom, k in self._parts.items()]
+    @cached_property
+    def _above(self) -> Curve:
+        """The dominating pairs of all releases; those with the same curve are of one kind."""
+        found: dict[tuple[Any, ...], tuple[Measure, int]] = {}
+        for atom, count in self._parts.items():
+            found[atom.key] = atom.upper, found.get(atom.key, (None, 0))[1] + count
+        return Curve(list(found.values()), up=True)
 
-    def _top(self, up: bool) -> float:
-        """Largest finite loss of all releases together, rounded outwards; of one as it is."""
-        releases = self._releases(up)
-        total = math.fsum(k * measure.top for measure, k in releases)
-        if [k for _, k in releases] == [1]:
-            return total
-        return total * (1.0 + (4.0 if up else -4.0) * ULP)
-
-    def _infinite(self, up: bool) -> float:
-        """Chance that some release has an infinite loss, rounded outwards; of one as it is."""
-        value, releases = 0.0, self._releases(up)
-        if any(measure.infinite >= 1.0 for measure, _ in releases):
-            return 1.0
-        if [k for _, k in releases] == [1]:
-            return releases[0][0].infinite
-        for measure, k in releases:
-            value -= math.expm1(k * math.log1p(-measure.infinite)) * (1.0 - value)
-        return min(value * (1.0 + (8.0 if up else -8.0) * ULP * (1 + len(self._parts))), 1.0)
+    @cached_property
+    def _below(self) -> list[Curve]:
+        """What some pairs of neighbours attain."""
+        return [Curve(releases, up=False) for releases in attained(self._parts)]
 
     def _delta(self, epsilon: float) -> Bracket:
-        low, high = self._infinite(False), self._infinite(True)
-        if epsilon < self._top(True) and high < 1.0:
-            below, above = self._bounds(tilt_at(self._releases(True), epsilon))
-            low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
-            high = min((high + above.value(epsilon)) * (1.0 + 2.0 * ULP), 1.0)
-        elif low < high == 1.0:  # laws that hardly overlap: no upper law to tilt
-            with suppress(TooMany):
-                below = listed(self._releases(False), 0.0, up=False)
-                low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
-        return certified(low, high)
+        high = self._above.delta(epsilon)
+        return certified(max(curve.delta(epsilon) for curve in self._below), high)
 
     def _epsilon(self, delta: float) -> Bracket:
-        low, high = self._infinite(False), self._infinite(True)
-        top = Bracket(self._top(False), self._top(True))
-        if delta >= 1.0 or not self._parts:
-            return Bracket(0.0, 0.0)
-        if high >= 1.0:
-            return Bracket(math.inf if low > delta else 0.0, math.inf)
-        if top.upper == 0.0 and low <= delta:  # every loss is 0 or infinite
-            return Bracket(0.0, 0.0 if high <= delta else math.inf)
-        if delta == 0.0 or high >= delta:
-            upper = math.inf if high > delta else top.upper
-            if delta == 0.0 or low >= delta:
-                return Bracket(math.inf if low > delta else top.lower, upper)
-        s = tilt_for(self._releases(True), max(delta - high, 0.1 * delta))
-        found = self._cross(s, delta, low, high, top.upper)
-        for _ in range(_AGAIN):
-            _, middle, variance = cumulant(self._releases(True), s)
-            far = abs(found.midpoint - middle) > _FAR * math.sqrt(variance)
-            if not ((s == 0.0 or far) and 0.0 < found.upper < math.inf):
-                break
-            s = tilt_at(self._releases(True), found.midpoint)
-            again = self._cross(s, delta, low, high, top.upper)
-            better = certified(max(found.lower, again.lower), min(found.upper, again.upper))
-            if better.width > 0.75 * found.width:
-                return better
-            found = better
-        return found
-
-    def _cross(self, s: float, delta: float, low: float, high: float, top: float) -> Bracket:
-        """Where the bounds that belong to one tilt cross delta."""
-        below, above = self._bounds(s)
-        guess = min(max(cumulant(self._releases(True), s)[1], 0.0), top)
-
-        def holds(t: float) -> bool:
-            return (high + above.value(t)) * (1.0 + 2.0 * ULP) <= delta
-
-        def fails(t: float) -> bool:
-            return (low + below.value(t)) * (1.0 - 2.0 * ULP) > delta
-
-        upper = math.inf if high > delta else last(lambda t: not holds(t), guess, top)[1]
-        return certified(last(fails, guess, top)[0], upper)
-
-    def _bounds(self, s: float) -> tuple[Bound, Bound]:
-        """Lower and upper bound on the finite part of the curve, from laws tilted by s."""
-        found = self._cache.get(s)
-        if found is None:
-            found = self._make_bounds(s)
-            self._cache[s] = found
-            if len(self._cache) > _KEPT:
-                self._cache.popitem(last=False)
-        return found
-
-    def _make_bounds(self, s: float) -> tuple[Bound, Bound]:
-        lower, upper = self._releases(False), self._releases(True)
-        try:
-            return listed(lower, s, up=False), listed(upper, s, up=True)
-        except TooMany:
-            h = spacing(upper, s)
-            return grid_below(lower, s, h), grid_above(upper, s, h)
+        high, low = self._above.epsilon(delta), 0.0
+        for curve in self._below:
+            if low == 0.0 or curve.delta(low) > delta:  # else it stays below what was found
+                low = max(low, curve.epsilon(delta))
+        return certified(low, high)
 
 
 def _atom(channel: AbstractChannel, slack: float) -> Atom:
     """One release by a channel whose chances are known up to a relative error."""
-    response = channel.response()
-    if response is not None and slack == 0.0:
-        return Atom.response(*response)
-    if slack == 0.0:
-        return Atom.of_laws(channel.neighbour_laws(), channel.laws_apart)
-    return Atom.of_laws(moved_apart(channel.neighbour_laws(), slack), channel.laws_apart + slack)
+    response, source = channel.response(), Source(channel, slack)
+    if response is None or slack > 0.0:
+        return Atom.of_laws(source)
+    everywhere = all(m in (1, response[0]) for m in channel.space.sizes)
+    return Atom.response(*response, source=None if everywhere else source)
 
 
 def _each(

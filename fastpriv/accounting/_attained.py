@@ -1,0 +1,203 @@
+"""What neighbours really attain when releases are composed: bounds from below.
+
+A curve is set by the worst pair of neighbours at every epsilon; after many releases no single
+pair need reach the composition of that envelope. What a pair of databases does attain is the
+composition of its own two laws, in one order and the same pair in every release. Any pair gives a
+lower bound, so that a few which are hard to tell apart from the best will do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
+
+import numpy as np
+
+from fastpriv._rounding import ULP
+from fastpriv._validation import Floats
+from fastpriv.accounting._measures import CHUNK, FINE, Atom, Measure, Releases, Source, merged_below
+from fastpriv.channels import AbstractChannel
+from fastpriv.channels._pairs import Pairs, all_pairs, apart_by
+from fastpriv.spaces import Space
+
+#: Orders, in units of one over the largest loss, whose Renyi divergences pick pairs.
+_ORDERS = np.array([1e-3, 0.1, 1.0, 10.0, 100.0])
+#: So few pairs of neighbours are all tried.
+_FEW = 12
+#: Most entries of a matrix through which channels of different kinds find their common pairs.
+_MATRIX = 1 << 16
+
+#: One kind of release on a space: its source and how often it was made.
+Kind = tuple[Source, int]
+#: Laws of the first and of the second database, and their relative error, for every kind.
+Site = list[tuple[Floats, Floats, float]]
+
+
+def attained(parts: Mapping[Atom, int]) -> list[Releases]:
+    """Releases that some neighbours attain together, or a part of them: each a lower bound."""
+    if sum(parts.values()) == 1:
+        return [[(atom.lower, 1) for atom in parts]]
+    free: list[tuple[Measure, int]] = []
+    spaces: dict[Space, list[tuple[Atom, int]]] = {}
+    for atom, count in parts.items():
+        if atom.source is None:
+            free.append((atom.lower, count))
+        else:
+            spaces.setdefault(atom.source.channel.space, []).append((atom, count))
+    found: list[list[Releases]] = []
+    for atoms in spaces.values():
+        if all(atom.is_response for atom, _ in atoms):  # the row with the fewest values, in all
+            free += [(atom.lower, count) for atom, count in atoms]
+        else:
+            top = max(atom.upper.top for atom, _ in atoms)
+            kinds = [(atom.source, count) for atom, count in atoms if atom.source is not None]
+            found.append(_best(kinds, top))
+    # Pairs of different spaces are chosen freely: the first with the first, and so on.
+    firsts = [each[0] for each in found]
+    together = [
+        [*free, *chain.from_iterable(one or first for one, first in zip(row, firsts, strict=True))]
+        for row in zip_longest(*found)
+    ]
+    # One release alone is known to the last digit.
+    alone = [[(atom.lower, 1)] for atoms in spaces.values() for atom, _ in atoms]
+    return [*(together or [free]), *alone]
+
+
+def _best(kinds: Sequence[Kind], top: float) -> list[Releases]:
+    """Pairs of neighbours that are hard to beat, as what they attain in all kinds together."""
+    sites = _sites([source for source, _ in kinds])
+    if sites is None:  # each kind by itself
+        return list(chain.from_iterable(_best([kind], top) for kind in kinds))
+    counts = [float(count) for _, count in kinds]
+    orders = _ORDERS / top if top > 0.0 else _ORDERS
+    picked = _Picked(len(orders) + 1)
+    for groups, errors in sites:
+        step = max(1, CHUNK // max(laws.shape[1] for laws, _ in groups))
+        for start in range(0, len(groups[0][1]), step):
+            some = [(laws, pairs[start : start + step]) for laws, pairs in groups]
+            scores = sum(k * _scores(*each, orders) for k, each in zip(counts, some, strict=True))
+            picked.add(np.asarray(scores), some, errors)
+    found: dict[bytes, Releases] = {}
+    for site in picked.sites():
+        measures = (pair_measure(*laws) for laws in site)
+        key = b"".join(law.tobytes() for first, second, _ in site for law in (first, second))
+        found[key] = [(m, k) for m, (_, k) in zip(measures, kinds, strict=True)]
+    return list(found.values())
+
+
+class _Picked:
+    """The best pair for every score, and the first few."""
+
+    def __init__(self, scores: int) -> None:
+        self._values = np.full(scores, -math.inf)
+        self._best: list[Site] = [[]] * scores
+        self._first: list[Site] = []
+        self._seen = 0
+
+    def add(self, scores: Floats, groups: Sequence[Pairs], errors: Sequence[float]) -> None:
+        """Look at pairs with scores (orders, pairs)."""
+
+        def site(j: int) -> Site:
+            picked = [(laws[pairs[j, 0]], laws[pairs[j, 1]]) for laws, pairs in groups]
+            return [(p, q, error) for (p, q), error in zip(picked, errors, strict=True)]
+
+        if self._seen <= _FEW:
+            self._first += [site(j) for j in range(min(scores.shape[1], _FEW))]
+        self._seen += scores.shape[1]
+        for i, j in enumerate(scores.argmax(axis=1).tolist()):
+            if scores[i, j] > self._values[i] or not self._best[i]:
+                self._values[i], self._best[i] = scores[i, j], site(j)
+
+    def sites(self) -> list[Site]:
+        """All pairs where they are few, else the best."""
+        return [site for site in self._best if site] + self._first * (self._seen <= _FEW)
+
+
+def _scores(laws: Floats, pairs: np.ndarray, orders: Floats) -> Floats:
+    """Log-moments of the finite losses of pairs for some orders, and of the infinite ones."""
+    first, second = laws[pairs[:, 0]], laws[pairs[:, 1]]
+    seen = (first > 0.0) & (second > 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(seen, np.log(first), -math.inf)
+        losses = np.where(seen, logs - np.log(second), 0.0)
+        lost = -np.log1p(-np.minimum(np.where(second > 0.0, 0.0, first).sum(axis=1), 1.0))
+    found = [np.logaddexp.reduce(logs + s * losses, axis=1) for s in orders.tolist()]
+    return np.stack([*found, lost])
+
+
+def _sites(
+    sources: Sequence[Source],
+) -> Iterator[tuple[list[Pairs], list[float]]] | None:
+    """Yield the laws of the same pairs of neighbours for every kind; None where that is unknown."""
+    channels = [source.channel for source in sources]
+    slacks = [source.slack for source in sources]
+    if len(channels) == 1:
+        error = channels[0].laws_apart + slacks[0]
+        return (([group], [error]) for group in channels[0].neighbour_laws())
+    if all(channel.row_kernels() is not None for channel in channels):
+        return _by_rows(channels, slacks)
+    space = channels[0].space
+    if all(space.size * channel.output_space.size <= _MATRIX for channel in channels):
+        return _by_matrices(channels, slacks)
+    return None
+
+
+def _by_rows(
+    channels: Sequence[AbstractChannel], slacks: Sequence[float]
+) -> Iterator[tuple[list[Pairs], list[float]]]:
+    """Pairs of values of one row, for all kernels that some row has in the channels."""
+    kernels = [rows for channel in channels if (rows := channel.row_kernels()) is not None]
+    used = np.unique(np.stack([rows.assignment for rows in kernels]), axis=1)
+    for column in used.T.tolist():
+        matrices = [rows.distinct[k].matrix for rows, k in zip(kernels, column, strict=True)]
+        errors = [
+            apart_by(matrix.shape[1], 1) + slack
+            for matrix, slack in zip(matrices, slacks, strict=True)
+        ]
+        for groups in zip(*(all_pairs(matrix) for matrix in matrices), strict=True):
+            yield list(groups), errors
+
+
+def _by_matrices(
+    channels: Sequence[AbstractChannel], slacks: Sequence[float]
+) -> Iterator[tuple[list[Pairs], list[float]]]:
+    """All pairs of neighbours, through matrices."""
+    space = channels[0].space
+    matrices = [np.array(channel.matrix()) for channel in channels]
+    errors = [
+        apart_by(matrix.shape[1], space.n) + slack
+        for matrix, slack in zip(matrices, slacks, strict=True)
+    ]
+    for x, other in space._steps():
+        pairs = np.stack([x, other], axis=1)
+        yield [(matrix, pairs) for matrix in matrices], errors
+
+
+def pair_measure(first: Floats, second: Floats, apart: float) -> Measure:
+    """Measure of the losses of one pair of laws, rounded down.
+
+    The laws are known up to a relative error, more than ``apart`` of which is never between them
+    and laws that sum to one; what rounding may have added to losses and masses is taken off.
+    """
+    totals = [abs(math.fsum([*law.tolist(), -1.0])) for law in (first, second)]
+    apart = 2.5 * apart + 2.0 * sum(totals)
+    finite = (first > 0.0) & (second > 0.0)
+    p, q = (law[finite].astype(np.longdouble) for law in (first, second))
+    lost = math.fsum(first[second == 0.0].tolist()) * (1.0 - 2.0 * apart - 4.0 * ULP)
+    infinite = min(max(lost, 0.0), 1.0)
+    if not len(p):
+        return Measure(np.zeros(0), np.zeros(0, dtype=np.longdouble), infinite, 0.0)
+    logs = np.log(p)
+    # Ratios near one from their difference, so that small losses keep their digits.
+    near = np.abs(p - q) <= 0.5 * q
+    losses = np.where(near, np.log1p(np.where(near, (p - q) / q, 0.0)), logs - np.log(q))
+    sizes = np.where(near, np.abs(losses), np.abs(logs) + np.abs(np.log(q)))
+    shift = losses.min()
+    order = np.argsort(losses)
+    found, masses, step = merged_below((losses - shift)[order], p[order])
+    size = float(np.abs(np.log(masses)).max())
+    error = apart + (16.0 + len(p) + 4.0 * size) * FINE
+    off = 2.0 * apart + 8.0 * FINE * float(sizes.max())
+    off += 2.0 * ULP * (abs(float(shift)) + float(found[-1]))
+    return Measure(found, np.log(masses), infinite, error, step, float(shift), off)
