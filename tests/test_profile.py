@@ -383,9 +383,19 @@ def test_a_large_matrix():
         assert found.width <= 1e-12
     found = profile.self_compose(50).epsilon(1e-8)
     assert found.upper - sides(profile.self_compose(50))[0].epsilon(1e-8) <= 1e-4 * found.upper
-    # The best of all pairs by itself.
-    best = max(pair_epsilon(matrix[x], matrix[z], 50, 1e-8) for x, z in o.neighbour_pairs([2] * 6))
-    assert best * (1 - 1e-3) <= found.lower <= best * (1 + 1e-3)
+
+
+def test_the_best_of_many_pairs():
+    """Some pairs are picked, and no other does much better."""
+    channel = fp.Channel(np.random.default_rng(8).dirichlet(np.full(4, 0.6), 8), [2] * 3)
+    matrix, pairs = channel.matrix(), o.neighbour_pairs([2] * 3)
+    for k, delta in ((2, 1e-3), (8, 1e-6), (8, 0.3), (100, 1e-9)):
+        found = PrivacyProfile.of(channel).self_compose(k).epsilon(delta)
+        best = max(pair_epsilon(matrix[x], matrix[z], k, delta) for x, z in pairs)
+        assert best * (1 - 0.05) <= found.lower <= best * (1 + 1e-4)
+        if k == 2:
+            truth = op.worst_delta([(matrix, k)], pairs, found.lower)
+            assert truth >= delta * (1 - 1e-12)
 
 
 def test_nothing_is_released():
@@ -623,3 +633,20 @@ def test_realised_profiles_of_structured_channels():
         assert drawn.epsilon(0.0).upper >= fp.realised_level(channel) * (1 - 1e-13)
     found = PrivacyProfile.realised(fp.HammingChannel(5, 3, 700.0)).epsilon(0.0)
     assert found.upper == pytest.approx(fp.realised_level(fp.HammingChannel(1, 3, 700.0)))
+
+
+@pytest.mark.parametrize(
+    ("m", "epsilon"),
+    [(2, 0.5), (3, 50.0), (2, 700.0), (2**28, 0.5), ([2**27, 2**28], 0.5)],
+    ids=str,
+)
+def test_realised_profiles_of_e_d_are_attained(m, epsilon):
+    """Of many values the words keep the ratio at less than epsilon, which is no lower end."""
+    channel = fp.HammingChannel(2, m, epsilon)
+    size = min(channel.space.sizes)
+    words = _thresholds.SymmetricThresholds(size, epsilon)
+    level = mp.log(mpf(words.stay) / mpf(words.move))
+    for k in (1, 7):
+        found = PrivacyProfile.realised(channel).self_compose(k)
+        holds(found.epsilon(0.0), k * level)
+        holds(found.delta(0.2 * k), op.response_delta(size, level, k, 0.2 * k))

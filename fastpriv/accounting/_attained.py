@@ -15,8 +15,11 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from fastpriv._rounding import ULP
+from fastpriv._rows import RowKernels
 from fastpriv._validation import Floats
-from fastpriv.accounting._measures import CHUNK, FINE, Atom, Measure, Releases, Source, merged_below
+from fastpriv.accounting._atoms import CHUNK, Atom, Source
+from fastpriv.accounting._bounds import TINY
+from fastpriv.accounting._measures import FINE, Measure, Releases, merged_below
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels._pairs import Pairs, all_pairs, apart_by
 from fastpriv.spaces import Space
@@ -25,11 +28,15 @@ from fastpriv.spaces import Space
 _ORDERS = np.array([1e-3, 0.1, 1.0, 10.0, 100.0])
 #: So few pairs of neighbours are all tried.
 _FEW = 12
+#: Most values of a row whose kernels find the common pairs of channels of different kinds.
+_VALUES = 1 << 10
 #: Most entries of a matrix through which channels of different kinds find their common pairs.
 _MATRIX = 1 << 16
+#: Stands for the logarithm of no chance at all.
+_NEVER = -1e300
 
-#: One kind of release on a space: its source and how often it was made.
-Kind = tuple[Source, int]
+#: Kinds of releases, and how often each was made.
+Kinds = Sequence[tuple[Atom, int]]
 #: Laws of the first and of the second database, and their relative error, for every kind.
 Site = list[tuple[Floats, Floats, float]]
 
@@ -45,45 +52,51 @@ def attained(parts: Mapping[Atom, int]) -> list[Releases]:
             free.append((atom.lower, count))
         else:
             spaces.setdefault(atom.source.channel.space, []).append((atom, count))
-    found: list[list[Releases]] = []
-    for atoms in spaces.values():
-        if all(atom.is_response for atom, _ in atoms):  # the row with the fewest values, in all
-            free += [(atom.lower, count) for atom, count in atoms]
-        else:
-            top = max(atom.upper.top for atom, _ in atoms)
-            kinds = [(atom.source, count) for atom, count in atoms if atom.source is not None]
-            found.append(_best(kinds, top))
-    # Pairs of different spaces are chosen freely: the first with the first, and so on.
+    found = [_best(kinds) for kinds in spaces.values()]
+    # Neighbours of different spaces are chosen freely: the first with the first, and so on.
     firsts = [each[0] for each in found]
     together = [
         [*free, *chain.from_iterable(one or first for one, first in zip(row, firsts, strict=True))]
         for row in zip_longest(*found)
     ]
     # One release alone is known to the last digit.
-    alone = [[(atom.lower, 1)] for atoms in spaces.values() for atom, _ in atoms]
-    return [*(together or [free]), *alone]
+    alone = {atom.key: [(atom.lower, 1)] for atom in parts if atom.source is not None}
+    return [*(together or [free]), *alone.values()]
 
 
-def _best(kinds: Sequence[Kind], top: float) -> list[Releases]:
+def _best(kinds: Kinds) -> list[Releases]:
     """Pairs of neighbours that are hard to beat, as what they attain in all kinds together."""
-    sites = _sites([source for source, _ in kinds])
+    if all(atom.is_response for atom, _ in kinds):  # the row with the fewest values is worst in all
+        return [[(atom.lower, count) for atom, count in kinds]]
+    sites = _sites([atom.source for atom, _ in kinds if atom.source is not None])
     if sites is None:  # each kind by itself
-        return list(chain.from_iterable(_best([kind], top) for kind in kinds))
-    counts = [float(count) for _, count in kinds]
+        return list(chain.from_iterable(_best([kind]) for kind in kinds))
+    top = max(atom.upper.top for atom, _ in kinds)
     orders = _ORDERS / top if top > 0.0 else _ORDERS
     picked = _Picked(len(orders) + 1)
     for groups, errors in sites:
         step = max(1, CHUNK // max(laws.shape[1] for laws, _ in groups))
         for start in range(0, len(groups[0][1]), step):
             some = [(laws, pairs[start : start + step]) for laws, pairs in groups]
-            scores = sum(k * _scores(*each, orders) for k, each in zip(counts, some, strict=True))
-            picked.add(np.asarray(scores), some, errors)
-    found: dict[bytes, Releases] = {}
+            scores = np.zeros((len(orders) + 1, len(some[0][1])))
+            for (_, count), each in zip(kinds, some, strict=True):
+                scores += float(count) * _scores(*each, orders)
+            picked.add(scores, some, errors)
+    found = {}
     for site in picked.sites():
-        measures = (pair_measure(*laws) for laws in site)
-        key = b"".join(law.tobytes() for first, second, _ in site for law in (first, second))
-        found[key] = [(m, k) for m, (_, k) in zip(measures, kinds, strict=True)]
+        same: dict[bytes, tuple[Measure, int]] = {}  # channels that are equal were two kinds
+        for laws, (_, count) in zip(site, kinds, strict=True):
+            measure, key = pair_measure(*laws), b"".join(law.tobytes() for law in laws[:2])
+            same[key] = measure, same.get(key, (measure, 0))[1] + count
+        releases = list(same.values())
+        found[b"".join(_digits(measure) for measure, _ in releases)] = releases
     return list(found.values())
+
+
+def _digits(measure: Measure) -> bytes:
+    """The same for pairs of laws that differ by rounding and the order of outputs only."""
+    numbers = [*measure.losses, *np.exp(measure.logs), measure.shift, measure.infinite]
+    return np.round(np.array(numbers, dtype=np.float64), 12).tobytes()
 
 
 class _Picked:
@@ -122,21 +135,24 @@ def _scores(laws: Floats, pairs: np.ndarray, orders: Floats) -> Floats:
         logs = np.where(seen, np.log(first), -math.inf)
         losses = np.where(seen, logs - np.log(second), 0.0)
         lost = -np.log1p(-np.minimum(np.where(second > 0.0, 0.0, first).sum(axis=1), 1.0))
-    found = [np.logaddexp.reduce(logs + s * losses, axis=1) for s in orders.tolist()]
+    found = []
+    for s in orders.tolist():
+        tilted = logs + s * losses
+        most = np.maximum(tilted.max(axis=1, keepdims=True), _NEVER)
+        found.append(most[:, 0] + np.log(np.maximum(np.exp(tilted - most).sum(axis=1), TINY)))
     return np.stack([*found, lost])
 
 
-def _sites(
-    sources: Sequence[Source],
-) -> Iterator[tuple[list[Pairs], list[float]]] | None:
-    """Yield the laws of the same pairs of neighbours for every kind; None where that is unknown."""
+def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[float]]] | None:
+    """Laws and errors of the same pairs of neighbours for every kind; None where unknown."""
     channels = [source.channel for source in sources]
     slacks = [source.slack for source in sources]
     if len(channels) == 1:
         error = channels[0].laws_apart + slacks[0]
         return (([group], [error]) for group in channels[0].neighbour_laws())
-    if all(channel.row_kernels() is not None for channel in channels):
-        return _by_rows(channels, slacks)
+    rows = [kernels for channel in channels if (kernels := channel.row_kernels()) is not None]
+    if len(rows) == len(channels) and max(k.shape[0] for r in rows for k in r.distinct) <= _VALUES:
+        return _by_rows(rows, slacks)
     space = channels[0].space
     if all(space.size * channel.output_space.size <= _MATRIX for channel in channels):
         return _by_matrices(channels, slacks)
@@ -144,13 +160,14 @@ def _sites(
 
 
 def _by_rows(
-    channels: Sequence[AbstractChannel], slacks: Sequence[float]
+    kernels: Sequence[RowKernels], slacks: Sequence[float]
 ) -> Iterator[tuple[list[Pairs], list[float]]]:
-    """Pairs of values of one row, for all kernels that some row has in the channels."""
-    kernels = [rows for channel in channels if (rows := channel.row_kernels()) is not None]
-    used = np.unique(np.stack([rows.assignment for rows in kernels]), axis=1)
-    for column in used.T.tolist():
-        matrices = [rows.distinct[k].matrix for rows, k in zip(kernels, column, strict=True)]
+    """Pairs of values of one row, for every combination of kernels that some row has."""
+    kind = np.zeros(len(kernels[0]), dtype=np.int64)
+    for rows in kernels:
+        kind = np.unique(kind * len(rows.distinct) + rows.assignment, return_inverse=True)[1]
+    for i in np.unique(kind, return_index=True)[1].tolist():
+        matrices = [rows[i].matrix for rows in kernels]
         errors = [
             apart_by(matrix.shape[1], 1) + slack
             for matrix, slack in zip(matrices, slacks, strict=True)
@@ -178,7 +195,7 @@ def pair_measure(first: Floats, second: Floats, apart: float) -> Measure:
     """Measure of the losses of one pair of laws, rounded down.
 
     The laws are known up to a relative error, more than ``apart`` of which is never between them
-    and laws that sum to one; what rounding may have added to losses and masses is taken off.
+    and laws that sum to one; what rounding may have added to losses and masses is told.
     """
     totals = [abs(math.fsum([*law.tolist(), -1.0])) for law in (first, second)]
     apart = 2.5 * apart + 2.0 * sum(totals)

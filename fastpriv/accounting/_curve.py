@@ -62,6 +62,16 @@ class Curve:
             return self.infinite
         return self._at(tilt_at(self.releases, epsilon - self._shift), epsilon)
 
+    def chernoff(self, epsilon: float) -> float:
+        """What delta is below, about, at a fraction of the cost: Chernoff's bound."""
+        if epsilon >= self.top or self.infinite >= 1.0:
+            return self.infinite
+        x = epsilon - self._shift
+        s = tilt_at(self.releases, x)
+        # The largest e^(-s y) (1 - e^-y) is (s / (1 + s))^s / (1 + s).
+        share = s * math.log(s / (1.0 + s)) - math.log1p(s) if s > 0.0 else 0.0
+        return self.infinite + math.exp(min(cumulant(self.releases, s)[0] - s * x + share, 0.0))
+
     def epsilon(self, delta: float) -> float:
         """Bound the least level at a delta."""
         if delta >= 1.0 or self.top == 0.0 >= self.infinite - delta:

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
+from fastpriv.accounting._atoms import Atom, Source
 from fastpriv.accounting._attained import attained
 from fastpriv.accounting._crossing import certified
 from fastpriv.accounting._curve import Curve
-from fastpriv.accounting._measures import Atom, Measure, Source
+from fastpriv.accounting._measures import Measure
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures._arguments import as_channel
@@ -40,12 +42,20 @@ class PrivacyProfile:
 
     Notes
     -----
-    Brackets hold for the composed pair: the upper end is a guarantee for every mechanism that the
-    profiles were made of, the lower end is reached by the pair itself, so by some mechanism with
-    these curves. It is reached by the given one after one release, and after many where a single
-    pair of neighbours sets the whole curve, as in E_d. Otherwise every pair of the given mechanism
-    may stay below the lower end: no tighter bound follows from curves alone, because the profile
-    no longer tells which neighbours a part of the curve came from.
+    The upper end of a bracket is a guarantee: for the releases that the profiles were made of, and
+    for any others with these curves, each of which may depend on what came before. The lower end
+    is attained: two neighbouring databases, in one order and the same in every release, are at
+    least as easy to tell apart from the outputs of the given channels. Channels on different
+    spaces read data of the same people, one pair of neighbours each; :meth:`randomised_response`
+    and :meth:`from_epsilon_delta` are the worst mechanisms of their levels, whatever the pair.
+
+    After one release both ends are the same but for rounding. They stay the same where one pair of
+    neighbours, in either order, sets the whole curve, as in E_d and in counts with symmetric
+    noise. Otherwise no pair reaches the composed envelope, and the bracket shows by how much. The
+    lower end is that of the best of a few pairs, which Renyi divergences pick: all of them where
+    they are few. For channels of different kinds on one space they are found through the kernels
+    of their rows or through small matrices; failing that, it is the best for the releases of one
+    kind.
 
     Losses are listed, on their lattice where there is one, for randomised response and E_d in any
     number, mixtures of a few such epsilons, and other channels while sums are few; beyond that a
@@ -55,6 +65,9 @@ class PrivacyProfile:
     Examples
     --------
     >>> import fastpriv as fp
+    >>> lopsided = fp.accounting.PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]])
+    >>> lopsided.delta(0.5), lopsided.self_compose(2).delta(0.5)
+    (Bracket(0.4351278729, 0.4351278729), Bracket(0.5462045967, 0.6045895111))
     >>> profile = fp.accounting.PrivacyProfile.of(fp.HammingChannel(1_000_000, 4, 0.5))
     >>> thousand = profile.self_compose(1000)
     >>> thousand.epsilon(1e-14)
@@ -106,7 +119,14 @@ class PrivacyProfile:
         >>> fp.accounting.PrivacyProfile.realised(laws).epsilon(0.0).upper < 1e-13
         True
         """
-        return cls({_atom(*as_channel(channel).realised()): 1})
+        given = as_channel(channel)
+        drawn, slack = given.realised()
+        atom, rows = _atom(drawn, slack), given.row_kernels()
+        if atom.is_response and rows is not None:
+            m = atom.key[1]  # of the rows that are the worst
+            levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]
+            atom = atom.down_to(min(levels, default=0.0) * (1.0 - 4.0 * ULP))
+        return cls({atom: 1})
 
     @classmethod
     def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
@@ -178,9 +198,9 @@ class PrivacyProfile:
         Returns
         -------
         Bracket or Brackets
-            Certified on both sides, with relative accuracy down to 1e-300. The upper end holds
-            for every mechanism with these curves. The lower end is what the worst of them needs;
-            a channel whose curve several pairs of neighbours set may need less (see Notes).
+            Certified on both sides (of what, see Notes), with relative accuracy down to 1e-300.
+            The upper end holds for every mechanism with these curves, the lower end is attained
+            by neighbours.
 
         Examples
         --------
@@ -206,8 +226,8 @@ class PrivacyProfile:
         Returns
         -------
         Bracket or Brackets
-            Certified on both sides; infinite when outputs that give a database away are more
-            likely than delta.
+            Certified on both sides as in :meth:`delta`; infinite when outputs that give a
+            database away are more likely than delta.
 
         Examples
         --------
@@ -238,15 +258,24 @@ class PrivacyProfile:
         return [Curve(releases, up=False) for releases in attained(self._parts)]
 
     def _delta(self, epsilon: float) -> Bracket:
-        high = self._above.delta(epsilon)
-        return certified(max(curve.delta(epsilon) for curve in self._below), high)
+        high, low = self._above.delta(epsilon), 0.0
+        for curve in self._hopeful(epsilon):
+            if low == 0.0 or curve.chernoff(epsilon) > low:  # else it stays below
+                low = max(low, curve.delta(epsilon))
+        return certified(low, high)
 
     def _epsilon(self, delta: float) -> Bracket:
         high, low = self._above.epsilon(delta), 0.0
-        for curve in self._below:
-            if low == 0.0 or curve.delta(low) > delta:  # else it stays below what was found
+        for curve in self._hopeful(high):
+            if low == 0.0 or (curve.chernoff(low) > delta and curve.delta(low) > delta):
                 low = max(low, curve.epsilon(delta))
         return certified(low, high)
+
+    def _hopeful(self, epsilon: float) -> list[Curve]:
+        """Curves from below, those first that are likely to be the highest."""
+        if len(self._below) == 1:
+            return self._below
+        return sorted(self._below, key=lambda curve: curve.chernoff(epsilon), reverse=True)
 
 
 def _atom(channel: AbstractChannel, slack: float) -> Atom:
