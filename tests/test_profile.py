@@ -235,6 +235,14 @@ def test_grid_contains_what_lists_find(seed, monkeypatch):
         assert low <= rough[1].epsilon(delta) <= high * (1 + 1e-3)
 
 
+def test_grid_of_lopsided_losses():
+    """Many losses that all round the same way: their sum is far from that of their points."""
+    P, Q = [0.14, 0.456, 0.179, 0.225], [0.078, 0.187, 0.337, 0.398]
+    measure = _attained.pair_measure(np.array(P), np.array(Q), 0.0)
+    low, high = (Curve([(measure, 2 * 10**4)], up).epsilon(1e-9) for up in (False, True))
+    assert low <= high <= low * (1 + 1e-4)
+
+
 @pytest.mark.parametrize("k", [50, 10**4])
 def test_grid_contains_the_lattice(k, monkeypatch):
     """The grid alone, on releases whose exact curve is known."""

@@ -150,45 +150,44 @@ def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[float]
     if len(channels) == 1:
         error = channels[0].laws_apart + slacks[0]
         return (([group], [error]) for group in channels[0].neighbour_laws())
+    space = channels[0].space
     rows = [kernels for channel in channels if (kernels := channel.row_kernels()) is not None]
     if len(rows) == len(channels) and max(k.shape[0] for r in rows for k in r.distinct) <= _VALUES:
-        return _by_rows(rows, slacks)
-    space = channels[0].space
+        errors = [
+            _error(channel, 1) + slack for channel, slack in zip(channels, slacks, strict=True)
+        ]
+        return ((groups, errors) for groups in _by_rows(rows))
     if all(space.size * channel.output_space.size <= _MATRIX for channel in channels):
-        return _by_matrices(channels, slacks)
+        errors = [
+            _error(channel, space.n) + slack
+            for channel, slack in zip(channels, slacks, strict=True)
+        ]
+        return ((groups, errors) for groups in _by_matrices(channels, space))
     return None
 
 
-def _by_rows(
-    kernels: Sequence[RowKernels], slacks: Sequence[float]
-) -> Iterator[tuple[list[Pairs], list[float]]]:
+def _error(channel: AbstractChannel, n: int) -> float:
+    """Relative error of a matrix whose entries are products of n given or computed chances."""
+    given = channel.laws_apart == 0.0 and channel.response() is None
+    return 2.0 * ULP * (n - 1) if given else apart_by(channel.output_space.size, n)
+
+
+def _by_rows(kernels: Sequence[RowKernels]) -> Iterator[list[Pairs]]:
     """Pairs of values of one row, for every combination of kernels that some row has."""
     kind = np.zeros(len(kernels[0]), dtype=np.int64)
     for rows in kernels:
         kind = np.unique(kind * len(rows.distinct) + rows.assignment, return_inverse=True)[1]
     for i in np.unique(kind, return_index=True)[1].tolist():
-        matrices = [rows[i].matrix for rows in kernels]
-        errors = [
-            apart_by(matrix.shape[1], 1) + slack
-            for matrix, slack in zip(matrices, slacks, strict=True)
-        ]
-        for groups in zip(*(all_pairs(matrix) for matrix in matrices), strict=True):
-            yield list(groups), errors
+        for groups in zip(*(all_pairs(rows[i].matrix) for rows in kernels), strict=True):
+            yield list(groups)
 
 
-def _by_matrices(
-    channels: Sequence[AbstractChannel], slacks: Sequence[float]
-) -> Iterator[tuple[list[Pairs], list[float]]]:
+def _by_matrices(channels: Sequence[AbstractChannel], space: Space) -> Iterator[list[Pairs]]:
     """All pairs of neighbours, through matrices."""
-    space = channels[0].space
     matrices = [np.array(channel.matrix()) for channel in channels]
-    errors = [
-        apart_by(matrix.shape[1], space.n) + slack
-        for matrix, slack in zip(matrices, slacks, strict=True)
-    ]
     for x, other in space._steps():
         pairs = np.stack([x, other], axis=1)
-        yield [(matrix, pairs) for matrix in matrices], errors
+        yield [(matrix, pairs) for matrix in matrices]
 
 
 def pair_measure(first: Floats, second: Floats, apart: float) -> Measure:

@@ -18,7 +18,7 @@ _KEPT = 4
 #: Standard deviations from the middle of a tilted law at which it is tilted again.
 _FAR = 2.0
 #: How often at most, while an answer moves by more than this share of it.
-_AGAIN, _STILL = 24, 1e-12
+_AGAIN, _STILL = 24, 1e-10
 
 
 class Curve:
@@ -79,19 +79,20 @@ class Curve:
         if self.infinite >= delta:
             return math.inf if self.infinite > delta else self.top
         s = tilt_for(self.releases, max(delta - self.infinite, 0.1 * delta))
-        found = self._cross(s, delta)
+        found, other, stuck = self._cross(s, delta), 0.0 if self._up else self.top, False
         for _ in range(_AGAIN):
             _, middle, variance = cumulant(self.releases, s)
-            here = found if 0.0 < found < self.top else 0.5 * self.top  # or where nothing is known
-            far = abs(here - self._shift - middle) > _FAR * math.sqrt(variance)
-            if not (s == 0.0 or far):
+            if s > 0.0 and abs(found - self._shift - middle) <= _FAR * math.sqrt(variance):
                 break
+            inside = 0.0 < found < self.top and not stuck
+            here = found if inside else 0.5 * (found + other)
             s = tilt_at(self.releases, here - self._shift)
             again = self._cross(s, delta)
             again = min(found, again) if self._up else max(found, again)
-            if abs(again - found) <= _STILL * found:
+            still = abs(again - found) <= _STILL * found
+            if still and not inside:
                 break
-            found = again
+            found, stuck = again, still
         return found
 
     def _cross(self, s: float, delta: float) -> float:

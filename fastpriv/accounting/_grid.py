@@ -114,7 +114,9 @@ class Processed:
 
     def value(self, t: float) -> float:
         """Best of the starting points near t, each a lower bound."""
-        middle = min(max(round(t / self.h) - self.start, 0), len(self.tails_p) - 1)
+        # Sums of points are off from those of losses, about as P and Q tilted alike say.
+        ratio = float(self.log_q - self.log_p)
+        middle = min(max(round((t + ratio) / self.h) - self.start, 0), len(self.tails_p) - 1)
         near = slice(max(middle - _NEAR, 0), middle + _NEAR)
         losses = (self.start + np.arange(len(self.tails_p))[near]) * self.h
         x = losses - t
@@ -123,7 +125,6 @@ class Processed:
             abs(float(self.log_p)) + abs(float(self.log_q)) + self.s * size
         )
         error += 8.0 * ULP * (1.0 + self.s) * size
-        ratio = float(self.log_q - self.log_p)
         error += ULP * abs(ratio)
         with np.errstate(over="ignore"):
             gain = self.tails_p[near] * (1.0 - 2.0 * error) - np.exp(ratio - x) * self.tails_q[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, overload
 
@@ -19,7 +20,7 @@ from fastpriv.accounting._crossing import certified
 from fastpriv.accounting._curve import Curve
 from fastpriv.accounting._measures import Measure
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures._arguments import as_channel
 from fastpriv.results import Bracket, Brackets
 
@@ -260,15 +261,17 @@ class PrivacyProfile:
     def _delta(self, epsilon: float) -> Bracket:
         high, low = self._above.delta(epsilon), 0.0
         for curve in self._hopeful(epsilon):
-            if low == 0.0 or curve.chernoff(epsilon) > low:  # else it stays below
-                low = max(low, curve.delta(epsilon))
+            with suppress(TooLarge):  # nothing is known from below
+                if low == 0.0 or curve.chernoff(epsilon) > low:  # else it stays below
+                    low = max(low, curve.delta(epsilon))
         return certified(low, high)
 
     def _epsilon(self, delta: float) -> Bracket:
         high, low = self._above.epsilon(delta), 0.0
-        for curve in self._hopeful(high):
-            if low == 0.0 or (curve.chernoff(low) > delta and curve.delta(low) > delta):
-                low = max(low, curve.epsilon(delta))
+        for curve in self._hopeful(min(high, 0.5 * max(curve.top for curve in self._below))):
+            with suppress(TooLarge):
+                if low == 0.0 or (curve.chernoff(low) > delta and curve.delta(low) > delta):
+                    low = max(low, curve.epsilon(delta))
         return certified(low, high)
 
     def _hopeful(self, epsilon: float) -> list[Curve]:
