@@ -595,6 +595,18 @@ def test_neighbours_of_different_spaces():
     )
 
 
+def test_laws_that_hardly_overlap():
+    """Losses stay finite where P(A) - Q(A) is one but for rounding."""
+    matrix = fp.Channel([[1.0, 3e-17], [1e-16, 1.0]]).matrix()
+    for k in (1, 4):
+        found = PrivacyProfile.of(matrix).self_compose(k)
+        for t in (20.0 * k, 36.0 * k):
+            truth = op.worst_delta([(matrix, k)], [(0, 1)], t)
+            assert found.delta(t).lower <= truth <= found.delta(t).upper * (1 + 1e-15)
+            assert found.delta(t).upper <= truth * (1 + 1e-9) + 0.1 * (k > 1)
+        assert 30.0 * k < found.epsilon(0.5).upper < 40.0 * k
+
+
 def test_a_pair_with_one_finite_loss():
     """Losses that are all the same, or all infinite, have no law to tilt."""
     for matrix in (
@@ -611,6 +623,7 @@ def test_a_pair_with_one_finite_loss():
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-9, 0.01, 0.3, 2.0, 20.0]), st.booleans())
 @example(146, 0.0, False)
+@example(11562, 20.0, False)
 def test_realised_profiles_cover_the_integer_thresholds(seed, t, query):
     """Chances far below 1 are drawn as multiples of 2^-64, not as they are."""
     rng = np.random.default_rng(seed)

@@ -116,7 +116,9 @@ class Atom:
                 lines = _lines(laws[some[:, 0]], laws[some[:, 1]])
                 gains = lines[:, 0] * (1.0 + error)
                 # Symmetric curves start with a slope of at most (1 - D)/2: no mass is left to fall.
-                tests = np.minimum(lines[:, 1] * (1.0 - error), 0.5 * np.maximum(1.0 - gains, 0.0))
+                # If that is not close, it is rounding, or the other order has less of a slope.
+                tests, slope = lines[:, 1] * (1.0 - error), 0.5 * (1.0 - gains)
+                tests = np.where((0.99 * tests < slope) & (slope < tests), slope, tests)
                 high = _envelope(
                     np.concatenate([high, np.stack([gains, tests], axis=1)]), same, True
                 )
