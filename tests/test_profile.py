@@ -393,6 +393,16 @@ def test_a_large_matrix():
     assert found.upper - sides(profile.self_compose(50))[0].epsilon(1e-8) <= 1e-4 * found.upper
 
 
+def test_pure_levels_and_counts_beyond_sense():
+    """The largest loss of all pairs, though its delta underflows; no warnings."""
+    channel = fp.Channel([[0.6, 0.4], [0.5, 0.5], [0.9999, 1e-4]])
+    found = PrivacyProfile.of(channel).self_compose(10**4).epsilon(0.0)
+    holds(found, 10**4 * mp.log(mpf(0.5) / mpf(1e-4)), 1e-9)
+    for tiny in (1e-300, 1e-12):
+        profile = PrivacyProfile.of([[1.0, tiny], [1.0, 0.5 * tiny]]).self_compose(10**90)
+        assert profile.epsilon(0.0).lower > 0.0
+
+
 def test_the_best_of_many_pairs():
     """Some pairs are picked, and no other does much better."""
     channel = fp.Channel(np.random.default_rng(8).dirichlet(np.full(4, 0.6), 8), [2] * 3)

@@ -71,25 +71,26 @@ def _best(kinds: Kinds) -> list[Releases]:
     sites = _sites([atom.source for atom, _ in kinds if atom.source is not None])
     if sites is None:  # each kind by itself
         return list(chain.from_iterable(_best([kind]) for kind in kinds))
-    top = max(atom.upper.top for atom, _ in kinds)
-    orders = _ORDERS / top if top > 0.0 else _ORDERS
+    orders = _ORDERS / max(max(atom.upper.top for atom, _ in kinds), TINY)
     picked = _Picked(len(orders) + 1)
     for groups, errors in sites:
         step = max(1, CHUNK // max(laws.shape[1] for laws, _ in groups))
         for start in range(0, len(groups[0][1]), step):
             some = [(laws, pairs[start : start + step]) for laws, pairs in groups]
             scores = np.zeros((len(orders) + 1, len(some[0][1])))
-            for (_, count), each in zip(kinds, some, strict=True):
-                scores += float(count) * _scores(*each, orders)
+            with np.errstate(over="ignore", invalid="ignore"):  # what is picked is up to taste
+                for (_, count), each in zip(kinds, some, strict=True):
+                    scores += float(count) * _scores(*each, orders)
             picked.add(scores, some, errors)
     found = {}
     for site in picked.sites():
         same: dict[bytes, tuple[Measure, int]] = {}  # channels that are equal were two kinds
-        for laws, (_, count) in zip(site, kinds, strict=True):
-            measure, key = pair_measure(*laws), b"".join(law.tobytes() for law in laws[:2])
-            same[key] = measure, same.get(key, (measure, 0))[1] + count
+        for (first, second, error), (_, count) in zip(site, kinds, strict=True):
+            key = np.concatenate([first, second, [error]]).tobytes()
+            before = same.get(key, (pair_measure(first, second, error), 0))
+            same[key] = before[0], before[1] + count
         releases = list(same.values())
-        found[b"".join(_digits(measure) for measure, _ in releases)] = releases
+        found[tuple((_digits(measure), count) for measure, count in releases)] = releases
     return list(found.values())
 
 

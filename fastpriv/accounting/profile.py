@@ -270,7 +270,7 @@ class PrivacyProfile:
         high, low = self._above.epsilon(delta), 0.0
         for curve in self._hopeful(min(high, 0.5 * max(curve.top for curve in self._below))):
             with suppress(TooLarge):
-                if low == 0.0 or (curve.chernoff(low) > delta and curve.delta(low) > delta):
+                if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
                     low = max(low, curve.epsilon(delta))
         return certified(low, high)
 
