@@ -21,6 +21,8 @@ from fastpriv.channels._pairs import Pairs
 CHUNK = 1 << 20
 #: Levels of randomised response that are computed with as they are.
 _LEAST, _MOST = 1e-290, 1e9
+#: Laws that overlap by less may do so by rounding.
+_OVERLAP = 2.0**-40
 #: Ratios above are compared by their logarithms.
 _LARGE = 1e300
 
@@ -116,9 +118,9 @@ class Atom:
                 lines = _lines(laws[some[:, 0]], laws[some[:, 1]])
                 gains = lines[:, 0] * (1.0 + error)
                 # Symmetric curves start with a slope of at most (1 - D)/2: no mass is left to fall.
-                # If that is not close, it is rounding, or the other order has less of a slope.
+                # Where D is one but for rounding, that would make losses infinite.
                 tests, slope = lines[:, 1] * (1.0 - error), 0.5 * (1.0 - gains)
-                tests = np.where((0.99 * tests < slope) & (slope < tests), slope, tests)
+                tests = np.where(slope > _OVERLAP, np.minimum(tests, slope), tests)
                 high = _envelope(
                     np.concatenate([high, np.stack([gains, tests], axis=1)]), same, True
                 )
