@@ -196,7 +196,10 @@ def compare():
 
 
 def general():
-    """Time and certified width for a random channel with many losses."""
+    """Time for a random channel with many losses, and the width of its bracket.
+
+    That is from what the best pair of neighbours attains to the composed envelope of all pairs.
+    """
     print(f"\n{'matrix':<10}{'losses':>8}{'releases':>12}{'seconds':>10}{'width':>10}")
     for size in (3, 8):
         matrix = np.random.default_rng(size).dirichlet(np.ones(size), size)

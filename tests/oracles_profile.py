@@ -1,7 +1,7 @@
 """Plain references for composed privacy losses, in mpmath, from the definitions."""
 
 from collections import Counter
-from itertools import product
+from itertools import combinations_with_replacement, product
 
 from mpmath import exp, factorial, log, mpf
 
@@ -132,3 +132,28 @@ def envelope_law(matrix, pairs):
     law += [(-l, q * exp(-l)) for l, q in law]
     rest = 1 - sum(q for _, q in law)
     return [*law, (mpf(0), rest)]
+
+
+def attained_delta(kinds, x, z, t):
+    """Return the sum of (P - e^t Q)_+ over outputs of all releases, x against z in each of them.
+
+    Kinds are (matrix, count); outputs of one kind that differ in their order only count together.
+    """
+    joint = [(mpf(1), mpf(1))]
+    for matrix, count in kinds:
+        P, Q = ([mpf(v) for v in matrix[row]] for row in (x, z))
+        found = []
+        for chosen in combinations_with_replacement(range(len(P)), count):
+            p, q = factorial(count), factorial(count)
+            for y, times in Counter(chosen).items():
+                p, q = p * P[y] ** times / factorial(times), q * Q[y] ** times / factorial(times)
+            if p > 0:
+                found.append((p, q))
+        joint = [(a * p, b * q) for a, b in joint for p, q in found]
+    return sum((max(p - exp(mpf(t)) * q, mpf(0)) for p, q in joint), mpf(0))
+
+
+def worst_delta(kinds, pairs, t):
+    """Return the largest of them over pairs of neighbours, each in both orders."""
+    both = [*pairs, *((z, x) for x, z in pairs)]
+    return max((attained_delta(kinds, x, z, t) for x, z in both), default=mpf(0))

@@ -13,7 +13,8 @@ import oracles as o
 import oracles_disclosure as od
 import oracles_profile as op
 from fastpriv import _thresholds
-from fastpriv.accounting import PrivacyProfile, _bounds
+from fastpriv.accounting import PrivacyProfile, _attained, _bounds
+from fastpriv.accounting._curve import Curve
 
 response = PrivacyProfile.randomised_response
 
@@ -198,41 +199,48 @@ def test_channels_one_release(seed):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("k", [2, 8])
 def test_channels_composed(seed, k):
+    """Above, the composed envelope; below, the best pair of neighbours."""
     matrix = fp.Channel(random_channel(seed)).matrix()
     profile = PrivacyProfile.of(matrix).self_compose(k)
     law = op.envelope_law(matrix.tolist(), [(0, 1), (0, 2), (1, 2)])
     if len(law) > 5 and k > 5:
-        law = law[:0]  # too many outcomes to list; the neighbours below still bound it
+        law = law[:0]  # too many outcomes to list
     pairs = op.power_law(law, k) if law else []
     for t in (0.0, 0.5 * k, 1.5 * k):
         found = profile.delta(t)
+        truth = op.worst_delta([(matrix.tolist(), k)], [(0, 1), (0, 2), (1, 2)], t)
+        holds(found, truth)
+        assert mpf(found.lower) >= truth * (1 - mpf(10) ** -9) - mpf(10) ** -13
         if pairs:
-            holds(found, op.delta_of(pairs, t))
-            assert found.width <= 1e-9 * found.upper + 1e-13
-        for x, z in o.neighbour_pairs([3]):
-            real, _ = op.pair_law(matrix[x], matrix[z])
-            assert op.delta_of(op.power_law(real, k), t) <= found.upper
+            above = op.delta_of(pairs, t)
+            assert above <= found.upper <= above * (1 + mpf(10) ** -9) + mpf(10) ** -13
+
+
+def sides(*profiles):
+    """Curves of lower and upper measures of some releases together."""
+    parts = [(atom, k) for profile in profiles for atom, k in profile._parts.items()]
+    return [Curve([(a.upper if up else a.lower, k) for a, k in parts], up) for up in (False, True)]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_grid_contains_what_lists_find(seed, monkeypatch):
-    first = PrivacyProfile.of(random_channel(seed)).self_compose(8)
-    second = response(3, 0.7).self_compose(9)
-    exact = first.compose(second)
+    releases = PrivacyProfile.of(random_channel(seed)).self_compose(8), response(3, 0.7)
+    monkeypatch.setattr(_bounds, "_LISTED", 1 << 20)
+    fine = sides(*releases)
+    exact = {d: [curve.epsilon(d) for curve in fine] for d in (1e-200, 1e-12, 1e-3, 0.3)}
     monkeypatch.setattr(_bounds, "_LISTED", 0)
-    rough = first.compose(second)
-    for delta in (1e-200, 1e-12, 1e-3, 0.3):
-        fine, coarse = exact_epsilon(exact, delta, monkeypatch), rough.epsilon(delta)
-        assert coarse.lower <= fine.upper
-        assert fine.lower <= coarse.upper
-        assert coarse.width <= 1e-3 * coarse.upper
+    rough = sides(*releases)
+    for delta, (low, high) in exact.items():
+        assert low * (1 - 1e-3) <= rough[0].epsilon(delta) <= high
+        assert low <= rough[1].epsilon(delta) <= high * (1 + 1e-3)
 
 
-def exact_epsilon(profile, delta, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(_bounds, "_LISTED", 1 << 20)
-        profile._cache.clear()
-        return profile.epsilon(delta)
+def test_grid_of_lopsided_losses():
+    """Many losses that all round the same way: their sum is far from that of their points."""
+    P, Q = [0.14, 0.456, 0.179, 0.225], [0.078, 0.187, 0.337, 0.398]
+    measure = _attained.pair_measure(np.array(P), np.array(Q), 0.0)
+    low, high = (Curve([(measure, 2 * 10**4)], up).epsilon(1e-9) for up in (False, True))
+    assert low <= high <= low * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("k", [50, 10**4])
@@ -242,12 +250,12 @@ def test_grid_contains_the_lattice(k, monkeypatch):
     def refuse(*args, **kwargs):
         raise _bounds.TooMany
 
-    exact = response(4, 0.5).self_compose(k).compose(response(2, 0.21).self_compose(k // 2))
-    truth = {d: exact.epsilon(d) for d in (1e-250, 1e-4)}
-    monkeypatch.setattr("fastpriv.accounting.profile.listed", refuse)
-    exact._cache.clear()
+    releases = response(4, 0.5).self_compose(k), response(2, 0.21).self_compose(k // 2)
+    truth = {d: releases[0].compose(releases[1]).epsilon(d) for d in (1e-250, 1e-4)}
+    monkeypatch.setattr("fastpriv.accounting._curve.listed", refuse)
+    rough = releases[0].compose(releases[1])
     for delta, known in truth.items():
-        found = exact.epsilon(delta)
+        found = rough.epsilon(delta)
         assert found.lower <= known.upper
         assert known.lower <= found.upper
         assert found.width <= 1e-3 * found.upper
@@ -367,6 +375,11 @@ def test_ratios_beyond_the_range_of_a_double():
         assert profile.self_compose(3).delta(700.0).upper <= 1.0
 
 
+def pair_epsilon(P, Q, k, delta):
+    """Epsilon at a delta of one pair of laws, the same in all releases; from below."""
+    return Curve([(_attained.pair_measure(P, Q, 0.0), k)], up=False).epsilon(delta)
+
+
 def test_a_large_matrix():
     """Many pairs of neighbours, thousands of lines: the same curve as pair by pair."""
     matrix = np.random.default_rng(8).dirichlet(np.full(40, 0.4), 64)
@@ -377,7 +390,30 @@ def test_a_large_matrix():
         assert found.upper == pytest.approx(fp.hockey_stick(channel, t), rel=1e-12)
         assert found.width <= 1e-12
     found = profile.self_compose(50).epsilon(1e-8)
-    assert found.width <= 1e-4 * found.upper
+    assert found.upper - sides(profile.self_compose(50))[0].epsilon(1e-8) <= 1e-4 * found.upper
+
+
+def test_pure_levels_and_counts_beyond_sense():
+    """The largest loss of all pairs, though its delta underflows; no warnings."""
+    channel = fp.Channel([[0.6, 0.4], [0.5, 0.5], [0.9999, 1e-4]])
+    found = PrivacyProfile.of(channel).self_compose(10**4).epsilon(0.0)
+    holds(found, 10**4 * mp.log(mpf(0.5) / mpf(1e-4)), 1e-9)
+    for tiny in (1e-300, 1e-12):
+        profile = PrivacyProfile.of([[1.0, tiny], [1.0, 0.5 * tiny]]).self_compose(10**90)
+        assert profile.epsilon(0.0).lower > 0.0
+
+
+def test_the_best_of_many_pairs():
+    """Some pairs are picked, and no other does much better."""
+    channel = fp.Channel(np.random.default_rng(8).dirichlet(np.full(4, 0.6), 8), [2] * 3)
+    matrix, pairs = channel.matrix(), o.neighbour_pairs([2] * 3)
+    for k, delta in ((2, 1e-3), (8, 1e-6), (8, 0.3), (100, 1e-9)):
+        found = PrivacyProfile.of(channel).self_compose(k).epsilon(delta)
+        best = max(pair_epsilon(matrix[x], matrix[z], k, delta) for x, z in pairs)
+        assert best * (1 - 0.05) <= found.lower <= best * (1 + 1e-4)
+        if k == 2:
+            truth = op.worst_delta([(matrix, k)], pairs, found.lower)
+            assert truth >= delta * (1 - 1e-12)
 
 
 def test_nothing_is_released():
@@ -452,27 +488,152 @@ def test_losses_that_are_equal_but_for_rounding(n, epsilon):
         assert profile.self_compose(2).delta(twice.upper).lower <= delta
 
 
-def test_lower_ends_belong_to_the_dominating_pair():
+def test_lower_ends_are_attained():
     """Two pairs that set parts of the curve: after many releases none of them reaches it."""
     matrix = np.array([[0.8, 0.2, 0.0], [0.2, 0.8, 0.0], [0.79, 0.2, 0.01]])
     matrix = fp.Channel(matrix).matrix()
     one, k, t = PrivacyProfile.of(matrix), 4, 2.0
+    pairs = o.neighbour_pairs([3])
+    holds(one.delta(1.0), op.worst_delta([(matrix, 1)], pairs, 1.0), 1e-12)
+    found, truth = one.self_compose(k).delta(t), op.worst_delta([(matrix, k)], pairs, t)
+    assert truth * (1 - mpf(10) ** -12) <= found.lower <= truth < found.upper * 0.999
 
-    def real(k, t):
-        found = []
-        for x, z in o.neighbour_pairs([3]):
-            law, lost = op.pair_law(matrix[x], matrix[z])
-            found.append(op.delta_of(op.power_law(law, k), t) + 1 - (1 - lost) ** k)
-        return max(found)
 
-    assert float(real(1, 1.0)) == pytest.approx(one.delta(1.0).lower, rel=1e-12)
-    found = one.self_compose(k).delta(t)
-    assert real(k, t) < mpf(found.lower) * 0.999
+@st.composite
+def kinds(draw):
+    """Two matrices with as many rows, and how often each is released."""
+    rows, found = draw(st.integers(2, 3)), []
+    for most in (5, 2):
+        outputs = draw(st.integers(2, 3))
+        weights = st.lists(st.integers(0, 6), min_size=outputs, max_size=outputs).filter(any)
+        matrix = np.array([draw(weights) for _ in range(rows)], dtype=float)
+        found.append(
+            (fp.Channel(matrix / matrix.sum(axis=1, keepdims=True)), draw(st.integers(0, most)))
+        )
+    return found
+
+
+def check_mixture(channels, t, delta=0.02, tight=True):
+    """Brackets contain what the worst pair of neighbours attains, and it is the lower end."""
+    profile = response(2, 0.0)
+    for channel, k in channels:
+        profile = profile.compose(PrivacyProfile.of(channel).self_compose(k))
+    plain = [(channel.matrix().tolist(), k) for channel, k in channels]
+    pairs = [*o.neighbour_pairs(channels[0][0].space.sizes)]
+    found, truth = profile.delta(t), op.worst_delta(plain, pairs, t)
+    rounding = mpf(10) ** -13  # of rows, which do not sum to one exactly
+    assert found.lower <= truth * (1 + rounding)
+    assert truth <= found.upper * (1 + rounding)
+    if tight:
+        assert found.lower >= truth * (1 - mpf(10) ** -9) - rounding
+    level = profile.epsilon(delta)
+    if 0.0 < level.lower < math.inf:
+        assert op.worst_delta(plain, pairs, level.lower * (1 - 1e-12)) >= delta * (1 - rounding)
+    if level.upper < math.inf:
+        assert op.worst_delta(plain, pairs, level.upper) <= delta * (1 + rounding)
+    if level.lower == math.inf:
+        assert op.worst_delta(plain, pairs, 800.0) > delta * (1 - rounding)
+
+
+@settings(max_examples=60, deadline=None)
+@given(kinds(), st.floats(0, 4), st.sampled_from([1e-6, 0.01, 0.3]))
+def test_lower_ends_of_mixtures_are_attained(channels, t, delta):
+    check_mixture(channels, t, delta)
+
+
+def test_the_same_neighbours_in_all_releases():
+    """Channels with one curve, set by different neighbours: no pair is worst in both."""
+    matrix = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
+    first, second = fp.Channel(matrix), fp.Channel(matrix[[2, 1, 0]])
+    both = PrivacyProfile.of(first).compose(PrivacyProfile.of(second))
+    twice = PrivacyProfile.of(first).self_compose(2)
+    assert both.delta(0.5).upper == twice.delta(0.5).upper
+    assert both.delta(0.5).lower < twice.delta(0.5).lower * 0.99
+    check_mixture([(first, 1), (second, 1)], 0.5)
+    check_mixture([(first, 2), (second, 3)], 0.5)
+
+
+def test_neighbours_of_structured_mixtures():
+    coin, blunt = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([[0.55, 0.45], [0.5, 0.5]])
+    left, right = fp.ProductChannel([coin, blunt]), fp.ProductChannel([blunt, coin])
+    check_mixture([(left, 1), (right, 1)], 0.4)
+    check_mixture([(left, 2), (fp.HammingChannel(2, 2, 0.7), 1)], 0.4)
+    unequal = fp.HammingChannel(2, [3, 2], 0.7)
+    sharp = fp.ProductChannel([np.eye(3) * 0.7 + 0.1, blunt])  # in the other row
+    check_mixture([(sharp, 1), (unequal, 1)], 0.4, tight=False)
+    assert PrivacyProfile.of(unequal).self_compose(50).epsilon(1e-6).width < 1e-10
+    count = fp.QueryChannel([0, 1, 1, 2], random_channel(5), [2, 2])
+    check_mixture([(count, 1), (left, 1)], 0.4, tight=False)
+    tilted = fp.TiltedChannel(fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2]), 1.0)
+    check_mixture([(tilted, 1), (count, 2)], 0.4, tight=False)
+    check_mixture([(tilted, 2)], 0.4, tight=False)
+
+
+def test_channels_whose_common_neighbours_are_unknown(monkeypatch):
+    """Then what the releases of one kind attain is a bound."""
+    monkeypatch.setattr(_attained, "_MATRIX", 0)
+    first, second = (fp.Channel(random_channel(seed)) for seed in (1, 2))
+    check_mixture([(first, 2), (second, 2)], 0.4, tight=False)
+    mixed = PrivacyProfile.of(first).self_compose(3).compose(PrivacyProfile.of(second))
+    assert mixed.delta(0.5).lower >= PrivacyProfile.of(first).self_compose(3).delta(0.5).lower
+
+
+def test_neighbours_of_different_spaces():
+    """Data of the same people in two tables: any neighbours of one beside any of the other."""
+    first, second = fp.Channel(random_channel(1, 2, 2)), fp.Channel(random_channel(2, 3, 2))
+    profile = PrivacyProfile.of(first).compose(PrivacyProfile.of(second).self_compose(2))
+    truth = max(
+        op.attained_delta(
+            [
+                (np.vstack([first.matrix()[x], first.matrix()[z]]), 1),
+                (np.vstack([second.matrix()[a], second.matrix()[b]]), 2),
+            ],
+            0,
+            1,
+            0.3,
+        )
+        for x, z in [(0, 1), (1, 0)]
+        for a in range(3)
+        for b in range(3)
+        if a != b
+    )
+    found = profile.delta(0.3)
+    holds(found, truth)
+    assert found.lower >= max(
+        PrivacyProfile.of(first).delta(0.3).lower,
+        PrivacyProfile.of(second).self_compose(2).delta(0.3).lower,
+    )
+
+
+def test_laws_that_hardly_overlap():
+    """Losses stay finite where P(A) - Q(A) is one but for rounding."""
+    matrix = fp.Channel([[1.0, 3e-17], [1e-16, 1.0]]).matrix()
+    for k in (1, 4):
+        found = PrivacyProfile.of(matrix).self_compose(k)
+        for t in (20.0 * k, 36.0 * k):
+            truth = op.worst_delta([(matrix, k)], [(0, 1)], t)
+            assert found.delta(t).lower <= truth <= found.delta(t).upper * (1 + 1e-15)
+            assert found.delta(t).upper <= truth * (1 + 1e-9) + 0.1 * (k > 1)
+        assert 30.0 * k < found.epsilon(0.5).upper < 40.0 * k
+
+
+def test_a_pair_with_one_finite_loss():
+    """Losses that are all the same, or all infinite, have no law to tilt."""
+    for matrix in (
+        [[0.6, 0.4, 0.0], [0.5, 0.0, 0.5]],
+        [[1.0, 0.0], [0.0, 1.0]],
+        [[1.0, 0.0], [1e-3, 1 - 1e-3]],
+        [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.5, 0.25, 0.25]],
+    ):
+        for k in (1, 2, 5):
+            for t in (0.0, 0.1, 1.0, 40.0):
+                check_mixture([(fp.Channel(matrix), k)], t, 0.5)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-9, 0.01, 0.3, 2.0, 20.0]), st.booleans())
 @example(146, 0.0, False)
+@example(11562, 20.0, False)
 def test_realised_profiles_cover_the_integer_thresholds(seed, t, query):
     """Chances far below 1 are drawn as multiples of 2^-64, not as they are."""
     rng = np.random.default_rng(seed)
@@ -503,3 +664,20 @@ def test_realised_profiles_of_structured_channels():
         assert drawn.epsilon(0.0).upper >= fp.realised_level(channel) * (1 - 1e-13)
     found = PrivacyProfile.realised(fp.HammingChannel(5, 3, 700.0)).epsilon(0.0)
     assert found.upper == pytest.approx(fp.realised_level(fp.HammingChannel(1, 3, 700.0)))
+
+
+@pytest.mark.parametrize(
+    ("m", "epsilon"),
+    [(2, 0.5), (3, 50.0), (2, 700.0), (2**28, 0.5), ([2**27, 2**28], 0.5)],
+    ids=str,
+)
+def test_realised_profiles_of_e_d_are_attained(m, epsilon):
+    """Of many values the words keep the ratio at less than epsilon, which is no lower end."""
+    channel = fp.HammingChannel(2, m, epsilon)
+    size = min(channel.space.sizes)
+    words = _thresholds.SymmetricThresholds(size, epsilon)
+    level = mp.log(mpf(words.stay) / mpf(words.move))
+    for k in (1, 7):
+        found = PrivacyProfile.realised(channel).self_compose(k)
+        holds(found.epsilon(0.0), k * level)
+        holds(found.delta(0.2 * k), op.response_delta(size, level, k, 0.2 * k))

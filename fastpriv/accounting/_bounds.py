@@ -119,6 +119,7 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
     if 2 ** (len(lattices) - 1) > _SHIFTS:
         raise TooMany
     joined, moved = _fold(parts, up)
+    moved += sum(count * measure.off for measure, count in releases)
     for h, kinds in lattices.items():
         law = tilted_law(kinds, np.longdouble(s) * np.longdouble(h))
         joined.append(on_lattice(law, h, up))
@@ -130,9 +131,18 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
 
 
 def _sums(measure: Measure, count: int) -> int:
-    """Number of sums of so many losses, where none coincide: integer points in an octahedron."""
-    kinds = int(np.count_nonzero(measure.losses > 0.0))
-    return sum(2**j * math.comb(kinds, j) * math.comb(count, j) for j in range(min(kinds, 9) + 1))
+    """Number of sums of so many losses, where none coincide, but for some that are too many.
+
+    Of losses that mirror each other as many as there are integer points in an octahedron, of
+    others as many as there are ways to choose with repetition.
+    """
+    losses = measure.losses
+    if len(losses) and losses[0] < 0.0:
+        kinds = int(np.count_nonzero(losses > 0.0))
+        used = range(min(kinds, 9) + 1)
+        return sum(2**j * math.comb(kinds, j) * math.comb(count, j) for j in used)
+    used = range(1, min(len(losses), 9) + 1)
+    return sum(math.comb(len(losses), j) * math.comb(count - 1, j - 1) for j in used)
 
 
 def _tilt(measure: Measure, s: float) -> tuple[Floats, np.longdouble, float]:

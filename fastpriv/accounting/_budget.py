@@ -105,8 +105,7 @@ class Budget:
         """Epsilon of releases together at the budget's delta, rounded up."""
         from fastpriv.accounting._parts import composed
 
-        found = composed(parts).epsilon(down(self.delta or ZERO))
-        return Decimal(repr(found.upper))
+        return Decimal(repr(composed(parts).epsilon(down(self.delta or ZERO))))
 
 
 def _more(parts: Mapping[str, int], part: str | None, count: int) -> Mapping[str, int]:

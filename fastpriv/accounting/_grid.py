@@ -114,7 +114,9 @@ class Processed:
 
     def value(self, t: float) -> float:
         """Best of the starting points near t, each a lower bound."""
-        middle = min(max(round(t / self.h) - self.start, 0), len(self.tails_p) - 1)
+        # Sums of points are off from those of losses, about as P and Q tilted alike say.
+        ratio = float(self.log_q - self.log_p)
+        middle = min(max(round((t + ratio) / self.h) - self.start, 0), len(self.tails_p) - 1)
         near = slice(max(middle - _NEAR, 0), middle + _NEAR)
         losses = (self.start + np.arange(len(self.tails_p))[near]) * self.h
         x = losses - t
@@ -123,7 +125,6 @@ class Processed:
             abs(float(self.log_p)) + abs(float(self.log_q)) + self.s * size
         )
         error += 8.0 * ULP * (1.0 + self.s) * size
-        ratio = float(self.log_q - self.log_p)
         error += ULP * abs(ratio)
         with np.errstate(over="ignore"):
             gain = self.tails_p[near] * (1.0 - 2.0 * error) - np.exp(ratio - x) * self.tails_q[
@@ -155,8 +156,10 @@ def grid_below(releases: Releases, s: float, h: float) -> Processed:
     tails_q = tails_q + q.outside + TINY * len(tails_q)  # terms may have been lost to underflow
     error = p.log_error + q.log_error + 8.0 * len(tails_p) * ULP
     # Multiples of a step were rounded to doubles, which changes Q = P e^-l.
-    rounding = [2.0 * measure.error + 32.0 * FINE + ULP * measure.top for measure, _ in releases]
-    error += sum(count * each for (_, count), each in zip(releases, rounding, strict=True))
+    error += sum(
+        count * (2.0 * measure.error + 32.0 * FINE + ULP * measure.top + measure.off)
+        for measure, count in releases
+    )
     return Processed(s, h, start, tails_p, tails_q, p.log_total, q.log_total, error)
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fastpriv import _validation as check
-from fastpriv.accounting._measures import Atom, _from_envelope
+from fastpriv.accounting._atoms import Atom, from_envelope
+from fastpriv.accounting._curve import Curve
 from fastpriv.accounting.profile import PrivacyProfile
 from fastpriv.errors import InvalidInput
 
@@ -29,7 +30,7 @@ def _plain(atom: Atom) -> list[Any]:
 
 @lru_cache(maxsize=4096)
 def read(text: str) -> PrivacyProfile:
-    """Return the profile that was written."""
+    """Return the profile that was written, for its upper ends: of channels nothing is kept."""
     try:
         return PrivacyProfile({_atom(*plain): int(count) for plain, count in json.loads(text)})
     except (TypeError, ValueError, IndexError, KeyError) as error:
@@ -46,9 +47,9 @@ def _atom(kind: str, *rest: Any) -> Atom:
         )
     low, high = (check.floats(lines, "lines", 2) for lines in rest)
     key = ("laws", low.tobytes(), high.tobytes())
-    return Atom(_from_envelope(low, up=False), _from_envelope(high, up=True), key)
+    return Atom(from_envelope(low, up=False), from_envelope(high, up=True), key)
 
 
-def composed(parts: Mapping[str, int]) -> PrivacyProfile:
-    """Return the profile of all releases, from their texts and how often each was made."""
-    return PrivacyProfile({}).compose(*(read(t).self_compose(k) for t, k in parts.items()))
+def composed(parts: Mapping[str, int]) -> Curve:
+    """Return the guarantee for all releases, from their texts and how often each was made."""
+    return PrivacyProfile({}).compose(*(read(t).self_compose(k) for t, k in parts.items()))._above

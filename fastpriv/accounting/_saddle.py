@@ -55,9 +55,9 @@ def tilt_for(releases: Releases, delta: float) -> float:
 
 def _least(releases: Releases, more: Callable[[float], bool]) -> float:
     """Least tilt, to three digits, at which ``more`` no longer holds."""
-    if not more(0.0):
-        return 0.0
     moving = [(measure, k) for measure, k in releases if measure.top > 0.0]
+    if not (moving and more(0.0)):
+        return 0.0
     low, high = 0.0, 1.0 / sum(k * measure.top for measure, k in moving)
     gap = min(float(np.diff(measure.losses)[-1]) for measure, _ in moving)
     # By then hardly any release is below its top, however rare that was.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import overload
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
-from fastpriv.accounting._bounds import Bound, TooMany, listed
-from fastpriv.accounting._crossing import certified, last
-from fastpriv.accounting._grid import grid_above, grid_below, spacing
-from fastpriv.accounting._measures import Atom, Releases, moved_apart
-from fastpriv.accounting._saddle import cumulant, tilt_at, tilt_for
+from fastpriv.accounting._atoms import Atom, Source
+from fastpriv.accounting._attained import attained
+from fastpriv.accounting._crossing import certified
+from fastpriv.accounting._curve import Curve
+from fastpriv.accounting._measures import Measure
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures._arguments import as_channel
 from fastpriv.results import Bracket, Brackets
 
@@ -28,12 +28,6 @@ __all__ = ["PrivacyProfile"]
 
 #: Most releases of a kind.
 _COUNTED = 10**100
-#: Tilted laws that are kept for the next question.
-_KEPT = 4
-#: Standard deviations from the middle of a tilted law at which it is tilted again.
-_FAR = 2.0
-#: How often at most, while that helps.
-_AGAIN = 24
 
 
 class PrivacyProfile:
@@ -49,12 +43,20 @@ class PrivacyProfile:
 
     Notes
     -----
-    Brackets hold for the composed pair: the upper end is a guarantee for every mechanism that the
-    profiles were made of, the lower end is reached by the pair itself, so by some mechanism with
-    these curves. It is reached by the given one after one release, and after many where a single
-    pair of neighbours sets the whole curve, as in E_d. Otherwise every pair of the given mechanism
-    may stay below the lower end: no tighter bound follows from curves alone, because the profile
-    no longer tells which neighbours a part of the curve came from.
+    The upper end of a bracket is a guarantee: for the releases that the profiles were made of, and
+    for any others with these curves, each of which may depend on what came before. The lower end
+    is attained: two neighbouring databases, in one order and the same in every release, are at
+    least as easy to tell apart from the outputs of the given channels. Channels on different
+    spaces read data of the same people, one pair of neighbours each; :meth:`randomised_response`
+    and :meth:`from_epsilon_delta` are the worst mechanisms of their levels, whatever the pair.
+
+    After one release both ends are the same but for rounding. They stay the same where one pair of
+    neighbours, in either order, sets the whole curve, as in E_d and in counts with symmetric
+    noise. Otherwise no pair reaches the composed envelope, and the bracket shows by how much. The
+    lower end is that of the best of a few pairs, which Renyi divergences pick: all of them where
+    they are few. For channels of different kinds on one space they are found through the kernels
+    of their rows or through small matrices; failing that, it is the best for the releases of one
+    kind.
 
     Losses are listed, on their lattice where there is one, for randomised response and E_d in any
     number, mixtures of a few such epsilons, and other channels while sums are few; beyond that a
@@ -64,6 +66,9 @@ class PrivacyProfile:
     Examples
     --------
     >>> import fastpriv as fp
+    >>> lopsided = fp.accounting.PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]])
+    >>> lopsided.delta(0.5), lopsided.self_compose(2).delta(0.5)
+    (Bracket(0.4351278729, 0.4351278729), Bracket(0.5462045967, 0.6045895111))
     >>> profile = fp.accounting.PrivacyProfile.of(fp.HammingChannel(1_000_000, 4, 0.5))
     >>> thousand = profile.self_compose(1000)
     >>> thousand.epsilon(1e-14)
@@ -78,7 +83,6 @@ class PrivacyProfile:
         }
         if max(self._parts.values(), default=0) > _COUNTED:
             raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
-        self._cache: OrderedDict[float, tuple[Bound, Bound]] = OrderedDict()
 
     @classmethod
     def of(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
@@ -116,7 +120,14 @@ class PrivacyProfile:
         >>> fp.accounting.PrivacyProfile.realised(laws).epsilon(0.0).upper < 1e-13
         True
         """
-        return cls({_atom(*as_channel(channel).realised()): 1})
+        given = as_channel(channel)
+        drawn, slack = given.realised()
+        atom, rows = _atom(drawn, slack), given.row_kernels()
+        if atom.is_response and rows is not None:
+            m = atom.key[1]  # of the rows that are the worst
+            levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]
+            atom = atom.down_to(min(levels, default=0.0) * (1.0 - 4.0 * ULP))
+        return cls({atom: 1})
 
     @classmethod
     def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
@@ -188,9 +199,9 @@ class PrivacyProfile:
         Returns
         -------
         Bracket or Brackets
-            Certified on both sides, with relative accuracy down to 1e-300. The upper end holds
-            for every mechanism with these curves. The lower end is what the worst of them needs;
-            a channel whose curve several pairs of neighbours set may need less (see Notes).
+            Certified on both sides (of what, see Notes), with relative accuracy down to 1e-300.
+            The upper end holds for every mechanism with these curves, the lower end is attained
+            by neighbours.
 
         Examples
         --------
@@ -216,8 +227,8 @@ class PrivacyProfile:
         Returns
         -------
         Bracket or Brackets
-            Certified on both sides; infinite when outputs that give a database away are more
-            likely than delta.
+            Certified on both sides as in :meth:`delta`; infinite when outputs that give a
+            database away are more likely than delta.
 
         Examples
         --------
@@ -234,109 +245,49 @@ class PrivacyProfile:
 
     # How.
 
-    def _releases(self, up: bool) -> Releases:
-        return [(atom.upper if up else atom.lower, k) for atom, k in self._parts.items()]
+    @cached_property
+    def _above(self) -> Curve:
+        """The dominating pairs of all releases; those with the same curve are of one kind."""
+        found: dict[tuple[Any, ...], tuple[Measure, int]] = {}
+        for atom, count in self._parts.items():
+            found[atom.key] = atom.upper, found.get(atom.key, (None, 0))[1] + count
+        return Curve(list(found.values()), up=True)
 
-    def _top(self, up: bool) -> float:
-        """Largest finite loss of all releases together, rounded outwards; of one as it is."""
-        releases = self._releases(up)
-        total = math.fsum(k * measure.top for measure, k in releases)
-        if [k for _, k in releases] == [1]:
-            return total
-        return total * (1.0 + (4.0 if up else -4.0) * ULP)
-
-    def _infinite(self, up: bool) -> float:
-        """Chance that some release has an infinite loss, rounded outwards; of one as it is."""
-        value, releases = 0.0, self._releases(up)
-        if any(measure.infinite >= 1.0 for measure, _ in releases):
-            return 1.0
-        if [k for _, k in releases] == [1]:
-            return releases[0][0].infinite
-        for measure, k in releases:
-            value -= math.expm1(k * math.log1p(-measure.infinite)) * (1.0 - value)
-        return min(value * (1.0 + (8.0 if up else -8.0) * ULP * (1 + len(self._parts))), 1.0)
+    @cached_property
+    def _below(self) -> list[Curve]:
+        """What some pairs of neighbours attain."""
+        return [Curve(releases, up=False) for releases in attained(self._parts)]
 
     def _delta(self, epsilon: float) -> Bracket:
-        low, high = self._infinite(False), self._infinite(True)
-        if epsilon < self._top(True) and high < 1.0:
-            below, above = self._bounds(tilt_at(self._releases(True), epsilon))
-            low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
-            high = min((high + above.value(epsilon)) * (1.0 + 2.0 * ULP), 1.0)
-        elif low < high == 1.0:  # laws that hardly overlap: no upper law to tilt
-            with suppress(TooMany):
-                below = listed(self._releases(False), 0.0, up=False)
-                low = (low + below.value(epsilon)) * (1.0 - 2.0 * ULP)
+        high, low = self._above.delta(epsilon), 0.0
+        for curve in self._hopeful(epsilon):
+            with suppress(TooLarge):  # nothing is known from below
+                if low == 0.0 or curve.chernoff(epsilon) > low:  # else it stays below
+                    low = max(low, curve.delta(epsilon))
         return certified(low, high)
 
     def _epsilon(self, delta: float) -> Bracket:
-        low, high = self._infinite(False), self._infinite(True)
-        top = Bracket(self._top(False), self._top(True))
-        if delta >= 1.0 or not self._parts:
-            return Bracket(0.0, 0.0)
-        if high >= 1.0:
-            return Bracket(math.inf if low > delta else 0.0, math.inf)
-        if top.upper == 0.0 and low <= delta:  # every loss is 0 or infinite
-            return Bracket(0.0, 0.0 if high <= delta else math.inf)
-        if delta == 0.0 or high >= delta:
-            upper = math.inf if high > delta else top.upper
-            if delta == 0.0 or low >= delta:
-                return Bracket(math.inf if low > delta else top.lower, upper)
-        s = tilt_for(self._releases(True), max(delta - high, 0.1 * delta))
-        found = self._cross(s, delta, low, high, top.upper)
-        for _ in range(_AGAIN):
-            _, middle, variance = cumulant(self._releases(True), s)
-            far = abs(found.midpoint - middle) > _FAR * math.sqrt(variance)
-            if not ((s == 0.0 or far) and 0.0 < found.upper < math.inf):
-                break
-            s = tilt_at(self._releases(True), found.midpoint)
-            again = self._cross(s, delta, low, high, top.upper)
-            better = certified(max(found.lower, again.lower), min(found.upper, again.upper))
-            if better.width > 0.75 * found.width:
-                return better
-            found = better
-        return found
+        high, low = self._above.epsilon(delta), 0.0
+        for curve in self._hopeful(min(high, 0.5 * max(curve.top for curve in self._below))):
+            with suppress(TooLarge):
+                if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
+                    low = max(low, curve.epsilon(delta))
+        return certified(low, high)
 
-    def _cross(self, s: float, delta: float, low: float, high: float, top: float) -> Bracket:
-        """Where the bounds that belong to one tilt cross delta."""
-        below, above = self._bounds(s)
-        guess = min(max(cumulant(self._releases(True), s)[1], 0.0), top)
-
-        def holds(t: float) -> bool:
-            return (high + above.value(t)) * (1.0 + 2.0 * ULP) <= delta
-
-        def fails(t: float) -> bool:
-            return (low + below.value(t)) * (1.0 - 2.0 * ULP) > delta
-
-        upper = math.inf if high > delta else last(lambda t: not holds(t), guess, top)[1]
-        return certified(last(fails, guess, top)[0], upper)
-
-    def _bounds(self, s: float) -> tuple[Bound, Bound]:
-        """Lower and upper bound on the finite part of the curve, from laws tilted by s."""
-        found = self._cache.get(s)
-        if found is None:
-            found = self._make_bounds(s)
-            self._cache[s] = found
-            if len(self._cache) > _KEPT:
-                self._cache.popitem(last=False)
-        return found
-
-    def _make_bounds(self, s: float) -> tuple[Bound, Bound]:
-        lower, upper = self._releases(False), self._releases(True)
-        try:
-            return listed(lower, s, up=False), listed(upper, s, up=True)
-        except TooMany:
-            h = spacing(upper, s)
-            return grid_below(lower, s, h), grid_above(upper, s, h)
+    def _hopeful(self, epsilon: float) -> list[Curve]:
+        """Curves from below, those first that are likely to be the highest."""
+        if len(self._below) == 1:
+            return self._below
+        return sorted(self._below, key=lambda curve: curve.chernoff(epsilon), reverse=True)
 
 
 def _atom(channel: AbstractChannel, slack: float) -> Atom:
     """One release by a channel whose chances are known up to a relative error."""
-    response = channel.response()
-    if response is not None and slack == 0.0:
-        return Atom.response(*response)
-    if slack == 0.0:
-        return Atom.of_laws(channel.neighbour_laws(), channel.laws_apart)
-    return Atom.of_laws(moved_apart(channel.neighbour_laws(), slack), channel.laws_apart + slack)
+    response, source = channel.response(), Source(channel, slack)
+    if response is None or slack > 0.0:
+        return Atom.of_laws(source)
+    everywhere = all(m in (1, response[0]) for m in channel.space.sizes)
+    return Atom.response(*response, source=None if everywhere else source)
 
 
 def _each(
