@@ -27,7 +27,7 @@ from fastpriv._validation import Floats, Ints
 #: Smallest matrix whose rows are worth a second thread.
 _THREADED = 1 << 17
 #: Masses below it may have lost terms to underflow, and are added up as logarithms instead.
-_TINY = 1e-280
+TINY = 1e-280
 
 
 class Leakages(NamedTuple):
@@ -62,22 +62,29 @@ def extremes(matrix: Floats) -> tuple[Floats, Floats]:
     return parts[:, 0].max(axis=0), parts[:, 1].min(axis=0)
 
 
-def matrix_leakages(matrix: Floats, prior: Floats, error: float = 0.0) -> Leakages:
+def matrix_leakages(
+    matrix: Floats, prior: Floats, error: float = 0.0, logs: Floats | None = None
+) -> Leakages:
     """Both numbers for every column of a matrix. One pass, a second where leakage is small.
 
-    ``error`` bounds the relative error that entries and prior come with.
+    ``error`` bounds the relative error that entries and prior come with; ``logs`` are those of
+    the prior where some of it underflows.
     """
     from fastpriv.kernels import column_gaps, column_summary
 
     # A power of two keeps products of small numbers from underflowing, and is exact.
     p = prior * 2.0**900
-    mass, rows = p.sum(), np.flatnonzero(p)
+    mass, rows = p.sum(), np.flatnonzero(p if logs is None else logs > -math.inf)
     parts = np.stack(over_rows(partial(column_summary, matrix, p, rows), matrix, len(rows)))
     most, least = parts[:, 0].max(axis=0), parts[:, 1].min(axis=0)
     law = parts[:, 2].sum(axis=0) / mass
     seen = most > 0.0
     law[~seen] = most[~seen] = least[~seen] = 1.0
     up, down = log_ratio(most, law), log_ratio(law, least)
+    rare = np.flatnonzero(law < TINY)
+    if len(rare):
+        logs = np.log(prior / prior.sum()) if logs is None else logs
+        up[rare] = np.log(most[rare]) - log_law(matrix[:, rare], logs) + log_error(logs, error)
     slack = (2 * len(p) + 16) * ULP + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
         found = [np.maximum(v, 0.0) * (1.0 + 8.0 * ULP) + slack for v in (up, down)]
@@ -91,6 +98,50 @@ def matrix_leakages(matrix: Floats, prior: Floats, error: float = 0.0) -> Leakag
         down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / base, 0.0)), down)
     found = [v + slack * np.minimum(4.0 * v, 1.0) + 8.0 * ULP * v for v in (up, down)]
     return Leakages(*(np.where(seen, v, 0.0) for v in found))
+
+
+def log_error(logs: Floats, error: float) -> float:
+    """Bound the error of log-probabilities: ``error`` and some ulp of each that was added up."""
+    return (64.0 * ULP + error) * float(np.abs(logs[logs > -math.inf]).max(initial=0.0))
+
+
+def log_law(matrix: Floats, logs: Floats) -> Floats:
+    """Log of the chance of every column, from the logs of the prior; -inf for impossible ones."""
+    with np.errstate(divide="ignore"):
+        terms = np.log(matrix) + logs[:, None]
+    top = terms.max(axis=0)
+    base = np.where(top > -math.inf, top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(base + np.log(np.exp(terms - base).sum(axis=0)))
+
+
+def matrix_log_output(matrix: Floats, prior: Floats, logs: Floats | None) -> Floats:
+    """Log of the chance of every column, -inf only for impossible ones. Cost O(N K)."""
+    law = prior @ matrix
+    with np.errstate(divide="ignore"):
+        found = np.log(law)
+        rare = np.flatnonzero(law < TINY)
+        if len(rare):
+            found[rare] = log_law(matrix[:, rare], np.log(prior) if logs is None else logs)
+    return np.asarray(found)
+
+
+def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floats:
+    """Leakage of every output about a value, from logs of the law of the output given each.
+
+    ``error`` bounds the relative error of those laws. Rounded up.
+    """
+    table = np.stack(laws)
+    best = table.max(axis=0)
+    seen = best > -math.inf
+    best, table = best[seen], table[:, seen]
+    mass = np.logaddexp.reduce(table + np.log(marginal / marginal.sum())[:, None], axis=0)
+    # Logs that were added up as such have errors in proportion to their size.
+    terms = np.where(best > math.log(TINY), 1.0, 1.0 + np.abs(best))
+    found = np.zeros(len(seen))
+    found[seen] = np.maximum(best - mass, 0.0) + 4.0 * error * terms
+    found[seen] += 8.0 * ULP * (1.0 + np.abs(best))
+    return found
 
 
 def contract(
@@ -123,8 +174,13 @@ def row_slack(kernels: Sequence[RowKernel]) -> float:
     return ULP * sum(2 * kernel.shape[0] + 6 for kernel in kernels)
 
 
-def log_masses(weights: Floats, kernels: Sequence[RowKernel]) -> Floats:
-    """Log of sum_x weights[x] near[x, y] / sum of the weights, for every y; at most 0."""
+def log_masses(
+    weights: Floats, kernels: Sequence[RowKernel], logs: Floats | None = None
+) -> Floats:
+    """Log of sum_x weights[x] near[x, y] / sum of the weights, for every y; at most 0.
+
+    ``logs`` are those of the weights where some of them underflow.
+    """
     total = weights.sum()
     kept = weights / total
     lost = np.zeros_like(kept)
@@ -134,30 +190,50 @@ def log_masses(weights: Floats, kernels: Sequence[RowKernel]) -> Floats:
         kept = (kernel.near.T @ v).T.reshape(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(kept))
-        if kept.min() < _TINY:
-            fine = tropical(np.log(weights), kernels, np.logaddexp) - math.log(total)
-            logs = np.where(kept < _TINY, fine, logs)
+        if kept.min() < TINY:
+            fine = tropical(np.log(weights) if logs is None else logs, kernels, np.logaddexp)
+            fine -= math.log(total)
+            logs = np.where(kept < TINY, fine, logs)
     return np.asarray(np.minimum(logs, 0.0))
 
 
+def tilted(prior: Floats, logs: Floats | None, tilt: Floats) -> tuple[Floats, Floats, float]:
+    """Return prior[x] e^tilt[x] divided by a factor that keeps it in range, its logs, the log."""
+    with np.errstate(divide="ignore"):
+        logs = tilt + (np.log(prior) if logs is None else logs)
+    if np.ptp(tilt) < -math.log(TINY):
+        top = float(tilt.max())
+        return prior * np.exp(tilt - top), logs - top, top
+    top = float(logs.max())
+    return np.exp(logs - top), logs - top, top
+
+
 def vector_leakages(
-    prior: Floats, kernels: Sequence[RowKernel], tilt: Floats | None = None
+    prior: Floats,
+    kernels: Sequence[RowKernel],
+    logs: Floats | None = None,
+    tilt: Floats | None = None,
 ) -> Leakages:
     """Both numbers for every output of one kernel per row. Cost O(N n m), never N x N.
 
-    With a tilt the channel is W[x, y] e^tilt[x], up to a factor for every y.
+    ``logs`` are those of the prior where some of it underflows. With a tilt the channel is
+    W[x, y] e^tilt[x], up to a factor for every y.
     """
-    weights = prior if tilt is None else prior * np.exp(tilt)
-    spent = -log_masses(weights, kernels)
-    bonus = np.zeros_like(prior) if tilt is None else tilt
-    best = tropical(np.where(prior > 0, bonus, -math.inf), kernels, np.maximum)
-    worst = tropical(np.where(prior > 0, bonus, math.inf), kernels, np.minimum)
+    occurs = prior > 0 if logs is None else logs > -math.inf
+    weights, bonus = prior, np.zeros_like(prior)
+    own = 8.0 * ULP if logs is None else 72.0 * ULP  # of the logs, if they were added up
+    if tilt is not None:
+        bonus = tilt
+        weights, logs, factor = tilted(prior, logs, tilt)
+    spent = -log_masses(weights, kernels, logs)
+    best = tropical(np.where(occurs, bonus, -math.inf), kernels, np.maximum)
+    worst = tropical(np.where(occurs, bonus, math.inf), kernels, np.minimum)
     seen = best > -math.inf
     slack = row_slack(kernels)
-    shift = 0.0 if tilt is None else math.log(weights.sum()) - math.log(prior.sum())
+    shift = 0.0 if tilt is None else math.log(weights.sum()) - math.log(prior.sum()) + factor
     with np.errstate(invalid="ignore"):
         above, below = best + spent - shift, shift - spent - worst
-        scale = (len(kernels) + 8) * ULP
+        scale = slack + own
         error = slack * np.minimum(4.0 * spent, 1.0) + (0.0 if tilt is None else 4.0 * slack)
         above = np.maximum(above, 0.0) + error + scale * (spent + np.abs(best))
         below = np.maximum(below, 0.0) + error + scale * (spent + np.abs(worst))
@@ -182,13 +258,17 @@ class Column(NamedTuple):
         return max(0.0, self.best - self.mass) + self.error if self.mass > -math.inf else math.inf
 
 
-def vector_column(weights: Floats, kernels: Sequence[RowKernel], y: Ints) -> Column:
+def vector_column(
+    weights: Floats, kernels: Sequence[RowKernel], y: Ints, logs: Floats | None = None
+) -> Column:
     """One output under any law of databases. Cost O(N)."""
     columns = [kernel.column(value) for kernel, value in zip(kernels, y.tolist(), strict=True)]
-    allowed = np.where(weights > 0, 0.0, -math.inf)
-    best = float(tropical(allowed, columns, np.maximum)[0])
-    mass = float(log_masses(weights, columns)[0])
-    error = row_slack(kernels) * min(1.0, -4.0 * mass) + (len(y) + 8) * ULP * -(best + mass)
+    occurs = weights > 0 if logs is None else logs > -math.inf
+    best = float(tropical(np.where(occurs, 0.0, -math.inf), columns, np.maximum)[0])
+    mass = float(log_masses(weights, columns, logs)[0])
+    slack = row_slack(kernels)
+    own = 8.0 * ULP if logs is None else 72.0 * ULP
+    error = slack * min(1.0, -4.0 * mass) - (slack + own) * (best + mass)
     return Column(best, mass, error)
 
 
@@ -218,12 +298,17 @@ def matrix_gain(matrix: Floats, prior: Floats, inner: Floats | None = None) -> f
 
 
 def vector_gain(
-    prior: Floats, weights: Floats, kernels: Sequence[RowKernel], law: Floats | None = None
+    prior: Floats,
+    weights: Floats,
+    kernels: Sequence[RowKernel],
+    logs: Floats | None = None,
+    occurs: np.ndarray | None = None,
 ) -> float:
     """Largest H(X) - H(X | Y = y) under p(x|y) proportional to weights[x] W[x, y], rounded up.
 
-    ``law`` is positive where outputs occur, if not all that have weight do. Outputs too rare for
-    a double count as the most that they could tell, H(X). Cost O(N n m).
+    ``logs`` are those of the weights where some of them underflow; ``occurs`` tells which outputs
+    do, if not all that have weight. Outputs too rare for a double count as the most that they
+    could tell, H(X). Cost O(N n m).
     """
     from scipy.special import xlogy
 
@@ -235,14 +320,14 @@ def vector_gain(
         own = kernel.near * np.where(kernel.near > 0, kernel.log_near, 0.0)
         spread = (kernel.near.T @ t + own.T @ v).T.reshape(-1)
         kept = (kernel.near.T @ v).T.reshape(-1)
-    clear = kept > _TINY
+    clear = kept > TINY
     kept, spread = np.where(clear, kept, 1.0), np.where(clear, spread, 0.0)
     left = np.maximum(np.log(kept) - spread / kept, 0.0)
     if not clear.all():
-        allowed = np.where(weights > 0, 0.0, -math.inf)
+        allowed = np.where(weights > 0 if logs is None else logs > -math.inf, 0.0, -math.inf)
         left[tropical(allowed, kernels, np.maximum) == -math.inf] = math.inf
-    if law is not None:
-        left[law == 0] = math.inf
+    if occurs is not None:
+        left[~occurs] = math.inf
     p = prior / prior.sum()
     whole = -math.fsum(xlogy(p, p))
     size = float((np.abs(np.log(kept)) + np.abs(spread / kept)).max())

@@ -53,6 +53,10 @@ class Query(ABC):
         """Law of the answer."""
 
     @abstractmethod
+    def log_law(self, prior: Distribution) -> Floats | None:
+        """Logs of the law of the answer where some of it underflows, None where none can."""
+
+    @abstractmethod
     def prior(self, law: Floats) -> Distribution:
         """Return a prior under which the answer has the given law."""
 
@@ -129,6 +133,15 @@ class Listed(Query):
         """Law of the answer."""
         masses = np.bincount(self.values, prior._vector(), minlength=self.answers)
         return np.asarray(masses, np.float64)
+
+    def log_law(self, prior: Distribution) -> Floats | None:
+        """Logs of the law of the answer where some of it underflows."""
+        logs = prior._logs()
+        if logs is None:
+            return None
+        found = np.full(self.answers, -math.inf)
+        np.logaddexp.at(found, self.values, logs)
+        return found
 
     def prior(self, law: Floats) -> Distribution:
         """Return a prior on the first database of every answer."""

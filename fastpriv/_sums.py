@@ -12,6 +12,7 @@ import numpy as np
 
 from fastpriv import _validation as check
 from fastpriv._individuals import Candidates
+from fastpriv._leakage import TINY
 from fastpriv._queries import MANY, Group, Listed, Query, pairs_of, unlike_groups, values_by_total
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats, Ints
@@ -100,6 +101,12 @@ class Sum(Query):
     def law(self, prior: Distribution) -> Floats:
         """Law of the sum, in the prior's structure."""
         return prior.score_law(self.scores, self.which)
+
+    def log_law(self, prior: Distribution) -> Floats | None:
+        """Logs of the law of the sum where some of it underflows, in the prior's structure."""
+        if prior._log_least() > math.log(TINY):
+            return None
+        return prior.log_score_law(self.scores, self.which)
 
     def prior(self, law: Floats) -> Distribution:
         """Return a prior with that law of the sum: exchangeable bits for a count."""
@@ -208,6 +215,12 @@ class Histogram(Query):
     def law(self, prior: Distribution) -> Floats:
         """Law of the histogram, in the prior's structure."""
         return np.asarray(prior.histogram_law()[self._place >= 0])
+
+    def log_law(self, prior: Distribution) -> Floats | None:
+        """Logs of the law of the histogram where some of it underflows."""
+        if prior._log_least() > math.log(TINY):
+            return None
+        return np.asarray(prior.log_histogram_law()[self._place >= 0])
 
     def prior(self, law: Floats) -> Distribution:
         """Return an exchangeable prior with that law of the histogram."""

@@ -212,6 +212,11 @@ class ProductChannel(AbstractChannel):
         self._check_vector()
         return prior.leakages_through(self._kernels)
 
+    def log_output(self, prior: Distribution) -> Floats:
+        """Log of the law of the output up to a factor for every y, in the prior's structure."""
+        self._check_vector()
+        return prior.log_output_through(self._kernels)
+
     def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
         """Return the largest of each of the leakages, in the prior's structure."""
         return prior.levels_through(self._kernels)

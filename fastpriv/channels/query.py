@@ -12,7 +12,13 @@ from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
-from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
+from fastpriv._leakage import (
+    Leakages,
+    extremes,
+    matrix_gain,
+    matrix_leakages,
+    matrix_log_output,
+)
 from fastpriv._queries import Listed, Query
 from fastpriv._random import Source
 from fastpriv._rounding import ULP
@@ -231,13 +237,21 @@ class QueryChannel(AbstractChannel):
 
     def leakages(self, prior: Distribution) -> Leakages:
         """How far every output moves the odds of the answers, which is that of the databases."""
-        return matrix_leakages(self._kernel.matrix, self._query.law(prior), self._query.law_error)
+        return self._leakages(self._kernel.matrix, prior)
+
+    def _leakages(self, matrix: Floats, prior: Distribution) -> Leakages:
+        query = self._query
+        return matrix_leakages(matrix, query.law(prior), query.law_error, query.log_law(prior))
+
+    def log_output(self, prior: Distribution) -> Floats:
+        """Log of the law of the output, -inf only where impossible."""
+        query = self._query
+        return matrix_log_output(self._kernel.matrix, query.law(prior), query.log_law(prior))
 
     def leakage_at(self, prior: Distribution, y: Ints) -> float:
         """Pointwise maximal leakage of one output, from its column."""
         column = np.ascontiguousarray(self._kernel.matrix[:, y])
-        law, error = self._query.law(prior), self._query.law_error
-        return float(matrix_leakages(column, law, error).above[0])
+        return float(self._leakages(column, prior).above[0])
 
     @property
     def _law_error(self) -> float:
