@@ -28,6 +28,8 @@ from fastpriv._validation import Floats, Ints
 _THREADED = 1 << 17
 #: Masses below it may have lost terms to underflow, and are added up as logarithms instead.
 TINY = 1e-280
+#: From here on doubles have all their digits.
+_NORMAL = 2.0**-1022
 
 
 class Leakages(NamedTuple):
@@ -81,9 +83,11 @@ def matrix_leakages(
     seen = most > 0.0
     law[~seen] = most[~seen] = least[~seen] = 1.0
     up, down = log_ratio(most, law), log_ratio(law, least)
-    rare = np.flatnonzero(law < TINY)
+    # What underflowed is below the least normal double, times the largest entry if it is prior.
+    rare = np.flatnonzero(law < (_NORMAL if logs is None else np.maximum(_NORMAL, TINY * most)))
     if len(rare):
-        logs = np.log(prior / prior.sum()) if logs is None else logs
+        with np.errstate(divide="ignore"):
+            logs = np.log(prior / prior.sum()) if logs is None else logs
         up[rare] = np.log(most[rare]) - log_law(matrix[:, rare], logs) + log_error(logs, error)
     slack = (2 * len(p) + 16) * ULP + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
@@ -174,6 +178,11 @@ def row_slack(kernels: Sequence[RowKernel]) -> float:
     return ULP * sum(2 * kernel.shape[0] + 6 for kernel in kernels)
 
 
+def log_slack(kernels: Sequence[RowKernel]) -> float:
+    """Relative error of the log of such a mass where logs are added up."""
+    return ULP * (8 + sum(kernel.shape[0] for kernel in kernels))
+
+
 def log_masses(
     weights: Floats, kernels: Sequence[RowKernel], logs: Floats | None = None
 ) -> Floats:
@@ -189,12 +198,12 @@ def log_masses(
         lost = (gone.sum(axis=0) + kernel.loss.T @ v).T.reshape(-1)
         kept = (kernel.near.T @ v).T.reshape(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(kept))
+        found = np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(kept))
         if kept.min() < TINY:
             fine = tropical(np.log(weights) if logs is None else logs, kernels, np.logaddexp)
             fine -= math.log(total)
-            logs = np.where(kept < TINY, fine, logs)
-    return np.asarray(np.minimum(logs, 0.0))
+            found = np.where(kept < TINY, fine, found)
+    return np.asarray(np.minimum(found, 0.0))
 
 
 def tilted(prior: Floats, logs: Floats | None, tilt: Floats) -> tuple[Floats, Floats, float]:
@@ -221,7 +230,7 @@ def vector_leakages(
     """
     occurs = prior > 0 if logs is None else logs > -math.inf
     weights, bonus = prior, np.zeros_like(prior)
-    own = 8.0 * ULP if logs is None else 72.0 * ULP  # of the logs, if they were added up
+    own = 0.0 if logs is None else 64.0 * ULP  # of the logs, if they were added up
     if tilt is not None:
         bonus = tilt
         weights, logs, factor = tilted(prior, logs, tilt)
@@ -233,10 +242,11 @@ def vector_leakages(
     shift = 0.0 if tilt is None else math.log(weights.sum()) - math.log(prior.sum()) + factor
     with np.errstate(invalid="ignore"):
         above, below = best + spent - shift, shift - spent - worst
-        scale = slack + own
         error = slack * np.minimum(4.0 * spent, 1.0) + (0.0 if tilt is None else 4.0 * slack)
-        above = np.maximum(above, 0.0) + error + scale * (spent + np.abs(best))
-        below = np.maximum(below, 0.0) + error + scale * (spent + np.abs(worst))
+        error += (log_slack(kernels) + own) * spent
+        scale = (len(kernels) + 8) * ULP
+        above = np.maximum(above, 0.0) + error + scale * np.abs(best)
+        below = np.maximum(below, 0.0) + error + scale * np.abs(worst)
     return Leakages(*(np.where(seen, v, 0.0) for v in (above, below)))
 
 
@@ -267,8 +277,8 @@ def vector_column(
     best = float(tropical(np.where(occurs, 0.0, -math.inf), columns, np.maximum)[0])
     mass = float(log_masses(weights, columns, logs)[0])
     slack = row_slack(kernels)
-    own = 8.0 * ULP if logs is None else 72.0 * ULP
-    error = slack * min(1.0, -4.0 * mass) - (slack + own) * (best + mass)
+    own = log_slack(kernels) + (0.0 if logs is None else 64.0 * ULP)
+    error = slack * min(1.0, -4.0 * mass) - own * mass - (len(y) + 8) * ULP * best
     return Column(best, mass, error)
 
 
