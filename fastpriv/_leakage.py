@@ -97,9 +97,9 @@ def matrix_leakages(
     if np.any(near):
         task = partial(column_gaps, matrix, p, most, least, rows)
         gaps = added(over_rows(task, matrix, len(rows))) / mass
-        up = np.where(near[0], np.log1p(np.where(near[0], gaps[0] / law, 0.0)), up)
-        base = np.where(near[1], least, 1.0)
-        down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / base, 0.0)), down)
+        over, under = np.where(near[0], law, 1.0), np.where(near[1], least, 1.0)
+        up = np.where(near[0], np.log1p(np.where(near[0], gaps[0] / over, 0.0)), up)
+        down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / under, 0.0)), down)
     found = [v + slack * np.minimum(4.0 * v, 1.0) + 8.0 * ULP * v for v in (up, down)]
     return Leakages(*(np.where(seen, v, 0.0) for v in found))
 
@@ -183,9 +183,7 @@ def log_slack(kernels: Sequence[RowKernel]) -> float:
     return ULP * (8 + sum(kernel.shape[0] for kernel in kernels))
 
 
-def log_masses(
-    weights: Floats, kernels: Sequence[RowKernel], logs: Floats | None = None
-) -> Floats:
+def log_masses(weights: Floats, kernels: Sequence[RowKernel], logs: Floats | None = None) -> Floats:
     """Log of sum_x weights[x] near[x, y] / sum of the weights, for every y; at most 0.
 
     ``logs`` are those of the weights where some of them underflow.
@@ -282,29 +280,48 @@ def vector_column(
     return Column(best, mass, error)
 
 
+def surprise(law: Floats) -> Floats:
+    """Return p ln p of a law, as if it summed to one, also where a chance is all but one."""
+    from scipy.special import xlogy
+
+    total, top = law.sum(), int(np.argmax(law))
+    p = law / total
+    found = np.asarray(xlogy(p, p))
+    if p[top] > 0.5:
+        rest = (law[:top].sum() + law[top + 1 :].sum()) / total
+        found[top] = p[top] * math.log1p(-rest)
+    return found
+
+
 def matrix_gain(matrix: Floats, prior: Floats, inner: Floats | None = None) -> float:
     """Largest H(X) - H(X | Y = y) over columns that occur, rounded up. Cost O(N K).
 
     ``inner`` is p ln p summed over the databases that a row of the matrix stands for. With
     d = W/q - 1 the gain is sum p f(d) + sum d inner, f(d) = (1+d) ln(1+d) - d, so that columns
-    close to constant keep their digits.
+    close to constant keep their digits. No output tells more than H(X), and those that are too
+    rare for a double count as that.
     """
-    from scipy.special import xlogy
+    from fastpriv.kernels import column_summary, divergence_columns, shift_rows
 
-    from fastpriv.kernels import divergence_columns, shift_rows
-
-    p = prior / prior.sum()
-    own = np.asarray(xlogy(p, p) if inner is None else inner)
-    ref = matrix[np.argmax(p)]
+    p, own = prior / prior.sum(), surprise(prior) if inner is None else inner
+    ref, rows = matrix[np.argmax(p)], np.flatnonzero(p)
     shift = added(over_rows(partial(shift_rows, matrix, p, ref), matrix))
     drift = added(over_rows(partial(shift_rows, matrix, own, ref), matrix)) - own.sum() * shift
     bend = added(over_rows(partial(divergence_columns, matrix, p, ref, shift), matrix))
-    law = p @ matrix
-    most, least = extremes(matrix)
-    # Every term of the drift is at most own times the width of its column.
-    error = (len(p) + 32) * ULP * (bend + 3.0 * np.abs(own).sum() * (most - least))
-    seen = law > 0
-    return max(0.0, float(((bend + drift + error)[seen] / law[seen]).max()))
+    parts = np.stack(over_rows(partial(column_summary, matrix, p, rows), matrix, len(rows)))
+    most, least = parts[:, 0].max(axis=0), parts[:, 1].min(axis=0)
+    law = parts[:, 2].sum(axis=0)
+    # Every term of the drift is at most own times the width of its column, or own times the
+    # entries themselves; own has one sign.
+    whole = -float(own.sum())
+    size = np.minimum(3.0 * whole * (most - least), whole * (law + ref) - own @ matrix)
+    error = (len(p) + 32) * ULP * (bend + size)
+    found = np.full(len(law), whole * (1.0 + (len(p) + 32) * ULP))
+    found[most == 0.0] = 0.0
+    clear = law > TINY
+    gain = (bend + drift + error)[clear] / law[clear]
+    found[clear] = np.minimum(found[clear], gain)
+    return max(0.0, float(found.max()))
 
 
 def vector_gain(
@@ -338,8 +355,7 @@ def vector_gain(
         left[tropical(allowed, kernels, np.maximum) == -math.inf] = math.inf
     if occurs is not None:
         left[~occurs] = math.inf
-    p = prior / prior.sum()
-    whole = -math.fsum(xlogy(p, p))
+    whole = -math.fsum(surprise(prior))
     size = float((np.abs(np.log(kept)) + np.abs(spread / kept)).max())
     error = (16 * ULP + 6.0 * row_slack(kernels)) * (1.0 + size)
     return min(max(0.0, whole - float(left.min())), whole) + error

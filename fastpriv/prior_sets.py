@@ -181,7 +181,7 @@ class _Convex(PriorSet):
         """Which databases some law of the set allows."""
 
     def _whole(self, channel: AbstractChannel) -> float:
-        matrix, possible = np.asarray(channel.matrix()), self._possible()
+        matrix, possible = channel.scaled_matrix(), self._possible()
         tops = matrix[possible].max(axis=0)
         worst = 0.0
         for y in np.flatnonzero(tops > 0):

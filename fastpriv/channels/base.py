@@ -182,6 +182,13 @@ class AbstractChannel(ABC):
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y) over outputs that occur."""
 
+    def scaled_matrix(self) -> Floats:
+        """Return the matrix with every column divided by a number of its own, that of y alone.
+
+        Levels do not notice, and columns of structured channels that underflow are not lost.
+        """
+        return np.asarray(self.matrix())
+
     def column_at(self, y: Ints) -> Floats:
         """Return p(y|x) for every database x, through the matrix."""
         return np.array(self.matrix()[:, self.output_space.index(y)])
@@ -209,7 +216,7 @@ class AbstractChannel(ABC):
 
         The factor depends on the channel alone. Here through the matrix.
         """
-        return matrix_log_output(np.asarray(self.matrix()), prior._vector(), prior._logs())
+        return matrix_log_output(self.scaled_matrix(), prior._vector(), prior._logs())
 
     def row_leakages(self, prior: Distribution, i: int) -> Floats:
         """Leakage of every output about row i, from the laws given each of its values."""
@@ -244,7 +251,7 @@ class AbstractChannel(ABC):
         With ``fixed`` they differ in nothing else.
         """
         inner, m = int(self.space._strides[i]), self.space.sizes[i]
-        blocks = np.asarray(self.matrix()).reshape(-1, m, inner, self.output_space.size)
+        blocks = self.scaled_matrix().reshape(-1, m, inner, self.output_space.size)
         axes = () if fixed else (0, 2)
         tops, bottoms = blocks.max(axis=axes), blocks.min(axis=axes)
         worst = 0.0
@@ -263,10 +270,11 @@ class AbstractChannel(ABC):
         """
         outputs, sizes = self.output_space.size, self.space.sizes
         coefficients = [0.0 if row == i else c for row in range(self.space.n)]
-        corners = mix(np.array(self.matrix()).reshape(-1), (*sizes, outputs), (*coefficients, 0.0))
+        matrix = self.scaled_matrix()
+        corners = mix(matrix.reshape(-1).copy(), (*sizes, outputs), (*coefficients, 0.0))
         slack = (8 * self.space.n + 16) * ULP
         if i is None:
-            least, most = corners.reshape(-1, outputs).min(axis=0), self.column_maxima()
+            least, most = corners.reshape(-1, outputs).min(axis=0), matrix.max(axis=0)
         else:
             lines = corners.reshape(-1, 2, int(self.space._strides[i]), outputs)
             most, least = lines.max(axis=1), lines.min(axis=1)

@@ -80,6 +80,11 @@ class ProductChannel(AbstractChannel):
         self._check_matrix()
         return np.array(self._kron([k.matrix for k in self._kernels.distinct]), order="C")
 
+    def scaled_matrix(self) -> Floats:
+        """Return the matrix with every column divided by its largest entry."""
+        self._check_matrix()
+        return np.array(self._kron([k.near for k in self._kernels.distinct]), order="C")
+
     def _output(self, prior: Distribution) -> Distribution:
         return prior.through(self._kernels)
 

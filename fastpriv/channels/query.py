@@ -18,6 +18,7 @@ from fastpriv._leakage import (
     matrix_gain,
     matrix_leakages,
     matrix_log_output,
+    surprise,
 )
 from fastpriv._queries import Listed, Query
 from fastpriv._random import Source
@@ -262,9 +263,7 @@ class QueryChannel(AbstractChannel):
 
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y). Cost O(N + answers K)."""
-        p = prior._vector()
-        own = p * np.log(np.where(p > 0, p, 1.0))
-        values = self._query.listed()
+        own, values = surprise(prior._vector()), self._query.listed()
         inner = np.bincount(values, own, self._kernel.shape[0]).astype(np.float64)
         return matrix_gain(self._kernel.matrix, self._query.law(prior), inner)
 

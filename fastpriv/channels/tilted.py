@@ -143,7 +143,8 @@ class TiltedChannel(AbstractChannel):
     def _rounding(self) -> float:
         """Error of the logs of the rows' kernels, whose terms may cancel."""
         assert self._rows is not None
-        parts = [kernel.noise for kernel in self._rows._kernels.distinct]
+        kinds = self._rows._kernels.distinct
+        parts = [kernel.noise for kernel in kinds if isinstance(kernel, TiltedRow)]
         return 2.0 * math.fsum(np.bincount(self._rows._kernels.assignment) * parts)
 
     def _own(self, prior: Distribution) -> bool:
@@ -169,6 +170,12 @@ class TiltedChannel(AbstractChannel):
         law, home = self._vectors()
         joint = ProductChannel._trusted(self._kernels).matrix() * law
         return np.asarray(joint / home[:, None])
+
+    def scaled_matrix(self) -> Floats:
+        """Return R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
+        occurs, tilt = self._tilt()
+        near = ProductChannel._trusted(self._kernels).scaled_matrix()
+        return np.asarray(near * np.exp(tilt - tilt.max())[:, None] * occurs)
 
     def _output(self, prior: Distribution) -> Distribution:
         if self._own(prior):

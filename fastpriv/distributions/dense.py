@@ -80,8 +80,10 @@ class Dense(Distribution):
 
     def entropy(self) -> float:
         """Return H(X) in nats. Cost O(N)."""
-        from fastpriv.kernels import entropy_range
+        from fastpriv.kernels import entropy, entropy_range
 
+        if self._pmf.max() > 0.5:
+            return entropy(self._pmf)
         return math.fsum(split(partial(entropy_range, self._pmf), len(self._pmf), _GRAIN))
 
     def min_entropy(self) -> float:

@@ -108,7 +108,9 @@ class Exchangeable(LineDistribution):
         self.__dict__["_line_table"] = lines
         logs = logs - logs.max() - math.log(weights.sum())
         kept = self._weights > TINY
-        self.__dict__["_log_weights"] = np.where(kept, np.log(np.where(kept, weights, 1.0)), logs)
+        self.__dict__["_log_weights"] = np.where(
+            kept, np.log(np.where(kept, self._weights, 1.0)), logs
+        )
         self.__dict__["_log_per_database"] = logs - self._log_class_sizes
         return self
 
