@@ -1,6 +1,6 @@
 """Laws and channels whose chances no double holds, in mpmath, which has no least number."""
 
-from itertools import product
+from itertools import pairwise, product
 from math import comb
 
 from mpmath import exp, log, mpf
@@ -21,7 +21,7 @@ def chain_law(initial, transition, n):
     found = []
     for path in product(range(len(initial)), repeat=n):
         chance = num(initial[path[0]])
-        for a, b in zip(path, path[1:], strict=False):
+        for a, b in pairwise(path):
             chance *= num(transition[a][b])
         found.append(chance)
     return found

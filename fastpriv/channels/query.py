@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 
@@ -13,6 +14,7 @@ from fastpriv import kernels
 from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
 from fastpriv._leakage import (
+    TINY,
     Leakages,
     extremes,
     matrix_gain,
@@ -24,7 +26,7 @@ from fastpriv._queries import Listed, Query
 from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, distinct, log_ratio, log_spread, round_up
-from fastpriv._sums import Histogram, Sum
+from fastpriv._sums import Histogram, Sum, corner_error, corner_laws
 from fastpriv._thresholds import Codes, LawThresholds, ManyThresholds
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, joint_laws
@@ -39,6 +41,8 @@ __all__ = ["QueryChannel"]
 
 #: Entries of the pairs of answers that are compared in one go.
 _BLOCK = 1 << 20
+#: Most products in the chances of all outputs at all corners of a set of priors.
+_CORNERS = 1 << 36
 
 
 class QueryChannel(AbstractChannel):
@@ -266,6 +270,35 @@ class QueryChannel(AbstractChannel):
         own, values = surprise(prior._vector()), self._query.listed()
         inner = np.bincount(values, own, self._kernel.shape[0]).astype(np.float64)
         return matrix_gain(self._kernel.matrix, self._query.law(prior), inner)
+
+    def _row_kinds(self) -> Ints:
+        return self._query.kinds()
+
+    def bernoulli_level(self, c: float, i: int | None) -> float:
+        """Largest leakage under independent bits, each c to 1 - c, of a count by its corners.
+
+        Only the number of bits with the larger chance matters. Cost O(n^2 K).
+        """
+        if not self._query.counts_bits():
+            return super().bernoulli_level(c, i)
+        n, matrix = self.space.n, self._kernel.matrix
+        matrix = np.ascontiguousarray(matrix[:, matrix.max(axis=0) > 0.0])
+        check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _CORNERS)
+        if i is None:
+            least = np.full(matrix.shape[1], np.inf)
+            for laws in corner_laws(n, c):
+                np.minimum(least, (laws @ matrix).min(axis=0), out=least)
+            return round_up(float(log_ratio(matrix.max(axis=0), least).max())) + corner_error(n, c)
+        worst = 1.0
+        for laws in corner_laws(n - 1, c):
+            zero, one = laws @ matrix[:-1], laws @ matrix[1:]
+            most, least = np.maximum(zero, one), np.minimum(zero, one)
+            # Of outputs too rare to be told apart no more is known than the chance of the bit.
+            mean = c * most + (1.0 - c) * least
+            rare = most < TINY
+            ratios = np.where(rare, 1.0 / c, most / np.where(rare, 1.0, mean))
+            worst = max(worst, float(ratios.max()))
+        return math.log(worst) + corner_error(n, c)
 
     def _seen(self) -> Floats:
         """Laws of the answers that occur; the kernel itself where all do."""
