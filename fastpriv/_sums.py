@@ -194,7 +194,7 @@ class Histogram(Query):
 
     def counts_bits(self) -> bool:
         """Whether rows are bits, of which the histogram is the number that are set."""
-        return self.counts.shape[1] == 2
+        return self.space.sizes[0] == 2
 
     def kinds(self) -> Ints:
         """All rows play the same part."""

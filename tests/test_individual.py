@@ -625,8 +625,6 @@ def test_bad_input_is_named(call, words):
 
 
 def test_too_large_is_said():
-    with pytest.raises(fp.TooLarge, match="smaller group"):
-        fp.group_capacity(fp.HammingChannel(100, 2, 1.0), 20)
     with pytest.raises(fp.TooLarge, match="histograms"):
         fp.QueryChannel.histogram(1000, 5, [[1.0]])
     with pytest.raises(fp.TooLarge, match="matrix"):

@@ -23,7 +23,6 @@ from fastpriv._leakage import (
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels, log_ratio, round_up
 from fastpriv._validation import Floats, Ints
-from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
@@ -348,14 +347,13 @@ def _sums(scores: Sequence[Ints], which: Ints) -> Ints:
     return total
 
 
-def as_prior(prior: object) -> Distribution:
-    """Return the prior, or say what one looks like."""
-    if not isinstance(prior, Distribution):
-        raise InvalidInput(
-            "prior must be a Distribution, such as Dense(pmf, sizes) with the number of values of "
-            f"each row in sizes, got {type(prior).__name__}"
-        )
-    return prior
+def as_prior(prior: Distribution | ArrayLike) -> Distribution:
+    """Return the prior, made from a plain vector if it is one: a database of one row."""
+    if isinstance(prior, Distribution):
+        return prior
+    from fastpriv.distributions.dense import Dense
+
+    return Dense(prior)
 
 
 def log_misfit(p: Floats, q: Floats) -> float:
