@@ -280,7 +280,7 @@ def test_parquet(tmp_path):
     assert pq.read_schema(out).field("c").type == pa.int16()
     with pytest.raises(fp.InvalidInput, match="cannot hold"):
         fp.release(path, domain={"c": [None, 1, 2, "x"]}, epsilon=1.0, out=out, overwrite=True)
-    with pytest.raises(fp.InvalidInput, match="record 2 .* a missing value in column 'c'"):
+    with pytest.raises(fp.InvalidInput, match=r"record 2 .* a missing value in column 'c'"):
         fp.release(path, domain={"c": [1, 2]}, epsilon=1.0, out=out, overwrite=True)
     path.write_bytes(b"PAR1 not really")
     with pytest.raises(fp.InvalidInput, match="cannot read"):
@@ -429,7 +429,7 @@ def test_refusals_say_what_to_do(table, options, words):
 @pytest.mark.parametrize("missing", [None, math.nan, pd.NA, pd.NaT])
 def test_missing_values_are_refused_unless_declared(missing):
     table = pd.DataFrame({"c": pd.Series(["a", missing, "b"], dtype=object)})
-    with pytest.raises(fp.InvalidInput, match="record 2 .* a missing value in column 'c'"):
+    with pytest.raises(fp.InvalidInput, match=r"record 2 .* a missing value in column 'c'"):
         fp.release(table, domain={"c": ["a", "b"]}, epsilon=1.0)
     out = fp.release(table, domain={"c": ["a", "b", missing]}, epsilon=700.0).table
     assert list(out["c"].isna()) == [False, True, False]

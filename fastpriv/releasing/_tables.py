@@ -109,8 +109,8 @@ class Codes(_InMemory):
                 continue
             wrong = np.flatnonzero((column < 0) | (column >= size))
             raise InvalidInput(
-                f"{record_name(int(wrong[0]) + 1)} has a code in column {name!r} ({len(wrong)} such "
-                f"records) outside its codes 0 .. {size - 1}; nothing was released"
+                f"{record_name(int(wrong[0]) + 1)} has a code in column {name!r} "
+                f"({len(wrong)} such records) outside its codes 0 .. {size - 1}; nothing was released"
             )
         if max(domain.sizes) - 1 > _largest(self.array.dtype):
             raise InvalidInput(
@@ -138,8 +138,8 @@ class Records(_InMemory):
             if set(record) != set(self.columns):
                 odd = next(iter(set(record) ^ set(self.columns)))
                 raise InvalidInput(
-                    f"all records must have the same columns; {record_name(row + 1)} and the first differ in "
-                    f"{odd!r} (write None where a value is missing)"
+                    f"all records must have the same columns; {record_name(row + 1)} and the first "
+                    f"differ in {odd!r} (write None where a value is missing)"
                 )
 
     def rows(self) -> int:

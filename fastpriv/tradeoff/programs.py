@@ -34,6 +34,7 @@ from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
 from fastpriv.distributions.base import as_prior
 from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.results import Solution
+from fastpriv.tradeoff._interior import OutOfTime
 from fastpriv.tradeoff._reduced import solve_reduced
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
@@ -241,6 +242,15 @@ def _constant(prior: Distribution) -> Solution:
 
 
 def _solve(
+    prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
+) -> Solution:
+    try:
+        return _program(prior, epsilon, joint, gap, deadline)
+    except OutOfTime:  # what needs no program is what there is
+        return _certify(prior, epsilon, joint, _constant(prior).channel, 0.0, "closed-form")
+
+
+def _program(
     prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
 ) -> Solution:
     if isinstance(prior, Product):
