@@ -185,3 +185,43 @@ def test_rows_that_never_occur_do_not_loosen_the_worst_factor():
     value = fp.worst_leakage_factor(matrix, p)
     assert close(value, truth, 1e-8, 0.0)
     assert o.num(value) >= truth
+
+
+@pytest.mark.parametrize("c", [0.0, 1e-3, 0.2, 0.5])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_counts_under_an_interval_of_priors_are_those_of_the_list(n, c):
+    rng = np.random.default_rng(n)
+    kernel = rng.random((n + 1, 4)) + np.eye(n + 1, 4)
+    kernel[:, 3] = 0.0
+    kernel /= kernel.sum(axis=1, keepdims=True)
+    space = fp.Space.hamming(n, 2)
+    listed = fp.QueryChannel(space.rows(np.arange(space.size)).sum(axis=1), kernel, space)
+    priors = fp.PriorSet.bernoulli_interval(n, c)
+    for made in (fp.QueryChannel.count(n, kernel), fp.QueryChannel.histogram(n, 2, kernel)):
+        for row in (None, 0, "worst"):
+            level = fp.pml_level(listed, priors, row)
+            assert fp.pml_level(made, priors, row) == pytest.approx(level, rel=1e-11, abs=1e-12)
+
+
+def test_many_bits_under_an_interval_of_priors():
+    n, c = 120, 0.1
+    kernel = noisy_counts(n, 0.3)
+    channel, priors = fp.QueryChannel.count(n, kernel), fp.PriorSet.bernoulli_interval(n, c)
+    one, whole = mp.mpf(0), mp.mpf(0)
+    for k in range(n + 1):
+        law = mix(orr.binomial_law(k, 1 - o.num(c)), orr.binomial_law(n - k, c))
+        whole = max(whole, orr.level_of(kernel, law))
+        if k < n:
+            rest = mix(orr.binomial_law(k, 1 - o.num(c)), orr.binomial_law(n - 1 - k, c))
+            one = max(one, orr.bit_level(kernel, rest, c))
+    covers(fp.pml_level(channel, priors), [whole])
+    covers(fp.pml_level(channel, priors, row="worst"), [one])
+
+
+def mix(a, b):
+    """Convolve two laws."""
+    found = [mp.mpf(0)] * (len(a) + len(b) - 1)
+    for i, u in enumerate(a):
+        for j, v in enumerate(b):
+            found[i + j] += u * v
+    return found

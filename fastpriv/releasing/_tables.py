@@ -110,7 +110,8 @@ class Codes(_InMemory):
             wrong = np.flatnonzero((column < 0) | (column >= size))
             raise InvalidInput(
                 f"{record_name(int(wrong[0]) + 1)} has a code in column {name!r} "
-                f"({len(wrong)} such records) outside its codes 0 .. {size - 1}; nothing was released"
+                f"({len(wrong)} such records) outside its codes 0 .. {size - 1}; nothing was "
+                "released"
             )
         if max(domain.sizes) - 1 > _largest(self.array.dtype):
             raise InvalidInput(
