@@ -89,6 +89,7 @@ def matrix_leakages(
         with np.errstate(divide="ignore"):
             logs = np.log(prior / prior.sum()) if logs is None else logs
         up[rare] = np.log(most[rare]) - log_law(matrix[:, rare], logs) + log_error(logs, error)
+        down[rare[least[rare] == 0.0]] = math.inf
     slack = (2 * len(p) + 16) * ULP + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
         found = [np.maximum(v, 0.0) * (1.0 + 8.0 * ULP) + slack for v in (up, down)]

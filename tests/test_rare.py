@@ -93,6 +93,7 @@ def test_rare_databases_of_a_matrix_and_of_a_list_of_answers(prior, law):
 def test_outputs_whose_chance_is_a_product_too_small_for_a_double():
     matrix, p = [[1.0, 1e-200, 0.0], [1.0, 0.0, 1e-180]], [1.0, 1e-250]
     covers(fp.pml(matrix, p), op.pml(matrix, p))
+    assert fp.information_privacy_level(matrix, p) == math.inf
     square = fp.Channel(np.repeat(matrix, 2, axis=0), [2, 2])
     law = np.repeat(p, 2) / 2
     covers(fp.row_pml(square, law, 0), op.row_pml(np.repeat(matrix, 2, axis=0), law, (2, 2), 0))
@@ -169,6 +170,10 @@ def test_tilted_rows_keep_their_digits(epsilon):
             assert o.num(value) >= exact
         assert o.num(fp.pml_level(channel, prior)) >= max(truth)
         assert close(fp.pml_level(channel, prior), max(truth), 1e-11, 0.0)
+        exact = op.row_pml(matrix, p, sizes, 1)
+        for value, truth in zip(fp.row_pml(channel, prior, 1), exact, strict=True):
+            assert o.num(value) >= truth
+            assert close(value, truth, 1e-11, 1e-13)
 
 
 @pytest.mark.parametrize("law", [[1.0, 1.4e-16], [1 - 1e-9, 1e-9], [1e-30, 1.0], [0.75, 0.25]])

@@ -164,7 +164,7 @@ class Exchangeable(LineDistribution):
         """Numbers of ones that can occur, for two values per row."""
         return np.flatnonzero(self._log_weights > -math.inf)
 
-    @property
+    @cached_property
     def _log_error(self) -> float:
         """Bound the error of the log-weights, where doubles do not hold the weights."""
         rare = (self._weights <= TINY) & (self._log_weights > -math.inf)
