@@ -347,7 +347,17 @@ def _sums(scores: Sequence[Ints], which: Ints) -> Ints:
     return total
 
 
-def as_prior(prior: Distribution | ArrayLike) -> Distribution:
+def as_prior(prior: object) -> Distribution:
+    """Return the prior, or say what one looks like."""
+    if not isinstance(prior, Distribution):
+        raise InvalidInput(
+            "prior must be a Distribution, such as Dense(pmf, sizes) with the number of values of "
+            f"each row in sizes, got {type(prior).__name__}"
+        )
+    return prior
+
+
+def made_prior(prior: Distribution | ArrayLike) -> Distribution:
     """Return the prior, made from a plain vector if it is one: a database of one row."""
     if isinstance(prior, Distribution):
         return prior

@@ -19,7 +19,7 @@ from fastpriv import _validation as check
 from fastpriv._extras import optional
 from fastpriv._validation import Floats
 from fastpriv.distributions import Distribution
-from fastpriv.distributions.base import as_prior
+from fastpriv.distributions.base import made_prior
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.results import Bracket, Solution
 from fastpriv.tradeoff.closed_form import h_inverse
@@ -70,7 +70,7 @@ def privacy_level(
     >>> fp.privacy_level(prior, 4.0, "dp")
     Bracket(0, 0)
     """
-    prior = as_prior(prior)
+    prior = made_prior(prior)
     if notion not in NOTIONS:
         raise InvalidInput(f"notion must be one of {', '.join(NOTIONS)}, got {notion!r}")
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
@@ -253,7 +253,7 @@ def tradeoff_curve(
     >>> curve.upper["dp"].round(4).tolist()
     [2.1972, 1.3863, 0.8473]
     """
-    prior = as_prior(prior)
+    prior = made_prior(prior)
     if not isinstance(notions, str | Sequence):
         raise InvalidInput(f"notions must be a sequence of names, got {notions!r:.60}")
     names = [notions] if isinstance(notions, str) else list(notions)

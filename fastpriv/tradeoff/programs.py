@@ -31,7 +31,7 @@ from fastpriv.channels import (
 from fastpriv.channels.product import hamming_distance
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
-from fastpriv.distributions.base import as_prior
+from fastpriv.distributions.base import made_prior
 from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.results import Solution
 from fastpriv.tradeoff._interior import OutOfTime
@@ -82,7 +82,7 @@ def solve_pd_dp(
     >>> round(solution.value, 4), solution.method  # E_d has 5.3788
     (3.4676, 'types')
     """
-    prior = as_prior(prior)
+    prior = made_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
@@ -136,7 +136,7 @@ def solve_pd_i(
     >>> fp.solve_pd_i(prior, 2.0).method
     'closed-form'
     """
-    prior = as_prior(prior)
+    prior = made_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
     least = prior.epsilon_x()
