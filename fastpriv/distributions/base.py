@@ -23,6 +23,7 @@ from fastpriv._leakage import (
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels, log_ratio, round_up
 from fastpriv._validation import Floats, Ints
+from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
