@@ -1,6 +1,7 @@
 from . import accounting as accounting
 from . import mechanisms as mechanisms
 from . import plot as plot
+from . import relations as relations
 from ._warm_up import warm_up
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit

@@ -24,7 +24,7 @@ from fastpriv._validation import Floats
 from fastpriv.results import Bracket
 
 #: Keeps products of small probabilities from underflowing; cancels in B, and is exact.
-_SCALE = 2.0**600
+SCALE = 2.0**600
 #: Laws and rows are taken as they are: what sums that are off by 1e-14 can change, relatively.
 _UNSUMMED = 2e-14
 #: Largest smaller side of a matrix that is certified, and the largest solved in full.
@@ -48,16 +48,16 @@ def matrix_correlation(matrix: Floats, prior: Floats) -> Bracket:
     seen = prior > 0.0
     matrix, p = (matrix, prior) if seen.all() else (matrix[seen], prior[seen])
     p = p / p.sum()
-    return excess_correlation(matrix - matrix[np.argmax(p)], p, (p * _SCALE) @ matrix)
+    return excess_correlation(matrix - matrix[np.argmax(p)], p, (p * SCALE) @ matrix)
 
 
 def shrinking_correlation(gap: float, off: float, law: Floats) -> Bracket:
     """Maximal correlation of R = off + gap I, a row of E_d, whose gap is known to its digits."""
     p = law[law > 0.0] / law.sum()
     check.fits(len(p) ** 2, "the matrix of one row", "use a uniform law", check.MAX_MATRIX)
-    unseen = off * _SCALE if len(p) < len(law) else 0.0
+    unseen = off * SCALE if len(p) < len(law) else 0.0
     excess = np.hstack([gap * np.eye(len(p)), np.zeros((len(p), 1))])
-    q = np.append((off + gap * p) * _SCALE, unseen * (len(law) - len(p)))
+    q = np.append((off + gap * p) * SCALE, unseen * (len(law) - len(p)))
     return excess_correlation(excess, p, q)
 
 
@@ -70,7 +70,7 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     excess, q = excess[:, occurs], q[occurs]
     if (excess == excess[0]).all():
         return Bracket(0.0, 0.0)
-    weight = np.sqrt(p * _SCALE)[:, None] / np.sqrt(q)
+    weight = np.sqrt(p * SCALE)[:, None] / np.sqrt(q)
     before = np.linalg.norm(weight * excess)
     for _ in range(2):  # the second time takes off the rounding of the first
         excess = excess - p @ excess
@@ -165,7 +165,7 @@ def rows_correlation(row_kernels: Sequence[RowKernel], prior: Floats) -> Bracket
     outputs = math.prod(len(axis.law) for axis in axes)
     if inputs * outputs <= _FORMED:
         whole, seen = reduce(Axis.times, axes), p > 0.0
-        return excess_correlation(whole.excess[seen], p[seen], (p * _SCALE) @ whole.matrix)
+        return excess_correlation(whole.excess[seen], p[seen], (p * SCALE) @ whole.matrix)
     check.fits(max(inputs, outputs), "a vector of the search", "use fewer rows", _LONGEST)
     axes = _grouped(axes)
     back = [axis.turned() for axis in axes]

@@ -36,6 +36,14 @@ class Query(ABC):
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""
 
+    def counts_bits(self) -> bool:
+        """Whether the answer is known to be the number of bits that are set."""
+        return False
+
+    @abstractmethod
+    def kinds(self) -> Ints:
+        """Number the rows so that rows with equal numbers play the same part."""
+
     @abstractmethod
     def seen(self) -> Ints:
         """Return the answers that occur, in order."""
@@ -51,6 +59,10 @@ class Query(ABC):
     @abstractmethod
     def law(self, prior: Distribution) -> Floats:
         """Law of the answer."""
+
+    @abstractmethod
+    def log_law(self, prior: Distribution) -> Floats | None:
+        """Logs of the law of the answer where some of it underflows, None where none can."""
 
     @abstractmethod
     def prior(self, law: Floats) -> Distribution:
@@ -100,7 +112,11 @@ class Listed(Query):
 
     def __init__(self, values: Ints, space: Space, answers: int, kinds: Ints | None = None) -> None:
         self.values, self.space, self.answers = values, space, answers
-        self.kinds = np.arange(space.n) if kinds is None else kinds
+        self._kinds = np.arange(space.n) if kinds is None else kinds
+
+    def kinds(self) -> Ints:
+        """Number the rows as was given."""
+        return self._kinds
 
     def _definition(self) -> tuple[object, ...]:
         return self.space, self.answers, self.values.tobytes()
@@ -134,6 +150,15 @@ class Listed(Query):
         masses = np.bincount(self.values, prior._vector(), minlength=self.answers)
         return np.asarray(masses, np.float64)
 
+    def log_law(self, prior: Distribution) -> Floats | None:
+        """Logs of the law of the answer where some of it underflows."""
+        logs = prior._logs()
+        if logs is None:
+            return None
+        found = np.full(self.answers, -math.inf)
+        np.logaddexp.at(found, self.values, logs)
+        return found
+
     def prior(self, law: Floats) -> Distribution:
         """Return a prior on the first database of every answer."""
         pmf = np.zeros(self.space.size)
@@ -146,7 +171,7 @@ class Listed(Query):
         sizes, seen = self.space.sizes, self.seen()
         if k == 1 and max(sizes) == 2 and len(seen) > 1:
             return [Candidates((), [(), ()], [seen, seen])]
-        groups = list(unlike_groups(self.kinds, k))
+        groups = list(unlike_groups(self._kinds, k))
         work = len(groups) * self.space.size
         check.fits(work, f"the list of all databases for all groups of {k} rows", "use fewer rows")
         found = []

@@ -12,14 +12,18 @@ import numpy as np
 
 from fastpriv import _validation as check
 from fastpriv._individuals import Candidates
+from fastpriv._leakage import TINY
 from fastpriv._queries import MANY, Group, Listed, Query, pairs_of, unlike_groups, values_by_total
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions import Dense, Distribution, Exchangeable
+from fastpriv.distributions._rare import log_binomials
 from fastpriv.spaces import Space
 
 #: Most steps of a search for reachable sums.
 _STEPS = 1 << 36
+#: Entries of the laws of a count that are formed in one go.
+_BLOCK = 1 << 20
 
 
 class Sum(Query):
@@ -46,6 +50,14 @@ class Sum(Query):
             # take, for which bits are numbers and not a mask
             total += scores.take(rows[:, self.which == t]).sum(axis=1)
         return total
+
+    def counts_bits(self) -> bool:
+        """Whether the sum is the number of bits that are set."""
+        return len(self.scores) == 1 and self.scores[0].tolist() == [0, 1]
+
+    def kinds(self) -> Ints:
+        """Number the rows by their scores."""
+        return self.which
 
     def _power(self, t: int, count: int) -> Ints:
         """Count the databases (up to ``MANY``) of ``count`` rows of one kind, by their sum."""
@@ -101,9 +113,15 @@ class Sum(Query):
         """Law of the sum, in the prior's structure."""
         return prior.score_law(self.scores, self.which)
 
+    def log_law(self, prior: Distribution) -> Floats | None:
+        """Logs of the law of the sum where some of it underflows, in the prior's structure."""
+        if prior._log_least() > math.log(TINY):
+            return None
+        return prior.log_score_law(self.scores, self.which)
+
     def prior(self, law: Floats) -> Distribution:
         """Return a prior with that law of the sum: exchangeable bits for a count."""
-        if len(self.scores) == 1 and self.scores[0].tolist() == [0, 1]:
+        if self.counts_bits():
             return Exchangeable._trusted(law)
         return Listed(self.listed(), self.space, self.answers).prior(law)
 
@@ -190,6 +208,14 @@ class Histogram(Query):
     def _definition(self) -> tuple[object, ...]:
         return (self.space,)
 
+    def counts_bits(self) -> bool:
+        """Whether rows are bits, of which the histogram is the number that are set."""
+        return self.space.sizes[0] == 2
+
+    def kinds(self) -> Ints:
+        """All rows play the same part."""
+        return np.zeros(self.space.n, dtype=np.int64)
+
     def _number(self, counts: Ints) -> Ints:
         """Answers for counts (..., m)."""
         base = (self.space.n + 1) ** np.arange(counts.shape[-1] - 1)[::-1]
@@ -224,6 +250,12 @@ class Histogram(Query):
     def law(self, prior: Distribution) -> Floats:
         """Law of the histogram, in the prior's structure."""
         return np.asarray(prior.histogram_law()[self._place >= 0])
+
+    def log_law(self, prior: Distribution) -> Floats | None:
+        """Logs of the law of the histogram where some of it underflows."""
+        if prior._log_least() > math.log(TINY):
+            return None
+        return np.asarray(prior.log_histogram_law()[self._place >= 0])
 
     def prior(self, law: Floats) -> Distribution:
         """Return an exchangeable prior with that law of the histogram."""
@@ -261,6 +293,30 @@ class Histogram(Query):
         second = first.copy()
         second[0] = moved.argmin()
         return first, second
+
+
+def corner_laws(n: int, c: float) -> Iterator[Floats]:
+    """Yield laws of the number of ones among n bits, each one with chance c or 1 - c, in blocks.
+
+    One for every number of bits with the larger chance, each to ``corner_error(n, c)``; chances
+    too small for a double are 0. Cost O(n^2).
+    """
+    from fastpriv.kernels import binomial_product
+
+    logs = log_binomials(n)
+    near, far = math.log1p(-c), math.log(c)
+    block = max(1, _BLOCK // (n + 1))
+    for start in range(0, n + 1, block):
+        laws = []
+        for k in range(start, min(start + block, n + 1)):
+            ends = (n - k) * near + k * far, (n - k) * far + k * near
+            laws.append(binomial_product(n - k, 1.0 - c, c, k, c, 1.0 - c, n, 0, *ends))
+        yield np.exp(np.stack(laws) + logs)
+
+
+def corner_error(n: int, c: float) -> float:
+    """Bound on the relative error of ``corner_laws`` and of a mean under one."""
+    return (32 * n + 64) * ULP * (1.0 - math.log(c))
 
 
 def _law_error(space: Space) -> float:

@@ -279,8 +279,11 @@ def pair_datasets(
     pairs = np.indices((one.space.size, two.space.size)).reshape(2, -1)
     laws = joint_laws(one.matrix()[pairs[0]], two.matrix()[pairs[1]])
     n, sizes = one.space.n, (*one.space.sizes, *two.space.sizes)
-    order = [axis for i in range(n) for axis in (i, n + i)]
-    laws = laws.reshape(*sizes, outputs).transpose(*order, 2 * n).reshape(-1, outputs)
+    # NumPy has few axes; those of rows with one value are none.
+    live = [axis for axis, size in enumerate(sizes) if size > 1]
+    order = sorted(range(len(live)), key=lambda j: (live[j] % n, live[j]))
+    shaped = laws.reshape(*(sizes[axis] for axis in live), outputs)
+    laws = shaped.transpose(*order, len(live)).reshape(-1, outputs)
     return Channel(laws, [a * b for a, b in zip(sizes[:n], sizes[n:], strict=True)])
 
 

@@ -92,7 +92,8 @@ class PriorSet(ABC):
 
     def _worst_row(self, channel: AbstractChannel) -> float:
         """Leakage about the row that leaks most."""
-        return max(self._one_row(channel, i) for i in range(channel.space.n))
+        rows = np.unique(channel._row_kinds(), return_index=True)[1]
+        return max(self._one_row(channel, i) for i in rows.tolist())
 
     def _one_row(self, channel: AbstractChannel, i: int) -> float:
         """Leakage about one row."""
@@ -181,7 +182,7 @@ class _Convex(PriorSet):
         """Which databases some law of the set allows."""
 
     def _whole(self, channel: AbstractChannel) -> float:
-        matrix, possible = np.asarray(channel.matrix()), self._possible()
+        matrix, possible = channel.scaled_matrix(), self._possible()
         tops = matrix[possible].max(axis=0)
         worst = 0.0
         for y in np.flatnonzero(tops > 0):

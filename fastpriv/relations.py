@@ -159,7 +159,15 @@ def _most(facts: Facts) -> float:
 
 @dataclass(frozen=True)
 class Step:
-    """One implication that was used, from ``premise`` to ``conclusion``."""
+    """One implication that was used, from ``premise`` to ``conclusion``.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> step = fp.implications(0.25, "maximal-leakage").steps["mutual-information"]
+    >>> step.premise, step.level
+    ('maximal-leakage', 0.25)
+    """
 
     premise: str
     conclusion: str

@@ -148,7 +148,8 @@ def written(database: Ints) -> str:
 class IndividualCapacity(Bracket):
     """How much can leak about one individual (or group), and to whom.
 
-    A :class:`Bracket` whose lower end is the information that ``adversary`` gets.
+    A :class:`Bracket` whose lower end is the information that ``adversary`` gets; None where the
+    list of databases that the adversary believes in would be too long.
 
     Examples
     --------
@@ -160,7 +161,7 @@ class IndividualCapacity(Bracket):
     ([[0], [1]], [0.5, 0.5])
     """
 
-    adversary: Adversary
+    adversary: Adversary | None
 
     def __repr__(self) -> str:
         return f"IndividualCapacity({self.lower:.10g}, {self.upper:.10g})"

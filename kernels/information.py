@@ -216,8 +216,22 @@ def entropy_range(p, start, stop):
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def entropy(p):
-    """Entropy (nats) of p, with 0 ln 0 = 0."""
-    return entropy_range(p, 0, p.size)
+    """Entropy (nats) of p, with 0 ln 0 = 0.
+
+    A chance above one half is taken as what the others leave of their sum: close to certainty
+    its rounding error is as large as its share of the entropy.
+    """
+    top = 0
+    for i in range(p.size):
+        if p[i] > p[top]:
+            top = i
+    if p.size == 0 or p[top] <= 0.5:
+        return entropy_range(p, 0, p.size)
+    rest = 0.0
+    for i in range(p.size):
+        rest += p[i] if i != top else 0.0
+    others = entropy_range(p, 0, top) + entropy_range(p, top + 1, p.size)
+    return others - p[top] * math.log1p(-rest / (p[top] + rest))
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

@@ -218,3 +218,13 @@ def test_refusals():
         fp.estimate_frequencies([{"a": 0}], channel, domain={"c": [0, 1]})
     with pytest.raises(fp.TooLarge, match="matrix to invert"):
         fp.estimate_frequencies(np.array([0]), fp.Channel(np.eye(4097)), domain=4097)
+
+
+def test_estimates_outside_what_is_possible_are_said():
+    released = fp.release(np.zeros(20, dtype=int), domain=3, epsilon=0.1, rng=3)
+    found = fp.estimate_frequencies(released)
+    beyond = sum(
+        int(((c.estimates < 0) | (c.estimates > 20)).sum()) for c in found.columns.values()
+    )
+    assert beyond > 0
+    assert f"{beyond} estimates outside 0 .. 20" in repr(found)

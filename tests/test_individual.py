@@ -625,9 +625,29 @@ def test_bad_input_is_named(call, words):
 
 
 def test_too_large_is_said():
-    with pytest.raises(fp.TooLarge, match="smaller group"):
-        fp.group_capacity(fp.HammingChannel(100, 2, 1.0), 20)
     with pytest.raises(fp.TooLarge, match="histograms"):
         fp.QueryChannel.histogram(1000, 5, [[1.0]])
     with pytest.raises(fp.TooLarge, match="matrix"):
         fp.individual_capacity(fp.TiltedChannel(fp.Uniform(40, 2), 1.0))
+
+
+@pytest.mark.parametrize(("n", "m"), [(30, 2), (30, 3), (2000, 2)])
+def test_all_rows_of_e_d_tell_the_sum_of_their_capacities(n, m):
+    channel = fp.HammingChannel(n, m, 1.0)
+    found, whole = fp.group_capacity(channel, n), fp.channel_capacity(channel)
+    assert found.adversary is None  # whose list of databases would be as long as the space
+    assert found.width <= 1e-9 * whole.upper
+    assert found.lower <= whole.upper
+    assert found.upper >= whole.lower
+    part = fp.group_capacity(channel, 20)
+    assert part.lower <= part.upper <= found.upper * (1 + 1e-12)
+
+
+def test_two_data_sets_of_many_rows_with_one_value():
+    noise = np.array([[0.9, 0.1], [0.2, 0.8]])
+    many = fp.ProductChannel([noise, *[[[1.0]]] * 40, noise])
+    both = fp.pair_datasets(many, many)
+    few = fp.pair_datasets(fp.ProductChannel([noise] * 2), fp.ProductChannel([noise] * 2))
+    assert both.space.n == 42
+    assert both.space.sizes[:2] == (4, 1)
+    assert (both.matrix() == few.matrix()).all()

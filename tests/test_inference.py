@@ -572,3 +572,11 @@ def test_fano_for_priors_over_more_databases_than_a_double_can_count():
         bound = fp.error_probability_bound(0.3, fp.Uniform(n, 2))
         assert bound == pytest.approx(0.7 - 1 / n, rel=1e-9)
     assert fp.error_probability_bound(0.3, fp.Dense([0.5, 0.5, 0.0])) > 0.18
+
+
+def test_least_distortion_takes_the_joint_law_or_that_of_x():
+    joint, metric = [[0.5, 0.1], [0.1, 0.3]], [[1, 2, 3], [4, 2, 5]]
+    assert fp.least_distortion(joint, metric) == pytest.approx(0.6 * 1 + 0.4 * 2, rel=1e-15)
+    assert fp.least_distortion(joint, metric) == fp.least_distortion([0.6, 0.4], metric)
+    with pytest.raises(fp.InvalidInput, match="joint law of S and X"):
+        fp.least_distortion([0.6, 0.6], metric)

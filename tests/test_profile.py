@@ -224,7 +224,10 @@ def sides(*profiles):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_grid_contains_what_lists_find(seed, monkeypatch):
-    releases = PrivacyProfile.of(random_channel(seed)).self_compose(8), response(3, 0.7).self_compose(9)
+    releases = (
+        PrivacyProfile.of(random_channel(seed)).self_compose(8),
+        response(3, 0.7).self_compose(9),
+    )
     monkeypatch.setattr(_bounds, "_LISTED", 1 << 20)
     fine = sides(*releases)
     exact = {d: [curve.epsilon(d) for curve in fine] for d in (1e-200, 1e-12, 1e-3, 0.3)}

@@ -483,3 +483,38 @@ def test_every_bound_on_the_way_is_below_the_optimum(monkeypatch):
         optimum = naive(prior.pmf(), sizes, epsilon, False)
         assert len(seen) > 3
         assert max(seen) <= optimum * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        fp.Product([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]),
+        fp.Exchangeable.beta_binomial(8, 0.5, 0.8),
+        fp.Dense([0.05, 0.2, 0.1, 0.15, 0.3, 0.05, 0.05, 0.1], [2, 2, 2]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("solve", [fp.solve_pd_dp, fp.solve_pd_i])
+def test_a_program_out_of_time_falls_back_on_what_needs_none(solve, prior):
+    epsilon = prior.epsilon_x() + 0.01 if solve is fp.solve_pd_i else 0.2
+    best, late = solve(prior, epsilon), solve(prior, epsilon, time_limit=1e-9)
+    assert late.bound <= best.value * (1 + 1e-12)
+    assert late.value >= best.bound * (1 - 1e-12)
+    assert late.value == pytest.approx(fp.distortion(late.channel, prior), rel=1e-12)
+    level = fp.dp_level(late.channel)
+    if solve is fp.solve_pd_i:
+        level = fp.identifiability_level(late.channel, prior)
+    assert level <= epsilon
+    assert late.level <= epsilon
+
+
+def test_a_plain_vector_is_the_law_of_one_row():
+    p, law = [0.1, 0.2, 0.7], fp.Dense([0.1, 0.2, 0.7])
+    assert fp.solve_pd_dp(p, 0.4).value == fp.solve_pd_dp(law, 0.4).value
+    assert fp.solve_pd_i(p, 2.5).value == fp.solve_pd_i(law, 2.5).value
+    assert fp.solve_pd_mip(p, 0.1).value == fp.solve_pd_mip(law, 0.1).value
+    assert fp.privacy_level(p, 0.1, "dp") == fp.privacy_level(law, 0.1, "dp")
+    curves = [fp.tradeoff_curve(v, ["dp"], [0.1, 0.2]).upper["dp"] for v in (p, law)]
+    assert (curves[0] == curves[1]).all()
+    with pytest.raises(fp.InvalidInput, match="pmf"):
+        fp.solve_pd_dp([0.5, 0.6], 1.0)

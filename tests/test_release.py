@@ -249,7 +249,7 @@ def test_lists_of_records_and_of_codes():
     found = fp.release(PEOPLE, domain=DOMAIN, epsilon=700.0)
     assert found.table == PEOPLE
     assert fp.release([0, 1, 1], domain=2, epsilon=700.0).table.tolist() == [0, 1, 1]
-    with pytest.raises(fp.InvalidInput, match="row 2 and row 1 differ in 'b'"):
+    with pytest.raises(fp.InvalidInput, match=r"record 2 \(index 1\) and the first differ in 'b'"):
         fp.release([{"a": 1}, {"a": 1, "b": 2}], domain={"a": [1]}, epsilon=1.0)
 
 
@@ -280,7 +280,7 @@ def test_parquet(tmp_path):
     assert pq.read_schema(out).field("c").type == pa.int16()
     with pytest.raises(fp.InvalidInput, match="cannot hold"):
         fp.release(path, domain={"c": [None, 1, 2, "x"]}, epsilon=1.0, out=out, overwrite=True)
-    with pytest.raises(fp.InvalidInput, match="row 2 has a missing value in column 'c'"):
+    with pytest.raises(fp.InvalidInput, match=r"record 2 .* a missing value in column 'c'"):
         fp.release(path, domain={"c": [1, 2]}, epsilon=1.0, out=out, overwrite=True)
     path.write_bytes(b"PAR1 not really")
     with pytest.raises(fp.InvalidInput, match="cannot read"):
@@ -398,7 +398,7 @@ except ImportError as problem:
         (PEOPLE, {"domain": DOMAIN, "epsilon": 1.0, "distortion": 2.0}, "exactly one of"),
         (PEOPLE, {"domain": {"sex": ["F", "M"]}, "epsilon": 1.0}, "does not declare 'age'"),
         (PEOPLE, {"domain": DOMAIN | {"zip": [1]}, "epsilon": 1.0}, "no column 'zip'"),
-        (PEOPLE, {"domain": DOMAIN | {"age": [1, 2]}, "epsilon": 1.0}, "row 3 has 3 in column"),
+        (PEOPLE, {"domain": DOMAIN | {"age": [1, 2]}, "epsilon": 1.0}, "record 3 .* of type int"),
         (PEOPLE, {"domain": DOMAIN | {"age": []}, "epsilon": 1.0}, "lists no values"),
         (PEOPLE, {"domain": DOMAIN | {"age": [1, 1.0]}, "epsilon": 1.0}, "lists 1.0 twice"),
         (PEOPLE, {"domain": DOMAIN | {"age": [[1]]}, "epsilon": 1.0}, "plain values"),
@@ -411,8 +411,8 @@ except ImportError as problem:
         (PEOPLE, {"domain": DOMAIN, "epsilon": 1.0, "out": "x.csv"}, "out is for files"),
         ([], {"domain": DOMAIN, "epsilon": 1.0}, "has records"),
         (np.zeros(0, int), {"domain": 2, "epsilon": 1.0}, "no records"),
-        (np.array([0, 2, 5]), {"domain": 2, "epsilon": 1.0}, r"row 2 has code 2 .*\(2 such rows\)"),
-        (np.array([0, -1]), {"domain": 2, "epsilon": 1.0}, "row 2 has code -1"),
+        (np.array([0, 2, 5]), {"domain": 2, "epsilon": 1.0}, "record 2 .*2 such records"),
+        (np.array([0, -1]), {"domain": 2, "epsilon": 1.0}, "record 2 .* has a code in column"),
         (np.array([0.5]), {"domain": 2, "epsilon": 1.0}, "integer codes"),
         (np.zeros((2, 2), int), {"domain": 2, "epsilon": 1.0}, "2 columns, the domain 1"),
         (np.zeros(2, np.int8), {"domain": 1000, "epsilon": 1.0}, "do not fit into int8"),
@@ -429,7 +429,7 @@ def test_refusals_say_what_to_do(table, options, words):
 @pytest.mark.parametrize("missing", [None, math.nan, pd.NA, pd.NaT])
 def test_missing_values_are_refused_unless_declared(missing):
     table = pd.DataFrame({"c": pd.Series(["a", missing, "b"], dtype=object)})
-    with pytest.raises(fp.InvalidInput, match="row 2 has a missing value in column 'c'"):
+    with pytest.raises(fp.InvalidInput, match=r"record 2 .* a missing value in column 'c'"):
         fp.release(table, domain={"c": ["a", "b"]}, epsilon=1.0)
     out = fp.release(table, domain={"c": ["a", "b", missing]}, epsilon=700.0).table
     assert list(out["c"].isna()) == [False, True, False]

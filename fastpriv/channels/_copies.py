@@ -142,29 +142,39 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity
     for m in {space.sizes[g] for g in group} - {1}:
         rest = np.flatnonzero((size == m) & (leader < 0))
         leader[rest] = np.resize([g for g in group if space.sizes[g] == m], len(rest))
-    told = [
-        copied_information(kinds[which[g]], int((leader == g).sum()))
-        if space.sizes[g] > 1
-        else (0.0, np.ones(1))
-        for g in group
-    ]
+    copies = np.bincount(leader[leader >= 0], minlength=space.n).tolist()
+    known: dict[tuple[int, int], tuple[float, Floats]] = {}
+    for g in group:
+        key = int(which[g]), copies[g]
+        if key not in known:
+            sure = space.sizes[g] == 1
+            known[key] = (0.0, np.ones(1)) if sure else copied_information(kinds[key[0]], key[1])
+    told = [known[int(which[g]), copies[g]] for g in group]
     lower = math.fsum(value for value, _ in told) * (1.0 - 4.0 * ULP)
-    used = [np.flatnonzero(law).tolist() for _, law in told]
-    count = math.prod(map(len, used))
-    check.fits(count, "the list of a group's values", "use a smaller group", _VALUES)
-    check.fits(count * space.n, "the list of an adversary's databases", "use fewer rows")
-    databases = np.zeros((count, space.n), dtype=np.int64)
-    values = np.array(list(itertools.product(*used))).reshape(count, k)
-    for j, g in enumerate(group):
-        databases[:, leader == g] = values[:, j : j + 1]
-    law = np.array([math.prod(p) for p in itertools.product(*(p[p > 0] for _, p in told))])
     pair = opposite_capacity([kinds[t] for t in which[live].tolist()]).upper
     most = max(space.sizes)
     one = min(math.log(most), pair * mean_questions(most)) if most > 1 else 0.0
     rows = math.fsum(np.bincount(which) * [kind.capacity(0.0)[0].upper for kind in kinds])
     logs = math.fsum(math.log(space.sizes[g]) for g in group)
     upper = round_up(min(k * one, rows, logs)) if most > 2 or k > 1 else pair
-    return IndividualCapacity(lower, max(lower, upper), Adversary(group, databases, law))
+    who = _copying(space, group, leader, [law for _, law in told])
+    return IndividualCapacity(lower, max(lower, upper), who)
+
+
+def _copying(
+    space: Space, group: tuple[int, ...], leader: Ints, laws: list[Floats]
+) -> Adversary | None:
+    """List what is believed: independent rows in the group, copied outside; None if too long."""
+    used = [np.flatnonzero(law).tolist() for law in laws]
+    count = math.prod(map(len, used))
+    if count > _VALUES or count * space.n > check.MAX_VECTOR:
+        return None
+    databases = np.zeros((count, space.n), dtype=np.int64)
+    values = np.array(list(itertools.product(*used))).reshape(count, len(group))
+    for j, g in enumerate(group):
+        databases[:, leader == g] = values[:, j : j + 1]
+    law = np.array([math.prod(p) for p in itertools.product(*(p[p > 0] for p in laws))])
+    return Adversary(group, databases, law)
 
 
 def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> IndividualCapacity:
@@ -182,6 +192,7 @@ def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> In
     rows = np.sort(order[: max(fitting, k)])
     found = search(channel._trusted(RowKernels(kernels.distinct, kernels.assignment[rows])))
     who = found.adversary
+    assert who is not None  # a search names the adversary it found
     databases = np.zeros((len(who.law), channel.space.n), dtype=np.int64)
     databases[:, rows] = who.databases
     group = tuple(rows[list(who.rows)].tolist())

@@ -15,7 +15,7 @@ from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
 from fastpriv._correlation import matrix_correlation
 from fastpriv._individuals import representatives, strongest
-from fastpriv._leakage import Leakages, matrix_leakages
+from fastpriv._leakage import Leakages, matrix_log_output, row_leakages
 from fastpriv._queries import Listed, Query
 from fastpriv._random import Source
 from fastpriv._random import source as random_source
@@ -212,6 +212,13 @@ class AbstractChannel(ABC):
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y) over outputs that occur."""
 
+    def scaled_matrix(self) -> Floats:
+        """Return the matrix with every column divided by a number of its own, that of y alone.
+
+        Levels do not notice, and columns of structured channels that underflow are not lost.
+        """
+        return np.asarray(self.matrix())
+
     def column_at(self, y: Ints) -> Floats:
         """Return p(y|x) for every database x, through the matrix."""
         return np.array(self.matrix()[:, self.output_space.index(y)])
@@ -234,29 +241,34 @@ class AbstractChannel(ABC):
         """Log of the sum over outputs of the largest p(y|x)."""
         return log_total(self.column_maxima())
 
-    def row_laws(self, prior: Distribution, i: int) -> tuple[Floats, Floats]:
-        """Law of the output given each value of row i, and the law of that row."""
+    def log_output(self, prior: Distribution) -> Floats:
+        """Log of the law of the output up to a factor for every y, -inf only where impossible.
+
+        The factor depends on the channel alone. Here through the matrix.
+        """
+        return matrix_log_output(self.scaled_matrix(), prior._vector(), prior._logs())
+
+    def row_leakages(self, prior: Distribution, i: int) -> Floats:
+        """Leakage of every output about row i, from the laws given each of its values."""
+        if self.space.n == 1:
+            return self.leakages(prior).above
         marginal = prior._expected_counts(np.array([i]))
+        values = np.flatnonzero(marginal)
         check.fits(
-            len(marginal) * self.output_space.size, "a law of the output per value", "give one y="
+            len(values) * self.output_space.size, "a law of the output per value", "give one y="
         )
-        laws = np.zeros((len(marginal), self.output_space.size))
-        for value in np.flatnonzero(marginal).tolist():
-            laws[value] = self._output(prior.given({i: value}))._vector()
-        return laws, marginal
+        laws = [self.log_output(prior.given({i: value})) for value in values.tolist()]
+        return row_leakages(laws, marginal[values], self._law_error)
 
     def row_level(self, prior: Distribution, i: int) -> float:
         """Largest leakage of an output about row i."""
         if self.space.n == 1:
             return self.leakage_levels(prior)[0]
-        laws, marginal = self.row_laws(prior, i)
-        return float(matrix_leakages(laws, marginal, self._law_error).above.max())
+        return float(self.row_leakages(prior, i).max())
 
     def row_leakage_at(self, prior: Distribution, i: int, y: Ints) -> float:
-        """Leakage of one output about row i, from the laws given each of its values."""
-        laws, marginal = self.row_laws(prior, i)
-        column = np.ascontiguousarray(laws[:, [self.output_space.index(y)]])
-        return float(matrix_leakages(column, marginal, self._law_error).above[0])
+        """Leakage of one output about row i, from those of all."""
+        return float(self.row_leakages(prior, i)[self.output_space.index(y)])
 
     @property
     def _law_error(self) -> float:
@@ -269,7 +281,7 @@ class AbstractChannel(ABC):
         With ``fixed`` they differ in nothing else.
         """
         inner, m = int(self.space._strides[i]), self.space.sizes[i]
-        blocks = np.asarray(self.matrix()).reshape(-1, m, inner, self.output_space.size)
+        blocks = self.scaled_matrix().reshape(-1, m, inner, self.output_space.size)
         axes = () if fixed else (0, 2)
         tops, bottoms = blocks.max(axis=axes), blocks.min(axis=axes)
         worst = 0.0
@@ -288,10 +300,11 @@ class AbstractChannel(ABC):
         """
         outputs, sizes = self.output_space.size, self.space.sizes
         coefficients = [0.0 if row == i else c for row in range(self.space.n)]
-        corners = mix(np.array(self.matrix()).reshape(-1), (*sizes, outputs), (*coefficients, 0.0))
+        matrix = self.scaled_matrix()
+        corners = mix(matrix.reshape(-1).copy(), (*sizes, outputs), (*coefficients, 0.0))
         slack = (8 * self.space.n + 16) * ULP
         if i is None:
-            least, most = corners.reshape(-1, outputs).min(axis=0), self.column_maxima()
+            least, most = corners.reshape(-1, outputs).min(axis=0), matrix.max(axis=0)
         else:
             lines = corners.reshape(-1, 2, int(self.space._strides[i]), outputs)
             most, least = lines.max(axis=1), lines.min(axis=1)

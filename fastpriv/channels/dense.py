@@ -118,12 +118,12 @@ class Channel(AbstractChannel):
 
     def leakages(self, prior: Distribution) -> Leakages:
         """How far every output moves the odds. One pass, a second where leakage is small."""
-        return matrix_leakages(self._matrix, prior._vector())
+        return matrix_leakages(self._matrix, prior._vector(), logs=prior._logs())
 
     def leakage_at(self, prior: Distribution, y: Ints) -> float:
         """Pointwise maximal leakage of one output, from its column."""
         column = np.ascontiguousarray(self._matrix[:, [self.output_space.index(y)]])
-        return float(matrix_leakages(column, prior._vector()).above[0])
+        return float(matrix_leakages(column, prior._vector(), logs=prior._logs()).above[0])
 
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y). Cost O(N K)."""
@@ -134,16 +134,6 @@ class Channel(AbstractChannel):
         most, least = extremes(self._matrix)
         seen = most > 0
         return round_up(float(log_ratio(most[seen], least[seen]).max()))
-
-    def row_laws(self, prior: Distribution, i: int) -> tuple[Floats, Floats]:
-        """Law of the output given each value of row i, all in one matrix product."""
-        shape = (-1, self.space.sizes[i], int(self.space._strides[i]))
-        p = prior._vector().reshape(shape)
-        marginal = p.sum(axis=(0, 2))
-        weights = np.zeros((len(marginal), *p.shape))
-        for value in np.flatnonzero(marginal):
-            weights[value, :, value] = p[:, value] / marginal[value]
-        return weights.reshape(len(marginal), -1) @ self._matrix, marginal
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""

@@ -81,6 +81,11 @@ class ProductChannel(AbstractChannel):
         self._check_matrix()
         return np.array(self._kron([k.matrix for k in self._kernels.distinct]), order="C")
 
+    def scaled_matrix(self) -> Floats:
+        """Return the matrix with every column divided by its largest entry."""
+        self._check_matrix()
+        return np.array(self._kron([k.near for k in self._kernels.distinct]), order="C")
+
     def _output(self, prior: Distribution) -> Distribution:
         return prior.through(self._kernels)
 
@@ -234,6 +239,11 @@ class ProductChannel(AbstractChannel):
         """How far every output moves the odds, in the prior's structure."""
         self._check_vector()
         return prior.leakages_through(self._kernels)
+
+    def log_output(self, prior: Distribution) -> Floats:
+        """Log of the law of the output up to a factor for every y, in the prior's structure."""
+        self._check_vector()
+        return prior.log_output_through(self._kernels)
 
     def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
         """Return the largest of each of the leakages, in the prior's structure."""

@@ -13,12 +13,20 @@ from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._capacity import matrix_capacity
 from fastpriv._contraction import matrix_contraction
-from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
+from fastpriv._leakage import (
+    TINY,
+    Leakages,
+    extremes,
+    matrix_gain,
+    matrix_leakages,
+    matrix_log_output,
+    surprise,
+)
 from fastpriv._queries import Listed, Query
 from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernel, distinct, log_ratio, log_spread, round_up
-from fastpriv._sums import Histogram, Sum
+from fastpriv._sums import Histogram, Sum, corner_error, corner_laws
 from fastpriv._thresholds import Codes, LawThresholds, ManyThresholds
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, joint_laws
@@ -34,6 +42,8 @@ __all__ = ["QueryChannel"]
 
 #: Entries of the pairs of answers that are compared in one go.
 _BLOCK = 1 << 20
+#: Most products in the chances of all outputs at all corners of a set of priors.
+_CORNERS = 1 << 36
 
 
 class QueryChannel(AbstractChannel):
@@ -274,13 +284,21 @@ class QueryChannel(AbstractChannel):
 
     def leakages(self, prior: Distribution) -> Leakages:
         """How far every output moves the odds of the answers, which is that of the databases."""
-        return matrix_leakages(self._kernel.matrix, self._query.law(prior), self._query.law_error)
+        return self._leakages(self._kernel.matrix, prior)
+
+    def _leakages(self, matrix: Floats, prior: Distribution) -> Leakages:
+        query = self._query
+        return matrix_leakages(matrix, query.law(prior), query.law_error, query.log_law(prior))
+
+    def log_output(self, prior: Distribution) -> Floats:
+        """Log of the law of the output, -inf only where impossible."""
+        query = self._query
+        return matrix_log_output(self._kernel.matrix, query.law(prior), query.log_law(prior))
 
     def leakage_at(self, prior: Distribution, y: Ints) -> float:
         """Pointwise maximal leakage of one output, from its column."""
         column = np.ascontiguousarray(self._kernel.matrix[:, y])
-        law, error = self._query.law(prior), self._query.law_error
-        return float(matrix_leakages(column, law, error).above[0])
+        return float(self._leakages(column, prior).above[0])
 
     @property
     def _law_error(self) -> float:
@@ -291,11 +309,38 @@ class QueryChannel(AbstractChannel):
 
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y). Cost O(N + answers K)."""
-        p = prior._vector()
-        own = p * np.log(np.where(p > 0, p, 1.0))
-        values = self._query.listed()
+        own, values = surprise(prior._vector()), self._query.listed()
         inner = np.bincount(values, own, self._kernel.shape[0]).astype(np.float64)
         return matrix_gain(self._kernel.matrix, self._query.law(prior), inner)
+
+    def _row_kinds(self) -> Ints:
+        return self._query.kinds()
+
+    def bernoulli_level(self, c: float, i: int | None) -> float:
+        """Largest leakage under independent bits, each c to 1 - c, of a count by its corners.
+
+        Only the number of bits with the larger chance matters. Cost O(n^2 K).
+        """
+        if not self._query.counts_bits():
+            return super().bernoulli_level(c, i)
+        n, matrix = self.space.n, self._kernel.matrix
+        matrix = np.ascontiguousarray(matrix[:, matrix.max(axis=0) > 0.0])
+        check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _CORNERS)
+        if i is None:
+            least = np.full(matrix.shape[1], np.inf)
+            for laws in corner_laws(n, c):
+                np.minimum(least, (laws @ matrix).min(axis=0), out=least)
+            return round_up(float(log_ratio(matrix.max(axis=0), least).max())) + corner_error(n, c)
+        worst = 1.0
+        for laws in corner_laws(n - 1, c):
+            zero, one = laws @ matrix[:-1], laws @ matrix[1:]
+            most, least = np.maximum(zero, one), np.minimum(zero, one)
+            # Of outputs too rare to be told apart no more is known than the chance of the bit.
+            mean = c * most + (1.0 - c) * least
+            rare = most < TINY
+            ratios = np.where(rare, 1.0 / c, most / np.where(rare, 1.0, mean))
+            worst = max(worst, float(ratios.max()))
+        return math.log(worst) + corner_error(n, c)
 
     def _seen(self) -> Floats:
         """Laws of the answers that occur; the kernel itself where all do."""

@@ -11,8 +11,11 @@ import numpy as np
 from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._leakage import (
+    TINY,
     Leakages,
+    log_masses,
     row_slack,
+    tilted,
     tropical,
     vector_gain,
     vector_leakages,
@@ -24,6 +27,7 @@ from fastpriv._thresholds import Codes
 from fastpriv._transform import mix
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels._pairs import Pairs, apart, apart_by
+from fastpriv.channels._tilted_row import TiltedRow
 from fastpriv.channels._witnesses import home_step, rows_step
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel, hamming_distance
@@ -84,12 +88,20 @@ class TiltedChannel(AbstractChannel):
         """The same channel as a product of row channels, where the law is one."""
         if not (isinstance(self.prior, Product) and isinstance(self._law, Product)):
             return None
-        pairs = self._law._pairs(self._kernels)
-        factors = []
-        for k, j in zip(pairs[0], pairs[1], strict=True):
-            joint = self._kernels.distinct[j].matrix * self._law._laws[k]
-            factors.append(RowKernel(joint / joint.sum(axis=1, keepdims=True)))
-        return ProductChannel._trusted(RowKernels(factors, pairs[3]))
+        laws, which, _, place = self._law._pairs(self._kernels)
+        factors = [
+            TiltedRow(self._kernels.distinct[j], self._law._laws[k])
+            for k, j in zip(laws, which, strict=True)
+        ]
+        return ProductChannel._trusted(RowKernels(factors, place))
+
+    @property
+    def _rounding(self) -> float:
+        """Error of the logs of the rows' kernels, whose terms may cancel."""
+        assert self._rows is not None
+        kinds = self._rows._kernels.distinct
+        parts = [kernel.noise for kernel in kinds if isinstance(kernel, TiltedRow)]
+        return 2.0 * math.fsum(np.bincount(self._rows._kernels.assignment) * parts)
 
     def _own(self, prior: Distribution) -> bool:
         return prior is self.prior or prior.equals(self.prior)
@@ -99,12 +111,27 @@ class TiltedChannel(AbstractChannel):
         law = self._law._vector()
         return law, apply_rows(law, self._kernels)
 
+    def _tilt(self) -> tuple[np.ndarray, Floats]:
+        """Which outputs occur, and -ln (R q)(x) up to a constant."""
+        law, logs = self._law._vector(), self._law._logs()
+        home = apply_rows(law, self._kernels)
+        # R is symmetric, and all its rows have the same largest entry.
+        small = home.min() < TINY
+        tilt = -log_masses(law, self._kernels, logs) if small else -np.log(home)
+        return law > 0.0 if logs is None else logs > -math.inf, tilt
+
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x N array."""
         self._check_matrix()
         law, home = self._vectors()
         joint = ProductChannel._trusted(self._kernels).matrix() * law
         return np.asarray(joint / home[:, None])
+
+    def scaled_matrix(self) -> Floats:
+        """Return R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
+        occurs, tilt = self._tilt()
+        near = ProductChannel._trusted(self._kernels).scaled_matrix()
+        return np.asarray(near * np.exp(tilt - tilt.max())[:, None] * occurs)
 
     def _output(self, prior: Distribution) -> Distribution:
         if self._own(prior):
@@ -128,10 +155,10 @@ class TiltedChannel(AbstractChannel):
             return self._own_level
         if self._rows is not None:
             return self._rows.posterior_level(prior)
-        tilted = Dense._trusted(prior._vector() / self._vectors()[1], self.space)
+        odds = Dense._trusted(prior._vector() / self._vectors()[1], self.space)
         if self._all_alive:
-            return round_up(self.epsilon + tilted.epsilon_x())
-        return self._worst([tilted._log_ratios(rows[:1]) for rows in self._groups])
+            return round_up(self.epsilon + odds.epsilon_x())
+        return self._worst([odds._log_ratios(rows[:1]) for rows in self._groups])
 
     @property
     def _own_level(self) -> float:
@@ -308,18 +335,34 @@ class TiltedChannel(AbstractChannel):
             return self._rows.expected_distance(prior)
         return float((prior._vector() * self._distances()).sum())
 
+    @property
+    def _law_error(self) -> float:
+        """Bound the relative error of an output law."""
+        return super()._law_error + (0.0 if self._rows is None else self._rounding)
+
     def leakages(self, prior: Distribution) -> Leakages:
         """How far every output moves the odds: those of R, tilted by 1 / (R q). Cost O(N n m)."""
         if self._rows is not None:
-            return self._rows.leakages(prior)
-        law, home = self._vectors()
-        found = vector_leakages(prior._vector(), self._kernels, tilt=-np.log(home))
-        return Leakages(*(np.where(law > 0, part, 0.0) for part in found))
+            found = self._rows.leakages(prior)
+            return Leakages(*(np.where(v > 0.0, v + self._rounding, 0.0) for v in found))
+        occurs, tilt = self._tilt()
+        found = vector_leakages(prior._vector(), self._kernels, prior._logs(), tilt)
+        return Leakages(*(np.where(occurs, part, 0.0) for part in found))
+
+    def log_output(self, prior: Distribution) -> Floats:
+        """Log of the law of the output up to a factor for every y. Cost O(N n m)."""
+        if self._rows is not None:
+            return self._rows.log_output(prior)
+        occurs, tilt = self._tilt()
+        weights, logs, factor = tilted(prior._vector(), prior._logs(), tilt)
+        found = math.log(weights.sum()) + log_masses(weights, self._kernels, logs) + factor
+        return np.where(occurs, found, -math.inf)
 
     def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
         """Row by row where the channel is a product, from all outputs otherwise."""
         if self._rows is not None:
-            return self._rows.leakage_levels(prior)
+            above, below = self._rows.leakage_levels(prior)
+            return above + self._rounding, below + self._rounding
         return super().leakage_levels(prior)
 
     def row_columns(self, y: Ints) -> RowKernels | None:
@@ -329,30 +372,30 @@ class TiltedChannel(AbstractChannel):
     def leakage_at(self, prior: Distribution, y: Ints) -> float:
         """Pointwise maximal leakage of one output."""
         if self._rows is not None:
-            return self._rows.leakage_at(prior, y)
+            return self._rows.leakage_at(prior, y) + self._rounding
         return float(self.leakages(prior).above[self.space.index(y)])
 
     def row_leakage_at(self, prior: Distribution, i: int, y: Ints) -> float:
         """Leakage of one output about row i."""
         if self._rows is not None:
-            return self._rows.row_leakage_at(prior, i, y)
+            return self._rows.row_leakage_at(prior, i, y) + self._rounding
         return super().row_leakage_at(prior, i, y)
 
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y) over outputs that occur. Cost O(N n m)."""
         if self._rows is not None:
             return self._rows.entropy_gain(prior)
-        law, home = self._vectors()
-        p = prior._vector()
-        return vector_gain(p, p / home, self._kernels, law)
+        occurs, tilt = self._tilt()
+        weights, logs, _ = tilted(prior._vector(), prior._logs(), tilt)
+        return vector_gain(prior._vector(), weights, self._kernels, logs, occurs)
 
     def extreme_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over all x, x' and outputs y. Cost O(N n m)."""
         if self._rows is not None:  # whose factors were rounded
             return self._rows.extreme_level() + 4.0 * row_slack(self._kernels)
-        law, home = self._vectors()
-        most, least = (tropical(-np.log(home), self._kernels, j) for j in (np.maximum, np.minimum))
-        return round_up(float((most - least)[law > 0].max())) + 4.0 * row_slack(self._kernels)
+        occurs, tilt = self._tilt()
+        most, least = (tropical(tilt, self._kernels, j) for j in (np.maximum, np.minimum))
+        return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(self._kernels)
 
     def maximal_leakage(self) -> float:
         """Log of the sum of column maxima, the sum over rows where the channel is a product."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpriv import _validation as check
 from fastpriv._blocks import Classes, Stack, Types, expand
-from fastpriv._leakage import Leakages
+from fastpriv._leakage import TINY, Leakages
 from fastpriv._random import Source
 from fastpriv._rounding import ULP
 from fastpriv._rows import log_ratio, round_up
@@ -204,39 +204,42 @@ class TypeChannel(AbstractChannel):
             weights = np.asarray(found, dtype=np.float64)
         return math.fsum(weights[self._stack.row] * self._mass * self._stack.distance)
 
-    def _type_leakages(self, weights: Floats) -> Leakages:
+    def _type_leakages(self, prior: Exchangeable) -> Leakages:
         """How far an output of each type moves the odds, from the laws of types."""
+        weights = type_weights(self._types, prior)
+        alive = np.array([prior._log_weights[kind[0][1:]] for kind in self._types.counts])
+        alive = alive > -math.inf
         law = self._output_types(weights) / np.exp(self._types.log_sizes)
         found = np.zeros((2, len(law)))
-        alive = weights > 0
         for j, (classes, entry) in enumerate(zip(self._classes, self._entries, strict=True)):
             seen = entry[alive[classes.row]]
+            # An output too rare for a double may leak any amount.
             if seen.max() > 0:
-                found[0, j] = max(0.0, math.log(seen.max() / law[j]))
-                found[1, j] = max(0.0, math.log(law[j] / seen.min())) if seen.min() else math.inf
+                rare = law[j] < TINY
+                found[0, j] = math.inf if rare else max(0.0, math.log(seen.max() / law[j]))
+                least = seen.min()
+                known = least > 0.0 and not rare
+                found[1, j] = max(0.0, math.log(law[j] / least)) if known else math.inf
         slack = (len(self._entry) + 8 * self.space.n + 64) * ULP
         return Leakages(*np.where(found > 0, found * (1 + slack) + slack, 0.0))
 
     def leakages(self, prior: Distribution) -> Leakages:
         """How far every output moves the odds, by its type."""
-        weights = self._type_weights(prior)
-        if weights is None:
+        if not isinstance(prior, Exchangeable):
             return self._plain().leakages(prior)
-        return Leakages(*map(self._spread_out, self._type_leakages(weights)))
+        return Leakages(*map(self._spread_out, self._type_leakages(prior)))
 
     def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
         """Return the largest of each of the leakages, over types."""
-        weights = self._type_weights(prior)
-        if weights is None:
+        if not isinstance(prior, Exchangeable):
             return self._plain().leakage_levels(prior)
-        return self._type_leakages(weights).largest()
+        return self._type_leakages(prior).largest()
 
     def leakage_at(self, prior: Distribution, y: Ints) -> float:
         """Pointwise maximal leakage of one output, by its type."""
-        weights = self._type_weights(prior)
-        if weights is None:
+        if not isinstance(prior, Exchangeable):
             return self._plain().leakage_at(prior, y)
-        return float(self._type_leakages(weights).above[self._types.number(y[None])[0]])
+        return float(self._type_leakages(prior).above[self._types.number(y[None])[0]])
 
     def entropy_gain(self, prior: Distribution) -> float:
         """Largest H(X) - H(X | Y = y) over outputs that occur, through the matrix."""

@@ -82,8 +82,8 @@ class OutputForm:
         ends = [self.counts @ self.logs[:, 1 if k else 0] for k in allowed.tolist()]
         return float(min(ends))
 
-    def log_mass(self, weights: Floats) -> float | None:
-        """Log of sum_k weights[k] c_k / C(n, k); None where more than two factors are mixed.
+    def log_mass(self, log_weights: Floats) -> float | None:
+        """Log of sum_k e^log_weights[k] c_k / C(n, k); None where more than two factors are mixed.
 
         Cost O(n).
         """
@@ -104,8 +104,7 @@ class OutputForm:
         first = float(counts @ logs[:, 0]) - log_binomial(self.n, forced)
         last = float(counts @ logs[:, 1]) - log_binomial(self.n, barred)
         terms = binomial_product(*forms[0], *forms[1], self.n, forced, first, last)
-        with np.errstate(divide="ignore"):
-            terms = terms + np.log(weights[forced : self.n - barred + 1])
+        terms = terms + log_weights[forced : self.n - barred + 1]
         top = float(terms.max())
         if top == -math.inf:
             return -math.inf

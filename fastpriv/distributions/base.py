@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._leakage import Column, Leakages, vector_column, vector_gain, vector_leakages
+from fastpriv._leakage import (
+    TINY,
+    Column,
+    Leakages,
+    log_masses,
+    vector_column,
+    vector_gain,
+    vector_leakages,
+)
+from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels, log_ratio, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.errors import InvalidInput
@@ -27,6 +36,8 @@ if TYPE_CHECKING:
 _KEEP = 1 << 12
 #: Largest law that is drawn from by sums over its prefixes.
 _MAX_DRAWN = 1 << 25
+#: Databases whose log-probabilities are asked for in one go.
+_CHUNK = 1 << 16
 
 
 class Distribution(ABC):
@@ -118,6 +129,25 @@ class Distribution(ABC):
                 self.__dict__["_kept_vector"] = kept
         return kept
 
+    def _logs(self) -> Floats | None:
+        """Log-probability of every database where some underflow, None where none can.
+
+        A database too rare for a double is not an impossible one: its output may leak most.
+        Every subclass has its own answer to this question or to ``_log_least``.
+        """
+        if self._log_least() > math.log(TINY):
+            return None
+        return self._all_logs()
+
+    def _all_logs(self) -> Floats:
+        """Log-probability of every database (N numbers)."""
+        check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
+        logs = np.empty(self.space.size)
+        for start in range(0, len(logs), _CHUNK):
+            part = np.arange(start, min(start + _CHUNK, len(logs)))
+            logs[part] = self._log_prob(self.space.rows(part))
+        return logs
+
     @abstractmethod
     def _log_ratios(self, rows: Ints) -> Floats:
         """Largest ln p(s, rest)/p(t, rest) for every pair (s, t) of values of the given rows."""
@@ -139,11 +169,15 @@ class Distribution(ABC):
 
         Cost O(N), less where the structure allows.
         """
-        return vector_column(self._vector(), kernels, y)
+        return vector_column(self._vector(), kernels, y, self._logs())
 
     def leakages_through(self, kernels: RowKernels) -> Leakages:
         """How far every output of a row-by-row channel moves the odds. Cost O(N n m)."""
-        return vector_leakages(self._vector(), kernels)
+        return vector_leakages(self._vector(), kernels, self._logs())
+
+    def log_output_through(self, kernels: RowKernels) -> Floats:
+        """Log of p_Y(y) / prod max W[., y_i], -inf only where impossible. Cost O(N n m)."""
+        return log_masses(self._vector(), kernels, self._logs())
 
     def levels_through(self, kernels: RowKernels) -> tuple[float, float]:
         """Return the largest of each of the leakages over outputs."""
@@ -185,7 +219,7 @@ class Distribution(ABC):
 
     def gain_through(self, kernels: RowKernels) -> float:
         """Largest H(X) - H(X | Y = y) over outputs, rounded up. Cost O(N n m)."""
-        return vector_gain(self._vector(), self._vector(), kernels)
+        return vector_gain(self._vector(), self._vector(), kernels, logs=self._logs())
 
     def tilted_draws(self, rows: Ints, epsilon: float, source: Source) -> Ints:
         """Draw y with chance proportional to p(y) e^(-epsilon d(x, y)) for each database x.
@@ -199,21 +233,35 @@ class Distribution(ABC):
 
     def given(self, values: Mapping[int, int]) -> Distribution:
         """Law of the databases given the values of some rows, or say that it has none."""
-        law = self._dense("the law given some rows")
-        kept = law._pmf.reshape(self.space.sizes).copy()
+        kept = np.ones(self.space.sizes, dtype=bool)
         for i, value in values.items():
             lane = np.moveaxis(kept, i, 0)
-            lane[:value] = 0.0
-            lane[value + 1 :] = 0.0
-        return law.restricted(kept.reshape(-1))
+            lane[:value] = False
+            lane[value + 1 :] = False
+        return self._dense("the law given some rows").restricted(kept.reshape(-1))
 
     def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
         """Law of the sum over rows of ``scores[which[i]][x_i]``, through the vector of this law."""
-        pmf, total = self._dense("the law of a sum")._vector(), np.zeros(1, dtype=np.int64)
-        for kind in which:
-            total = np.add.outer(total, scores[kind]).reshape(-1)
-        most = sum(int(scores[kind].max()) for kind in which)
-        return np.asarray(np.bincount(total, pmf, most + 1), np.float64)
+        pmf, total = self._dense("the law of a sum")._vector(), _sums(scores, which)
+        return np.asarray(np.bincount(total, pmf, largest_sum(scores, which) + 1), np.float64)
+
+    def log_score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
+        """Logs of :meth:`score_law`, -inf only where impossible."""
+        logs = np.full(largest_sum(scores, which) + 1, -math.inf)
+        np.logaddexp.at(logs, _sums(scores, which), self._all_logs())
+        return logs
+
+    def log_histogram_law(self) -> Floats:
+        """Logs of :meth:`histogram_law`, -inf only where impossible."""
+        law = self.log_score_law([self._histogram_scores()], np.zeros(self.space.n, dtype=np.int64))
+        return np.pad(law, (0, self._histograms() - len(law)), constant_values=-math.inf)
+
+    def _histograms(self) -> int:
+        return int((self.space.n + 1) ** (self.space.sizes[0] - 1))
+
+    def _histogram_scores(self) -> Ints:
+        base = (self.space.n + 1) ** np.arange(self.space.sizes[0] - 1)[::-1]
+        return np.concatenate([[0], base]).astype(np.int64)
 
     def histogram_law(self) -> Floats:
         """Law of how many rows hold each value, as weights of an exchangeable law, flat.
@@ -221,11 +269,8 @@ class Distribution(ABC):
         Entry (c_1, ..., c_(m-1)) in C order of arrays with n + 1 entries along every axis; it is
         the law of a sum of scores (n + 1)^(m-1-v).
         """
-        n, m = self.space.n, self.space.sizes[0]
-        base = (n + 1) ** np.arange(m - 1)[::-1]
-        scores = np.concatenate([[0], base]).astype(np.int64)
-        law = self.score_law([scores], np.zeros(n, dtype=np.int64))
-        return np.concatenate([law, np.zeros((n + 1) ** (m - 1) - len(law))])
+        law = self.score_law([self._histogram_scores()], np.zeros(self.space.n, dtype=np.int64))
+        return np.pad(law, (0, self._histograms() - len(law)))
 
     def correlation_through(self, kernels: RowKernels) -> Bracket:
         """Maximal correlation across a row-by-row channel, through the vector of this law."""
@@ -245,7 +290,10 @@ class Distribution(ABC):
 
     def _log_least(self) -> float:
         """Log of the least positive probability, through the dense form. Rounded down."""
-        pmf = self._dense("the least probability")._vector()
+        law = self._dense("the least probability")
+        logs, pmf = law._logs(), law._vector()
+        if logs is not None:
+            return float(logs[logs > -math.inf].min()) * (1.0 + 64.0 * ULP)
         return -round_up(-math.log(pmf[pmf > 0].min()))
 
     def _misfit(self, other: Distribution) -> float:
@@ -280,7 +328,7 @@ class Distribution(ABC):
             "use fewer rows, or a product or exchangeable prior, which need no such vector",
             limit,
         )
-        return Dense._trusted(self.pmf(), self.space)
+        return Dense._trusted(self.pmf(), self.space, self._logs())
 
     def __repr__(self) -> str:
         n, m = self.space.n, self.space.m
@@ -320,6 +368,20 @@ class LineDistribution(Distribution):
         return max(self.epsilon_x(), round_up(max(map(_line_hat, lines))))
 
 
+def largest_sum(scores: Sequence[Ints], which: Ints) -> int:
+    """Largest sum over rows of ``scores[which[i]]``."""
+    tops = [int(score.max()) for score in scores]
+    return sum(tops[kind] for kind in which.tolist())
+
+
+def _sums(scores: Sequence[Ints], which: Ints) -> Ints:
+    """Sum over rows of ``scores[which[i]][x_i]``, for every database."""
+    total = np.zeros(1, dtype=np.int64)
+    for kind in which:
+        total = np.add.outer(total, scores[kind]).reshape(-1)
+    return total
+
+
 def as_prior(prior: object) -> Distribution:
     """Return the prior, or say what one looks like."""
     if not isinstance(prior, Distribution):
@@ -328,6 +390,15 @@ def as_prior(prior: object) -> Distribution:
             f"each row in sizes, got {type(prior).__name__}"
         )
     return prior
+
+
+def made_prior(prior: Distribution | ArrayLike) -> Distribution:
+    """Return the prior, made from a plain vector if it is one: a database of one row."""
+    if isinstance(prior, Distribution):
+        return prior
+    from fastpriv.distributions.dense import Dense
+
+    return Dense(prior)
 
 
 def log_misfit(p: Floats, q: Floats) -> float:

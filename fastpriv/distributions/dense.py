@@ -47,7 +47,7 @@ class Dense(Distribution):
     """
 
     def __init__(self, pmf: ArrayLike, sizes: Sequence[int] | None = None) -> None:
-        self._pmf = check.law(pmf, "pmf")
+        self._pmf, self._rare = check.law(pmf, "pmf"), None
         self.space = Space([len(self._pmf)] if sizes is None else sizes)
         if self.space.size != len(self._pmf):
             raise InvalidInput(
@@ -55,10 +55,13 @@ class Dense(Distribution):
                 f"{len(self._pmf)} entries"
             )
 
+    #: Logarithms of the law, where it was made from one that underflows.
+    _rare: Floats | None
+
     @classmethod
-    def _trusted(cls, pmf: Floats, space: Space) -> Dense:
+    def _trusted(cls, pmf: Floats, space: Space, logs: Floats | None = None) -> Dense:
         self = cls.__new__(cls)
-        self._pmf, self.space = pmf, space
+        self._pmf, self.space, self._rare = pmf, space, logs
         return self
 
     def pmf(self) -> Floats:
@@ -68,22 +71,32 @@ class Dense(Distribution):
     def _vector(self) -> Floats:
         return self._pmf
 
+    def _logs(self) -> Floats | None:
+        return self._rare
+
     def _log_prob(self, rows: Ints) -> Floats:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._pmf[self.space.index(rows)]))
 
     def entropy(self) -> float:
         """Return H(X) in nats. Cost O(N)."""
-        from fastpriv.kernels import entropy_range
+        from fastpriv.kernels import entropy, entropy_range
 
+        if self._pmf.max() > 0.5:
+            return entropy(self._pmf)
         return math.fsum(split(partial(entropy_range, self._pmf), len(self._pmf), _GRAIN))
 
     def min_entropy(self) -> float:
         """Return -ln max p(x). Cost O(N)."""
         return -math.log(self._pmf.max())
 
-    def restricted(self, kept: Floats) -> Dense:
-        """Return the law whose weights are ``kept``, a part of this one's, divided by their sum."""
+    def restricted(self, event: np.ndarray) -> Dense:
+        """Return the law given an event, True for every database in it."""
+        logs = None if self._rare is None else np.where(event, self._rare, -math.inf)
+        if logs is not None and logs.max() > -math.inf:
+            logs -= np.logaddexp.reduce(logs)
+            return Dense._trusted(np.exp(logs), self.space, logs)
+        kept = np.where(event, self._pmf, 0.0)
         total = float(kept.sum())
         if total <= 0.0:
             raise InvalidInput("what is given has probability zero; nothing can be conditioned on")

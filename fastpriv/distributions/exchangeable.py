@@ -11,12 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._leakage import Column
+from fastpriv._leakage import TINY, Column, log_error
 from fastpriv._rows import RowKernels, Symmetric, log_ratio
 from fastpriv._validation import Floats, Ints
+from fastpriv.distributions._rare import log_binomials
 from fastpriv.distributions._type_leakage import OutputForm
 from fastpriv.distributions._unmixing import clipped, least_epsilon, rounding
-from fastpriv.distributions.base import Distribution, LineDistribution, log_misfit
+from fastpriv.distributions.base import (
+    Distribution,
+    LineDistribution,
+    largest_sum,
+    log_misfit,
+)
 from fastpriv.distributions.product import Uniform
 from fastpriv.errors import InvalidInput
 from fastpriv.spaces import Space
@@ -91,18 +97,21 @@ class Exchangeable(LineDistribution):
             raise InvalidInput("a and b must be positive")
         # A row holds 1 given k ones among the others with chance (k+a)/(n-1+a+b): the lines are
         # known exactly, also where a weight is too small for a double.
-        k = np.arange(n)
-        lines = np.stack([n - 1.0 - k + b, k + a], axis=1)
+        k = np.arange(n, dtype=np.longdouble)
+        lines = np.stack([n - 1.0 - k + b, k + a], axis=1).astype(np.float64)
         steps = np.log((n - k) / (k + 1.0)) + log_ratio(lines[:, 1], lines[:, 0])
-        logs = np.concatenate([[0.0], np.cumsum(steps)])
+        logs = np.concatenate([[0.0], np.cumsum(steps)]).astype(np.float64)
         weights = np.exp(logs - logs.max())
         if not np.isfinite(weights).all():
             raise InvalidInput(f"a = {a!r} and b = {b!r} are too extreme for double precision")
         self = cls._trusted(weights / weights.sum())
         self.__dict__["_line_table"] = lines
-        self.__dict__["_log_per_database"] = (
-            logs - logs.max() - math.log(weights.sum()) - self._log_class_sizes
+        logs = logs - logs.max() - math.log(weights.sum())
+        kept = self._weights > TINY
+        self.__dict__["_log_weights"] = np.where(
+            kept, np.log(np.where(kept, self._weights, 1.0)), logs
         )
+        self.__dict__["_log_per_database"] = logs - self._log_class_sizes
         return self
 
     @property
@@ -123,9 +132,7 @@ class Exchangeable(LineDistribution):
         """
         n, axes = self.space.n, self._weights.ndim
         if axes == 1 and n > _EXACT:
-            steps = np.arange(n, dtype=np.longdouble)
-            logs = np.cumsum(np.log((n - steps) / (steps + 1)))
-            return np.concatenate([[0.0], logs]).astype(np.float64)
+            return log_binomials(n)
         tops = [n] if axes == 1 else range(n + 1)
         table = np.zeros((n + 1, n + 1) if axes > 1 else (1, n + 1))
         for top in tops:
@@ -143,9 +150,25 @@ class Exchangeable(LineDistribution):
         return logs
 
     @cached_property
-    def _log_per_database(self) -> Floats:
+    def _log_weights(self) -> Floats:
+        """Log-probability of each type, finite also where a type is too rare for a double."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._weights) - self._log_class_sizes)
+            return np.asarray(np.log(self._weights))
+
+    @cached_property
+    def _log_per_database(self) -> Floats:
+        return np.asarray(self._log_weights - self._log_class_sizes)
+
+    @cached_property
+    def _possible(self) -> Ints:
+        """Numbers of ones that can occur, for two values per row."""
+        return np.flatnonzero(self._log_weights > -math.inf)
+
+    @cached_property
+    def _log_error(self) -> float:
+        """Bound the error of the log-weights, where doubles do not hold the weights."""
+        rare = (self._weights <= TINY) & (self._log_weights > -math.inf)
+        return log_error(self._log_weights, 0.0) if rare.any() else 0.0
 
     def _strides(self, m: int) -> Ints:
         return (self.space.n + 1) ** np.arange(m - 1)[::-1]
@@ -292,6 +315,21 @@ class Exchangeable(LineDistribution):
         most = self.space.n * int(scores[0].max())
         return np.asarray(np.bincount(total, self._weights[inside], most + 1), np.float64)
 
+    def log_score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
+        """Logs of the law of a sum: that of the type where all rows score alike, else dense."""
+        if len(scores) > 1:
+            return super().log_score_law(scores, which)
+        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
+        inside = self._rest >= 0
+        logs = np.full(largest_sum(scores, which) + 1, -math.inf)
+        total = np.tensordot(scores[0], counts, 1)[inside]
+        np.logaddexp.at(logs, total, self._log_weights[inside])
+        return logs
+
+    def log_histogram_law(self) -> Floats:
+        """Logs of the weights."""
+        return self._log_weights.reshape(-1)
+
     def histogram_law(self) -> Floats:
         """Law of how many rows hold each value: the weights."""
         return self._weights.reshape(-1)
@@ -305,9 +343,10 @@ class Exchangeable(LineDistribution):
             return Column(-math.inf, -math.inf, 0.0)  # no database has this output
         if self._weights.ndim == 1:
             form = OutputForm(kernels, y)
-            mass = form.log_mass(self._weights)
+            mass = form.log_mass(self._log_weights)
             if mass is not None:
-                return Column(form.extreme(np.flatnonzero(self._weights)), mass, form.error)
+                best = form.extreme(self._possible)
+                return Column(best, mass, form.error + self._log_error)
         return super().column_through(kernels, y)
 
     def levels_through(self, kernels: RowKernels) -> tuple[float, float]:
@@ -325,16 +364,17 @@ class Exchangeable(LineDistribution):
         kernel, n = kernels.distinct[0], self.space.n
         if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
             return None
-        allowed, found = np.flatnonzero(self._weights), [(0, 0.0, 0.0)]
+        allowed, found = self._possible, [(0, 0.0, 0.0)]
         zero, one = (kernel.tops > 0.0).tolist()  # which values can come out at all
         for ones in range(0 if zero else n, n + 1 if one else 1):
             form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
-            mass, best = form.log_mass(self._weights), form.extreme(allowed)
+            mass, best = form.log_mass(self._log_weights), form.extreme(allowed)
+            error = form.error + self._log_error
             if mass is None:
                 return None
             if best > -math.inf:  # the output can occur
-                below = mass - form.extreme(allowed, -1.0) + form.error
-                found.append((ones, Column(best, mass, form.error).leakage(), below))
+                below = mass - form.extreme(allowed, -1.0) + error
+                found.append((ones, Column(best, mass, error).leakage(), below))
         return found
 
     def leading_through(self, kernels: RowKernels) -> tuple[Ints, Ints]:

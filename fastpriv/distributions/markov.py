@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._leakage import Column
+from fastpriv._leakage import TINY, Column
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels, log_ratio
 from fastpriv._validation import Floats, Ints
@@ -265,6 +265,14 @@ class HiddenMarkov(Distribution):
         return hidden_markov_log_prob(
             chain._initial, chain._transition, emissions, self._kernels.assignment, rows
         )
+
+    def _logs(self) -> Floats | None:
+        """Log-probability of every database, unless no factor of one is small enough to matter."""
+        least = self._chain._log_least()
+        for kernel, rows in self._kernels.groups():
+            seen = kernel.matrix[kernel.matrix > 0.0]
+            least += len(rows) * math.log(seen.min())
+        return None if least > math.log(TINY) else self._all_logs()
 
     def entropy(self) -> float | Bracket:
         """Return H(Y) = I(X; Y) + H(Y | X), a bracket where the information is one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,15 +12,18 @@ from numpy.typing import ArrayLike
 from fastpriv import _validation as check
 from fastpriv._leakage import (
     Column,
+    Leakages,
     log_masses,
     matrix_gain,
     row_slack,
     tropical,
+    vector_leakages,
 )
 from fastpriv._rounding import ULP
 from fastpriv._rows import RowKernels, Symmetric, distinct, distinct_sizes, log_ratio, round_up
 from fastpriv._validation import Floats, Ints
-from fastpriv.distributions.base import Distribution, LineDistribution
+from fastpriv.distributions._rare import log_convolve, log_power
+from fastpriv.distributions.base import Distribution, LineDistribution, largest_sum
 from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
@@ -28,6 +32,8 @@ __all__ = ["Product", "Uniform"]
 
 #: Longest product of distinct two-point laws convolved term by term (O(n^2) work).
 _MAX_CONVOLUTION = 200_000
+#: Most terms of a convolution that is done in logarithms.
+_MAX_LOGS = 1 << 32
 
 
 class Product(LineDistribution):
@@ -188,6 +194,32 @@ class Product(LineDistribution):
         error = slack * min(len(y), -4.0 * total[1]) - 16.0 * ULP * sum(total)
         return Column(*total, error)
 
+    def _outer(self, place: Ints, parts: Sequence[Floats]) -> Floats:
+        """Sum over rows of parts[place[i]][y_i], for every y."""
+        total = np.zeros(1)
+        for k in place:
+            total = np.add.outer(total, parts[k]).reshape(-1)
+        return total
+
+    def leakages_through(self, kernels: RowKernels) -> Leakages:
+        """How far every output moves the odds: a sum over rows. Cost O(outputs)."""
+        laws, which, _, place = self._pairs(kernels)
+        rows = [
+            vector_leakages(self._laws[k], [kernels.distinct[j]])
+            for k, j in zip(laws, which, strict=True)
+        ]
+        above, below = (self._outer(place, part) for part in zip(*rows, strict=True))
+        seen = self.log_output_through(kernels) > -math.inf
+        up = 1.0 + 2.0 * len(place) * ULP
+        return Leakages(np.where(seen, above * up, 0.0), np.where(seen, below * up, 0.0))
+
+    def log_output_through(self, kernels: RowKernels) -> Floats:
+        """Log of p_Y(y) / prod max W[., y_i]: a sum over rows. Cost O(outputs)."""
+        laws, which, _, place = self._pairs(kernels)
+        pairs = zip(laws, which, strict=True)
+        parts = [log_masses(self._laws[k], [kernels.distinct[j]]) for k, j in pairs]
+        return self._outer(place, parts)
+
     def levels_through(self, kernels: RowKernels) -> tuple[float, float]:
         """Return the largest of each of the leakages: the sum over rows of the rows' largest."""
         laws, which, counts, _ = self._pairs(kernels)
@@ -242,11 +274,8 @@ class Product(LineDistribution):
 
     def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
         """Law of a sum of scores: convolved row by row, all terms positive. Cost O(n sums)."""
-        laws = {}
-        for k, kind in set(zip(self._assignment.tolist(), which.tolist(), strict=True)):
-            steps = np.bincount(scores[kind], self._laws[k])
-            laws[k, kind] = [(int(s), steps[s]) for s in np.flatnonzero(steps)]
-        most = sum(int(scores[kind].max()) for kind in which)
+        laws = self._steps(scores, which)
+        most = largest_sum(scores, which)
         work = self.space.n * (most + 1)
         check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_CONVOLUTION**2)
         total, end = np.zeros(most + 1), 1
@@ -258,6 +287,28 @@ class Product(LineDistribution):
                 total[step : step + end] += chance * last
             end += laws[k, kind][-1][0]
         return total
+
+    def _steps(
+        self, scores: Sequence[Ints], which: Ints
+    ) -> dict[tuple[int, int], list[tuple[int, float]]]:
+        """Scores that rows of each law and kind add, with their chances."""
+        laws = {}
+        for k, kind in set(zip(self._assignment.tolist(), which.tolist(), strict=True)):
+            steps = np.bincount(scores[kind], self._laws[k])
+            laws[k, kind] = [(int(s), float(steps[s])) for s in np.flatnonzero(steps)]
+        return laws
+
+    def log_score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
+        """Logs of the law of a sum: O(n) for equal bits, O(n sums) otherwise."""
+        pairs = Counter(zip(self._assignment.tolist(), which.tolist(), strict=True))
+        laws, most = self._steps(scores, which), largest_sum(scores, which)
+        if len(pairs) > 1 or any(len(steps) > 2 for steps in laws.values()):
+            work = self.space.n * (most + 1)
+            check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_LOGS)
+        total = np.zeros(1)
+        for pair, count in pairs.items():
+            total = log_convolve(total, log_power(laws[pair], count))
+        return np.pad(total, (0, most + 1 - len(total)), constant_values=-math.inf)
 
     def correlation_through(self, kernels: RowKernels) -> Bracket:
         """Maximal correlation: the largest of the rows' (Witsenhausen 1975)."""

@@ -199,6 +199,7 @@ def _solve(
         )
     worst = mechanism.individual_capacity(1, min(gap, _FINE), time_limit)
     problem = Constrained(np.array(mechanism.matrix()), mechanism.space.sizes)
+    assert worst.adversary is not None  # one row has few values
     entropy = _entropy(worst.adversary.law)
     lower, upper = np.empty(len(levels)), np.empty(len(levels))
     for k in np.argsort(levels)[::-1]:  # what is found for some b is a start for the next below

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from fastpriv._rows import round_up
 from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
 from fastpriv.measures._arguments import as_channel, as_pair
@@ -20,6 +19,9 @@ __all__ = [
     "strong_dp_level",
     "worst_leakage_factor",
 ]
+
+#: Relative error of an entropy.
+_ENTROPY = 2.0**-46
 
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
@@ -202,6 +204,6 @@ def _share(part: float | Bracket, whole: float | Bracket) -> float | Bracket:
     if isinstance(part, Bracket) or isinstance(whole, Bracket):
         low, high = (part.lower, part.upper) if isinstance(part, Bracket) else (part, part)
         least, most = (whole.lower, whole.upper) if isinstance(whole, Bracket) else (whole, whole)
-        upper = min(1.0, round_up(high / least)) if least > 0 else 1.0
-        return Bracket(min(low / most * (1.0 - 2.0**-51), upper) if most > 0 else 0.0, upper)
-    return min(1.0, round_up(round_up(part / whole))) if whole > 0 else 0.0
+        upper = min(1.0, high / least * (1.0 + _ENTROPY)) if least > 0 else 1.0
+        return Bracket(min(low / most * (1.0 - _ENTROPY), upper) if most > 0 else 0.0, upper)
+    return min(1.0, part / whole * (1.0 + _ENTROPY)) if whole > 0 else 0.0

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._leakage import matrix_leakages
 from fastpriv._validation import Floats, Ints
 from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
@@ -125,13 +124,6 @@ def pml_level(
     return max(mechanism.row_level(law, i) for i in rows)
 
 
-def _row_leakages(mechanism: AbstractChannel, law: Distribution, i: int) -> Floats:
-    if mechanism.space.n == 1:
-        return mechanism.leakages(law).above
-    laws, marginal = mechanism.row_laws(law, i)
-    return matrix_leakages(laws, marginal, mechanism._law_error).above
-
-
 @overload
 def row_pml(channel: ChannelLike, prior: PriorLike, i: int) -> Floats: ...
 @overload
@@ -172,7 +164,7 @@ def row_pml(
     i = _row(mechanism, i)
     if y is not None:
         return mechanism.row_leakage_at(law, i, _output_rows(mechanism, y))
-    return _row_leakages(mechanism, law, i)
+    return mechanism.row_leakages(law, i)
 
 
 def conditional_pml(
@@ -218,8 +210,7 @@ def conditional_pml(
                 "given must be a mapping {row: value} or a boolean array with one entry for each "
                 f"of {law.space.size} databases, got shape {event.shape} of {event.dtype}"
             )
-        dense = law._dense("the law given an event")
-        known = dense.restricted(np.where(event, dense._vector(), 0.0))
+        known = law._dense("the law given an event").restricted(event)
     if y is not None:
         return mechanism.leakage_at(known, _output_rows(mechanism, y))
     return mechanism.leakages(known).above

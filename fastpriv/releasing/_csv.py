@@ -21,7 +21,7 @@ from fastpriv._extras import progress_bar
 from fastpriv.errors import InvalidInput
 from fastpriv.releasing._output import appearing
 from fastpriv.releasing._tables import in_order
-from fastpriv.releasing.domain import Digits, Domain, outside
+from fastpriv.releasing.domain import Digits, Domain, outside, record_name
 
 #: Bytes read at a time, and in the longest record.
 _BLOCK, _LONGEST = 1 << 22, 1 << 20
@@ -73,18 +73,21 @@ class CsvFile:
             (fields,) = csv.reader([line.decode()], strict=True)
         except UnicodeDecodeError as problem:
             raise InvalidInput(
-                f"{self.path} is not UTF-8 (row {row}: {problem.reason}); convert it"
+                f"{self.path} is not UTF-8 ({record_name(row)}: {problem.reason}); convert it"
             ) from None
         except (csv.Error, ValueError) as problem:
-            raise InvalidInput(f"{self.path}: row {row} cannot be read: {problem}") from None
+            raise InvalidInput(
+                f"{self.path}: {record_name(row)} cannot be read: {problem}"
+            ) from None
         return fields
 
     def _record(self, line: bytes, row: int) -> list[str]:
         fields = self._fields(line, row)
         if len(fields) != len(self.columns):
             raise InvalidInput(
-                f"{self.path}: row {row} has {len(fields)} fields, expected {len(self.columns)} "
-                f"({', '.join(map(str, self.columns[:6]))}); nothing was released"
+                f"{self.path}: {record_name(row)} has {len(fields)} fields, expected "
+                f"{len(self.columns)} ({', '.join(map(str, self.columns[:6]))}); nothing was "
+                "released"
             )
         return fields
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastpriv._extras import optional
 from fastpriv.errors import InvalidInput
-from fastpriv.releasing.domain import Digits, Domain, code_table, outside, scalar
+from fastpriv.releasing.domain import Digits, Domain, code_table, outside, record_name, scalar
 
 
 class Writer(AbstractContextManager["Writer"], Protocol):
@@ -109,8 +109,9 @@ class Codes(_InMemory):
                 continue
             wrong = np.flatnonzero((column < 0) | (column >= size))
             raise InvalidInput(
-                f"row {wrong[0] + 1} has code {column[wrong[0]]} in column {name!r} "
-                f"({len(wrong)} such rows), but its codes are 0 .. {size - 1}; nothing was released"
+                f"{record_name(int(wrong[0]) + 1)} has a code in column {name!r} "
+                f"({len(wrong)} such records) outside its codes 0 .. {size - 1}; nothing was "
+                "released"
             )
         if max(domain.sizes) - 1 > _largest(self.array.dtype):
             raise InvalidInput(
@@ -138,8 +139,8 @@ class Records(_InMemory):
             if set(record) != set(self.columns):
                 odd = next(iter(set(record) ^ set(self.columns)))
                 raise InvalidInput(
-                    f"all records must have the same columns; row {row + 1} and row 1 differ in "
-                    f"{odd!r} (write None where a value is missing)"
+                    f"all records must have the same columns; {record_name(row + 1)} and the first "
+                    f"differ in {odd!r} (write None where a value is missing)"
                 )
 
     def rows(self) -> int:

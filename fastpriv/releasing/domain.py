@@ -154,15 +154,24 @@ def refuse(columns: Sequence[Hashable]) -> InvalidInput:
     )
 
 
+def record_name(row: int) -> str:
+    """Name a record in messages: counted from 1, and as an index from 0."""
+    return f"record {row} (index {row - 1})"
+
+
 def outside(name: Hashable, row: int, value: Any, domain: Domain, count: int = 1) -> InvalidInput:
-    """Build the error for a value that the domain does not list; rows count from 1."""
+    """Build the error for a value that the domain does not list; records count from 1.
+
+    The value is private and messages end up in logs: only its type is told.
+    """
     listed = domain.values[domain.columns.index(name)]
     shown = ", ".join(map(repr, listed[:8])) + (", ..." if len(listed) > 8 else "")
-    more = f" (and {count - 1} more rows)" if count > 1 else ""
-    what = "a missing value" if value is None or value == "" else repr(value)[:60]
-    hint = "; to allow missing values list null (None)" if what == "a missing value" else ""
+    more = f" (and {count - 1} more records)" if count > 1 else ""
+    missing = value is None or value == ""
+    what = "a missing value" if missing else f"a value (of type {type(value).__name__})"
+    hint = "; to allow missing values list null (None)" if missing else ""
     return InvalidInput(
-        f"row {row} has {what} in column {name!r}{more}, which its domain does not list "
+        f"{record_name(row)} has {what} in column {name!r}{more}, which its domain does not list "
         f"({shown}); nothing was released{hint}"
     )
 

@@ -129,7 +129,13 @@ class Frequencies:
 
     def __repr__(self) -> str:
         level = f"{100 * self.confidence:g}%"
-        return f"Frequencies({self.n} records, {len(self.columns)} columns, {level} intervals)"
+        beyond = sum(
+            int(((c.estimates < 0.0) | (c.estimates > self.n)).sum()) for c in self.columns.values()
+        )
+        note = f"; {beyond} estimates outside 0 .. {self.n}, see projected()" if beyond else ""
+        return (
+            f"Frequencies({self.n} records, {len(self.columns)} columns, {level} intervals{note})"
+        )
 
     def __str__(self) -> str:
         lines = [f"{self.n} records, {100 * self.confidence:g}% intervals"]

@@ -37,6 +37,8 @@ _REFINEMENTS = 2
 _PATIENCE = 12
 #: First complementarity, as a multiple of the cost of the centre.
 _FIRST = 20.0
+#: Operations of a factorisation that are done without a look at the clock.
+_UNWATCHED = 1e7
 
 
 @dataclass
@@ -122,27 +124,43 @@ class Program:
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
+class OutOfTime(Exception):
+    """The clock passed before there was anything better than a constant mechanism."""
+
+
 class _Newton:
     """Factored normal equations at one point."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, deadline: float) -> None:
+        self.program, self.deadline = program, deadline
+        work = float((np.diff(program.starts) * (program.bands + 1.0) ** 2).mean())
+        #: Blocks between two looks at the clock.
+        self.stride = max(1, int(_UNWATCHED / work))
         self.factors = np.empty(int(program.places[-1]))
         self.scales = np.empty(len(program.row))
 
     def factor(self, weight: Floats) -> bool:
-        """Factor A' diag(weight) A of every block and the coupling; False if rounding won."""
+        """Factor A' diag(weight) A of every block and the coupling; False if rounding won.
+
+        Also if the clock did: blocks are large.
+        """
         p, equations = self.program, len(self.program.rhs)
 
         def part(first: int, last: int) -> Floats:
             schur = np.zeros((equations, equations))
-            kernels.cone_factor(
-                weight, p.source, p.target, p.ratio, p.growth, p.row, p.starts, p.edges, p.bands,
-                p.places[:-1], first, last, self.factors, self.scales, schur,
-            )  # fmt: skip
+            for start in range(first, last, self.stride):
+                if time.monotonic() > self.deadline:
+                    break
+                kernels.cone_factor(
+                    weight, p.source, p.target, p.ratio, p.growth, p.row, p.starts, p.edges,
+                    p.bands, p.places[:-1], start, min(start + self.stride, last), self.factors,
+                    self.scales, schur,
+                )  # fmt: skip
             return schur
 
         schur = np.sum(split(part, len(p.bands), 1), axis=0)
+        if time.monotonic() > self.deadline:
+            return False
         self.root = 1.0 / np.sqrt(np.diag(schur))
         scaled = schur * self.root[:, None] * self.root
         np.fill_diagonal(scaled, 1.0 + 1e-15)
@@ -193,7 +211,7 @@ def solve(program: Program, gap: float, deadline: float) -> Iterate:
 
 def _follow(p: Program, gap: float, deadline: float) -> Iterate:
     """Follow the central path from the analytic centre."""
-    newton = _Newton(p)
+    newton = _Newton(p, deadline)
     v, s = _centre(p, newton, deadline)
     weight = _FIRST * float(p.cost @ v) / len(s) / s
     reduced = p.cost - p.adjoint(weight)
@@ -253,8 +271,10 @@ def _centre(p: Program, newton: _Newton, deadline: float) -> tuple[Floats, Float
     """Newton's method for the analytic centre, the point with the largest product of slacks."""
     v = p.inside
     s = p.slack(v)
-    for _ in range(_CENTRING):
+    for step in range(_CENTRING):
         if not newton.factor(1.0 / s**2):
+            if step == 0 and time.monotonic() > deadline:
+                raise OutOfTime
             break
         _, dv = newton.direction(p.adjoint(1.0 / s), p.rhs - p.totals(v))
         ds = p.slack(dv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 
@@ -27,10 +28,15 @@ def solve_reduced(
     deadline: float,
     extra: float,
 ) -> tuple[list[Classes], list[Floats], float]:
-    """Build, solve and repair: the classes, p(y|x) for each, and the proved lower bound."""
+    """Build, solve and repair: the classes, p(y|x) for each, and the proved lower bound.
+
+    Raises ``OutOfTime`` where the clock passes before there is anything to repair.
+    """
     classes: list[Classes] = []
-    size = 0
+    size, begun = 0, time.monotonic()
     for kind in types.counts:
+        if time.monotonic() > deadline:
+            raise _interior.OutOfTime
         classes.append(classes_against(kind, types))
         size += len(classes[-1].row) * (classes[-1].band + 1)
         if size > _MAX_FACTORS:
@@ -56,7 +62,9 @@ def solve_reduced(
         np.cumsum([0, *(len(c.source) for c in classes)]),
         np.array([c.band for c in classes]), inside,
     )  # fmt: skip
-    found = _interior.solve(program, 0.5 * gap, deadline)
+    # The repair and the matrix to come take about as long as what was built so far.
+    built = time.monotonic() - begun
+    found = _interior.solve(program, 0.5 * gap, deadline - built)
     entry = found.v / outputs / (weights[row] if joint else 1.0)
     constant = np.exp(-types.log_sizes)[stack.kind] / len(classes)  # the same for every x, exactly
     per_database = weights / np.exp(types.log_sizes) if joint else np.ones_like(weights)

@@ -20,7 +20,7 @@ from fastpriv import _validation as check
 from fastpriv._extras import optional
 from fastpriv._validation import Floats
 from fastpriv.distributions import Distribution
-from fastpriv.distributions.base import as_prior
+from fastpriv.distributions.base import made_prior
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.results import Bracket, Solution
 from fastpriv.tradeoff.closed_form import h, h_inverse
@@ -39,14 +39,14 @@ _WIDEN = 1e-13
 
 
 def privacy_level(
-    prior: Distribution, distortion: float, notion: str, *, time_limit: float = math.inf
+    prior: Distribution | ArrayLike, distortion: float, notion: str, *, time_limit: float = math.inf
 ) -> Bracket:
     """Find the best privacy level that any mechanism reaches at an expected distortion.
 
     Parameters
     ----------
-    prior : Distribution
-        Law of the databases.
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
     distortion : float
         Largest expected number of changed rows, between 0 and n.
     notion : {"dp", "identifiability", "mutual-information"}
@@ -71,7 +71,7 @@ def privacy_level(
     >>> fp.privacy_level(prior, 4.0, "dp")
     Bracket(0, 0)
     """
-    as_prior(prior)
+    prior = made_prior(prior)
     if notion not in NOTIONS:
         raise InvalidInput(f"notion must be one of {', '.join(NOTIONS)}, got {notion!r}")
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
@@ -226,7 +226,7 @@ class TradeoffCurve:
 
 
 def tradeoff_curve(
-    prior: Distribution,
+    prior: Distribution | ArrayLike,
     notions: Sequence[str] = NOTIONS,
     distortions: ArrayLike | None = None,
     executor: Executor | None = None,
@@ -236,8 +236,8 @@ def tradeoff_curve(
 
     Parameters
     ----------
-    prior : Distribution
-        Law of the databases.
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
     notions : sequence of str
         Any of "dp", "identifiability", "mutual-information".
     distortions : array, optional
@@ -258,7 +258,7 @@ def tradeoff_curve(
     >>> curve.upper["dp"].round(4).tolist()
     [2.1972, 1.3863, 0.8473]
     """
-    as_prior(prior)
+    prior = made_prior(prior)
     if not isinstance(notions, str | Sequence):
         raise InvalidInput(f"notions must be a sequence of names, got {notions!r:.60}")
     names = [notions] if isinstance(notions, str) else list(notions)

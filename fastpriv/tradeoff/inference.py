@@ -143,8 +143,8 @@ def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> floa
 
     Parameters
     ----------
-    prior : Distribution or 1-D array
-        Law of X.
+    prior : Distribution, 1-D or 2-D array
+        Law of X, or ``joint[s, x]`` as :func:`design_mapping` takes it.
     metric : 2-D array
         ``metric[x, y]``.
 
@@ -159,11 +159,16 @@ def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> floa
 
     >>> import fastpriv as fp
     >>> joint, metric = [[0.5, 0.1], [0.1, 0.3]], [[0, 0, 2], [1, 0, 0]]
-    >>> free = fp.design_mapping(joint, metric, fp.least_distortion([0.6, 0.4], metric))
+    >>> free = fp.design_mapping(joint, metric, fp.least_distortion(joint, metric))
     >>> free.value < 1e-15
     True
     """
-    p = prior._vector() if isinstance(prior, Distribution) else check.law(prior, "prior")
+    if isinstance(prior, Distribution):
+        p = prior._vector()
+    elif np.ndim(check.array(prior, "prior")) == 2:
+        p = check.law(prior, "prior", 2).sum(axis=0)
+    else:
+        p = check.law(prior, "prior (the law of X, or the joint law of S and X)")
     return math.fsum(p * check.metric(metric, len(p)).min(axis=1)) / math.fsum(p)
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv._blocks import Blocks, expand, types_of
@@ -30,9 +31,10 @@ from fastpriv.channels import (
 from fastpriv.channels.product import hamming_distance
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
-from fastpriv.distributions.base import as_prior
+from fastpriv.distributions.base import made_prior
 from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.results import Solution
+from fastpriv.tradeoff._interior import OutOfTime
 from fastpriv.tradeoff._reduced import solve_reduced
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
@@ -42,14 +44,18 @@ _LARGEST = 200.0
 
 
 def solve_pd_dp(
-    prior: Distribution, epsilon: float, *, gap: float = 1e-6, time_limit: float = math.inf
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = 1e-6,
+    time_limit: float = math.inf,
 ) -> Solution:
     """Find the mechanism of least expected Hamming distortion at a differential privacy level.
 
     Parameters
     ----------
-    prior : Distribution
-        Law of the databases.
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
     epsilon : float
         Differential privacy level, at least 0.
     gap : float
@@ -76,7 +82,7 @@ def solve_pd_dp(
     >>> round(solution.value, 4), solution.method  # E_d has 5.3788
     (3.4676, 'types')
     """
-    as_prior(prior)
+    prior = made_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
@@ -88,14 +94,18 @@ def solve_pd_dp(
 
 
 def solve_pd_i(
-    prior: Distribution, epsilon: float, *, gap: float = 1e-6, time_limit: float = math.inf
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = 1e-6,
+    time_limit: float = math.inf,
 ) -> Solution:
     """Find the mechanism of least expected Hamming distortion at an identifiability level.
 
     Parameters
     ----------
-    prior : Distribution
-        Law of the databases.
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
     epsilon : float
         Identifiability level, at least ``prior.epsilon_x()``.
     gap : float
@@ -126,7 +136,7 @@ def solve_pd_i(
     >>> fp.solve_pd_i(prior, 2.0).method
     'closed-form'
     """
-    as_prior(prior)
+    prior = made_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
     least = prior.epsilon_x()
@@ -232,6 +242,15 @@ def _constant(prior: Distribution) -> Solution:
 
 
 def _solve(
+    prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
+) -> Solution:
+    try:
+        return _program(prior, epsilon, joint, gap, deadline)
+    except OutOfTime:  # what needs no program is what there is
+        return _certify(prior, epsilon, joint, _constant(prior).channel, 0.0, "closed-form")
+
+
+def _program(
     prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
 ) -> Solution:
     if isinstance(prior, Product):

@@ -32,7 +32,7 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.distributions import Dense, Distribution, Exchangeable, Product
-from fastpriv.distributions.base import as_prior
+from fastpriv.distributions.base import made_prior
 from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.results import Solution
 from fastpriv.tradeoff._independent import STEEPEST, common_slope, tilted_row
@@ -83,7 +83,7 @@ class RateDistortion(Solution):
 
 
 def solve_pd_mip(
-    prior: Distribution,
+    prior: Distribution | ArrayLike,
     distortion: float | None = None,
     *,
     slope: float | None = None,
@@ -95,8 +95,8 @@ def solve_pd_mip(
 
     Parameters
     ----------
-    prior : Distribution
-        Law of the databases.
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
     distortion : float
         Largest expected distortion. Give this or ``slope``.
     slope : float
@@ -136,7 +136,7 @@ def solve_pd_mip(
     >>> round(point.value, 6), point.method, point.gap < 1e-8
     (0.473827, 'types', True)
     """
-    as_prior(prior)
+    prior = made_prior(prior)
     if (distortion is None) == (slope is None):
         raise InvalidInput("give either distortion or slope, and not both")
     check_limits(gap, time_limit)
