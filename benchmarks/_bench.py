@@ -55,7 +55,7 @@ class Record:
     benchmark: str = says("script, without bench_ and .py")
     question: str = says("what was asked")
     instance: str = says("of what")
-    seed: Any = says("seed of the instance in benchmarks/instances.py")
+    seed: int | str | None = says("seed of the instance in benchmarks/instances.py")
     solver: str = says("fastpriv, or the peer")
     kind: str = says("ours, peer, or yardstick (such as a copy: no contest)")
     status: str = says("ok, not installed, not run: why, or failed: its words", "ok")
@@ -288,7 +288,7 @@ def line(record):
     if record.status != "ok":
         return f"{what:<58.58} {record.solver:<18}{record.status}"
     taken = duration(record.seconds) + ("" if record.unit == "call" else f" per {record.unit}")
-    error = "" if record.error is None else f"{record.error_of} {record.error:.0e}"
+    error = "" if record.error is None else f"{record.error_of or 'error'} {record.error:.0e}"
     error += "" if record.sound in (None, True) else "  UNSOUND"
     if record.growth is not None:
         error = f"growth {record.growth:.1f}, promised {record.promised:.1f}"

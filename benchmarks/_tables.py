@@ -130,8 +130,13 @@ def short_table(records):
     return table(header, rows)
 
 
-def lost_list(records):
-    """Where we lose: first to answers as good as ours, worst first, then to others."""
+def bullets(lines):
+    """A Markdown list."""
+    return "".join(f"- {line}\n" for line in lines)
+
+
+def lost_cases(records):
+    """Where we lose: (whether the better answer is ours, its time over ours, in words)."""
     found = []
     for mine, others in questions(records):
         if mine is None:
@@ -150,8 +155,12 @@ def lost_list(records):
                     note += f"; its error is {other.error:.0e}, ours {mine.error:.0e}"
                 text = f"{name}: to {other.solver} on {' and '.join(lost)} ({times}{note})"
                 found.append((remark(mine, other) != "", other.seconds / mine.seconds, text))
-    found.sort()
-    return "".join(f"- {text}\n" for *_, text in found) or "Nowhere in this run.\n"
+    return sorted(found)
+
+
+def lost_list(records):
+    """Where we lose: first to answers as good as ours, worst first, then to others."""
+    return bullets(text for *_, text in lost_cases(records)) or "Nowhere in this run.\n"
 
 
 def conditions(results):
@@ -165,16 +174,17 @@ def conditions(results):
     lines.append(f"not installed: {', '.join(missing) or 'none of the peers'}")
     stopped = [f"{b['name']} ({b['status']})" for b in results["benchmarks"] if b["status"] != "ok"]
     lines.append(f"stopped or failed: {', '.join(stopped) or 'none'}")
-    return "".join(f"- {line}\n" for line in lines)
+    return bullets(lines)
 
 
 READING = """\
-Ours and every peer are timed in turns in one process, so that noise hits both; times are the least
-of the rounds, in the unit given. *Its time / ours* above 1 means that ours is faster. An error is how
-far an answer may be, or is, from the truth (what it measures stands in the results as `error_of`);
-errors below the one asked for count as equal. *Unsound* is an answer on the wrong side of the truth,
-which is no guarantee. A yardstick, such as a copy of the same memory, answers no question and only
-puts our time in proportion. Times within 10 % are even. Where we lose, it says so.
+Ours and every peer are timed in turns in one process, so that noise hits both; times are the
+least of the rounds, in the unit given. *Its time / ours* above 1 means that ours is faster. An
+error is how far an answer may be, or is, from the truth (what it measures stands in the results as
+`error_of`); errors below the one asked for count as equal. *Unsound* is an answer on the wrong side
+of the truth, which is no guarantee. A yardstick, such as a copy of the same memory, answers no
+question and only puts our time in proportion. Times within 10 % are even. A sweep loses where its
+time grows 1.5 times as fast as its docstring promises.
 """
 
 RERUNNING = """\
@@ -231,4 +241,9 @@ def summary(results, records):
         f"{machine['load_after']} after, Python {machine['python']}, revision "
         f"{results['revision']}{', quick run' if results['quick'] else ''}.\n"
     )
-    return "\n".join([head, short_table(records), "Where we lose:\n", lost_list(records)])
+    cases = lost_cases(records)
+    plain = [text for worse_answer, _, text in cases if not worse_answer]
+    others = len(cases) - len(plain)
+    lost = "Where we lose to an answer as good as ours, or to our own promise:\n"
+    rest = f"Another {others} times a faster answer is unsound or less accurate.\n"
+    return "\n".join([head, short_table(records), lost, bullets(plain) or "Nowhere.\n", rest])

@@ -1,19 +1,19 @@
 """Composed randomised response against dp-accounting, prv-accountant and autodp.
 
-Every solver is asked for epsilon at one delta, from scratch. Errors are relative to the exact value:
-the composed loss is a sum over a lattice, which our bracket holds to 1e-12 (tests/test_profile.py
-checks it with 80 digits); ours is the width of the bracket. An epsilon below the exact one is no
-guarantee, hence unsound. All peers answer for binary response; dp-accounting also for more values,
-by its accountant as well, whose pld module ignores the count of a response. At 10^5 releases
-dp-accounting and prv-accountant ask for several arrays of gigabytes, and are given 2 GB.
+Every solver is asked for epsilon at one delta, from scratch. Errors are relative to the exact
+value: the composed loss is a sum over a lattice, which our bracket holds to 1e-12
+(tests/test_profile.py checks it with 80 digits); ours is the width of the bracket. An epsilon below
+the exact one is no guarantee, hence unsound. All peers answer for binary response; dp-accounting
+also for more values, by its PLDAccountant as well, whose pld module ignores the count of a
+response. At 10^5 releases dp-accounting and prv-accountant ask for several arrays of gigabytes, and
+are given 2 GB.
 """
 
 import math
 
+import fastpriv as fp
 import instances
 from _bench import ours, peer, run
-
-import fastpriv as fp
 
 
 def profile_of(m, releases):
@@ -78,7 +78,7 @@ def with_autodp(m, releases, delta):
 #: Name, solver, distribution, and whether it has more than binary response.
 PEERS = [
     ("dp-accounting", with_dp_accounting, "dp-accounting", True),
-    ("its accountant", with_dp_accountant, "dp-accounting", True),
+    ("its PLDAccountant", with_dp_accountant, "dp-accounting", True),
     ("prv-accountant", with_prv, "prv-accountant", False),
     ("autodp", with_autodp, "autodp", False),
 ]

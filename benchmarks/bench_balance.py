@@ -7,10 +7,9 @@ of the best prior found and min(C_1, max {I(X; Y): H(X) >= b}), stand beside it.
 
 import math
 
+import fastpriv as fp
 import instances
 from _bench import ours, run, yardstick
-
-import fastpriv as fp
 
 #: Shapes, number of outputs, and whether a quick run has them.
 SHAPES = [

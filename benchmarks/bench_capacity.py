@@ -7,12 +7,12 @@ small sizes are a mean over several channels.
 
 from functools import partial
 
-import instances
 import numpy as np
-from _bench import ours, peer, run, yardstick
 
 import fastpriv as fp
 import fastpriv.kernels
+import instances
+from _bench import ours, peer, run, yardstick
 
 GAP = 1e-9
 

@@ -6,12 +6,12 @@ Contraction stands beside a plain NumPy bisection over all pairs at once.
 
 from functools import partial
 
-import instances
 import numpy as np
 import scipy.sparse as sp
-from _bench import ours, peer, run
 
 import fastpriv as fp
+import instances
+from _bench import ours, peer, run
 
 
 def with_svd(W, p):

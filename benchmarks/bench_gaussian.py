@@ -8,9 +8,9 @@ import time
 from functools import partial
 
 import numpy as np
-from _bench import ours, peer, run
 
 import fastpriv as fp
+from _bench import ours, peer, run
 from fastpriv import _gaussian
 
 

@@ -7,11 +7,11 @@ third of its range.
 
 from functools import partial
 
-import instances
 import numpy as np
-from _bench import ours, peer, run
 
 import fastpriv as fp
+import instances
+from _bench import ours, peer, run
 
 GAP = 1e-8
 

@@ -5,11 +5,11 @@ The cost of validation is the constructor's, shown apart: measures trust what it
 
 from functools import partial
 
-import instances
 import numpy as np
-from _bench import ours, peer, run, yardstick
 
 import fastpriv as fp
+import instances
+from _bench import ours, peer, run, yardstick
 
 
 def plain_dp_level(matrix, sizes):

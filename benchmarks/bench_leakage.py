@@ -6,11 +6,11 @@ Then outputs of a million rows.
 import math
 from functools import partial
 
-import instances
 import numpy as np
-from _bench import ours, peer, run, yardstick
 
 import fastpriv as fp
+import instances
+from _bench import ours, peer, run, yardstick
 
 #: What qif has of it, by the name of our measure.
 QIF = {

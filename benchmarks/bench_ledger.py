@@ -10,9 +10,8 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from _bench import ours, run, yardstick
-
 import fastpriv as fp
+from _bench import ours, run, yardstick
 from fastpriv.accounting import Ledger
 
 

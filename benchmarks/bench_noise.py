@@ -7,10 +7,10 @@ Ours draws from the default cryptographic source, and once from numpy's SFC64 ("
 import math
 from functools import partial
 
-import instances
 import numpy as np
-from _bench import ours, peer, run, yardstick
 
+import instances
+from _bench import ours, peer, run, yardstick
 from fastpriv.mechanisms import (
     GaussianNoise,
     GeometricCount,

@@ -8,12 +8,12 @@ distortion, the level being met.
 import math
 from functools import partial
 
-import instances
 import numpy as np
 import scipy.sparse as sp
-from _bench import ours, peer, run
 
 import fastpriv as fp
+import instances
+from _bench import ours, peer, run
 
 EPSILON = 1.0
 

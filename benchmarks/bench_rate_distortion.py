@@ -8,11 +8,11 @@ import math
 import time
 from functools import partial
 
-import instances
 import numpy as np
-from _bench import ours, peer, run, yardstick
 
 import fastpriv as fp
+import instances
+from _bench import ours, peer, run, yardstick
 from fastpriv.tradeoff._mixture import certify
 from fastpriv.tradeoff._tilting import HammingTilt
 
@@ -108,7 +108,7 @@ def at_slope(bench):
 
 
 def at_distortion(bench):
-    """A given distortion at large sizes, beside Blahut's iteration (at slope 1) in the same time."""
+    """A given distortion at large sizes, beside Blahut's iteration at slope 1, in the same time."""
     for bits in bench.sizes((12,), (12, 16, 20)):
         prior = fp.Dense(instances.prior(2**bits), [2] * bits)
         start = time.perf_counter()

@@ -8,12 +8,12 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-import instances
 import numpy as np
 import pandas as pd
-from _bench import ours, run, yardstick
 
 import fastpriv as fp
+import instances
+from _bench import ours, run, yardstick
 
 DOMAIN = {
     "class": ["1st", "2nd", "3rd", "Crew"],

@@ -6,11 +6,11 @@ once from NumPy's SFC64. Peers are timed on as many rows as a second or so allow
 
 from functools import partial
 
-import instances
 import numpy as np
-from _bench import ours, peer, run, yardstick
 
 import fastpriv as fp
+import instances
+from _bench import ours, peer, run, yardstick
 
 M, EPSILON = 4, 1.0
 

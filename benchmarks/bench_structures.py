@@ -5,11 +5,11 @@ The growth between neighbouring sizes stands beside the growth that the docstrin
 
 import math
 
-import instances
 import numpy as np
-from _bench import ours, run
 
 import fastpriv as fp
+import instances
+from _bench import ours, run
 
 
 def dense(k):

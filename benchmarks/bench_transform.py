@@ -2,10 +2,10 @@
 
 import math
 
-import instances
 import numpy as np
-from _bench import ours, run, yardstick
 
+import instances
+from _bench import ours, run, yardstick
 from fastpriv._rows import Symmetric
 from fastpriv._transform import mix
 

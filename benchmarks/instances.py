@@ -80,12 +80,12 @@ NAMED = {
     **{f"channel-{n}x16": (channel, {"size": n, "outputs": 16}) for n in (16, 128, 512)},
     **{f"even-prior-{n}": (even_prior, {"size": n}) for n in (16, 32, 64, 128, 256)},
     **{f"prior-{n}": (prior, {"size": n}) for n in (64, 256, 1024, 4096, 65536)},
-    **{f"joint-{k}x{n}": (joint, {"secrets": k, "inputs": n}) for k, n in ((2, 2), (20, 20), (50, 50))},
+    **{f"joint-{n}x{n}": (joint, {"secrets": n, "inputs": n}) for n in (2, 20, 50)},
     "channels-2x2": (channels, {"count": 1000, "rows": 2, "outputs": 2}),
     "channels-8x8": (channels, {"count": 1000, "rows": 8, "outputs": 8}),
     "codes-4": (codes, {"rows": 10_000, "sizes": [4]}),
     "codes-titanic": (codes, {"rows": 10_000, "sizes": [4, 2, 2, 2]}),
-}  # fmt: skip
+}
 
 
 def make(name):
