@@ -155,8 +155,10 @@ class Bench:
                     if cost > before:
                         record.growth, record.promised = record.seconds / seconds, cost / before
                     self._costs[question] = record.seconds, cost
-            if watch.total > self.patience or record.status.startswith("failed: TimeoutError"):
-                self._slow[question, solver.name] = f"{watch.total:.1f} s at {instance}"
+            if record.status.startswith("failed: TimeoutError"):
+                self._slow[question, solver.name] = f"no answer at {instance}"
+            elif watch.times and watch.least > self.patience:
+                self._slow[question, solver.name] = f"{watch.least:.1f} s at {instance}"
             self.keep(record)
         return [record for _, record, _ in found]
 
