@@ -295,7 +295,7 @@ def line(record):
     if record.growth is not None:
         error = f"growth {record.growth:.1f}, promised {record.promised:.1f}"
     value = "" if record.value is None else f"{record.value:.9g}"
-    return f"{what:<58.58} {record.solver:<18}{taken:>16}  {value:<13}{error}".rstrip()
+    return f"{what:<58.58} {record.solver:<18}{taken:>16}  {value:<16}{error}".rstrip()
 
 
 def run(main):

@@ -89,11 +89,11 @@ def cases(bench):
     for m in (2, 4):
         for k in bench.sizes((100,), (100, 1000, 10**5)):
             for delta in (1e-6, 1e-14):
-                yield f"{k:,} x {m}-ary 0.5, delta {delta:g}", m, [(0.5, k)], delta
+                yield f"{k:,} at 0.5, delta {delta:g}", m, [(0.5, k)], delta
     if not bench.quick:
-        yield "3 epsilons, 740", 2, [(0.1, 500), (0.25, 200), (0.7, 40)], 1e-6
+        yield "740 at 3 epsilons, delta 1e-06", 2, [(0.1, 500), (0.25, 200), (0.7, 40)], 1e-6
         many = [(0.01 + 0.49 * float(u), 10) for u in instances.uniform(0, 30)]
-        yield "30 epsilons, 300", 2, many, 1e-6
+        yield "300 at 30 epsilons, delta 1e-06", 2, many, 1e-6
 
 
 def composed(bench):
@@ -110,7 +110,7 @@ def composed(bench):
             return {"value": found, "error": exact.width / exact.upper, "sound": True}
 
         bench.compare(
-            "composed epsilon",
+            f"composed epsilon, {'binary' if m == 2 else f'{m}-ary'} response",
             name,
             ours(lambda c=case: profile_of(*c[:2]).epsilon(c[2]).upper, certified),
             *(
@@ -120,7 +120,7 @@ def composed(bench):
             ),
             error_of="relative error",
             target=1e-9,
-            headline="1,000 x 4-ary" in name,
+            headline=m == 4 and name.startswith("1,000 "),
         )
 
 

@@ -3,7 +3,8 @@
 ``python benchmarks/run.py [--quick] [NAME ...] [--json results.json] [--write]``. Each benchmark
 runs in a process of its own with limits of memory and time; what it measured before it was stopped
 is kept. ``--write`` puts the short table between the markers in README.md and the whole page into
-docs/benchmarks.md. Peers come with ``pip install 'fastpriv[peers]'``; missing ones are named.
+docs/benchmarks.md; with ``--from results.json`` the results of an earlier run. Peers come with
+``pip install 'fastpriv[peers]'``; missing ones are named.
 """
 
 import argparse
@@ -188,6 +189,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small sizes, within 3 minutes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results")
     parser.add_argument("--write", action="store_true", help="update README.md and docs")
+    parser.add_argument("--from", type=Path, dest="kept", metavar="FILE", help="earlier results")
     parser.add_argument("--limit", type=float, metavar="SECONDS", help="for each benchmark")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in known]
@@ -195,9 +197,11 @@ def main():
         parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
     if given.write and given.names:
         parser.error("--write needs all benchmarks: leave out the names")
-    chosen = {name: path for name, path in known.items() if name in given.names or not given.names}
-    limit = given.limit or (60.0 if given.quick else 180.0)
-    results = run_all(chosen, given.quick, limit)
+    if given.kept:
+        results = json.loads(given.kept.read_text())
+    else:
+        chosen = {name: known[name] for name in known if name in given.names or not given.names}
+        results = run_all(chosen, given.quick, given.limit or (60.0 if given.quick else 180.0))
     if given.json:
         given.json.write_text(json.dumps(results, indent=1) + "\n")
     records = [Record(**record) for record in results["records"]]
