@@ -201,7 +201,7 @@ def main():
         results = json.loads(given.kept.read_text())
     else:
         chosen = {name: known[name] for name in known if name in given.names or not given.names}
-        results = run_all(chosen, given.quick, given.limit or (60.0 if given.quick else 180.0))
+        results = run_all(chosen, given.quick, given.limit or (60.0 if given.quick else 300.0))
     if given.json:
         given.json.write_text(json.dumps(results, indent=1) + "\n")
     records = [Record(**record) for record in results["records"]]

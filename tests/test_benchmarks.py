@@ -219,6 +219,8 @@ def test_a_quick_run_writes_the_documented_results(tmp_path):
         assert record["status"] == "ok"
         assert 0 < record["seconds"] <= record["median"]
         assert record["rounds"] >= 1
+    kept = subprocess.run([*command[:2], "--from", out], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith(kept.stdout)
     levels = {r["value"] for r in results["records"] if r["question"] == "dp_level, bits"}
     assert len(levels) >= 2  # two instances
 
