@@ -8,7 +8,7 @@ from _bench import Record, duration, shown
 #: Times within this factor count as even.
 EVEN = 1.1
 #: Growth beyond what is promised that is blamed on caches and noise.
-SLACK = 1.5
+SLACK = 2.0
 
 
 def questions(records):
@@ -184,7 +184,7 @@ error is how far an answer may be, or is, from the truth (what it measures stand
 `error_of`); errors below the one asked for count as equal. *Unsound* is an answer on the wrong side
 of the truth, which is no guarantee. A yardstick, such as a copy of the same memory, answers no
 question and only puts our time in proportion. Times within 10 % are even. A sweep loses where its
-time grows 1.5 times as fast as its docstring promises.
+time grows more than twice as much as its docstring promises.
 """
 
 RERUNNING = """\

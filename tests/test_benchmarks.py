@@ -288,9 +288,9 @@ def test_verdicts(mine, other, verdict):
 
 
 def test_a_broken_promise_is_a_loss():
-    (slow,) = records_of({"seconds": 1.0, "growth": 20.0, "promised": 10.0})
-    assert "promised cost (growth 20.0, promised 10.0)" in _tables.lost_list([slow])
-    (fine,) = records_of({"seconds": 1.0, "growth": 14.0, "promised": 10.0})
+    (slow,) = records_of({"seconds": 1.0, "growth": 21.0, "promised": 10.0})
+    assert "promised cost (growth 21.0, promised 10.0)" in _tables.lost_list([slow])
+    (fine,) = records_of({"seconds": 1.0, "growth": 19.0, "promised": 10.0})
     assert "Nowhere" in _tables.lost_list([fine])
 
 
