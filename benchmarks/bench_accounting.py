@@ -1,44 +1,25 @@
-"""Composed randomised response against dp-accounting, prv-accountant and autodp, in one run.
+"""Composed randomised response against dp-accounting, prv-accountant and autodp.
 
-Run ``python benchmarks/bench_accounting.py``; peers that are not installed are left out
-(``pip install 'fastpriv[peers]'``). Every solver is asked for epsilon at one delta, from scratch.
-Beside each time stands its error against the exact value: the composed loss is a sum over a
-lattice, which our bracket holds to 1e-12 (tests/test_profile.py checks it with 80 digits). An
-epsilon below the exact one is no guarantee, and is marked. All peers answer for binary response;
-dp-accounting also for more values, by its accountant as well, whose pld module ignores the count of
-a response. The ratio is the peer's time over ours. At 10^5 releases dp-accounting and
-prv-accountant ask for several arrays of gigabytes, so a peer may take 2 GB more than is in use, or
-as many as the command line says: ``python benchmarks/bench_accounting.py 16``.
+Every solver is asked for epsilon at one delta, from scratch. Errors are relative to the exact
+value: the composed loss is a sum over a lattice, which our bracket holds to 1e-12
+(tests/test_profile.py checks it with 80 digits); ours is the width of the bracket. An epsilon below
+the exact one is no guarantee, hence unsound. All peers answer for binary response; dp-accounting
+also for more values, by its PLDAccountant as well, whose pld module ignores the count of a
+response. At 10^5 releases dp-accounting and prv-accountant ask for several arrays of gigabytes, and
+are given 2 GB.
 """
 
 import math
-import resource
-import signal
-import sys
-import time
-import warnings
-from contextlib import contextmanager
-
-import numpy as np
-import pytest
 
 import fastpriv as fp
-
-#: Seconds after which a peer is stopped.
-PATIENCE = 20
-#: Bytes of address space that a peer may add to what is in use.
-MEMORY = int(sys.argv[1] if __name__ == "__main__" and len(sys.argv) > 1 else 2) << 30
+import instances
+from _bench import ours, peer, run
 
 
 def profile_of(m, releases):
     """Profile of m-ary randomised responses."""
     one = fp.accounting.PrivacyProfile.randomised_response
     return one(m, 0.0).compose(*(one(m, e).self_compose(k) for e, k in releases))
-
-
-def with_fastpriv(m, releases, delta):
-    """Certified on both sides; the upper end is what a user reports."""
-    return profile_of(m, releases).epsilon(delta).upper
 
 
 def noise(m, epsilon):
@@ -75,7 +56,6 @@ def with_prv(m, releases, delta):
     from prv_accountant import PRVAccountant
     from prv_accountant.privacy_random_variables import PureDPMechanism
 
-    binary(m)
     counts = [count for _, count in releases]
     accountant = PRVAccountant(
         prvs=[PureDPMechanism(eps=epsilon) for epsilon, _ in releases],
@@ -91,134 +71,85 @@ def with_autodp(m, releases, delta):
     from autodp.mechanism_zoo import RandresponseMechanism
     from autodp.transformer_zoo import Composition
 
-    binary(m)
     kinds = [RandresponseMechanism(1 / (1 + math.exp(-epsilon))) for epsilon, _ in releases]
     return float(Composition()(kinds, [count for _, count in releases]).get_approxDP(delta))
 
 
-def binary(m):
-    """Refuse what a peer has no mechanism for."""
-    if m != 2:
-        raise NotImplementedError("binary response only")
+#: Name, solver, distribution, and whether it has more than binary response.
+PEERS = [
+    ("dp-accounting", with_dp_accounting, "dp-accounting", True),
+    ("its PLDAccountant", with_dp_accountant, "dp-accounting", True),
+    ("prv-accountant", with_prv, "prv-accountant", False),
+    ("autodp", with_autodp, "autodp", False),
+]
 
 
-PEERS = {
-    "dp-accounting": with_dp_accounting,
-    "its accountant": with_dp_accountant,
-    "prv-accountant": with_prv,
-    "autodp": with_autodp,
-}
-
-
-def cases():
+def cases(bench):
     """Yield a name, the number of values, releases and delta."""
     for m in (2, 4):
-        for k in (100, 1000, 10**5):
+        for k in bench.sizes((100,), (100, 1000, 10**5)):
             for delta in (1e-6, 1e-14):
-                yield f"{k:,} x {m}-ary 0.5", m, [(0.5, k)], delta
-    rng = np.random.default_rng(0)
-    three = [(float(e), int(k)) for e, k in zip((0.1, 0.25, 0.7), (500, 200, 40), strict=True)]
-    yield "3 epsilons, 740", 2, three, 1e-6
-    many = [(float(e), 10) for e in rng.uniform(0.01, 0.5, 30)]
-    yield "30 epsilons, 300", 2, many, 1e-6
+                yield f"{k:,} at 0.5, delta {delta:g}", m, [(0.5, k)], delta
+    if not bench.quick:
+        yield "740 at 3 epsilons, delta 1e-06", 2, [(0.1, 500), (0.25, 200), (0.7, 40)], 1e-6
+        many = [(0.01 + 0.49 * float(u), 10) for u in instances.uniform(0, 30)]
+        yield "300 at 30 epsilons, delta 1e-06", 2, many, 1e-6
 
 
-def timed(solve, case, least=0.1):
-    """Best seconds of a few calls, or of one that is long, and the result."""
-    best, total = math.inf, 0.0
-    while total < least:
-        start = time.perf_counter()
-        result = solve(*case)
-        seconds = time.perf_counter() - start
-        best, total = min(best, seconds), total + seconds
-    return best, result
-
-
-@pytest.mark.parametrize("k", [100, 1000, 100_000])
-def test_response(benchmark, k):
-    benchmark(with_fastpriv, 2, [(0.5, k)], 1e-6)
-
-
-def stop(*_):
-    """Give up on a peer."""
-    raise TimeoutError(f"no answer in {PATIENCE} s")
-
-
-@contextmanager
-def limited():
-    """Let a peer that asks for too much memory fail, instead of the machine."""
-    with open("/proc/self/statm") as pages:
-        used = int(pages.read().split()[0]) * resource.getpagesize()
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-def row(case, delta, solver, seconds, ratio, epsilon, error):
-    print(f"{case:<22}{delta:<8}{solver:<15}{seconds:>9}{ratio:>9}{epsilon:>16}  {error}")
-    sys.stdout.flush()
-
-
-def compare():
-    """One line per case and solver."""
-    peers = dict(PEERS)
-    row("releases", "delta", "solver", "seconds", "ratio", "epsilon", "error")
-    for name, m, releases, delta in cases():
-        mine, upper = timed(with_fastpriv, (m, releases, delta))
+def composed(bench):
+    """Epsilon of composed responses."""
+    for name, m, releases, delta in cases(bench):
+        case = m, releases, delta
         exact = profile_of(m, releases).epsilon(delta)
-        width = exact.width / exact.upper
-        row(name, delta, "fastpriv", f"{mine:.2g}", "", f"{upper:.9f}", f"width {width:.0e}")
-        for solver, solve in list(peers.items()):
-            signal.alarm(PATIENCE)
-            try:
-                with warnings.catch_warnings(), np.errstate(all="ignore"), limited():
-                    warnings.simplefilter("ignore")
-                    seconds, found = timed(solve, (m, releases, delta))
-            except NotImplementedError:
-                continue
-            except ImportError:
-                row("", "", solver, "", "", "", "not installed")
-                del peers[solver]
-                continue
-            except Exception as error:
-                words = f"{type(error).__name__}: {error}".split("\n")[0][:60]
-                row("", "", solver, "", "", "", words)
-                continue
-            finally:
-                signal.alarm(0)
-            error = (found - exact.midpoint) / exact.midpoint
-            mark = "  BELOW" if found < exact.lower else ""
-            ratio = f"{seconds / mine:.1f}"
-            row("", "", solver, f"{seconds:.2g}", ratio, f"{found:.9f}", f"{error:+.0e}{mark}")
+
+        def judge(found, exact=exact):
+            error = abs(found - exact.midpoint) / exact.midpoint
+            return {"value": found, "error": error, "sound": found >= exact.lower}
+
+        def certified(found, exact=exact):
+            return {"value": found, "error": exact.width / exact.upper, "sound": True}
+
+        bench.compare(
+            f"composed epsilon, {'binary' if m == 2 else f'{m}-ary'} response",
+            name,
+            ours(lambda c=case: profile_of(*c[:2]).epsilon(c[2]).upper, certified),
+            *(
+                peer(title, lambda s=solve, c=case: s(*c), judge, needs=needs)
+                for title, solve, needs, general in PEERS
+                if general or m == 2
+            ),
+            error_of="relative error",
+            target=1e-9,
+            headline=m == 4 and name.startswith("1,000 "),
+        )
 
 
-def general():
+def general(bench):
     """Time for a random channel with many losses, and the width of its bracket.
 
     That is from what the best pair of neighbours attains to the composed envelope of all pairs.
     """
-    print(f"\n{'matrix':<10}{'losses':>8}{'releases':>12}{'seconds':>10}{'width':>10}")
     for size in (3, 8):
-        matrix = np.random.default_rng(size).dirichlet(np.ones(size), size)
-        one = fp.accounting.PrivacyProfile.of(matrix)
-        (atom,) = one._parts
-        for k in (10, 1000, 100_000):
-            start = time.perf_counter()
-            found = one.self_compose(k).epsilon(1e-9)
-            seconds = time.perf_counter() - start
-            losses = int((atom.upper.losses > 0).sum())
-            width = f"{found.width / found.upper:.0e}"
-            print(f"{size} x {size:<6}{losses:>8}{k:>12,}{seconds:>10.2g}{width:>10}")
+        one = fp.accounting.PrivacyProfile.of(instances.channel(size))
+        for k in bench.sizes((10,), (10, 1000, 100_000)):
+            bench.compare(
+                "composed epsilon of a matrix, delta 1e-9",
+                f"{k:,} x random {size} x {size}",
+                ours(
+                    lambda k=k, one=one: one.self_compose(k).epsilon(1e-9),
+                    lambda b: {"value": b.upper, "error": b.width / b.upper, "sound": True},
+                ),
+                seed=0,
+                error_of="relative width",
+            )
+
+
+def main(bench):
+    """Ask both questions."""
+    profile_of(2, [(0.5, 10)]).epsilon(1e-3)
+    composed(bench)
+    general(bench)
 
 
 if __name__ == "__main__":
-    import fastpriv.kernels
-
-    signal.signal(signal.SIGALRM, stop)
-    fp.warm_up()
-    with_fastpriv(2, [(0.5, 10)], 1e-3)
-    compare()
-    general()
+    run(main)

@@ -1,72 +1,64 @@
 """How tight the brackets of the constrained capacity get, and how long they take.
 
-Run ``python benchmarks/bench_balance.py [seconds for each] [channels of a shape]``. For every shape
-of up to 16 databases, random channels (Dirichlet rows: weight 1 is informative, 10 is noisy) and
-four shares of the largest entropy: relative widths, median and worst, beside that of the two plain
-bounds, I of the best prior found and min(C_1, max {I(X; Y): H(X) >= b}), and the median time.
+Random channels of up to 16 databases (Dirichlet rows: weight 1 is informative, 10 is noisy) and
+adversaries with nine tenths of the largest entropy. The error is the relative width of the bracket;
+the plain bounds, I of the best prior found and min(C_1, max {I(X; Y): H(X) >= b}), stand beside it.
 """
 
 import math
-import sys
-import time
-
-import numpy as np
 
 import fastpriv as fp
+import instances
+from _bench import ours, run, yardstick
 
+#: Shapes, number of outputs, and whether a quick run has them.
 SHAPES = [
-    ((2, 2), 4),
-    ((2, 2, 2), 2),
-    ((2, 2, 2), 8),
-    ((2, 2, 2, 2), 2),
-    ((2, 2, 2, 2), 4),
-    ((2, 2, 2, 2), 8),
-    ((2, 2, 2, 2), 16),
-    ((4, 4), 2),
-    ((4, 4), 4),
-    ((4, 4), 16),
-    ((2, 8), 2),
-    ((2, 8), 8),
-    ((3, 4), 4),
-    ((16,), 16),
+    ((2, 2), 4, True),
+    ((2, 2, 2), 8, True),
+    ((2, 2, 2, 2), 2, True),
+    ((2, 2, 2, 2), 4, False),
+    ((2, 2, 2, 2), 8, False),
+    ((4, 4), 4, False),
+    ((2, 8), 8, False),
+    ((3, 4), 4, False),
+    ((16,), 16, True),
 ]
-SHARES = (0.5, 0.7, 0.9, 0.97)
 
 
-def plain_upper(W, b):
-    """min(C_1, ...) is the caller's; this is max {I(X; Y): H(X) >= b} of one row."""
-    return fp.constrained_capacity(W, b).upper
+def plain(channel, W, b):
+    """The bound without a search."""
+    return min(fp.individual_capacity(channel).upper, fp.constrained_capacity(W, b).upper)
 
 
-def main(seconds=10.0, count=3):
-    fp.warm_up()
-    print(
-        f"{'shape':<16}{'outputs':>8}{'weight':>8}{'b/ln N':>8}{'median':>10}{'worst':>10}", end=""
-    )
-    print(f"{'plain':>10}{'seconds':>9}")
-    for sizes, outputs in SHAPES:
-        for weight in (1.0, 10.0):
-            rng = np.random.default_rng(outputs)
+def main(bench):
+    """One channel for each shape, weight and share."""
+    seconds = bench.sizes(1.0, 3.0)
+    for sizes, outputs, small in SHAPES:
+        if bench.quick and not small:
+            continue
+        for weight in (1, 10):
             size = math.prod(sizes)
-            matrices = [rng.dirichlet(np.full(outputs, weight), size) for _ in range(count)]
-            for share in SHARES:
-                widths, plain, times = [], [], []
-                for W in matrices:
-                    b = share * math.log(size)
-                    channel = fp.Channel(W, sizes)
-                    start = time.perf_counter()
-                    found = fp.constrained_capacity(channel, b, time_limit=seconds)
-                    times.append(time.perf_counter() - start)
-                    widths.append(found.width / found.lower)
-                    most = min(fp.individual_capacity(channel).upper, plain_upper(W, b))
-                    plain.append(most / found.lower - 1.0)
-                name = "x".join(map(str, sizes))
-                print(
-                    f"{name:<16}{outputs:>8}{weight:>8.0f}{share:>8.2f}{np.median(widths):>10.2g}"
-                    f"{max(widths):>10.2g}{np.median(plain):>10.2g}{np.median(times):>9.2f}",
-                    flush=True,
-                )
+            W = instances.channel(size, outputs, weight=weight)
+            channel = fp.Channel(W, sizes)
+            b = 0.9 * math.log(size)
+            found = fp.constrained_capacity(channel, b, time_limit=seconds)
+
+            def width(most, low=found.lower):
+                return {"value": most, "error": most / low - 1.0}
+
+            bench.compare(
+                "constrained capacity to 1e-3",
+                f"rows of {sizes}, {outputs} outputs, weight {weight}, b = 0.9 ln N",
+                ours(
+                    lambda c=channel, b=b: fp.constrained_capacity(c, b, time_limit=seconds),
+                    lambda found: {"value": found.lower, "error": found.width / found.lower},
+                ),
+                yardstick("plain bounds", lambda c=channel, W=W, b=b: plain(c, W, b), judge=width),
+                seed=0,
+                error_of="relative width",
+                target=1e-3,
+            )
 
 
 if __name__ == "__main__":
-    main(*[float(sys.argv[1])] if len(sys.argv) > 1 else [], *map(int, sys.argv[2:]))
+    run(main)

@@ -1,34 +1,38 @@
-"""Import time as a ratio to ``import numpy``, fresh interpreters, in one run.
+"""Import and first answer in fresh interpreters, beside ``import numpy``.
 
-Run ``python benchmarks/bench_import.py``.
+Times include starting Python, which is shown as well.
 """
 
 import subprocess
 import sys
-import time
+from functools import partial
+
+from _bench import ours, run, yardstick
 
 CASES = {
-    "nothing": "pass",
-    "numpy": "import numpy",
-    "fastpriv": "import fastpriv",
-    "fastpriv, first prior": "import fastpriv as fp; fp.Uniform(3, 2).epsilon_x()",
-    "fastpriv, first level": "import fastpriv as fp; fp.dp_level([[0.5, 0.5], [0.4, 0.6]])",
+    "import": "import fastpriv",
+    "import and first prior": "import fastpriv as fp; fp.Uniform(3, 2).epsilon_x()",
+    "import and first level": "import fastpriv as fp; fp.dp_level([[0.5, 0.5], [0.4, 0.6]])",
 }
 
 
-def seconds(code):
-    """Wall time of one interpreter."""
-    start = time.perf_counter()
+def interpreter(code):
+    """Run code in an interpreter of its own."""
     subprocess.run([sys.executable, "-c", code], check=True)
-    return time.perf_counter() - start
+
+
+def main(bench):
+    """Every case beside numpy and an empty program."""
+    bench.least *= 8  # an interpreter starts in 20 ms
+    for name, code in CASES.items():
+        bench.compare(
+            "start of a program",
+            name,
+            ours(partial(interpreter, code)),
+            yardstick("import numpy", partial(interpreter, "import numpy")),
+            yardstick("python alone", partial(interpreter, "pass")),
+        )
 
 
 if __name__ == "__main__":
-    best = dict.fromkeys(CASES, float("inf"))
-    for _ in range(15):
-        for name, code in CASES.items():
-            best[name] = min(best[name], seconds(code))
-    start = best["nothing"]
-    for name, least in best.items():
-        ratio = (least - start) / (best["numpy"] - start)
-        print(f"{name:<24}{1e3 * (least - start):>8.1f} ms {ratio:>8.2f} x import numpy")
+    run(main)

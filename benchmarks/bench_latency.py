@@ -1,19 +1,15 @@
-"""Calls on a 64 x 64 dense channel, in microseconds, against plain numpy in the same run.
+"""Calls on small dense channels against plain numpy.
 
-Run ``python benchmarks/bench_latency.py`` for the table. The cost of validation is the
-constructor's, shown apart: measures trust what it has checked.
+The cost of validation is the constructor's, shown apart: measures trust what it has checked.
 """
 
-import time
+from functools import partial
 
 import numpy as np
-import pytest
 
 import fastpriv as fp
-
-RNG = np.random.default_rng(0)
-MATRIX = RNG.dirichlet(np.ones(64), 64)
-PMF = RNG.dirichlet(np.ones(64))
+import instances
+from _bench import ours, peer, run, yardstick
 
 
 def plain_dp_level(matrix, sizes):
@@ -31,48 +27,69 @@ def plain_information(matrix, pmf):
     return (pmf[:, None] * matrix * np.log(matrix / output)).sum()
 
 
-def calls():
-    """(name, ours, plain) triples."""
-    one, bits = fp.Channel(MATRIX), fp.Channel(MATRIX, [2] * 6)
-    flat, rows = fp.Dense(PMF), fp.Dense(PMF, [2] * 6)
+def plain_identifiability(matrix, pmf, sizes):
+    """Worst log-ratio of posteriors of neighbours, by numpy."""
+    return plain_dp_level(pmf[:, None] * matrix, sizes)
+
+
+def calls(bits):
+    """(name, ours, numpy) triples."""
+    size = 2**bits
+    matrix, pmf = instances.channel(size), instances.prior(size)
+    one, rows = fp.Channel(matrix), fp.Channel(matrix, [2] * bits)
+    flat, law = fp.Dense(pmf), fp.Dense(pmf, [2] * bits)
     return [
-        ("dp_level, one row", lambda: fp.dp_level(one), lambda: plain_dp_level(MATRIX, [64])),
-        ("dp_level, six bits", lambda: fp.dp_level(bits), lambda: plain_dp_level(MATRIX, [2] * 6)),
+        ("dp_level, one row", partial(fp.dp_level, one), partial(plain_dp_level, matrix, [size])),
+        (
+            "dp_level, bits",
+            partial(fp.dp_level, rows),
+            partial(plain_dp_level, matrix, [2] * bits),
+        ),
         (
             "mutual_information",
-            lambda: fp.mutual_information(one, flat),
-            lambda: plain_information(MATRIX, PMF),
+            partial(fp.mutual_information, one, flat),
+            partial(plain_information, matrix, pmf),
         ),
-        ("output", lambda: one.output(flat), lambda: PMF @ MATRIX),
+        ("output law", partial(one.output, flat), lambda: pmf @ matrix),
         (
-            "identifiability_level, six bits",
-            lambda: fp.identifiability_level(bits, rows),
-            lambda: plain_dp_level(PMF[:, None] * MATRIX, [2] * 6),
+            "identifiability_level, bits",
+            partial(fp.identifiability_level, rows, law),
+            partial(plain_identifiability, matrix, pmf, [2] * bits),
         ),
-        ("Channel(matrix) (validation)", lambda: fp.Channel(MATRIX), lambda: MATRIX.copy()),
-        ("Dense(pmf) (validation)", lambda: fp.Dense(PMF), lambda: PMF.copy()),
     ]
 
 
-def microseconds(call, repeats=40, number=200):
-    """Least time per call over several batches."""
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        for _ in range(number):
-            call()
-        best = min(best, time.perf_counter() - start)
-    return 1e6 * best / number
+def number(found):
+    """The answer, where it is a number."""
+    return {"value": float(found)} if np.ndim(found) == 0 and np.isscalar(found) else {}
 
 
-@pytest.mark.parametrize("name", [c[0] for c in calls()])
-def test_latency(benchmark, name):
-    benchmark(next(ours for title, ours, _ in calls() if title == name))
+def main(bench):
+    """Measures, then constructors."""
+    for bits in (1, 6):
+        size = 2**bits
+        for title, mine, plain in calls(bits):
+            bench.compare(
+                title,
+                f"random {size} x {size}",
+                ours(mine, number),
+                peer("numpy", plain, number),
+                seed=0,
+                headline=bits == 6 and "bits" not in title,
+            )
+        matrix, pmf = instances.channel(size), instances.prior(size)
+        for title, make, array in (
+            ("Channel(matrix)", fp.Channel, matrix),
+            ("Dense(pmf)", fp.Dense, pmf),
+        ):
+            bench.compare(
+                f"{title}, with all checks",
+                f"random {size}",
+                ours(partial(make, array)),
+                yardstick("a copy", array.copy),
+                seed=0,
+            )
 
 
 if __name__ == "__main__":
-    print(f"{'call':<34}{'fastpriv us':>12}{'numpy us':>10}{'ratio':>8}")
-    for title, ours, plain in calls():
-        ours(), plain()
-        a, b = microseconds(ours), microseconds(plain)
-        print(f"{title:<34}{a:>12.2f}{b:>10.2f}{b / a:>8.1f}")
+    run(main)

@@ -1,75 +1,55 @@
-"""Spends and queries per second of ledgers in memory and in a file.
+"""Spends and queries of ledgers in memory and in a file.
 
-Run ``python benchmarks/bench_ledger.py [folder]``. A spend in a file is on the disk before it is
-acknowledged, so it is shown beside the disk's own time for one small write and fsync in the same
-folder. Queries are asked with 10,000 spends in the ledger, and of a file that another connection
-has just written to.
+A spend in a file is on the disk before it is acknowledged, so it is shown beside the disk's own
+time for one small write and fsync in the same folder. Queries are asked with 10,000 spends in the
+ledger, and of a file that another connection has just written to.
 """
 
 import os
-import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 import fastpriv as fp
+from _bench import ours, run, yardstick
 from fastpriv.accounting import Ledger
 
 
-def seconds(work, number, rounds=5):
-    """Least time of one call over a few rounds of many."""
-    best = float("inf")
-    for _ in range(rounds):
-        start = time.perf_counter()
-        for _ in range(number):
-            work()
-        best = min(best, (time.perf_counter() - start) / number)
-    return best
-
-
-def row(name, time_of_one):
-    print(f"{name:<44}{1e6 * time_of_one:>12.2f}{1 / time_of_one:>14,.0f}")
-
-
-def fsync(path):
+def fsync(file):
     """Append a page to a file and wait for the disk."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-
-    def work():
-        os.write(file, bytes(4096))
-        os.fsync(file)
-
-    return work
+    os.write(file, bytes(4096))
+    os.fsync(file)
 
 
-def main(folder=None):
+def main(bench):
+    """Spends, then queries."""
     channel, declared = fp.HammingChannel(1_000_000, 2, 0.1), {"dp": 0.1}
     prior = fp.Product.iid([0.8, 0.2], 1_000_000)
-    with tempfile.TemporaryDirectory(dir=folder) as place:
+    with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "ledger"
         memory, file = Ledger({"dp": 1e6}), Ledger.open(path, {"dp": 1e6})
         several = Ledger({"dp": 1e6, "strong-dp": 1e12, "identifiability": 1e6, "pml": 1e12})
-        print(f"{'':<44}{'us':>12}{'per second':>14}")
-        row("spend in memory, declared", seconds(lambda: memory.spend(declared), 1000))
-        row("spend in memory, E_d of 10^6 rows", seconds(lambda: memory.spend(channel), 1000))
-        row("the same in 4 notions", seconds(lambda: several.spend(channel, prior), 500))
-        row("one write and fsync of this disk", seconds(fsync(path.with_suffix(".raw")), 50))
-        row("spend in a file", seconds(lambda: file.spend(declared), 50))
+        raw = os.open(path.with_suffix(".raw"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        disk = yardstick("write and fsync", partial(fsync, raw))
+        ask = bench.compare
+        ask("spend", "in memory, declared", ours(partial(memory.spend, declared)))
+        ask("spend", "in memory, E_d of 10^6 rows", ours(partial(memory.spend, channel)))
+        ask("spend", "in memory, 4 notions", ours(partial(several.spend, channel, prior)))
+        ask("spend", "in a file", ours(partial(file.spend, declared)), disk, headline=True)
         while len(memory) < 10_000:
             memory.spend(declared)
-        row("remaining, in memory", seconds(lambda: memory.remaining, 10_000))
-        row("remaining, of a file", seconds(lambda: file.remaining, 2000))
+        ask("remaining", "in memory, 10,000 spends", ours(lambda: memory.remaining))
+        ask("remaining", "in a file", ours(lambda: file.remaining))
         with Ledger.open(path) as other:
 
             def written():
                 other.spend(declared)
-                start = time.perf_counter()
-                assert file.remaining
-                return time.perf_counter() - start
+                return file.remaining
 
-            row("remaining, of a file just written by another", min(written() for _ in range(50)))
+            ask("spend here, remaining there", "in a file", ours(written), disk)
         file.close()
+        os.close(raw)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run(main)

@@ -1,136 +1,140 @@
-"""Rate-distortion against qif, dit and Blahut's plain iteration, in one run.
+"""Rate-distortion against qif, dit and Blahut's plain iteration.
 
-Run ``python benchmarks/bench_rate_distortion.py [largest n]``; peers that are not installed are
-left out (``pip install 'fastpriv[peers]'``). Priors are random and dense on n bits, the distance is
-Hamming's and the slope 1. Every mechanism's gap is measured here, from the bound that we prove.
+Priors are random and dense on n bits, many outputs die out; the distance is Hamming's. Every gap is
+measured from the bound that we prove.
 """
 
 import math
-import sys
 import time
-from contextlib import suppress
 from functools import partial
 
 import numpy as np
-import pytest
 
 import fastpriv as fp
+import instances
+from _bench import ours, peer, run, yardstick
 from fastpriv.tradeoff._mixture import certify
 from fastpriv.tradeoff._tilting import HammingTilt
 
-SLOPE = 1.0
+SLOPE, GAP = 1.0, 1e-9
 
 
-def prior_over(bits, seed=0):
-    """A random dense prior, without a floor: many outputs die out."""
-    return fp.Dense(np.random.default_rng(seed).dirichlet(np.ones(2**bits)), [2] * bits)
-
-
-def distances(prior):
-    """The matrix that peers need."""
-    rows = prior.space.rows(np.arange(prior.space.size))
-    return (rows[:, None, :] != rows[None, :, :]).sum(axis=2).astype(float)
-
-
-def ours(prior):
-    return fp.solve_pd_mip(prior, slope=SLOPE).channel
-
-
-def with_qif(prior, metric):
+def with_qif(p, metric):
+    """Blahut's iteration in C++, with a loss in Python."""
     import qif
 
     flat = np.full(len(metric), 1.0 / len(metric))
     solve = qif.mechanism.shannon.max_entropy_given_same_loss
-    return np.asarray(solve(prior.pmf(), flat, lambda x, y: float(SLOPE * metric[x, y]), 1e-9))
+    return np.asarray(solve(p, flat, lambda x, y: float(SLOPE * metric[x, y]), GAP))
 
 
-def with_dit(prior, metric, restarts):
+def with_dit(restarts, p, metric):
+    """Blahut's iteration in numpy, from some random starts."""
     from dit.rate_distortion.blahut_arimoto import blahut_arimoto
 
-    p = np.array(prior.pmf())
     _, joint = blahut_arimoto(
         p, SLOPE / math.log(2), lambda *_: metric, max_iters=10**5, restarts=restarts
     )
     return joint / joint.sum(axis=1, keepdims=True)
 
 
-def lagrangian(channel, prior):
-    return fp.mutual_information(channel, prior) + SLOPE * fp.distortion(channel, prior)
+#: Name, distribution, solver, and largest number of bits that takes less than minutes.
+PEERS = [
+    ("qif", "qif", with_qif, 7),  # no answer in 200 s at 8 bits
+    ("dit, one start", "dit", partial(with_dit, 1), 10),
+    ("dit, 100 starts", "dit", partial(with_dit, 100), 6),
+]
 
 
 def plain_gap(prior, seconds):
     """Gap that q <- q c reaches in a time, with our own transforms."""
     p, tilt = prior.pmf().copy(), HammingTilt(prior.space.sizes, SLOPE)
     q = np.full(len(p), 1.0 / len(p))
-    end, steps = time.perf_counter() + seconds, 0
+    end = time.perf_counter() + seconds
     while True:
         v = tilt.forward(q)
         c = tilt.backward(p / v)
         if time.perf_counter() > end:
             value, bound = certify(p, q, tilt, v, c)
-            return value - bound, steps
+            return value - bound
         q *= c
-        steps += 1
 
 
-#: A peer that took longer than this at one size is not asked for the next.
-PATIENCE = 2.0
-taken = {}
+def own_gap(point):
+    """Value and gap of our solution."""
+    return {"value": point.value, "error": point.value - point.bound}
 
 
-def report(name, solve, prior, bound):
-    if taken.get(name, 0.0) > PATIENCE:
-        print(f"  {name:24s} not run: {taken[name]:.1f} s at the last size")
-        return
-    start = time.perf_counter()
-    with suppress(ImportError):
-        channel = solve()
-        taken[name] = seconds = time.perf_counter() - start
-        gap = lagrangian(fp.Channel(channel, prior.space), prior) - bound
-        print(f"  {name:24s} {seconds:9.3f} s   gap {gap:.1e}", flush=True)
+def at_slope(bench):
+    """The Lagrangian of slope 1, which peers solve."""
+    for bits in bench.sizes((6,), (6, 7, 8, 10)):
+        p, metric = instances.prior(2**bits), instances.hamming(bits)
+        prior = fp.Dense(p, [2] * bits)
+        best = fp.solve_pd_mip(prior, slope=SLOPE)
+        bound = best.bound + SLOPE * best.distortion
 
+        def judge(matrix, prior=prior, bound=bound):
+            channel = fp.Channel(matrix, prior.space)
+            information = fp.mutual_information(channel, prior)
+            return {
+                "value": information,
+                "error": information + SLOPE * fp.distortion(channel, prior) - bound,
+            }
 
-@pytest.mark.parametrize("bits", [6, 10])
-def test_rate_distortion(benchmark, bits):
-    benchmark(ours, prior_over(bits))
-
-
-def main(largest):
-    ours(prior_over(4))  # compile
-    for bits in (6, 8, 10):
-        prior = prior_over(bits)
-        start = time.perf_counter()
-        point = fp.solve_pd_mip(prior, slope=SLOPE)
-        seconds = time.perf_counter() - start
-        print(f"N = {2**bits}")
-        print(f"  {'fastpriv':24s} {seconds:9.3f} s   gap {point.value - point.bound:.1e}")
-        metric, bound = distances(prior), point.bound + SLOPE * point.distortion
-        report("fastpriv, as a metric", lambda p=prior, m=metric: by_metric(p, m), prior, bound)
-        report("qif", partial(with_qif, prior, metric), prior, bound)
-        report("dit, restarts=1", partial(with_dit, prior, metric, 1), prior, bound)
-        if bits == 6:
-            report("dit, default restarts", partial(with_dit, prior, metric, 100), prior, bound)
-    for bits in (12, 16, 20):
-        if bits > largest:
-            break
-        prior = prior_over(bits)
-        print(f"N = 2^{bits}")
-        for part in (0.1, 0.25):
-            start = time.perf_counter()
-            point = fp.solve_pd_mip(prior, part * bits)
-            seconds = time.perf_counter() - start
-            print(
-                f"  fastpriv, D = {part:4} n       {seconds:9.3f} s   gap "
-                f"{point.value - point.bound:.1e}   I = {point.value:.9f}",
-                flush=True,
+        for name, solve in (
+            ("", partial(fp.solve_pd_mip, prior, slope=SLOPE)),
+            (", given as a matrix", partial(fp.solve_pd_mip, prior, slope=SLOPE, metric=metric)),
+        ):
+            bench.compare(
+                "rate-distortion at slope 1",
+                f"random prior, {bits} bits, Hamming{name}",
+                ours(solve, own_gap),
+                *(
+                    peer(
+                        title,
+                        partial(other, p, metric),
+                        judge,
+                        needs=needs,
+                        skip="minutes at this size" if bits > most else None,
+                    )
+                    for title, needs, other, most in PEERS
+                    if name == ""
+                ),
+                seed=0,
+                error_of="gap, nats",
+                target=GAP,
+                headline=bits == 7 and name == "",
             )
-        gap, steps = plain_gap(prior, seconds)
-        print(f"  Blahut's iteration       {seconds:9.3f} s   gap {gap:.1e}   ({steps} steps)")
 
 
-def by_metric(prior, metric):
-    return fp.solve_pd_mip(prior, slope=SLOPE, metric=metric).channel.matrix()
+def at_distortion(bench):
+    """A given distortion at large sizes, beside Blahut's iteration at slope 1, in the same time."""
+    for bits in bench.sizes((12,), (12, 16, 20)):
+        prior = fp.Dense(instances.prior(2**bits), [2] * bits)
+        start = time.perf_counter()
+        fp.solve_pd_mip(prior, 0.25 * bits)
+        seconds = time.perf_counter() - start
+        bench.compare(
+            "rate-distortion at D = n/4",
+            f"random prior, {bits} bits, Hamming",
+            ours(partial(fp.solve_pd_mip, prior, 0.25 * bits), own_gap),
+            yardstick(
+                "Blahut, same time",
+                partial(plain_gap, prior, seconds),
+                judge=lambda gap: {"error": gap},
+            ),
+            seed=0,
+            error_of="gap, nats",
+            target=GAP,
+        )
+
+
+def main(bench):
+    """Ask both questions."""
+    fp.solve_pd_mip(fp.Dense(instances.prior(16), [2] * 4), slope=SLOPE)
+    at_slope(bench)
+    at_distortion(bench)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    run(main)

@@ -1,21 +1,19 @@
-"""Millions of records per second through fp.release, against plain reading and writing.
+"""Records through fp.release, against plain reading and writing.
 
-Run ``python benchmarks/bench_release.py [records]``. Every kind of table holds the same records of
-four categorical columns (32 values). The last column is the time of pandas or NumPy to read the
-table and write it again, without any mechanism, over ours: above 1 means a sanitised copy is made
-faster than a plain one.
+Every kind of table holds the same records of four categorical columns (32 values). Beside it stands
+the time of pandas or NumPy to read the table and write it again, without any mechanism.
 """
 
-import resource
-import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import fastpriv as fp
+import instances
+from _bench import ours, run, yardstick
 
 DOMAIN = {
     "class": ["1st", "2nd", "3rd", "Crew"],
@@ -24,16 +22,6 @@ DOMAIN = {
     "survived": ["No", "Yes"],
 }
 SIZES = [len(values) for values in DOMAIN.values()]
-
-
-def seconds(call, repeats=3):
-    """Least wall time of a few calls."""
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def tables(codes, folder):
@@ -51,8 +39,8 @@ def tables(codes, folder):
     out = folder / "out.csv", folder / "out.parquet"
     return [
         ("codes", codes, {"domain": SIZES}, codes.copy),
-        ("DataFrame, categories", kinds, {"domain": DOMAIN}, lambda: kinds.copy(deep=True)),
-        ("DataFrame, text", frame, {"domain": DOMAIN}, lambda: frame.copy(deep=True)),
+        ("DataFrame of categories", kinds, {"domain": DOMAIN}, partial(kinds.copy, deep=True)),
+        ("DataFrame of text", frame, {"domain": DOMAIN}, partial(frame.copy, deep=True)),
         (
             "CSV file",
             text,
@@ -68,29 +56,28 @@ def tables(codes, folder):
     ]
 
 
-def main():
-    """Print the table."""
-    records = int(float(sys.argv[1])) if len(sys.argv) > 1 else 2_000_000
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, m, records) for m in SIZES], axis=1).astype(np.uint8)
-    print(f"{records:,} records, millions per second")
-    print(f"{'table':<24}{'release':>10}{'by column':>11}{'estimate':>10}{'plain/ours':>12}")
+def main(bench):
+    """Release whole records and columns, and estimate."""
+    count = bench.sizes(100_000, 1_000_000)
+    codes = instances.codes(count, SIZES)
     with tempfile.TemporaryDirectory() as folder:
         for name, table, options, plain in tables(codes, Path(folder)):
-            fp.release(table, epsilon=1.0, **options)
-            whole = seconds(lambda: fp.release(table, epsilon=1.0, **options))  # noqa: B023
-            parts = seconds(
-                lambda: fp.release(table, epsilon=1.0, per_column=True, **options)  # noqa: B023
+            send = partial(fp.release, table, epsilon=1.0, **options)
+            instance = f"{count:,} records, {name}"
+            bench.compare(
+                "release",
+                instance,
+                ours(send, items=count),
+                yardstick("read and write", plain, count),
+                seed=0,
+                unit="record",
+                headline=name == "CSV file",
             )
-            released = fp.release(table, epsilon=1.0, **options)
-            back = seconds(lambda: fp.estimate_frequencies(released))  # noqa: B023
-            rates = "".join(f"{records / 1e6 / t:>{w}.1f}" for t, w in zip(
-                (whole, parts, back), (10, 11, 10), strict=True
-            ))  # fmt: skip
-            print(f"{name:<24}{rates}{seconds(plain) / whole:>12.2f}")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"peak memory of this process: {peak:.0f} MiB")
+            by_column = ours(partial(send, per_column=True), items=count)
+            bench.compare("release by column", instance, by_column, seed=0, unit="record")
+            estimate = ours(partial(fp.estimate_frequencies, send()), items=count)
+            bench.compare("estimate frequencies", instance, estimate, seed=0, unit="record")
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

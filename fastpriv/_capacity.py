@@ -52,10 +52,7 @@ def capacities(matrices: Floats, gap: float) -> tuple[Floats, Floats, Floats]:
         def task(start: int, stop: int) -> None:
             solve(matrices, gap, start, stop, lower, upper, laws)
 
-        if count < 2 * grain:  # at the size of one call, even counting the cores takes time
-            task(0, count)
-        else:
-            split(task, count, grain)
+        split(task, count, grain)
     return lower, upper, laws
 
 

@@ -60,8 +60,11 @@ def extremes(matrix: Floats) -> tuple[Floats, Floats]:
     """Largest and least entry of every column. One pass."""
     from fastpriv.kernels import column_extremes
 
-    parts = np.stack(over_rows(partial(column_extremes, matrix), matrix))
-    return parts[:, 0].max(axis=0), parts[:, 1].min(axis=0)
+    parts = over_rows(partial(column_extremes, matrix), matrix)
+    if len(parts) == 1:
+        return parts[0][0], parts[0][1]
+    joined = np.stack(parts)
+    return joined[:, 0].max(axis=0), joined[:, 1].min(axis=0)
 
 
 def matrix_leakages(

@@ -412,11 +412,13 @@ def log_ratio(top: Floats, bottom: Floats) -> Floats:
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         excess = (top - bottom) / bottom
         quotient = top / bottom
-        near, middle, far = np.log1p(excess), np.log(quotient), np.log(top) - np.log(bottom)
-    # Logarithms are subtracted only where the quotient leaves the range of a double (1 / 1e-320):
-    # of two tiny numbers they are large, and their difference has lost digits.
-    inside = (quotient > 1e-300) & (quotient < math.inf)
-    return np.where(np.abs(excess) < 0.5, near, np.where(inside, middle, far))
+        found = np.log(quotient)
+        # Logarithms are subtracted only where the quotient leaves the range of a double
+        # (1 / 1e-320): of two tiny numbers they are large, and their difference has lost digits.
+        inside = (quotient > 1e-300) & (quotient < math.inf)
+        if not inside.all():
+            found = np.where(inside, found, np.log(top) - np.log(bottom))
+        return np.where(np.abs(excess) < 0.5, np.log1p(excess), found)
 
 
 def log_spread(worst: Callable[[float], float]) -> float:

@@ -49,8 +49,9 @@ def split(task: Callable[[int, int], T], count: int, grain: int) -> list[T]:
         Fewest items worth a thread of their own; fewer than two grains run in the caller.
     """
     global _pool
-    parts = min(workers(), count // max(grain, 1))
-    if parts < 2:
+    parts = count // max(grain, 1)
+    # At the size of one call even counting the cores takes time, so it comes second.
+    if parts < 2 or (parts := min(parts, workers())) < 2:
         return [task(0, count)]
     with _lock:
         if _pool is None:

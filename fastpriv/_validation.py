@@ -110,8 +110,10 @@ def stochastic(values: ArrayLike, name: str) -> Floats:
     found = floats(values, name, 2)
     with np.errstate(over="ignore"):
         totals = found.sum(axis=1)
-    wrong = np.flatnonzero(~(np.abs(totals - 1.0) <= SUM_TOLERANCE))
-    if len(wrong):
+    off = np.abs(totals - 1.0)
+    worst = off.max()
+    if not worst <= SUM_TOLERANCE:
+        wrong = np.flatnonzero(~(off <= SUM_TOLERANCE))
         total = float(totals[wrong[0]])
         hint = _percent(total)
         if np.all(np.abs(found.sum(axis=0) - 1.0) <= SUM_TOLERANCE):
@@ -121,7 +123,7 @@ def stochastic(values: ArrayLike, name: str) -> Floats:
             f"outputs), but {len(wrong)} of {len(totals)} do not; row {wrong[0]} sums to {total!r}"
             f"{hint}; to normalise: W / W.sum(axis=1, keepdims=True)"
         )
-    if np.abs(totals - 1.0).max() > ROUNDED:
+    if worst > ROUNDED:
         return np.asarray(found / totals[:, None])
     return owned(found, values)
 

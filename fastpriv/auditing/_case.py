@@ -113,7 +113,7 @@ class Notion:
     source: str
     measure: Callable[[Case], Value]
     says: Callable[[Value, Case], str]
-    worst: Callable[[Case], Worst] | None = None
+    worst: Callable[[Case], Worst | None] | None = None
 
 
 def ratio(finite: str, infinite: str) -> Callable[[Value, Case], str]:

@@ -153,6 +153,8 @@ class _Findings:
             if notion.worst is not None and top(value) > 0:
                 try:
                     worst = notion.worst(case)
+                    if worst is None:
+                        raise TooLarge("it is too long to be listed")
                     excluded = notion.slug in ("ruling-out", "disclosure")
                     level = math.inf if excluded else top(value)
                     place = where(worst, level, "S = " if scope == "secret" else "")

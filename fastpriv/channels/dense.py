@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import cached_property, partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from fastpriv import _validation as check
 from fastpriv import kernels
 from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
 from fastpriv._random import Source
-from fastpriv._rows import log_ratio, log_spread, round_up
+from fastpriv._rows import log_spread, round_up
 from fastpriv._threads import split
 from fastpriv._thresholds import Codes, LawThresholds, ManyThresholds, fitting
 from fastpriv._validation import Floats, Ints
@@ -70,29 +71,18 @@ class Channel(AbstractChannel):
 
     def neighbour_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(N K n)."""
-        return self._level(self._matrix, 0.0)
-
-    def _level(self, matrix: Floats, shift: float) -> float:
-        """Log of the worst ratio between neighbouring rows of a matrix that holds ratio - shift."""
-        return round_up(log_spread(partial(self._spread, matrix, shift)))
-
-    def _spread(self, matrix: Floats, shift: float, scale: float) -> float:
-        if matrix.size < _THREADED:
-            return kernels.matrix_spread(matrix, shift, scale, self._axes, 0, matrix.shape[1])
-        task = partial(kernels.matrix_spread, matrix, shift, scale, self._axes)
-        return max(split(task, matrix.shape[1], 512))
+        return _level(self._matrix, 0.0, self._axes)
 
     @cached_property
     def _axes(self) -> Ints:
         """Stride and size of every row that has two or more values."""
-        pairs = zip(self.space._strides.tolist(), self.space.sizes, strict=True)
-        return np.array([(inner, m) for inner, m in pairs if m > 1], np.int64).reshape(-1, 2)
+        return _lines(zip(self.space._strides.tolist(), self.space.sizes, strict=True))
 
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. Cost O(N K n)."""
         p = prior._vector()
         # A power of two keeps products of small numbers from underflowing, and is exact.
-        level = self._level((p * 2.0**900)[:, None] * self._matrix, 0.0)
+        level = _level((p * 2.0**900)[:, None] * self._matrix, 0.0, self._axes)
         if level >= _SMALL:
             return level
         # Close to zero, products p W carry rounding errors as large as the level. Work with
@@ -100,7 +90,7 @@ class Channel(AbstractChannel):
         a = (p - p[0]) / p[0]
         first = self._matrix[0]
         b = np.where(first > 0, (self._matrix - first) / np.where(first > 0, first, 1.0), 0.0)
-        return self._level(a[:, None] + b + a[:, None] * b, 1.0)
+        return _level(a[:, None] + b + a[:, None] * b, 1.0, self._axes)
 
     def information(self, prior: Distribution) -> float:
         """Return I(X; Y) as a sum of non-negative terms. Cost O(N K)."""
@@ -131,9 +121,7 @@ class Channel(AbstractChannel):
 
     def extreme_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over all x, x' and outputs y. One pass."""
-        most, least = extremes(self._matrix)
-        seen = most > 0
-        return round_up(float(log_ratio(most[seen], least[seen]).max()))
+        return _level(self._matrix, 0.0, _lines([(1, len(self._matrix))]))
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
@@ -163,11 +151,28 @@ class Channel(AbstractChannel):
 
     def realised_level(self) -> float:
         """Level of the integer thresholds. Cost O(N K n); rounded up."""
-        return self._laws.level(lambda chances: self._level(chances, 0.0))
+        return self._laws.level(lambda chances: _level(chances, 0.0, self._axes))
 
     def realised(self) -> tuple[Channel, float]:
         """Return the integer thresholds as doubles, whose ratios are good to 2^-52."""
         return Channel(LawThresholds(self._matrix).chances(), self.space), 2.0**-50
+
+
+def _lines(axes: Iterable[tuple[int, int]]) -> Ints:
+    """Stride and size of the axes that have two or more values, as kernels want them."""
+    return np.array([(inner, m) for inner, m in axes if m > 1], np.int64).reshape(-1, 2)
+
+
+def _level(matrix: Floats, shift: float, axes: Ints) -> float:
+    """Log of the worst ratio along the axes of the rows of a matrix that holds ratio - shift."""
+    return round_up(log_spread(partial(_spread, matrix, shift, axes)))
+
+
+def _spread(matrix: Floats, shift: float, axes: Ints, scale: float) -> float:
+    if matrix.size < _THREADED:
+        return kernels.matrix_spread(matrix, shift, scale, axes, 0, matrix.shape[1])
+    task = partial(kernels.matrix_spread, matrix, shift, scale, axes)
+    return max(split(task, matrix.shape[1], 512))
 
 
 def matrix_information(matrix: Floats, prior: Floats) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastpriv import _validation as check
 from fastpriv._blocks import Classes, Stack, Types, expand
@@ -152,11 +153,10 @@ class TypeChannel(AbstractChannel):
 
     def leakage_witness(self, prior: Distribution) -> Witness:
         """Find the output that leaks most, over types."""
-        weights = self._type_weights(prior)
-        if weights is None:
+        if not isinstance(prior, Exchangeable):
             return super().leakage_witness(prior)
-        j = int(self._type_leakages(weights).above.argmax())
-        entry = np.where(weights[self._classes[j].row] > 0, self._entries[j], -1.0)
+        j = int(self._type_leakages(prior).above.argmax())
+        entry = np.where(self._alive(prior)[self._classes[j].row], self._entries[j], -1.0)
         x, y = laid_out(self._pair_counts(int(self._stack.starts[j]) + int(entry.argmax())))
         return Witness(y, x)
 
@@ -204,11 +204,15 @@ class TypeChannel(AbstractChannel):
             weights = np.asarray(found, dtype=np.float64)
         return math.fsum(weights[self._stack.row] * self._mass * self._stack.distance)
 
+    def _alive(self, prior: Exchangeable) -> NDArray[np.bool_]:
+        """Which types of databases can occur."""
+        logs = [prior._log_weights[kind[0][1:]] for kind in self._types.counts]
+        return np.asarray(np.array(logs) > -math.inf)
+
     def _type_leakages(self, prior: Exchangeable) -> Leakages:
         """How far an output of each type moves the odds, from the laws of types."""
         weights = type_weights(self._types, prior)
-        alive = np.array([prior._log_weights[kind[0][1:]] for kind in self._types.counts])
-        alive = alive > -math.inf
+        alive = self._alive(prior)
         law = self._output_types(weights) / np.exp(self._types.log_sizes)
         found = np.zeros((2, len(law)))
         for j, (classes, entry) in enumerate(zip(self._classes, self._entries, strict=True)):

@@ -86,7 +86,7 @@ def constrained_capacity(
     ranges are, so that the largest value is a sum of exponentials again, and it takes one range
     per output, however many databases there are.
 
-    How tight: on random channels (``benchmarks/bench_balance.py``, 10 seconds on a busy core) the
+    How tight: on random channels, as in ``benchmarks/bench_balance.py``, and after 10 seconds the
     gap of 1e-3 is reached for two outputs, for two bits, for one row, for rows of 2 and 8 values,
     for three bits with 8 outputs and for four bits with 4, there within a second. Four bits with 8
     outputs reach it too, apart from noisy channels at b = 0.7 ln N, within 0.15 of the lower end;
