@@ -106,12 +106,8 @@ def _content(audit: Audit, plots: bool) -> str:
         heads = ("Guarantee", "At most", "Follows from")
         parts.append(_section("What follows from what", heads, map(_implied, audit.implied)))
     if audit.skipped:
-        reasons: dict[str, list[str]] = {}
-        for notion, why in audit.skipped.items():
-            reasons.setdefault(why, []).append(notion)
-        parts.append(
-            _listed("Not measured", [f"{', '.join(many)}: {why}" for why, many in reasons.items()])
-        )
+        reasons = [f"{', '.join(many)}: {why}" for why, many in audit.reasons().items()]
+        parts.append(_listed("Not measured", reasons))
     if audit.notes:
         parts.append(_listed("Notes", list(audit.notes)))
     parts.append(
