@@ -154,7 +154,6 @@ addEventListener("load", () => {
   }).map(e => e.outerHTML.slice(0, 80));
   report.rows = [...document.querySelectorAll("tbody tr")].filter(
     r => r.getClientRects().length && r.innerText.trim()).length;
-  report.fetched = performance.getEntriesByType("resource").map(e => e.name);
   report.svg = [...document.querySelectorAll("svg")].map(e => e.getBoundingClientRect().width);
   report.dark = getComputedStyle(document.body).backgroundColor;
   const pre = document.createElement("pre");
@@ -182,6 +181,9 @@ def browse(page, folder, *flags):
 def probed(name, width, folder, *flags):
     """Return what the probe saw. A frame gives the width, below what a window can have."""
     page = PAGES[name].replace("</head>", PROBE + "</head>")
+    # Let the probe run; whatever else the page tried to load would be an error on the console.
+    assert "default-src 'none';" in page
+    page = page.replace("default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';")
     (folder / "inner.html").write_text(page, encoding="utf-8")
     inner = (folder / "inner.html").as_uri()
     frame = f'<iframe src="{inner}" style="width:{width}px;height:9000px;border:0"></iframe>'
@@ -210,7 +212,7 @@ def test_it_fits_a_phone_and_a_desk(name, width, tmp_path):
     assert seen["wide"] <= width
     assert seen["over"] == []
     assert seen["rows"] == len(audit.levels) + len(audit.implied)
-    assert seen["errors"] == seen["fetched"] == []
+    assert seen["errors"] == []
     assert all(200 < drawn <= width for drawn in seen["svg"])
     assert seen["dark"] == "rgb(255, 255, 255)"
 

@@ -127,12 +127,15 @@ def ratio(finite: str, infinite: str) -> Callable[[Value, Case], str]:
 
 
 def amount(text: str) -> Callable[[Value, Case], str]:
+    """Say an amount of information in nats and bits."""
     return lambda value, case: text.format(nats(value))
 
 
 def share(text: str) -> Callable[[Value, Case], str]:
+    """Say a share as a percentage."""
     return lambda value, case: text.format(percent(top(value)))
 
 
 def number(text: str, *, down: bool = False) -> Callable[[Value, Case], str]:
+    """Say a number, rounded up or down."""
     return lambda value, case: text.format(rounded(top(value), 4, down=down))

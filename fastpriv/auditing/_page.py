@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: The numbers that a page starts with, those that were measured.
 _FIRST = ("dp", "strong-dp", "individual-capacity", "identifiability", "pml", "secret-pml")
 
+#: What a browser may load and run for the page: nothing but the styles in it.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
 _STYLE = """
 .fp-audit{--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--card:#f6f8fa;--page:#fff;--blue:#0550ae;
  color:var(--ink);background:var(--page);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,
@@ -78,6 +81,7 @@ def page(audit: Audit, plots: bool) -> str:
     """Return a page that stands by itself."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>Privacy audit of {escape(audit.name)}</title>\n"
         f"<style>{_BODY}{_STYLE}</style>\n</head>\n<body>\n"
@@ -102,12 +106,8 @@ def _content(audit: Audit, plots: bool) -> str:
         heads = ("Guarantee", "At most", "Follows from")
         parts.append(_section("What follows from what", heads, map(_implied, audit.implied)))
     if audit.skipped:
-        reasons: dict[str, list[str]] = {}
-        for notion, why in audit.skipped.items():
-            reasons.setdefault(why, []).append(notion)
-        parts.append(
-            _listed("Not measured", [f"{', '.join(many)}: {why}" for why, many in reasons.items()])
-        )
+        reasons = [f"{', '.join(many)}: {why}" for why, many in audit.reasons().items()]
+        parts.append(_listed("Not measured", reasons))
     if audit.notes:
         parts.append(_listed("Notes", list(audit.notes)))
     parts.append(

@@ -61,10 +61,10 @@ def factor(level: float) -> str:
 
 def nats(value: Value) -> str:
     """Write an amount of information in nats and bits, or the two bounds of one."""
-    high = f"{rounded(top(value), 4)} nats ({rounded(top(value) / math.log(2.0), 4)} bits)"
+    bits = f"{rounded(top(value) / math.log(2.0), 4)} bits"
     if isinstance(value, Bracket) and value.width > 1e-3 * value.upper:
-        return f"{high}, and possibly {rounded(value.lower, 4, down=True)} nats or more"
-    return high
+        bits += f"; {rounded(value.lower, 4, down=True)} nats are known to be possible"
+    return f"{rounded(top(value), 4)} nats ({bits})"
 
 
 def percent(share: float) -> str:

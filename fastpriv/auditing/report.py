@@ -207,8 +207,16 @@ class Audit:
     def summary(self) -> str:
         """The sizes of what was audited, in one line."""
         space, outputs = self.channel.space, self.channel.output_space.size
-        rows = f"{space.n:,} row{'s' if space.n > 1 else ''}"
-        return f"{short(space.size)} databases of {rows}, {short(outputs)} outputs"
+        counts = ((space.size, "database"), (space.n, "row"), (outputs, "output"))
+        databases, rows, outcomes = (f"{short(n)} {name}{'s' * (n > 1)}" for n, name in counts)
+        return f"{databases} of {rows}, {outcomes}"
+
+    def reasons(self) -> dict[str, list[str]]:
+        """Return why notions were not measured, each reason with its notions."""
+        found: dict[str, list[str]] = {}
+        for notion, why in self.skipped.items():
+            found.setdefault(why, []).append(notion)
+        return found
 
     def scopes(self) -> Iterator[tuple[str, list[Level]]]:
         """Yield what levels are about, in words, with the levels."""
@@ -285,10 +293,12 @@ class Audit:
             lines += ["", "What follows from what"]
             for found in self.implied:
                 lines += _line(found.notion, f"{words.shown(found.level)} at most", follows(found))
-        for why in dict.fromkeys(self.skipped.values()):
-            notions = [notion for notion, reason in self.skipped.items() if reason == why]
-            text = f"Not measured: {', '.join(notions)}; {why}"
-            lines += ["", *textwrap.wrap(text, _WIDTH, break_on_hyphens=False)]
+        if self.skipped:
+            lines += ["", "Not measured"]
+            for why, notions in self.reasons().items():
+                text = f"{', '.join(notions)}: {why}"
+                wrapped = textwrap.wrap(text, _WIDTH - 4, break_on_hyphens=False)
+                lines += [f"  {wrapped[0]}", *(f"    {line}" for line in wrapped[1:])]
         for note in self.notes:
             lines += ["", *textwrap.wrap(f"Note: {note}", _WIDTH)]
         return "\n".join(line.rstrip() for line in lines)
