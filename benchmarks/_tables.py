@@ -188,7 +188,7 @@ time grows more than twice as much as its docstring promises.
 """
 
 RERUNNING = """\
-```console
+```sh
 pip install -e '.[test,peers]'
 python benchmarks/run.py --json results.json          # everything, about 20 minutes
 python benchmarks/run.py --quick capacity accounting  # small sizes, some of them

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-__all__ = ["NOTIONS", "Implications", "Step", "implications"]
+__all__ = ["NOTIONS", "Step"]
 
 #: The notions, each with what its level bounds; "the prior" is the given one, or any fixed one.
 NOTIONS: Mapping[str, str] = {

@@ -429,7 +429,7 @@ def test_implications_fit_seven_inches(notion):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: fp.plot.tradeoff([0.5, 0.5]), "Distribution"),
+        (lambda: fp.plot.tradeoff([[0.5, 0.5]]), "Distribution"),
         (lambda: fp.plot.tradeoff(fp.tradeoff_curve(fp.Uniform(2, 2), ["dp"], [])), "no points"),
         (lambda: fp.plot.leakage(MATRIX, [0.5, 0.6, 0.1]), "sum"),
         (lambda: fp.plot.leakage(fp.Uniform(2, 2), fp.Uniform(2, 2)), "channel"),

@@ -293,7 +293,7 @@ def test_limits_return_what_was_proved():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: fp.solve_pd_dp([0.5, 0.5], 1.0),
+        lambda: fp.solve_pd_dp([0.5, 0.6], 1.0),
         lambda: fp.solve_pd_dp(fp.Uniform(2, 2), -1.0),
         lambda: fp.solve_pd_dp(fp.Uniform(2, 2), 1.0, gap=0.0),
         lambda: fp.solve_pd_dp(fp.Uniform(2, 2), 1.0, time_limit=0.0),

@@ -337,7 +337,7 @@ def test_short_repr():
         (lambda p: fp.solve_pd_mip(p, math.nan), "finite"),
         (lambda p: fp.solve_pd_mip(p, slope=-1.0), "between 0 and 700"),
         (lambda p: fp.solve_pd_mip(p, 1.0, gap=0.0), "gap"),
-        (lambda p: fp.solve_pd_mip([0.5, 0.5], 1.0), "Distribution"),
+        (lambda p: fp.solve_pd_mip([0.5, 0.6], 1.0), "Distribution, or a vector .* sum"),
         (lambda p: fp.solve_pd_mip(p, 1.0, metric=np.eye(3)), "each of 4 inputs"),
         (lambda p: fp.solve_pd_mip(p, 1.0, metric=np.full((4, 4), math.inf)), "finite numbers"),
         (lambda p: fp.solve_pd_mip(fp.Uniform(40, 2), 5.0, metric=np.eye(3)), "inputs"),

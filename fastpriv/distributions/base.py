@@ -398,7 +398,13 @@ def made_prior(prior: Distribution | ArrayLike) -> Distribution:
         return prior
     from fastpriv.distributions.dense import Dense
 
-    return Dense(prior)
+    try:
+        return Dense(prior)
+    except InvalidInput as problem:
+        raise InvalidInput(
+            "prior must be a Distribution, or a vector with the probability of each value of a "
+            f"single row: {problem}"
+        ) from None
 
 
 def log_misfit(p: Floats, q: Floats) -> float:
