@@ -216,14 +216,17 @@ def _follow(p: Program, gap: float, deadline: float) -> Iterate:
     weight = _FIRST * float(p.cost @ v) / len(s) / s
     reduced = p.cost - p.adjoint(weight)
     mu = p.totals(reduced * v) / p.totals(v)
-    best = Iterate(v, 0.0)  # distortion is never negative
+    best, value = Iterate(v, 0.0), math.inf  # distortion is never negative
     reached: list[float] = []
     for _ in range(_STEPS):
-        value = float(p.cost @ v)
         missing = p.rhs - p.totals(v)
-        sound = float(np.abs(missing / p.rhs).max()) < 1e-6
-        bound = p.bound(weight)
-        best = Iterate(v if sound else best.v, bound if bound > best.bound else best.bound)
+        off = float(np.abs(missing / p.rhs).max())
+        sound = off < 1e-6
+        # Rounding may throw the method back: what was reached is kept.
+        here = float(p.cost @ v)
+        better, bound = sound and here < value, p.bound(weight)
+        best = Iterate(v if better else best.v, bound if bound > best.bound else best.bound)
+        value = here if better else value
         reached.append(value - best.bound)
         stalled = (
             len(reached) > _PATIENCE
