@@ -51,7 +51,8 @@ def test_examples_and_commands_of_a_page(page, tmp_path, monkeypatch, capsys):
             capsys.readouterr()
             assert (program, main(arguments)) == ("fastpriv", 0), command
             printed = capsys.readouterr().out
-            assert not expected or same(expected, printed, doctest.ELLIPSIS), printed
+            expected = expected.rstrip() + "\n" if expected else printed
+            assert same(expected, printed, doctest.ELLIPSIS), printed
 
 
 def public(module):

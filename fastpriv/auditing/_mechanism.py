@@ -129,7 +129,7 @@ ALWAYS = (
         "nats",
         f"Shannon 1948; {D}, Section 3",
         lambda case: case.search().capacity(GAP),
-        amount("An output tells at most {} about the database on average, whoever draws it."),
+        amount("An output tells at most {} about the database on average, whatever its law."),
     ),
     Notion(
         "individual-capacity",

@@ -58,13 +58,13 @@ def audit(
     Audit
         Shows as a table and prints with explanations; ``audit["dp"]`` is a number or a
         :class:`Bracket`, ``.levels["dp"]`` has its meaning and what attains it, ``.implied`` says
-        which guarantee follows from which,
-        ``.skipped`` what was not measured and why; ``.to_dict``, ``.to_json``, ``.to_html``.
+        which guarantee follows from which, ``.skipped`` what was not measured and why;
+        ``.to_dict``, ``.to_json``, ``.to_html``.
 
     Notes
     -----
     Levels are those of the single measures, rounded against the mechanism, in each channel's own
-    structure: a million rows of randomised response take about a second. Optimisations over
+    structure: a million rows of randomised response take seconds. Optimisations over
     matrices with more than 2^20 entries are skipped; call the measure for them. Single measures
     are not interrupted, so that one of them may overrun the limit.
 

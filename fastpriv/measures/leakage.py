@@ -86,6 +86,11 @@ def strong_dp_level(channel: ChannelLike) -> float:
     channel : channel or 2-D array
         The mechanism.
 
+    Returns
+    -------
+    float
+        Nats, rounded up; infinite where an output rules a database out.
+
     Examples
     --------
     >>> import fastpriv as fp
@@ -104,6 +109,11 @@ def max_information(channel: ChannelLike, prior: PriorLike) -> float:
         The mechanism.
     prior : Distribution or 1-D array
         Law of the databases.
+
+    Returns
+    -------
+    float
+        Nats, rounded up (Wu-Xia-He 2020, Definition 7). Cost as for :func:`pml_level`.
 
     Examples
     --------
