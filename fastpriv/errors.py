@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = [
     "BudgetExceeded",
     "Infeasible",
@@ -68,6 +70,14 @@ class BudgetExceeded(ValueError):
 
 class LedgerError(OSError):
     """The file that keeps a ledger cannot be opened, locked, written or trusted."""
+
+
+def did_you_mean(word: object, known: Iterable[object]) -> str:
+    """Return the nearest known word as a hint, or nothing."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(word), list(map(str, known)), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def short(count: int) -> str:

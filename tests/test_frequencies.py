@@ -228,3 +228,12 @@ def test_estimates_outside_what_is_possible_are_said():
     )
     assert beyond > 0
     assert f"{beyond} estimates outside 0 .. 20" in repr(found)
+
+
+def test_an_unknown_column_is_explained():
+    released = fp.release(
+        [{"smokes": "no"}] * 9, domain={"smokes": ["no", "yes"]}, epsilon=1.0, rng=1
+    )
+    found = fp.estimate_frequencies(released)
+    with pytest.raises(fp.InvalidInput, match=r"'smoke'; did you mean smokes\?"):
+        found["smoke"]

@@ -418,3 +418,15 @@ def test_matrices_that_do_not_fit_are_refused():
         fp.HammingChannel(40, 2, 1.0).matrix()
     with pytest.raises(fp.TooLarge, match="log_prob"):
         fp.Uniform(100, 2).pmf()
+
+
+def test_labels_in_another_order_are_refused():
+    """Matrices and vectors are read by position: labels that say otherwise are a mistake."""
+    pandas = pytest.importorskip("pandas")
+    W = pandas.DataFrame([[0.9, 0.1], [0.2, 0.8]], index=["a", "b"])
+    p = pandas.Series([0.3, 0.7], index=["b", "a"])
+    with pytest.raises(fp.InvalidInput, match="labels"):
+        fp.mutual_information(W, p)
+    aligned = fp.mutual_information(W, p.reindex(W.index))
+    assert aligned == fp.mutual_information(W.to_numpy(), [0.7, 0.3])
+    assert fp.mutual_information(W, [0.7, 0.3]) == aligned

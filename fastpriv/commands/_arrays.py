@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastpriv.commands._parser import did_you_mean
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, did_you_mean
 
 if TYPE_CHECKING:
     from fastpriv._validation import Floats

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, did_you_mean
 
 #: What shtab puts into completion scripts for arguments that are files.
 FILES = {
@@ -57,12 +56,6 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog, **({"max_help_position": 26} | options))
         self._action_max_length = 16
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the nearest known word as a hint, or nothing."""
-    near = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def examples(*lines: str) -> str:

@@ -10,8 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fastpriv.commands._parser import did_you_mean
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, did_you_mean
 
 Makers = Mapping[str, Callable[..., Any]]
 # Types of parameters, by the names that signatures give them.

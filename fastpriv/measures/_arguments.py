@@ -29,5 +29,18 @@ def as_pair(
     """Return a channel and a prior on its space; a plain matrix takes the prior's space."""
     if isinstance(prior, PriorSet):
         raise InvalidInput("one prior is needed here; a PriorSet is taken by pml_level only")
+    _same_labels(channel, prior)
     mechanism = as_channel(channel, prior.space if isinstance(prior, Distribution) else None)
     return mechanism, mechanism.prior_for(prior)
+
+
+def _same_labels(channel: object, prior: object) -> None:
+    """Refuse a labelled matrix and a labelled vector (pandas) whose labels are in other orders."""
+    rows, values = getattr(channel, "index", None), getattr(prior, "index", None)
+    equals = getattr(rows, "equals", None)
+    if equals is None or not hasattr(values, "equals") or equals(values):
+        return
+    raise InvalidInput(
+        "the labels of the prior are not those of the channel's rows, in the same order; align "
+        "them: prior.reindex(channel.index), or give .to_numpy() of both"
+    )

@@ -104,8 +104,16 @@ def _style(notion: str) -> dict[str, Any]:
 
 
 def _best(ax: Axes, curve: TradeoffCurve, notion: str, label: str) -> None:
-    """Draw the best level, through the end of its closed form, from where it may fall steeply."""
+    """Draw the best level, through the end of its closed form, from where it may fall steeply.
+
+    A constant mechanism has level 0 at once, however far the best level was from it just before:
+    up to there nothing better is known than the level of the point before.
+    """
     x, low, high = curve.distortions, curve.lower[notion], curve.upper[notion]
+    silent = int(np.argmax(high == 0.0))
+    if notion != _INFORMATION and high[silent] == 0.0 < silent:
+        x, low = np.insert(x, silent, x[silent]), np.insert(low, silent, 0.0)
+        high = np.insert(high, silent, high[silent - 1])
     end = _closed(curve, notion)
     if end is not None:
         at = int(np.searchsorted(x, end[0] * (1.0 - _ROUNDED)))
@@ -136,6 +144,6 @@ def _bounds(ax: Axes, curve: TradeoffCurve, notion: str) -> None:
 def _keys(ax: Axes, curve: TradeoffCurve) -> None:
     """Explain thin lines and stars in the legend."""
     if curve.theorem_lower:
-        ax.plot([], [], ":", color=INK, linewidth=1.2, label="bounds of Theorem 1")
+        ax.plot([], [], ":", color=INK, linewidth=1.2, label="bounds (Wang et al., Theorem 1)")
     if any(_closed(curve, notion) for notion in curve.lower):
         ax.plot([], [], "*", color=INK, label="end of closed form", **_STAR)

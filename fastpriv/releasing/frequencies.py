@@ -16,7 +16,7 @@ from fastpriv import _validation as check
 from fastpriv._rows import RowKernel, Symmetric
 from fastpriv._validation import Floats
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, did_you_mean
 from fastpriv.measures._arguments import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing import plan as plans
@@ -117,6 +117,9 @@ class Frequencies:
     records: Marginal | None
 
     def __getitem__(self, column: Hashable) -> Marginal:
+        if column not in self.columns:
+            hint = did_you_mean(column, self.columns)
+            raise InvalidInput(f"there is no column {column!r:.60}{hint}; see .columns")
         return self.columns[column]
 
     def to_dict(self) -> dict[str, Any]:
