@@ -74,6 +74,26 @@ def test_the_file_has_what_the_certificate_says(notion, prior, law, goal, out, w
     assert page["prior"] == source
 
 
+@pytest.mark.parametrize("notion", ["dp", "identifiability"])
+@pytest.mark.parametrize("epsilon", [360.0, 700.0, 1e5])
+def test_chances_too_small_for_a_file(notion, epsilon, work, capsys):
+    """A matrix in which they are 0 would have no level at all."""
+    words = ["solve", notion, "--prior", "prior.csv", "--sizes", "2,2", "--epsilon", str(epsilon)]
+    page = answer([*words, "--out", "best.csv"], capsys)
+    assert written("best.csv").min() > 0.0
+    channel = fp.Channel(written("best.csv"), fp.Space([2, 2]))
+    prior = fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2])
+    assert LEVELS[notion](channel, prior) <= page["level"] <= epsilon
+    assert page["gap"] < 1e-100
+
+
+def test_the_distortion_of_a_constant_output_needs_no_level(work, capsys):
+    """0.7 = 0.3 + 0.4 in decimals, but not in floats."""
+    words = ["solve", "dp", "--prior", "prior.csv", "--sizes", "2,2", "--distortion", "0.7"]
+    page = answer([*words, "--out", "best.csv"], capsys)
+    assert (page["level"], page["bound"], page["distortion"]) == (0.0, 0.0, 0.7)
+
+
 def test_the_least_distortion_is_that_of_the_program(work, capsys):
     prior = fp.Exchangeable.beta_binomial(6, 0.5, 0.8)
     words = ["solve", "dp", "--prior", "beta-binomial:a=0.5,b=0.8,n=6", "--epsilon", "1"]

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 #: Most entries of a channel that is written out.
 _WRITTEN = 1 << 24
+#: The logarithm of a chance that floats hold with all digits is above minus this.
+_EXPONENT = 700.0
 #: How often a level or a distortion is asked for a little lower, to stay within it after rounding.
 _TRIES = 8
 #: Gap at which levels are searched, so that the channel at the end of a search is found again.
 _GAP = 2e-7
+#: Width of a level, relative to 1 + level, at which its lower end is tried as well.
+_WIDE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -174,16 +178,22 @@ class _Task:
 
     def least_distortion(self, epsilon: float) -> Optimum:
         """Solve at a level, a little below it where the rounded matrix would exceed it."""
-        solution, asked, aim = self.solve(epsilon), {"epsilon": epsilon}, epsilon
+        solution, aim = self.solve(epsilon), epsilon
         bound = solution.bound
-        found = self.optimum(solution, asked, bound)
         for _ in range(_TRIES):
+            found = self.optimum(solution, {"epsilon": epsilon}, bound)
             if found.level <= epsilon:
-                break
-            aim -= 2.0 * (found.level - epsilon)
+                return found
+            if math.isinf(found.level):  # the least chances became 0: much lower costs nothing
+                aim = min(0.5 * aim, _EXPONENT / self.prior.space.n)
+            else:
+                aim = max(aim - 2.0 * (found.level - epsilon), 0.0)
             with suppress(Infeasible):  # at the prior's own level there is nothing below
-                found = self.optimum(self.solve(max(aim, 0.0)), asked, bound)
-        return found
+                solution = self.solve(aim)
+        raise SolverFailure(
+            f"in 64-bit floats the channel has level {found.level!r}, above {epsilon!r}; ask for a "
+            "little more, or leave out --out"
+        )
 
     def least_level(self, distortion: float) -> Optimum:
         """Find the level, then the channel at the proved end of it."""
@@ -196,6 +206,10 @@ class _Task:
                 f"at distortion {distortion!r} no mechanism has a finite {_LEVELS[self.notion]}; "
                 "allow more distortion, or take a prior without impossible databases"
             )
+        if best.width > _WIDE * (1.0 + best.upper):  # what the prior alone allows may be enough
+            found = self.optimum(self.solve(best.lower), {"distortion": distortion}, best.lower)
+            if found.distortion <= distortion:
+                return found
         aim = best.upper
         for k in range(_TRIES):
             solution = self.solve(aim, gap=_GAP)
