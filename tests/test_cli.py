@@ -1,6 +1,7 @@
 """What all commands share: help that works, exit codes, one-line errors, pipes and signals."""
 
 import argparse
+import hashlib
 import json
 import os
 import shlex
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from command_line import prepare, refused
+from command_line import done, prepare, refused
 from fastpriv import _digits, cli
 from fastpriv.cli import main, make_parser
 from fastpriv.commands import _text
@@ -186,6 +188,48 @@ def test_letters_that_the_terminal_lacks_are_escaped(tmp_path):
     ran = fastpriv("ledger", "show", book, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (ran.returncode, ran.stderr) == (0, "")
     assert r"Gr\xf6\xdfe" in ran.stdout
+
+
+def test_what_others_wrote_does_not_steer_the_terminal(work, capsys):
+    done(["ledger", "init", "a.ledger", "--budget", "dp=1"], capsys)
+    words = ["ledger", "spend", "a.ledger", "--level", "dp=0.1", "--label"]
+    done([*words, "x\x1b[2J\n2  y"], capsys)
+    assert done(["ledger", "show", "a.ledger"], capsys).endswith("  x\\x1b[2J\\n2  y\n")
+    refused(["audit", "\x1b[2J.csv"], 2, "\\x1b[2J.csv", capsys, as_json=False)
+
+
+def test_files_whose_names_are_no_text(work, capsys):
+    name = os.fsdecode(b"\xff.csv")
+    (work / name).write_text("0.75,0.25\n0.25,0.75\n")
+    assert done(["audit", name, "--html", "page.html"], capsys).startswith("Audit of \\udcff.csv\n")
+    assert rb"\udcff.csv" in (work / "page.html").read_bytes()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes")
+def test_pipes_are_read_as_csv(work):
+    """Also where they are asked for twice: the certificate has the hash of the prior."""
+    text = (work / "prior.csv").read_bytes()
+    for name in ("-", "/dev/stdin"):
+        words = ["solve", "dp", "--prior", name, "--epsilon", "1", "--json"]
+        ran = fastpriv(*words, input=text.decode())
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert json.loads(ran.stdout)["prior"]["sha256"] == hashlib.sha256(text).hexdigest()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_the_code_tells_where_nothing_can_be_printed(monkeypatch):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        assert main(["audti"]) == 2
+        monkeypatch.undo()
+        with suppress(OSError):
+            full.close()
+
+
+def test_errors_never_go_to_stdout(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", None)  # as it is where it was closed
+    assert main(["audti"]) == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_threads_may_run_it(capsys):

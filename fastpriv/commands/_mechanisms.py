@@ -81,7 +81,8 @@ def count(kernel: str) -> AbstractChannel:
     from fastpriv.channels import QueryChannel
 
     laws = _arrays.read(kernel, "the kernel")
-    return QueryChannel.count(len(laws) - 1, laws)
+    with _arrays.told(kernel):
+        return QueryChannel.count(len(laws) - 1, laws)
 
 
 def rows(kernel: str, n: int = 1) -> AbstractChannel:
@@ -91,7 +92,9 @@ def rows(kernel: str, n: int = 1) -> AbstractChannel:
 
     number = check.integer(n, "n", 1)
     check.fits(number, "a database", "use fewer rows")
-    return ProductChannel([_arrays.read(kernel, "the kernel")] * number)
+    law = _arrays.read(kernel, "the kernel")
+    with _arrays.told(kernel):
+        return ProductChannel([law] * number)
 
 
 MAKERS: _specs.Makers = {
@@ -114,7 +117,7 @@ def load(
     if _arrays.is_file(mechanism):
         return _from_file(mechanism, prior, space)
     if prior is not None and has_sizes(mechanism):
-        law = _priors.load(prior, space)
+        law = load_prior(prior, sizes)
         return _specs.make(mechanism, MAKERS, "mechanism", {"_prior": law}), law
     if sizes is not None:
         raise InvalidInput(f"--sizes is for files; {mechanism} has rows of its own")
@@ -134,12 +137,17 @@ def _from_file(
 
     matrix = _arrays.read(path, "the channel")
     law = None if prior is None else _priors.load(prior, space or _space([len(matrix)]))
-    return Channel(matrix, space or (None if law is None else law.space)), law
+    with _arrays.told(path):
+        return Channel(matrix, space or (None if law is None else law.space)), law
 
 
 def load_prior(prior: str, sizes: list[int] | None) -> Distribution:
     """Return a prior that no mechanism comes with."""
-    return _priors.load(prior, _space(sizes))
+    law = _priors.load(prior, _space(sizes))
+    if sizes is not None and law.space != _space(sizes):
+        words = ",".join(map(str, sizes))
+        raise InvalidInput(f"--sizes {words} does not fit the prior {prior}, on {law.space!r}")
+    return law
 
 
 def spec_of(channel: AbstractChannel) -> str | None:

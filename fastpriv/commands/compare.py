@@ -95,4 +95,3 @@ def _better(first: Level, second: Level) -> str | None:
 def _bounds(level: Level) -> Bracket:
     value = level.value
     return value if isinstance(value, Bracket) else Bracket(float(value), float(value))
-
