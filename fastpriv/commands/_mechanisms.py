@@ -78,21 +78,21 @@ def geometric_count(epsilon: float, n: int) -> AbstractChannel:
 
 def count(kernel: str) -> AbstractChannel:
     """The number of set bits: line c of the kernel is the law of the output when c are set."""
+    laws = _arrays.read(kernel, "the kernel")
     from fastpriv.channels import QueryChannel
 
-    laws = _arrays.read(kernel, "the kernel")
     with _arrays.told(kernel):
         return QueryChannel.count(len(laws) - 1, laws)
 
 
 def rows(kernel: str, n: int = 1) -> AbstractChannel:
     """The same channel matrix on each of n rows (1) by itself."""
+    law = _arrays.read(kernel, "the kernel")
     from fastpriv import _validation as check
     from fastpriv.channels import ProductChannel
 
     number = check.integer(n, "n", 1)
     check.fits(number, "a database", "use fewer rows")
-    law = _arrays.read(kernel, "the kernel")
     with _arrays.told(kernel):
         return ProductChannel([law] * number)
 
@@ -133,9 +133,9 @@ def has_sizes(mechanism: str) -> bool:
 def _from_file(
     path: str, prior: str | None, space: Space | None
 ) -> tuple[AbstractChannel, Distribution | None]:
-    from fastpriv.channels import Channel
-
     matrix = _arrays.read(path, "the channel")
+    from fastpriv.channels import Channel  # compiled code, which errors about files need not load
+
     law = None if prior is None else _priors.load(prior, space or _space([len(matrix)]))
     with _arrays.told(path):
         return Channel(matrix, space or (None if law is None else law.space)), law
@@ -162,9 +162,11 @@ def spec_of(channel: AbstractChannel) -> str | None:
 
 
 def _space(sizes: list[int] | None) -> Space | None:
+    if sizes is None:
+        return None
     from fastpriv.spaces import Space
 
-    return None if sizes is None else Space(sizes)
+    return Space(sizes)
 
 
 # Options.

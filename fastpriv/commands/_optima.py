@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastpriv import __version__
@@ -113,6 +113,8 @@ def find(given: argparse.Namespace, dense: bool) -> Optimum:
     about = {"prior": _files.source(given.prior), "sizes": given.sizes}
     task = _Task(given.notion, prior, about, dense, limits)
     if given.notion == "mutual-information":
+        if given.epsilon is not None:
+            return task.least_distortion_to_learn(given.epsilon)
         return task.least_information(given.distortion)
     if given.epsilon is not None:
         return task.least_distortion(given.epsilon)
@@ -129,7 +131,7 @@ def _check(given: argparse.Namespace) -> None:
             raise InvalidInput(f"{given.notion} takes no --{name}; see fastpriv solve --help")
     if getattr(given, needed) is None:
         raise InvalidInput(f"{given.notion} needs --{needed}; see fastpriv solve --help")
-    if given.epsilon is not None and given.notion in ("mutual-information", "inference"):
+    if given.epsilon is not None and given.notion == "inference":
         raise InvalidInput(f"{given.notion} is minimised at a distortion: give --distortion")
     if None not in (given.gap, given.distortion) and given.notion in ("dp", "identifiability"):
         raise InvalidInput("levels are searched to 1e-6; --gap is for --epsilon")
@@ -227,6 +229,31 @@ class _Task:
 
         solution = solve_pd_mip(self.prior, distortion, **self.limits)
         return self.optimum(solution, {"distortion": distortion}, solution.bound)
+
+    def least_distortion_to_learn(self, epsilon: float) -> Optimum:
+        """Bisect the distortion: the least information falls with it, so both ends are proved."""
+        from fastpriv import _validation as check
+        from fastpriv.tradeoff.programs import _constant
+
+        asked = {"epsilon": check.real(epsilon, "epsilon", 0.0)}
+        most = _constant(self.prior).value  # where a constant output does
+        best = self.least_information(0.0)
+        low, high, bound, step = 0.0, 0.0, 0.0, _GAP * most
+        if best.level > epsilon:
+            best, high = self.least_information(most), most
+        while high - low > step:
+            middle = 0.5 * (low + high)
+            found = self.least_information(middle)
+            if found.level <= epsilon:
+                best, high = found, middle
+            else:
+                low = middle
+                bound = middle if found.bound > epsilon else bound
+        while bound < (guess := low - step):  # the last steps were too close to tell
+            if self.least_information(guess).bound > epsilon:
+                bound = guess
+            step *= 4.0
+        return replace(best, asked=asked, bound=bound)
 
 
 def _inference(given: argparse.Namespace, limits: dict[str, float]) -> Optimum:

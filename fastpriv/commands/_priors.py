@@ -69,9 +69,9 @@ def load(text: str, space: Space | None) -> Distribution:
 
 
 def _from_file(path: str, space: Space | None) -> Distribution:
+    found = _arrays.read(path, "the prior")
     from fastpriv.distributions import Dense, Product
 
-    found = _arrays.read(path, "the prior")
     if 1 not in found.shape:
         with _arrays.told(path):
             return Product(list(found))
