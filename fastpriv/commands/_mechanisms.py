@@ -188,8 +188,8 @@ def add_mechanism(parser: Any, name: str, **options: Any) -> None:
         parser,
         name,
         metavar=name.upper(),
-        help="a .csv or .npy file with p(y|x), one line for each database x; or a name with "
-        "parameters, such as hamming:n=3,m=2,epsilon=1 (--list shows all)",
+        help="a .csv or .npy file with p(y|x), one line for each database x (- for CSV from a "
+        "pipe); or a name with parameters, such as hamming:n=3,m=2,epsilon=1 (--list shows all)",
         **options,
     )
 
