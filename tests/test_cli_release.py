@@ -240,6 +240,7 @@ def test_printed_levels_are_rounded_up(tmp_path, monkeypatch, capsys):
         ([], "arguments are required: table"),
         (["people.csv", "--out", "out.csv"], "one of the arguments --epsilon --distortion"),
         (["people.csv", "--epsilon", "1"], "required: --out"),
+        (["people.csv", "--epsilon", "1", "--out", "o.csv"], "(--accept-domain-from-data)"),
         (["people.csv", "--epsilon", "much", "--out", "o.csv"], "invalid float value: 'much'"),
         (["people.csv", "--epsilon", "1", "--out", "o.csv", "--domian", "domain.json"],
          "there is no option --domian; did you mean --domain?"),
