@@ -47,14 +47,14 @@ def real(value: Any, name: str, least: float = -math.inf, most: float = math.inf
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be a number, got {value!r:.80}") from None
     if not math.isfinite(number) or not least <= number <= most:
-        raise InvalidInput(f"{name} must be a finite number {_range(least, most)}, got {number}")
+        raise InvalidInput(f"{name} must be a finite number{_range(least, most)}, got {number}")
     return number
 
 
 def _range(least: float, most: float) -> str:
     if math.isinf(most):
-        return "" if math.isinf(least) else f"of at least {least:g}"
-    return f"between {least:g} and {most:g}"
+        return "" if math.isinf(least) else f" of at least {least:g}"
+    return f" between {least:g} and {most:g}"
 
 
 def array(values: Any, name: str) -> NDArray[Any]:

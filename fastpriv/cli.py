@@ -9,7 +9,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from fastpriv import __version__
@@ -52,6 +52,11 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (ImportError, 2),
     (OSError, 2),
 )
+
+#: Characters that steer a terminal, and what is printed instead; tabs and ends of lines may stay.
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"
+}
 
 _ABOUT = """\
 How private is a mechanism, and which one is best? Levels are in nats; what is printed as a
@@ -111,9 +116,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(text: str) -> None:
-    """Print, with escapes for what the terminal has no letters for: the work is done by now."""
+    """Print, with escapes for what the terminal has no letters for: the work is done by now.
+
+    What others wrote, such as the label of a spend, may not steer the terminal either.
+    """
     letters = getattr(sys.stdout, "encoding", None) or "utf-8"
-    print(text.encode(letters, "backslashreplace").decode(letters), flush=True)
+    text = text.translate(_CONTROLS).encode(letters, "backslashreplace").decode(letters)
+    print(text, flush=True)
 
 
 def _explained(problem: Exception, words: list[str]) -> int:
@@ -135,9 +144,12 @@ def _words(problem: Exception) -> str:
 
 
 def _failed(text: str, kind: str, code: int, words: list[str]) -> int:
+    line = f"fastpriv: {text}".translate(_CONTROLS)
     if "--json" in words:
-        text = json.dumps({"error": text, "kind": kind, "exit_code": code})
-    print(text if "--json" in words else f"fastpriv: {text}", file=sys.stderr)
+        line = json.dumps({"error": text, "kind": kind, "exit_code": code})
+    if sys.stderr is not None:  # as it is where it was closed
+        with suppress(OSError):  # nobody can be told, but by the code
+            print(line, file=sys.stderr, flush=True)
     return code
 
 

@@ -1,6 +1,8 @@
 """What all commands share: help that works, exit codes, one-line errors, pipes and signals."""
 
 import argparse
+import hashlib
+import io
 import json
 import os
 import shlex
@@ -8,6 +10,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
@@ -15,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from command_line import prepare, refused
+from command_line import answer, done, prepare, refused
 from fastpriv import _digits, cli
 from fastpriv.cli import main, make_parser
-from fastpriv.commands import _text
+from fastpriv.commands import _arrays, _text
 
 
 @pytest.fixture
@@ -158,34 +161,91 @@ def fastpriv(*words, **options):
 
 
 def test_installed_command():
-    ran = fastpriv("audit")
+    ran = fastpriv("capacity", "hamming:epsilon=1")
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "E_i" in ran.stdout
+    assert ran.stdout.startswith("channel capacity: 0.110944")
 
 
 def test_errors_go_to_stderr_and_into_the_code():
-    ran = fastpriv("capacity", "hamming:epsilon=-1", "--json")
+    ran = fastpriv("capacity", "haming", "--json")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert json.loads(ran.stderr)["kind"] == "InvalidInput"
 
 
-def test_help_and_errors_load_no_kernels(tmp_path):
-    code = (
-        "import sys; from fastpriv.cli import main; main(['audit', '--epsilom', '1']); "
-        "print([m for m in ('numpy', 'numba', 'scipy') if m in sys.modules])"
-    )
+def test_help_and_errors_load_no_kernels():
+    code = """
+import sys
+from fastpriv.cli import main
+def loaded(*words):
+    main(words)
+    return [name for name in ("numpy", "numba", "scipy") if name in sys.modules]
+print(loaded(), loaded("audit", "--epsilom", "1"), loaded("capacity", "haming"))
+for command in (["audit"], ["compare", "x.csv"], ["capacity"], ["tradeoff", "--prior"]):
+    assert loaded(*command, "none.csv") == ["numpy"], command
+"""
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ran.stdout == "[]\n"
+    assert ran.stdout.endswith("\n[] [] []\n")
+    assert ran.returncode == 0, ran.stderr
 
 
-def test_letters_that_the_terminal_lacks_are_escaped(tmp_path):
-    book = str(tmp_path / "study.ledger")
-    fastpriv("ledger", "init", book, "--budget", "dp=1", check=True)
-    words = ["ledger", "spend", book, "--level", "dp=0.5", "--label", "Größe"]
-    fastpriv(*words, check=True)
-    ran = fastpriv("ledger", "show", book, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert r"Gr\xf6\xdfe" in ran.stdout
+def test_letters_that_the_terminal_lacks_are_escaped(work, monkeypatch, capsys):
+    done(["ledger", "init", "study.ledger", "--budget", "dp=1"], capsys)
+    done(["ledger", "spend", "study.ledger", "--level", "dp=0.5", "--label", "Größe"], capsys)
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["ledger", "show", "study.ledger"]) == 0
+    assert rb"Gr\xf6\xdfe" in terminal.buffer.getvalue()
+
+
+def test_what_others_wrote_does_not_steer_the_terminal(work, capsys):
+    done(["ledger", "init", "a.ledger", "--budget", "dp=1"], capsys)
+    words = ["ledger", "spend", "a.ledger", "--level", "dp=0.1", "--label"]
+    done([*words, "x\x1b[2J\n2  y"], capsys)
+    assert done(["ledger", "show", "a.ledger"], capsys).endswith("  x\\x1b[2J\\n2  y\n")
+    refused(["audit", "\x1b[2J.csv"], 2, "\\x1b[2J.csv", capsys, as_json=False)
+
+
+def test_files_whose_names_are_no_text(work, capsys):
+    name = os.fsdecode(b"\xff.csv")
+    (work / name).write_text("0.75,0.25\n0.25,0.75\n")
+    assert done(["audit", name, "--html", "page.html"], capsys).startswith("Audit of \\udcff.csv\n")
+    assert rb"\udcff.csv" in (work / "page.html").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_pipes_are_read_as_csv(name, work, monkeypatch, capsys):
+    """Also where they are asked for twice: the certificate has the hash of the prior."""
+    text = (work / "prior.csv").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    _arrays._piped.cache_clear()
+    found = answer(["solve", "dp", "--prior", name, "--epsilon", "2"], capsys)
+    assert found["prior"]["sha256"] == hashlib.sha256(text).hexdigest()
+    _arrays._piped.cache_clear()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+def test_named_pipes_are_read_as_csv(work, capsys):
+    os.mkfifo("pipe")
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit((work / "pipe").write_text, "0.75,0.25\n0.25,0.75\n")
+        assert "0.130812035" in done(["capacity", "./pipe"], capsys)
+        writing.result()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_the_code_tells_where_nothing_can_be_printed(monkeypatch):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        assert main(["audti"]) == 2
+        monkeypatch.undo()
+        with suppress(OSError):
+            full.close()
+
+
+def test_errors_never_go_to_stdout(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", None)  # as it is where it was closed
+    assert main(["audti"]) == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_threads_may_run_it(capsys):
@@ -195,10 +255,9 @@ def test_threads_may_run_it(capsys):
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes")
 def test_a_reader_that_leaves_is_no_error():
-    """What is printed is larger than a pipe's buffer, and nobody reads it."""
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "fastpriv", "audit", "--json"]
+    command = [sys.executable, "-m", "fastpriv"]
     ran = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
     os.close(write)
     assert (ran.returncode, ran.stderr) == (141, "")

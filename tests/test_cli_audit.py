@@ -8,6 +8,7 @@ import pytest
 
 import fastpriv as fp
 from command_line import answer, done, prepare, refused
+from fastpriv.commands import audit
 
 
 @pytest.fixture
@@ -101,15 +102,18 @@ def test_what_confirms_a_solution_is_told(asked, work, capsys):
     assert found == pytest.approx(certificate["level"], rel=1e-6)
 
 
-def test_a_page_is_written(work, capsys):
+def test_a_page_is_written(work, capsys, monkeypatch):
     words = ["audit", "bit.csv", "--html", "page.html"]
     text = done(words, capsys)
     assert text.endswith("Written to page.html\n")
     page = (work / "page.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "bit.csv" in page
+    assert "<svg" in page
     refused(words, 2, "--force", capsys)
+    monkeypatch.setattr(audit, "find_spec", lambda name: None)  # no matplotlib
     done([*words, "--force"], capsys)
+    assert "<svg" not in (work / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

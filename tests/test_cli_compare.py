@@ -1,8 +1,13 @@
 """``fastpriv compare``, driven end to end."""
 
+import math
+from types import SimpleNamespace
+
 import pytest
 
+import fastpriv as fp
 from command_line import answer, done, prepare, refused
+from fastpriv.commands import compare
 
 
 @pytest.fixture
@@ -40,6 +45,34 @@ def test_the_two_optimal_mechanisms(capsys):
     assert levels["dp"]["better"] == "first"
     assert levels["identifiability"]["better"] == "second"
     assert levels["distortion"]["better"] == "same"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "better"),
+    [("exact.csv", "bit.csv", "second"), ("bit.csv", "exact.csv", "first"),
+     ("exact.csv", "exact.csv", "same")],
+)  # fmt: skip
+def test_infinite_levels_are_the_worst(first, second, better, work, capsys):
+    (work / "exact.csv").write_text("1,0\n0,1\n")
+    levels = answer(["compare", first, second], capsys)["levels"]
+    assert levels["dp"]["better"] == better
+    assert levels["strong-dp"]["better"] == better
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "better"),
+    [
+        (fp.Bracket(0.1, 0.5), fp.Bracket(0.1, 0.5), None),  # equal bounds prove nothing
+        (fp.Bracket(0.1, math.inf), fp.Bracket(0.1, math.inf), None),
+        (fp.Bracket(0.1, math.inf), math.inf, None),
+        (fp.Bracket(0.1, 0.2), math.inf, "first"),
+        (fp.Bracket(0.5, 0.5), 0.5, "same"),
+        (True, False, "second"),
+    ],
+)
+def test_only_what_is_proved_is_decided(first, second, better):
+    a, b = (SimpleNamespace(notion="dp", value=value) for value in (first, second))
+    assert compare._better(a, b) == better
 
 
 @pytest.mark.parametrize(

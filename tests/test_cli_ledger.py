@@ -156,3 +156,12 @@ def test_wrong_input_is_refused(words, says, work, capsys):
 def test_wrong_spends_are_refused(words, says, book, capsys):
     refused(["ledger", words[0], book, *words[1:]], 2, says, capsys)
     assert remaining(book) == {"dp": 1.0}
+
+
+def test_how_many_spends_are_shown(work, capsys):
+    done(["ledger", "init", "a.ledger", "--budget", "dp=1"], capsys)
+    done(["ledger", "spend", "a.ledger", "--level", "dp=0.1", "--label", "first"], capsys)
+    assert "first" in done(["ledger", "show", "a.ledger", "--last", str(10**30)], capsys)
+    none = done(["ledger", "show", "a.ledger", "--last", "0"], capsys)
+    assert "first" not in none
+    assert "Nothing has been spent" not in none

@@ -240,6 +240,7 @@ def test_printed_levels_are_rounded_up(tmp_path, monkeypatch, capsys):
         ([], "arguments are required: table"),
         (["people.csv", "--out", "out.csv"], "one of the arguments --epsilon --distortion"),
         (["people.csv", "--epsilon", "1"], "required: --out"),
+        (["people.csv", "--epsilon", "1", "--out", "o.csv"], "(--accept-domain-from-data)"),
         (["people.csv", "--epsilon", "much", "--out", "o.csv"], "invalid float value: 'much'"),
         (["people.csv", "--epsilon", "1", "--out", "o.csv", "--domian", "domain.json"],
          "there is no option --domian; did you mean --domain?"),
@@ -247,6 +248,8 @@ def test_printed_levels_are_rounded_up(tmp_path, monkeypatch, capsys):
          "none.csv"),
         (["people.csv", "--epsilon", "1", "--out", "people.csv", "--domain", "domain.json"],
          "would be written over people.csv"),
+        (["people.csv", "--epsilon", "1", "--out", "o.csv", "--domain", "domain.json",
+          "--report", "domain.json", "--force"], "would be written over domain.json"),
     ],
 )  # fmt: skip
 def test_wrong_releases_are_refused(words, says, tmp_path, monkeypatch, capsys):
@@ -255,6 +258,20 @@ def test_wrong_releases_are_refused(words, says, tmp_path, monkeypatch, capsys):
 
 
 # Estimates.
+
+
+def test_estimates_need_every_column_of_records_released_as_a_whole(tmp_path, capsys):
+    """The noise of a record depends on how many values records have."""
+    out, part = tmp_path / "released.csv", tmp_path / "part.json"
+    part.write_text('{"sex": ["Male", "Female"]}')
+    release = ["release", TITANIC, "--domain", TITANIC_DOMAIN, "--epsilon", "3", "--out", str(out)]
+    done([*release, "--seed", "1"], capsys)
+    words = ["estimate", str(out), "--domain", str(part), "--epsilon", "3"]
+    assert main(words) == 2
+    assert "does not declare 'class', 'age', 'survived'" in capsys.readouterr().err
+    done([*release, "--seed", "1", "--per-column", "--force"], capsys)
+    found = answer([*words, "--per-column", "--confidence", "0.9999"], capsys)["columns"]["sex"]
+    assert found["lower"][0] <= 1731 <= found["upper"][0]
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "no", '{"epsilon": 1.0, "randomised": "table"}'])

@@ -48,6 +48,10 @@ LEVELS = {
             fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 4),
             ("distortion", 0.5),
         ),
+        ("mutual-information", "uniform:n=2,m=3", fp.Uniform(2, 3), ("epsilon", 0.5)),
+        ("mutual-information", "prior.csv", fp.Dense([0.4, 0.3, 0.2, 0.1]), ("epsilon", 0.0)),
+        ("mutual-information", "prior.csv", fp.Dense([0.4, 0.3, 0.2, 0.1]), ("epsilon", 0.01)),
+        ("mutual-information", "prior.csv", fp.Dense([0.4, 0.3, 0.2, 0.1]), ("epsilon", 2.0)),
     ],
 )
 def test_the_file_has_what_the_certificate_says(notion, prior, law, goal, out, work, capsys):
@@ -72,6 +76,38 @@ def test_the_file_has_what_the_certificate_says(notion, prior, law, goal, out, w
     if prior.endswith(".csv"):
         source = {"file": prior, "sha256": hashlib.sha256((work / prior).read_bytes()).hexdigest()}
     assert page["prior"] == source
+
+
+@pytest.mark.parametrize("flip", [1e-3, 0.1, 0.3, 0.49])
+def test_the_least_distortion_at_which_one_learns_so_much(flip, work, capsys):
+    """A bit, Shannon: information ln 2 - H(D) at distortion D."""
+    (work / "fair.csv").write_text("0.5,0.5\n")
+    level = math.log(2) + flip * math.log(flip) + (1 - flip) * math.log(1 - flip)
+    words = ["solve", "mutual-information", "--prior", "fair.csv", "--epsilon", str(level)]
+    page = answer(words, capsys)
+    assert page["bound"] <= flip * (1 + 1e-12) <= page["value"] * (1 + 1e-9)
+    assert page["gap"] <= 1e-6
+    assert page["level"] <= level
+
+
+@pytest.mark.parametrize("notion", ["dp", "identifiability"])
+@pytest.mark.parametrize("epsilon", [360.0, 700.0, 1e5])
+def test_chances_too_small_for_a_file(notion, epsilon, work, capsys):
+    """A matrix in which they are 0 would have no level at all."""
+    words = ["solve", notion, "--prior", "prior.csv", "--sizes", "2,2", "--epsilon", str(epsilon)]
+    page = answer([*words, "--out", "best.csv"], capsys)
+    assert written("best.csv").min() > 0.0
+    channel = fp.Channel(written("best.csv"), fp.Space([2, 2]))
+    prior = fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2])
+    assert LEVELS[notion](channel, prior) <= page["level"] <= epsilon
+    assert page["gap"] < 1e-100
+
+
+def test_the_distortion_of_a_constant_output_needs_no_level(work, capsys):
+    """0.7 = 0.3 + 0.4 in decimals, but not in floats."""
+    words = ["solve", "dp", "--prior", "prior.csv", "--sizes", "2,2", "--distortion", "0.7"]
+    page = answer([*words, "--out", "best.csv"], capsys)
+    assert (page["level"], page["bound"], page["distortion"]) == (0.0, 0.0, 0.7)
 
 
 def test_the_least_distortion_is_that_of_the_program(work, capsys):
@@ -146,7 +182,7 @@ def test_files_are_replaced_only_by_force(work, capsys):
         (["dp", "--prior", "uniform:n=20,m=2", "--epsilon", "1", "--out", "o.npy"], 4,
          "1,099,511,627,776 entries"),
         (["identifiability", "--prior", "prior.csv", "--epsilon", "0.5"], 3, "epsilon_x"),
-        (["mutual-information", "--prior", "prior.csv", "--epsilon", "1"], 2, "--distortion"),
+        (["mutual-information", "--prior", "prior.csv", "--epsilon", "-1"], 2, "epsilon must be"),
         (["inference", "--distortion", "1"], 2, "inference needs --joint"),
         (["inference", "--distortion", "1", "--joint", "joint.csv", "--prior", "uniform"], 2,
          "inference takes no --prior"),

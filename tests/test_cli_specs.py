@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from command_line import prepare, refused
+from command_line import done, prepare, refused
 from fastpriv.cli import main
 from fastpriv.commands import _arrays, _mechanisms, _priors, _specs
 
@@ -111,6 +111,28 @@ def test_spreadsheets_are_read(work):
     assert found.tolist() == [[0.5, 0.5], [1.0, 0.0]]
 
 
+@pytest.mark.parametrize("name", ["a,b.csv", "a b:c.csv", "BIT.CSV", "ä.csv"])
+def test_names_of_files(name, work, capsys):
+    (work / name).write_text("0.75,0.25\n0.25,0.75\n")
+    assert "0.130812035" in done(["capacity", name], capsys)
+    assert "0.392436107" in done(["capacity", f"rows:kernel={name},n=3"], capsys)
+
+
+@pytest.mark.parametrize(
+    "text", ["hamming: epsilon=1, n=3, m=2", "hamming:n=3, m=2, 2, 2,epsilon = 1"]
+)
+def test_spaces_do_not_matter(text):
+    assert mechanism(text)[0].space == fp.Space([2, 2, 2])
+
+
+@pytest.mark.parametrize("prior", ["uniform:n=2,m=2", "iid:p=0.5,0.5,n=2", "marginals.csv"])
+def test_sizes_may_not_contradict_the_prior(prior, work, capsys):
+    for words in (["solve", "dp", "--epsilon", "1"], ["capacity", "posterior:epsilon=2"]):
+        words = [*words, "--prior", prior, "--sizes"]
+        refused([*words, "2,3"], 2, "--sizes 2,3 does not fit the prior", capsys)
+        done([*words, "2,2"], capsys)
+
+
 def test_a_file_of_that_name_comes_first(work):
     (work / "hamming").write_text("1,0\n0,1\n")
     with pytest.raises(fp.InvalidInput, match=r"must be a \.csv"):
@@ -161,11 +183,21 @@ def test_the_list_shows_every_name(capsys):
         ("none/channel.csv", "No such file"),
         ("notes.txt", "must be a .csv or .npy file"),
         ("folder.csv", "Is a directory"),
-        ("header.csv", "line 1 of header.csv holds 'a', not a finite number; a header?"),
+        ("header.csv", "line 1 of header.csv holds 'a', not a number; a header?"),
         ("ragged.csv", "line 2 of ragged.csv has 1 numbers, but the first has 2"),
         ("empty.csv", "empty.csv is empty"),
         ("nan.csv", "line 1 of nan.csv holds 'nan'"),
         ("semicolons.csv", "separate numbers by commas"),
+        ("text:nope.csv", "there is no mechanism 'text'"),
+        ("trailing.csv", "holds '', nothing; a comma at the end of the line?"),
+        ("gap.csv", "line 1 of gap.csv holds '', nothing"),
+        ("huge.csv", "line 1 of huge.csv holds '1e400', not a finite number"),
+        ("signs.csv", "line 1 of signs.csv holds '75%', not a number; write percentages as"),
+        ("fractions.csv", "line 1 of fractions.csv holds '3/4', not a number"),
+        ("dangling.csv", "cannot read the channel dangling.csv: No such file or directory"),
+        ("percent.csv", "percent.csv: every row of matrix must"),
+        ("rows:kernel=percent.csv", "percent.csv: "),
+        ("count:kernel=percent.csv", "percent.csv: "),
         ("percent.csv", "sums to 100.0 (percentages? divide by 100)"),
         ("over.csv", "row 0 sums to 1.1"),
         ("negative.csv", "at least 0, found -0.5"),
@@ -175,6 +207,12 @@ def test_the_list_shows_every_name(capsys):
     ],
 )  # fmt: skip
 def test_wrong_mechanisms_are_refused(text, says, work, capsys):
+    (work / "trailing.csv").write_text("0.5,0.5,\n0.5,0.5,\n")
+    (work / "gap.csv").write_text("0.5,,0.5\n")
+    (work / "huge.csv").write_text("1e400,0\n")
+    (work / "signs.csv").write_text("75%,25%\n")
+    (work / "fractions.csv").write_text("3/4,1/4\n")
+    (work / "dangling.csv").symlink_to("nowhere.csv")
     refused(["capacity", text], 2, says, capsys)
 
 
@@ -211,6 +249,7 @@ def test_priors_that_are_too_large(text, work, capsys):
         ("prior.cvs", "must be a .csv or .npy file"),
         ("priors.csv", "No such file or directory; did you mean prior.csv?"),
         ("over.csv", "sum to 1"),
+        ("over.csv", "over.csv: "),
         ("empty.csv", "empty.csv is empty"),
     ],
 )

@@ -47,6 +47,14 @@ def test_csv_and_figure_are_written(work, capsys):
     done([*words, "--plot", "curve.png", "--force"], capsys)
 
 
+def test_levels_too_close_to_tell_are_bounded(work, capsys):
+    """Up to level 0.37 or so a constant output, of distortion 0.7, is the best of all."""
+    words = ["tradeoff", "--prior", "prior.csv", "--sizes", "2,2", "--notions", "dp"]
+    found = answer([*words, "--distortions", "0.7"], capsys)
+    assert found["dp lower"] == [0.0]
+    assert found["dp upper"][0] < 0.55 < found["dp theorem upper"][0]
+
+
 def test_infinite_levels_are_null(work, capsys):
     words = ["tradeoff", "--prior", "prior.csv", "--notions", "dp", "--distortions", "0"]
     assert answer(words, capsys)["dp upper"] == [None]

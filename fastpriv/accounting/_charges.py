@@ -84,7 +84,7 @@ def _level(found: Mapping[str, Decimal], needed: str, law: Law) -> Decimal:
     instead = "give prior=" if needed in UNDER_PRIOR else "give the channel"
     raise InvalidInput(
         f"the {law.notion} budget is charged the {needed} level of this release ({law.name}), "
-        f"which is not known; {instead} or declare it: {{{needed!r}: ...}}"
+        f"which is not known; {instead} or declare it: {{{needed!r}: ...}} (--level {needed}=...)"
     )
 
 

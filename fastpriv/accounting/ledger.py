@@ -16,7 +16,7 @@ from fastpriv.accounting._charges import Offer, declared
 from fastpriv.accounting._export import exported, imported
 from fastpriv.accounting._store import Entry, State, Store
 from fastpriv.accounting.laws import Law
-from fastpriv.accounting.receipt import Receipt, checked_count, checked_label
+from fastpriv.accounting.receipt import MOST_COUNT, Receipt, checked_count, checked_label
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class Ledger:
 
     def history(self, last: int | None = None) -> list[Receipt]:
         """Return the spends, or the last few of them, oldest first."""
-        number = None if last is None else check.integer(last, "last", 0)
+        number = None if last is None else min(check.integer(last, "last", 0), MOST_COUNT)
         return [Receipt._of(entry) for entry in self._store.snapshot(number)[1]]
 
     def report(self) -> str:

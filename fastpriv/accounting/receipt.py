@@ -15,7 +15,7 @@ from fastpriv.errors import InvalidInput
 __all__ = ["Receipt"]
 
 #: Largest count of one spend, that of SQLite's integers.
-_MOST_COUNT = 2**63 - 1
+MOST_COUNT = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Receipt:
 def checked_count(count: Any) -> int:
     """Return how many releases a spend is for."""
     number = check.integer(count, "count", 1)
-    if number > _MOST_COUNT:
+    if number > MOST_COUNT:
         raise InvalidInput(f"count must be at most 2^63 - 1, got {number}")
     return number
 

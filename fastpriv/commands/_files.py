@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from fastpriv.commands._arrays import is_file
+from fastpriv.commands._arrays import is_file, opened
 from fastpriv.errors import InvalidInput
 from fastpriv.releasing._output import appearing, check_target
 
@@ -32,5 +32,7 @@ def identity(path: Path, content: bytes) -> dict[str, str]:
 
 def source(text: str) -> dict[str, str]:
     """Return what a certificate says of an input: the file and its hash, or the text itself."""
-    path = Path(text)
-    return identity(path, path.read_bytes()) if is_file(text) else {"spec": text}
+    if not is_file(text):
+        return {"spec": text}
+    with opened(text) as stream:
+        return identity(Path(text), stream.read())

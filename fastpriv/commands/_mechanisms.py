@@ -78,20 +78,23 @@ def geometric_count(epsilon: float, n: int) -> AbstractChannel:
 
 def count(kernel: str) -> AbstractChannel:
     """The number of set bits: line c of the kernel is the law of the output when c are set."""
+    laws = _arrays.read(kernel, "the kernel")
     from fastpriv.channels import QueryChannel
 
-    laws = _arrays.read(kernel, "the kernel")
-    return QueryChannel.count(len(laws) - 1, laws)
+    with _arrays.told(kernel):
+        return QueryChannel.count(len(laws) - 1, laws)
 
 
 def rows(kernel: str, n: int = 1) -> AbstractChannel:
     """The same channel matrix on each of n rows (1) by itself."""
+    law = _arrays.read(kernel, "the kernel")
     from fastpriv import _validation as check
     from fastpriv.channels import ProductChannel
 
     number = check.integer(n, "n", 1)
     check.fits(number, "a database", "use fewer rows")
-    return ProductChannel([_arrays.read(kernel, "the kernel")] * number)
+    with _arrays.told(kernel):
+        return ProductChannel([law] * number)
 
 
 MAKERS: _specs.Makers = {
@@ -114,7 +117,7 @@ def load(
     if _arrays.is_file(mechanism):
         return _from_file(mechanism, prior, space)
     if prior is not None and has_sizes(mechanism):
-        law = _priors.load(prior, space)
+        law = load_prior(prior, sizes)
         return _specs.make(mechanism, MAKERS, "mechanism", {"_prior": law}), law
     if sizes is not None:
         raise InvalidInput(f"--sizes is for files; {mechanism} has rows of its own")
@@ -130,16 +133,21 @@ def has_sizes(mechanism: str) -> bool:
 def _from_file(
     path: str, prior: str | None, space: Space | None
 ) -> tuple[AbstractChannel, Distribution | None]:
-    from fastpriv.channels import Channel
-
     matrix = _arrays.read(path, "the channel")
+    from fastpriv.channels import Channel  # compiled code, which errors about files need not load
+
     law = None if prior is None else _priors.load(prior, space or _space([len(matrix)]))
-    return Channel(matrix, space or (None if law is None else law.space)), law
+    with _arrays.told(path):
+        return Channel(matrix, space or (None if law is None else law.space)), law
 
 
 def load_prior(prior: str, sizes: list[int] | None) -> Distribution:
     """Return a prior that no mechanism comes with."""
-    return _priors.load(prior, _space(sizes))
+    law = _priors.load(prior, _space(sizes))
+    if sizes is not None and law.space != _space(sizes):
+        words = ",".join(map(str, sizes))
+        raise InvalidInput(f"--sizes {words} does not fit the prior {prior}, on {law.space!r}")
+    return law
 
 
 def spec_of(channel: AbstractChannel) -> str | None:
@@ -154,9 +162,11 @@ def spec_of(channel: AbstractChannel) -> str | None:
 
 
 def _space(sizes: list[int] | None) -> Space | None:
+    if sizes is None:
+        return None
     from fastpriv.spaces import Space
 
-    return None if sizes is None else Space(sizes)
+    return Space(sizes)
 
 
 # Options.
@@ -178,8 +188,8 @@ def add_mechanism(parser: Any, name: str, **options: Any) -> None:
         parser,
         name,
         metavar=name.upper(),
-        help="a .csv or .npy file with p(y|x), one line for each database x; or a name with "
-        "parameters, such as hamming:n=3,m=2,epsilon=1 (--list shows all)",
+        help="a .csv or .npy file with p(y|x), one line for each database x (- for CSV from a "
+        "pipe); or a name with parameters, such as hamming:n=3,m=2,epsilon=1 (--list shows all)",
         **options,
     )
 

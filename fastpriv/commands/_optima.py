@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastpriv import __version__
@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 #: Most entries of a channel that is written out.
 _WRITTEN = 1 << 24
+#: The logarithm of a chance that floats hold with all digits is above minus this.
+_EXPONENT = 700.0
 #: How often a level or a distortion is asked for a little lower, to stay within it after rounding.
 _TRIES = 8
 #: Gap at which levels are searched, so that the channel at the end of a search is found again.
 _GAP = 2e-7
+#: Width of a level, relative to 1 + level, at which its lower end is tried as well.
+_WIDE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,8 @@ def find(given: argparse.Namespace, dense: bool) -> Optimum:
     about = {"prior": _files.source(given.prior), "sizes": given.sizes}
     task = _Task(given.notion, prior, about, dense, limits)
     if given.notion == "mutual-information":
+        if given.epsilon is not None:
+            return task.least_distortion_to_learn(given.epsilon)
         return task.least_information(given.distortion)
     if given.epsilon is not None:
         return task.least_distortion(given.epsilon)
@@ -125,7 +131,7 @@ def _check(given: argparse.Namespace) -> None:
             raise InvalidInput(f"{given.notion} takes no --{name}; see fastpriv solve --help")
     if getattr(given, needed) is None:
         raise InvalidInput(f"{given.notion} needs --{needed}; see fastpriv solve --help")
-    if given.epsilon is not None and given.notion in ("mutual-information", "inference"):
+    if given.epsilon is not None and given.notion == "inference":
         raise InvalidInput(f"{given.notion} is minimised at a distortion: give --distortion")
     if None not in (given.gap, given.distortion) and given.notion in ("dp", "identifiability"):
         raise InvalidInput("levels are searched to 1e-6; --gap is for --epsilon")
@@ -174,16 +180,22 @@ class _Task:
 
     def least_distortion(self, epsilon: float) -> Optimum:
         """Solve at a level, a little below it where the rounded matrix would exceed it."""
-        solution, asked, aim = self.solve(epsilon), {"epsilon": epsilon}, epsilon
+        solution, aim = self.solve(epsilon), epsilon
         bound = solution.bound
-        found = self.optimum(solution, asked, bound)
         for _ in range(_TRIES):
+            found = self.optimum(solution, {"epsilon": epsilon}, bound)
             if found.level <= epsilon:
-                break
-            aim -= 2.0 * (found.level - epsilon)
+                return found
+            if math.isinf(found.level):  # the least chances became 0: much lower costs nothing
+                aim = min(0.5 * aim, _EXPONENT / self.prior.space.n)
+            else:
+                aim = max(aim - 2.0 * (found.level - epsilon), 0.0)
             with suppress(Infeasible):  # at the prior's own level there is nothing below
-                found = self.optimum(self.solve(max(aim, 0.0)), asked, bound)
-        return found
+                solution = self.solve(aim)
+        raise SolverFailure(
+            f"in 64-bit floats the channel has level {found.level!r}, above {epsilon!r}; ask for a "
+            "little more, or leave out --out"
+        )
 
     def least_level(self, distortion: float) -> Optimum:
         """Find the level, then the channel at the proved end of it."""
@@ -196,6 +208,10 @@ class _Task:
                 f"at distortion {distortion!r} no mechanism has a finite {_LEVELS[self.notion]}; "
                 "allow more distortion, or take a prior without impossible databases"
             )
+        if best.width > _WIDE * (1.0 + best.upper):  # what the prior alone allows may be enough
+            found = self.optimum(self.solve(best.lower), {"distortion": distortion}, best.lower)
+            if found.distortion <= distortion:
+                return found
         aim = best.upper
         for k in range(_TRIES):
             solution = self.solve(aim, gap=_GAP)
@@ -213,6 +229,31 @@ class _Task:
 
         solution = solve_pd_mip(self.prior, distortion, **self.limits)
         return self.optimum(solution, {"distortion": distortion}, solution.bound)
+
+    def least_distortion_to_learn(self, epsilon: float) -> Optimum:
+        """Bisect the distortion: the least information falls with it, so both ends are proved."""
+        from fastpriv import _validation as check
+        from fastpriv.tradeoff.programs import _constant
+
+        asked = {"epsilon": check.real(epsilon, "epsilon", 0.0)}
+        most = _constant(self.prior).value  # where a constant output does
+        best = self.least_information(0.0)
+        low, high, bound, step = 0.0, 0.0, 0.0, _GAP * most
+        if best.level > epsilon:
+            best, high = self.least_information(most), most
+        while high - low > step:
+            middle = 0.5 * (low + high)
+            found = self.least_information(middle)
+            if found.level <= epsilon:
+                best, high = found, middle
+            else:
+                low = middle
+                bound = middle if found.bound > epsilon else bound
+        while bound < (guess := low - step):  # the last steps were too close to tell
+            if self.least_information(guess).bound > epsilon:
+                bound = guess
+            step *= 4.0
+        return replace(best, asked=asked, bound=bound)
 
 
 def _inference(given: argparse.Namespace, limits: dict[str, float]) -> Optimum:

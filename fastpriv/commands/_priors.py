@@ -69,11 +69,12 @@ def load(text: str, space: Space | None) -> Distribution:
 
 
 def _from_file(path: str, space: Space | None) -> Distribution:
+    found = _arrays.read(path, "the prior")
     from fastpriv.distributions import Dense, Product
 
-    found = _arrays.read(path, "the prior")
     if 1 not in found.shape:
-        return Product(list(found))
+        with _arrays.told(path):
+            return Product(list(found))
     law = found.reshape(-1)
     if space is not None and space.size != len(law):
         hint = ""
@@ -84,4 +85,5 @@ def _from_file(path: str, space: Space | None) -> Distribution:
             f"the prior {path} has {len(law)} probabilities, but there are {short(space.size)} "
             f"databases{hint}"
         )
-    return Dense(law, None if space is None else space.sizes)
+    with _arrays.told(path):
+        return Dense(law, None if space is None else space.sizes)

@@ -24,7 +24,7 @@ def parts(spec: str) -> tuple[str, dict[str, list[str]]]:
     found: dict[str, list[str]] = {}
     words: list[str] | None = None
     for piece in rest.split(",") if rest else []:
-        key, equals, value = piece.partition("=")
+        key, equals, value = (part.strip() for part in piece.partition("="))
         if equals:
             if key in found:
                 raise InvalidInput(f"{spec!r:.80} gives {key} twice")
@@ -32,18 +32,19 @@ def parts(spec: str) -> tuple[str, dict[str, list[str]]]:
         elif words is None:
             raise InvalidInput(f"{spec!r:.80} must name its parameters, such as {name}:n=3")
         else:
-            words.append(piece)
+            words.append(piece.strip())
     return name, found
 
 
 def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
     """Call the function a spec names; ``known`` fills parameters that it leaves out."""
-    name, given = parts(spec)
+    name = spec.partition(":")[0]
     if name not in makers:
         raise InvalidInput(
             f"there is no {what} {name!r:.60}{did_you_mean(name, makers)}; it must be a .csv or "
             f".npy file or one of {', '.join(makers)}"
         )
+    _, given = parts(spec)
     parameters = inspect.signature(makers[name]).parameters
     public = [key for key in parameters if not key.startswith("_")]
     for key in given:
@@ -68,6 +69,8 @@ def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
 
 def _value(words: list[str], kind: str, name: str) -> Any:
     """Return the words of one parameter as what its annotation says."""
+    if kind == "str":
+        return ",".join(words)  # names of files may have commas
     read, many = _KINDS[kind]
     try:
         values = [read(word) for word in words]
@@ -84,7 +87,6 @@ def _value(words: list[str], kind: str, name: str) -> Any:
 _KINDS: Mapping[str, tuple[Callable[[str], Any], bool]] = {
     "int": (int, False),
     "float": (float, False),
-    "str": (str, False),
     "Ints": (int, True),
     "Floats": (float, True),
 }

@@ -86,7 +86,8 @@ def run(given: argparse.Namespace) -> str:
     _, found = audited(given, given.mechanism, given.sizes)
     if page is not None:
         figures = find_spec("matplotlib") is not None
-        _files.write(page, found.to_html(plots=figures).encode(), given.force)
+        text = found.to_html(plots=figures)
+        _files.write(page, text.encode(errors="backslashreplace"), given.force)
     if given.json:
         return found.to_json()
     return str(found) if page is None else f"{found}\nWritten to {page}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING, Any
 
 from fastpriv.commands._mechanisms import add_mechanism, has_sizes
@@ -79,7 +80,10 @@ def _better(first: Level, second: Level) -> str | None:
     from fastpriv.auditing.report import FROM_BELOW
 
     a, b = (_bounds(level) for level in (first, second))
-    if a == b or _outer(a, b).width <= _SAME * (1.0 + abs(a.upper)):
+    if a.lower == b.lower == math.inf:
+        return "same"
+    lower, upper = min(a.lower, b.lower), max(a.upper, b.upper)
+    if upper < math.inf and upper - lower <= _SAME * (1.0 + abs(upper)):
         return "same"
     if a.upper < b.lower:
         return "second" if first.notion in FROM_BELOW else "first"
@@ -91,7 +95,3 @@ def _better(first: Level, second: Level) -> str | None:
 def _bounds(level: Level) -> Bracket:
     value = level.value
     return value if isinstance(value, Bracket) else Bracket(float(value), float(value))
-
-
-def _outer(a: Bracket, b: Bracket) -> Bracket:
-    return Bracket(min(a.lower, b.lower), max(a.upper, b.upper))

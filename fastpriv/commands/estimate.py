@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from fastpriv.commands._parser import add_file, add_json, examples
+from fastpriv.errors import InvalidInput
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -41,11 +42,18 @@ def run(given: argparse.Namespace) -> str:
     from fastpriv.releasing import plan as plans
     from fastpriv.releasing import report as reports
     from fastpriv.releasing.frequencies import estimate_frequencies
+    from fastpriv.releasing.release import open_table, undeclared
 
     domain = domains.read(given.domain)
     epsilon, per_column = given.epsilon, given.per_column
     if given.report is not None:
         epsilon, per_column = reports.response(given.report)
+    extra = undeclared(open_table(given.table), domain)
+    if extra and not per_column:
+        raise InvalidInput(
+            f"the domain does not declare {', '.join(map(repr, extra))}; records were randomised "
+            "as a whole, so give the domain of the release with all of its columns"
+        )
     found = estimate_frequencies(
         given.table,
         plans.hamming(domain, epsilon, per_column).channel,

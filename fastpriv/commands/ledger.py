@@ -193,7 +193,7 @@ def _show(given: argparse.Namespace) -> str:
             for receipt in last
         ]
         head = ["spend", "time (UTC)", "count", *ledger.budget, "label"]
-        history = table([head, *past]) if past else "Nothing has been spent."
+        history = table([head, *past]) if past or not given.last else "Nothing has been spent."
         return f"{_state(ledger, False)}\n\n{history}"
 
 

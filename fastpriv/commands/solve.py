@@ -23,10 +23,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "a privacy level, or of least level at a distortion. The certificate says what the\n"
         "channel has, measured on the numbers that are written, and what no mechanism can go\n"
         "below.\n\n"
-        "  dp, identifiability   --prior with --epsilon or --distortion\n"
-        "  mutual-information    --prior with --distortion\n"
-        "  inference             --joint, a file with P(S = s, X = x), with --distortion: what is\n"
-        "                        released for X tells least about S",
+        "  dp, identifiability, mutual-information\n"
+        "             --prior with --epsilon or --distortion\n"
+        "  inference  --joint, a file with P(S = s, X = x), with --distortion: what is released\n"
+        "             for X tells least about S",
         epilog=examples(
             "fastpriv solve dp --prior iid:p=0.7,0.2,0.1,n=2 --epsilon 1 --out best.csv "
             "--certificate best.json",

@@ -58,8 +58,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
-    from fastpriv.tradeoff.curve import tradeoff_curve
-
     outputs = {}
     if given.out is not None:
         outputs["out"] = _files.target(given.out, given.force, (".csv",), given.prior)
@@ -67,6 +65,8 @@ def run(given: argparse.Namespace) -> str:
         optional("matplotlib", "plot").use("Agg")
         outputs["plot"] = _files.target(given.plot, given.force, (".png", ".svg", ".pdf"))
     prior = load_prior(given.prior, given.sizes)
+    from fastpriv.tradeoff.curve import tradeoff_curve
+
     bar = sys.stderr.isatty() and find_spec("tqdm") is not None
     curve = tradeoff_curve(prior, list(given.notions), _grid(given, prior), progress=bar)
     if "out" in outputs:

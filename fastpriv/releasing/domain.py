@@ -149,8 +149,9 @@ def refuse(columns: Sequence[Hashable]) -> InvalidInput:
     more = ", ..." if len(columns) > 4 else ""
     return InvalidInput(
         "declare which values each column can take, from what you know and not from the data: "
-        f"domain={{{shown}{more}}} (sizes for coded columns); a domain read off the data tells "
-        "which values occur, and is used only with accept_domain_from_data=True"
+        f"domain={{{shown}{more}}} (sizes for coded columns; a file of this with --domain); a "
+        "domain read off the data tells which values occur, and is used only with "
+        "accept_domain_from_data=True (--accept-domain-from-data)"
     )
 
 

@@ -168,7 +168,7 @@ def release(
         page = None
         if report is not None:
             target = Path(report)
-            check_target(target, overwrite, *_paths(table, out))
+            check_target(target, overwrite, *_paths(table, out, domain))
             page = stack.enter_context(appearing(target, overwrite))
         writer = stack.enter_context(source.writer(declared))
         for digits in run.chunks(source, progress):

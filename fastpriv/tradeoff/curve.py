@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +153,7 @@ def _aside(
     step = 0.5 * _TOLERANCE * (1.0 + high)
     ends = [low, high]
     for side, sign in enumerate((-1.0, 1.0)):
-        for k in range(6):
+        for k in count():
             guess = middle + sign * step * 4.0**k
             if not low < guess < high:
                 break
