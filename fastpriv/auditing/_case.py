@@ -22,6 +22,8 @@ D, P = "Wu-Xia-He 2020", "Saeidian et al. 2024"
 
 #: Entries, and comparisons of entries, that an audit waits for.
 SEARCHED, _COMPARED = 1 << 20, 1 << 27
+#: Types of outputs, row after row, that an audit waits for.
+_PASSED = 1 << 23
 #: Rows that are looked at one by one.
 _ROWS = 64
 #: Width to which capacities are bracketed.
@@ -63,10 +65,16 @@ class Case:
         check.fits(work, "the comparison of neighbours", "call the measure", _COMPARED)
         return self.channel
 
+    def passed(self) -> Distribution:
+        """Return the prior for a pass of its rows through the channel, unless that takes long."""
+        work = self.prior.through_entries
+        check.fits(work, "the types of outputs, row by row,", "call the measure", _PASSED)
+        return self.prior
+
     @cached_property
     def leakages(self) -> tuple[float, float]:
         """How far outputs move the odds of databases at most, up and down."""
-        return self.channel.leakage_levels(self.prior)
+        return self.channel.leakage_levels(self.passed())
 
     @cached_property
     def extreme(self) -> Witness:
@@ -81,7 +89,7 @@ class Case:
     @cached_property
     def factor(self) -> Value:
         """Share of the database's entropy that an output tells on average."""
-        return leakage_factor(self.channel, self.prior)
+        return leakage_factor(self.channel, self.passed())
 
     @cached_property
     def individual(self) -> IndividualCapacity:
@@ -95,7 +103,7 @@ class Case:
         levels = []
         for i in range(self.channel.space.n):
             self.time()
-            levels.append(self.channel.row_level(self.prior, i))
+            levels.append(self.channel.row_level(self.passed(), i))
         return levels
 
     def entropy(self) -> float:

@@ -113,7 +113,7 @@ UNDER_PRIOR = (
         "mutual information",
         "nats",
         f"{W}, Definition 4",
-        lambda case: case.channel.information(case.prior),
+        lambda case: case.channel.information(case.passed()),
         lambda value, case: (
             f"On average an output tells {nats(value)} about the database, of "
             f"{rounded(case.entropy(), 4)} nats there are to know."
@@ -176,7 +176,7 @@ UNDER_PRIOR = (
         "worst leakage factor",
         "share",
         f"{M}, Definition 7",
-        lambda case: worst_leakage_factor(case.channel, case.prior),
+        lambda case: worst_leakage_factor(case.channel, case.passed()),
         share("The most telling output takes away {} of the uncertainty about the database."),
     ),
     Notion(
@@ -301,7 +301,7 @@ FACTS = (
         "eps_tilde",
         "nats",
         f"{W}, Section 3",
-        lambda case: case.prior.epsilon_tilde(),
+        lambda case: case.passed().epsilon_tilde(),
         lambda value, case: (
             "The mechanism E_i does not exist for this prior at any epsilon."
             if top(value) == math.inf
