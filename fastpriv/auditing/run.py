@@ -15,7 +15,7 @@ from fastpriv.auditing._prior import FACTS, UNDER_PRIOR
 from fastpriv.auditing._secret import ABOUT_SECRET, SecretCase, checked
 from fastpriv.auditing._words import top, where
 from fastpriv.auditing.report import Audit, Implied, Level
-from fastpriv.channels import AbstractChannel
+from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from fastpriv.measures._arguments import as_channel, as_pair
@@ -176,7 +176,7 @@ class _Findings:
 def _advice(mechanism: AbstractChannel) -> tuple[str, ...]:
     """Point out that a matrix without a space may be meant to have several rows."""
     size = mechanism.space.size
-    if mechanism.space.n > 1 or size > 1 << 31:
+    if not isinstance(mechanism, Channel) or mechanism.space.n > 1 or size > 1 << 31:
         return ()
     for m in range(2, math.isqrt(size) + 1):
         k = round(math.log(size, m))

@@ -166,7 +166,7 @@ class Distribution(ABC):
 
     @property
     def through_entries(self) -> int:
-        """How many numbers a pass of all rows through a channel goes through, beyond O(N) or O(n)."""
+        """How many numbers a pass of the rows through a channel takes, beyond O(N) or O(n)."""
         return 0
 
     def column_through(self, kernels: RowKernels, y: Ints) -> Column:
