@@ -42,13 +42,15 @@ def figures(audit: Audit) -> list[Figure]:
     kernels = audit.channel.row_kernels()
     kinds = 1 if kernels is None else len(kernels.distinct)
     draws = min(max(10, min(100, _DRAWN // audit.channel.space.n)), _DIFFERENT // kinds)
-    wanted: list[tuple[str, float, Callable[[Any], Any]]] = [
-        (
-            "Levels side by side: shorter is more private.",
-            1.0 + 0.17 * sum(level.unit == "nats" for level in audit.levels.values()),
-            lambda ax: plot.levels(audit, ax=ax),
-        ),
-    ]
+    wanted: list[tuple[str, float, Callable[[Any], Any]]] = []
+    if audit.levels:
+        wanted.append(
+            (
+                "Levels side by side: shorter is more private.",
+                1.0 + 0.17 * sum(level.unit == "nats" for level in audit.levels.values()),
+                lambda ax: plot.levels(audit, ax=ax),
+            )
+        )
     if prior is not None and "pml" in audit and draws >= 10:
         wanted.append(
             (

@@ -86,6 +86,11 @@ class Level:
         number = words.shown(self.value, down=self.notion in FROM_BELOW)
         return f"{number} {self.unit}".strip() if self.value != math.inf else number
 
+    @property
+    def place(self) -> str:
+        """What attains the level, announced as that; empty where nothing can be pointed at."""
+        return f"Worst case: {self.where}" if self.worst is not None else self.where
+
     def to_dict(self) -> dict[str, Any]:
         """Return the level as plain numbers and words."""
         return {
@@ -288,7 +293,7 @@ class Audit:
         for title, levels in self.scopes():
             lines += ["", title]
             for level in levels:
-                lines += _line(level.title, level.shown, f"{level.meaning} {level.where}")
+                lines += _line(level.title, level.shown, f"{level.meaning} {level.place}")
         if self.implied:
             lines += ["", "What follows from what"]
             for found in self.implied:
