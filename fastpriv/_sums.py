@@ -13,11 +13,19 @@ import numpy as np
 from fastpriv import _validation as check
 from fastpriv._individuals import Candidates
 from fastpriv._leakage import TINY
-from fastpriv._queries import MANY, Group, Listed, Query, pairs_of, unlike_groups, values_by_total
+from fastpriv._queries import (
+    MANY,
+    Group,
+    Listed,
+    Query,
+    binomials,
+    pairs_of,
+    unlike_groups,
+    values_by_total,
+)
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions import Dense, Distribution, Exchangeable
-from fastpriv.distributions._rare import log_binomials
 from fastpriv.spaces import Space
 
 #: Most steps of a search for reachable sums.
@@ -61,9 +69,9 @@ class Sum(Query):
 
     def _power(self, t: int, count: int) -> Ints:
         """Count the databases (up to ``MANY``) of ``count`` rows of one kind, by their sum."""
-        key = t, count
         if self.scores[t].tolist() == [0, 1]:
-            return _binomials(count)
+            return binomials(count)
+        key = t, count
         if key not in self._powers:
             top = int(self.scores[t].max())
             work = count * len(self.scores[t]) * (count * top + 1)
@@ -324,18 +332,6 @@ def corner_error(n: int, c: float) -> float:
 def _law_error(space: Space) -> float:
     """Products of n chances, and sums of one term per value at each step."""
     return (space.n * (max(space.sizes) + 2) + 16) * ULP
-
-
-def _binomials(n: int) -> Ints:
-    """Return the binomial coefficients of n, at most ``MANY``."""
-    found = np.full(n + 1, MANY, dtype=np.int64)
-    value = 1
-    for k in range(n // 2 + 1):
-        found[k] = found[n - k] = value
-        value = value * (n - k) // (k + 1)
-        if value >= MANY:
-            break
-    return found
 
 
 def _sumset(a: Ints, b: Ints) -> Ints:

@@ -415,6 +415,20 @@ def test_many_different_rows_are_drawn_or_left_out():
     assert "Leakage of the outputs" not in audit.to_html()
 
 
+def test_nothing_is_begun_long_after_the_limit(monkeypatch):
+    monkeypatch.setattr("fastpriv.auditing._case._GRACE", -1e9)
+    audit = fp.audit(np.eye(2), [0.5, 0.5])
+    assert not audit.levels
+    assert all("past the time limit" in why for why in audit.skipped.values())
+
+
+def test_counts_of_many_bits_are_binomial():
+    from fastpriv._queries import MANY, binomials
+
+    for n in (0, 1, 2, 5, 33, 34, 40, 61):
+        assert binomials(n).tolist() == [min(math.comb(n, k), MANY) for k in range(n + 1)]
+
+
 def test_small_matrices_do_not_wait_for_the_clock():
     audit = fp.audit([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], time_limit=0)
     assert set(audit.skipped) == {"individual-capacity", "constrained-capacity"}

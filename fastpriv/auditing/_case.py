@@ -22,6 +22,8 @@ D, P = "Wu-Xia-He 2020", "Saeidian et al. 2024"
 
 #: Entries, and comparisons of entries, that an audit waits for.
 SEARCHED, _COMPARED = 1 << 20, 1 << 27
+#: Seconds past the limit after which not even quick measures are begun.
+_GRACE = 30.0
 #: Entries of a search that is not worth looking at the clock for.
 _QUICK = 1 << 12
 #: Types of outputs, row after row, that an audit waits for.
@@ -51,6 +53,11 @@ class Case:
         if left <= 0.0:
             raise TooLarge("the time limit was used up before; give a larger time_limit")
         return 0.5 * left
+
+    def begin(self) -> None:
+        """Refuse to begin a measure long after the time limit."""
+        if time.monotonic() > self._end + _GRACE:
+            raise TooLarge(f"it was not begun {_GRACE:g} s past the time limit; call the measure")
 
     def search(self) -> AbstractChannel:
         """Return the channel for an optimisation, unless that takes too long."""

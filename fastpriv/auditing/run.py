@@ -66,7 +66,7 @@ def audit(
     Levels are those of the single measures, rounded against the mechanism, in each channel's own
     structure: a million rows of randomised response take about a second. Optimisations over
     matrices with more than 2^20 entries are skipped; call the measure for them. Single measures
-    are not interrupted, so that one of them may overrun the limit.
+    are not interrupted, so that they may overrun the limit; half a minute past it none is begun.
 
     Examples
     --------
@@ -144,6 +144,7 @@ class _Findings:
         """Measure notions one after the other; none of them spoils the others."""
         for notion in notions:
             try:
+                case.begin()
                 value = notion.measure(case)
                 meaning = notion.says(value, case)
             except _LEFT_OUT as problem:

@@ -86,5 +86,5 @@ def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
 
 def _beside(ax: Axes, x: float, y: int, text: str, points: int, **look: Any) -> None:
     """Write next to the end of a bar; a browser drops spaces at the ends of a text."""
-    place = {"xytext": (points, 0), "textcoords": "offset points", "va": "center"}
-    ax.annotate(text, (x, y), **place, **look)
+    place: dict[str, Any] = {"xytext": (points, 0), "textcoords": "offset points"}
+    ax.annotate(text, (x, y), va="center", **place, **look)
