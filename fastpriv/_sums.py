@@ -26,6 +26,7 @@ from fastpriv._queries import (
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions import Dense, Distribution, Exchangeable
+from fastpriv.distributions._rare import log_binomials
 from fastpriv.spaces import Space
 
 #: Most steps of a search for reachable sums.
