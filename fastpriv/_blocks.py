@@ -81,6 +81,13 @@ class Types(NamedTuple):
     counts: list[Counts]
     log_sizes: Floats
 
+    def size(self, j: int) -> int:
+        """Return how many databases have type j, exactly."""
+        return math.prod(
+            math.factorial(sum(counts)) // math.prod(map(math.factorial, counts))
+            for counts in self.counts[j]
+        )
+
     def number(self, x: Ints) -> Ints:
         """Type of every database of ``x`` (k, n)."""
         found = np.zeros(len(x), dtype=np.int64)

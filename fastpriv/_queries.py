@@ -235,3 +235,15 @@ def values_by_total(
         number = sum(map(len, found.values()))
         check.fits(number, "the list of a group's values", "use a smaller group", _VALUES)
     return found
+
+
+def binomials(n: int) -> Ints:
+    """Return the binomial coefficients of n, at most ``MANY``."""
+    found = np.full(n + 1, MANY, dtype=np.int64)
+    value = 1
+    for k in range(n // 2 + 1):
+        found[k] = found[n - k] = value
+        value = value * (n - k) // (k + 1)
+        if value >= MANY:
+            break
+    return found

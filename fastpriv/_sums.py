@@ -13,7 +13,16 @@ import numpy as np
 from fastpriv import _validation as check
 from fastpriv._individuals import Candidates
 from fastpriv._leakage import TINY
-from fastpriv._queries import MANY, Group, Listed, Query, pairs_of, unlike_groups, values_by_total
+from fastpriv._queries import (
+    MANY,
+    Group,
+    Listed,
+    Query,
+    binomials,
+    pairs_of,
+    unlike_groups,
+    values_by_total,
+)
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions import Dense, Distribution, Exchangeable
@@ -61,6 +70,8 @@ class Sum(Query):
 
     def _power(self, t: int, count: int) -> Ints:
         """Count the databases (up to ``MANY``) of ``count`` rows of one kind, by their sum."""
+        if self.scores[t].tolist() == [0, 1]:
+            return binomials(count)
         key = t, count
         if key not in self._powers:
             top = int(self.scores[t].max())

@@ -344,6 +344,7 @@ def test_matrices_that_may_be_several_rows():
     assert "[2] * 3" in fp.audit(np.eye(8)).notes[0]
     assert "[3] * 2" in fp.audit(np.eye(9)).notes[0]
     assert fp.audit(np.eye(6)).notes == ()
+    assert fp.audit(fp.HammingChannel(1, 8, 1.0)).notes == ()
     assert fp.audit(fp.Channel(np.eye(8), [2, 2, 2])).notes == ()
 
 
@@ -381,6 +382,73 @@ def test_a_million_rows():
     assert audit.levels["dp"].worst.row is not None
     assert len(audit.to_json()) < 50_000
     assert max(map(len, repr(audit).splitlines())) <= 100
+
+
+def test_implied_levels_are_not_below_the_measured_ones():
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        matrix = cases.kernel(rng, 4, 3) ** rng.integers(1, 6)
+        matrix[rng.random(4) < 0.3, 0] = 0.0
+        law = np.where(rng.random(4) < 0.4, 0.0, cases.law(rng, 4))
+        law[0] += 0.1
+        matrix, law = matrix / matrix.sum(axis=1, keepdims=True), law / law.sum()
+        audit = fp.audit(fp.Channel(matrix, [2, 2]), law, time_limit=0)
+        for found in audit.implied:
+            if found.measured is not None:
+                least = getattr(found.measured, "lower", found.measured)
+                assert found.level >= least * (1 - 1e-12) - 1e-15, found
+
+
+def test_long_exchangeable_priors_are_not_waited_for():
+    n = 100_000
+    audit = fp.audit(fp.HammingChannel(n, 2, 0.5), fp.Exchangeable.beta_binomial(n, 0.5, 0.8))
+    for notion in ("mutual-information", "pml", "leakage-factor", "epsilon-tilde"):
+        assert "entries" in audit.skipped[notion]
+    assert audit["identifiability"] > audit["dp"] == 0.5
+    assert audit.to_html().count("<figure>") == 2
+
+
+def test_many_different_rows_are_drawn_or_left_out():
+    rng = np.random.default_rng(0)
+    kernels = [cases.kernel(rng, 2, 2) for _ in range(1700)]
+    audit = fp.audit(fp.ProductChannel(kernels), fp.Uniform(1700, 2), time_limit=0)
+    assert "Leakage of the outputs" not in audit.to_html()
+
+
+def test_nothing_is_begun_long_after_the_limit(monkeypatch):
+    monkeypatch.setattr("fastpriv.auditing._case._GRACE", -1e9)
+    audit = fp.audit(np.eye(2), [0.5, 0.5])
+    assert not audit.levels
+    assert all("past the time limit" in why for why in audit.skipped.values())
+
+
+def test_counts_of_many_bits_are_binomial():
+    from fastpriv._queries import MANY, binomials
+
+    for n in (0, 1, 2, 5, 33, 34, 40, 61):
+        assert binomials(n).tolist() == [min(math.comb(n, k), MANY) for k in range(n + 1)]
+
+
+def test_small_matrices_do_not_wait_for_the_clock():
+    audit = fp.audit([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], time_limit=0)
+    assert set(audit.skipped) == {"individual-capacity", "constrained-capacity"}
+
+
+def test_a_single_database_has_nothing_to_tell():
+    audit = fp.audit([[0.5, 0.5]], [1.0])
+    said = {notion: level.meaning for notion, level in audit.levels.items()}
+    assert said["singles-out"] == "No: there is a single database, so no output tells anything."
+    nothing = "ingle database can occur, so there is nothing to disclose."
+    assert said["disclosure"].endswith(nothing)
+    assert said["disclosure-threshold"].endswith(nothing)
+
+
+def test_sentences_on_bounds_that_say_nothing():
+    audit = fp.audit(np.eye(4), fp.Uniform(2, 2))
+    assert "may give the whole database away" in audit.levels["error-probability"].meaning
+    assert "the value of rows 0, 1;" in audit.levels["disclosure"].meaning
+    hidden = fp.audit(fp.HammingChannel(2, 2, 0.01), fp.Uniform(2, 2)).levels["disclosure"]
+    assert hidden.meaning.endswith("below the threshold of 0.2876 nats, which alone proves it.")
 
 
 def test_large_structures_without_a_matrix():
@@ -451,5 +519,7 @@ def test_factors_are_rounded_up():
     assert factor(math.log(3)) == "3"
     assert factor(1.0) == "2.719"
     assert factor(0.0) == "1"
+    assert factor(1e-4) == "1.000101"
+    assert factor(0.005) == "1.00502"
     assert factor(1e-8) == "1 + 1.001e-08"
     assert factor(700.0) == "e^700"

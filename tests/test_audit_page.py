@@ -1,5 +1,6 @@
 """The audit's page: whole by itself, safe with hostile names, and looked at in a real browser."""
 
+import dataclasses
 import html.parser
 import json
 import re
@@ -230,3 +231,12 @@ def test_it_prints(tmp_path):
     pdf = target.read_bytes()
     assert pdf.startswith(b"%PDF")
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 12
+
+
+def test_a_page_without_levels():
+    measured = fp.audit(np.eye(2))
+    audit = dataclasses.replace(measured, levels={}, implied=[], skipped={"dp": "no time"})
+    page = audit.to_html()
+    assert "no time" in page
+    assert "<figure" not in page
+    assert "Figures</h2>" not in page

@@ -472,3 +472,10 @@ except ImportError as error:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "matplotlib" in run.stdout
     assert "pip install 'fastpriv[plot]'" in run.stdout
+
+
+def test_bar_labels_are_rounded_up_and_need_no_spaces():
+    ax = fp.plot.levels(fp.audit(fp.HammingChannel(2, 2, 1.2345), time_limit=0))
+    texts = [text.get_text() for text in ax.texts]
+    assert texts[0] == "1.24"
+    assert all(text == text.strip() for text in texts)

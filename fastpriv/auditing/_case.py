@@ -22,6 +22,12 @@ D, P = "Wu-Xia-He 2020", "Saeidian et al. 2024"
 
 #: Entries, and comparisons of entries, that an audit waits for.
 SEARCHED, _COMPARED = 1 << 20, 1 << 27
+#: Seconds past the limit after which not even quick measures are begun.
+_GRACE = 30.0
+#: Entries of a search that is not worth looking at the clock for.
+_QUICK = 1 << 12
+#: Types of outputs, row after row, that an audit waits for.
+_PASSED = 1 << 23
 #: Rows that are looked at one by one.
 _ROWS = 64
 #: Width to which capacities are bracketed.
@@ -48,25 +54,37 @@ class Case:
             raise TooLarge("the time limit was used up before; give a larger time_limit")
         return 0.5 * left
 
+    def begin(self) -> None:
+        """Refuse to begin a measure long after the time limit."""
+        if time.monotonic() > self._end + _GRACE:
+            raise TooLarge(f"it was not begun {_GRACE:g} s past the time limit; call the measure")
+
     def search(self) -> AbstractChannel:
         """Return the channel for an optimisation, unless that takes too long."""
-        self.time()
-        check.fits(
-            self.channel.searched_entries, "the matrix to search", "call the measure", SEARCHED
-        )
+        entries = self.channel.searched_entries
+        if entries > _QUICK:
+            self.time()
+        check.fits(entries, "the matrix to search", "call the measure", SEARCHED)
         return self.channel
 
     def compare(self) -> AbstractChannel:
         """Return the channel for a comparison of all neighbours, unless that takes too long."""
-        self.time()
         work = self.channel.searched_entries * max(self.channel.space.sizes)
+        if work > _QUICK:
+            self.time()
         check.fits(work, "the comparison of neighbours", "call the measure", _COMPARED)
         return self.channel
+
+    def passed(self) -> Distribution:
+        """Return the prior for a pass of its rows through the channel, unless that takes long."""
+        work = self.prior.through_entries
+        check.fits(work, "the types of outputs, row by row,", "call the measure", _PASSED)
+        return self.prior
 
     @cached_property
     def leakages(self) -> tuple[float, float]:
         """How far outputs move the odds of databases at most, up and down."""
-        return self.channel.leakage_levels(self.prior)
+        return self.channel.leakage_levels(self.passed())
 
     @cached_property
     def extreme(self) -> Witness:
@@ -81,7 +99,7 @@ class Case:
     @cached_property
     def factor(self) -> Value:
         """Share of the database's entropy that an output tells on average."""
-        return leakage_factor(self.channel, self.prior)
+        return leakage_factor(self.channel, self.passed())
 
     @cached_property
     def individual(self) -> IndividualCapacity:
@@ -94,8 +112,9 @@ class Case:
         check.fits(self.channel.space.n, "the list of rows", "ask row_pml for one row", _ROWS)
         levels = []
         for i in range(self.channel.space.n):
-            self.time()
-            levels.append(self.channel.row_level(self.prior, i))
+            if i > 0:
+                self.time()
+            levels.append(self.channel.row_level(self.passed(), i))
         return levels
 
     def entropy(self) -> float:
@@ -136,6 +155,21 @@ def share(text: str) -> Callable[[Value, Case], str]:
     return lambda value, case: text.format(percent(top(value)))
 
 
-def number(text: str, *, down: bool = False) -> Callable[[Value, Case], str]:
-    """Say a number, rounded up or down."""
-    return lambda value, case: text.format(rounded(top(value), 4, down=down))
+def number(text: str) -> Callable[[Value, Case], str]:
+    """Say a number, rounded up."""
+    return lambda value, case: text.format(rounded(top(value), 4))
+
+
+def wrong(what: str) -> Callable[[Value, Case], str]:
+    """Say how often a guess is wrong at least."""
+
+    def says(value: Value, case: Case) -> str:
+        least = rounded(top(value), 4, down=True)
+        if least == "0":
+            return f"An output may give {what} away: the bound on the chance of a wrong guess is 0."
+        return (
+            f"Whoever guesses {what} from an output is wrong with probability {least} or more, "
+            "however clever."
+        )
+
+    return says

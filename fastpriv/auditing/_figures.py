@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 #: What is drawn in this colour gets the colour of the page's text.
 _TEXT = "#010203"
-#: Rows of all outputs that are drawn together.
-_DRAWN = 1 << 20
+#: Rows of all outputs that are drawn together, and rows of different kinds, which cost more.
+_DRAWN, _DIFFERENT = 1 << 20, 1 << 14
 #: Greys that the figures use for text and thin lines.
 _GREYS = ("#404040", "#262626", "#000000")
 
@@ -39,27 +39,33 @@ def figures(audit: Audit) -> list[Figure]:
 
     prior = audit.prior
     # Outputs that are drawn at random, where there are too many, each cost one pass over the rows.
-    draws = max(10, min(100, _DRAWN // audit.channel.space.n))
-    wanted: list[tuple[str, float, Callable[[Any], Any]]] = [
-        (
-            "Levels side by side: shorter is more private.",
-            1.0 + 0.17 * sum(level.unit == "nats" for level in audit.levels.values()),
-            lambda ax: plot.levels(audit, ax=ax),
-        ),
-        (
-            "Privacy profile: the delta that each epsilon leaves.",
-            3.4,
-            lambda ax: plot.profile(audit.channel, labels=["this mechanism"], ax=ax),
-        ),
-    ]
-    if prior is not None:
-        wanted.insert(
-            1,
+    kernels = audit.channel.row_kernels()
+    kinds = 1 if kernels is None else len(kernels.distinct)
+    draws = min(max(10, min(100, _DRAWN // audit.channel.space.n)), _DIFFERENT // kinds)
+    wanted: list[tuple[str, float, Callable[[Any], Any]]] = []
+    if audit.levels:
+        wanted.append(
+            (
+                "Levels side by side: shorter is more private.",
+                1.0 + 0.17 * sum(level.unit == "nats" for level in audit.levels.values()),
+                lambda ax: plot.levels(audit, ax=ax),
+            )
+        )
+    if prior is not None and "pml" in audit and draws >= 10:
+        wanted.append(
             (
                 "Leakage of the outputs, each as wide as it is likely.",
                 3.4,
                 lambda ax: plot.leakage(audit.channel, prior, draws=draws, ax=ax),
-            ),
+            )
+        )
+    if "approximate-dp-1e-3" in audit:  # all neighbours can be compared
+        wanted.append(
+            (
+                "Privacy profile: the delta that each epsilon leaves.",
+                3.4,
+                lambda ax: plot.profile(audit.channel, labels=["this mechanism"], ax=ax),
+            )
         )
     found = []
     for number, (caption, height, draw) in enumerate(wanted):

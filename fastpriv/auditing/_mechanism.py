@@ -54,6 +54,8 @@ def _outputs(case: Case) -> str:
 def _singles_out(value: Value, case: Case) -> str:
     if value:
         return "Yes: some output leaves a single database possible, and so tells everything."
+    if case.channel.space.size == 1:
+        return "No: there is a single database, so no output tells anything."
     return "No: whatever comes out, more than one database remains possible."
 
 
@@ -81,7 +83,7 @@ ALWAYS = (
         lambda case: case.channel.realised_level(),
         ratio(
             "What sample() really draws, in integers, keeps neighbours within a factor of {}.",
-            "What sample() really draws rules neighbours out as well.",
+            "What sample() really draws can rule out a neighbour.",
         ),
     ),
     Notion(

@@ -133,6 +133,8 @@ def _cards(audit: Audit) -> str:
         f"<small>{escape(level.meaning)}</small></div>\n"
         for level in chosen
     ]
+    if not cards:
+        return ""
     return f'<div class="cards">\n{"".join(cards)}</div>\n'
 
 
@@ -143,6 +145,8 @@ def _plots(audit: Audit) -> str:
         f"<figure><figcaption>{escape(figure.caption)}</figcaption>{figure.svg}</figure>\n"
         for figure in figures(audit)
     ]
+    if not drawn:
+        return ""
     return f'<h2>Figures</h2>\n<div class="plots">\n{"".join(drawn)}</div>\n'
 
 
@@ -166,7 +170,7 @@ def _row(head: str, number: str, text: str) -> str:
 
 
 def _level(level: Level) -> str:
-    place = f"<small>Worst case: {escape(level.where)}</small>" if level.where else ""
+    place = f"<small>{escape(level.place)}</small>" if level.where else ""
     head = f"{escape(_name(level.title))}<small>{escape(level.source)}</small>"
     return _row(head, escape(level.shown), escape(level.meaning) + place)
 

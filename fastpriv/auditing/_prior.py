@@ -7,7 +7,20 @@ import math
 import numpy as np
 
 from fastpriv import _validation as check
-from fastpriv.auditing._case import SEARCHED, Case, D, M, Notion, P, W, amount, number, ratio, share
+from fastpriv.auditing._case import (
+    SEARCHED,
+    Case,
+    D,
+    M,
+    Notion,
+    P,
+    W,
+    amount,
+    number,
+    ratio,
+    share,
+    wrong,
+)
 from fastpriv.auditing._words import Value, factor, nats, rounded, top
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.balance import constrained_capacity
@@ -52,16 +65,19 @@ def _disclosure(value: Value, case: Case) -> str:
     threshold, level = disclosure_threshold(case.prior), case.leakages[0]
     if value:
         rows = _given_away(case)
-        named = f" and the value of row {', '.join(map(str, rows))}" if rows else ""
+        many = "s" if len(rows) > 1 else ""
+        named = f", and the value of row{many} {', '.join(map(str, rows))}" if rows else ""
         return (
             "Yes: some output rules out a database that can occur, and so gives away for certain "
             f"that it is not that one{named}; the leakage is up to {rounded(level, 4)} nats."
         )
-    side = "below" if level < threshold else "not below"
+    if threshold == math.inf:
+        return "No: a single database can occur, so there is nothing to disclose."
+    side, does = ("below", "proves") if level < threshold else ("not below", "would prove")
     return (
         "No: every output leaves every database that can occur possible, so no question about it "
         f"is settled for certain; the leakage of {rounded(level, 4)} nats is {side} the threshold "
-        f"{rounded(threshold, 4, down=True)} which alone would prove it."
+        f"of {rounded(threshold, 4, down=True)} nats, which alone {does} it."
     )
 
 
@@ -113,7 +129,7 @@ UNDER_PRIOR = (
         "mutual information",
         "nats",
         f"{W}, Definition 4",
-        lambda case: case.channel.information(case.prior),
+        lambda case: case.channel.information(case.passed()),
         lambda value, case: (
             f"On average an output tells {nats(value)} about the database, of "
             f"{rounded(case.entropy(), 4)} nats there are to know."
@@ -176,7 +192,7 @@ UNDER_PRIOR = (
         "worst leakage factor",
         "share",
         f"{M}, Definition 7",
-        lambda case: worst_leakage_factor(case.channel, case.prior),
+        lambda case: worst_leakage_factor(case.channel, case.passed()),
         share("The most telling output takes away {} of the uncertainty about the database."),
     ),
     Notion(
@@ -185,11 +201,7 @@ UNDER_PRIOR = (
         "probability",
         f"{M}, Proposition 1 (Fano)",
         _error_bound,
-        number(
-            "Whoever guesses the whole database from an output is wrong with probability {} or "
-            "more, however clever.",
-            down=True,
-        ),
+        wrong("the whole database"),
     ),
     Notion(
         "disclosure",
@@ -250,6 +262,13 @@ def _lacking(case: Case) -> float:
     return min(least, math.log(case.channel.space.size))
 
 
+def _threshold(value: Value, case: Case) -> str:
+    if top(value) == math.inf:
+        return "A single database can occur, so there is nothing to disclose."
+    least = rounded(top(value), 4, down=True)
+    return f"A mechanism that leaks less than {least} nats cannot disclose anything."
+
+
 #: Facts about the prior alone.
 FACTS = (
     Notion(
@@ -268,7 +287,11 @@ FACTS = (
         lambda case: case.prior.min_entropy(),
         lambda value, case: (
             "Without any output, the best guess of the database is right with probability "
-            + (rounded(math.exp(-top(value)), 4) if top(value) < 700 else f"e^-{top(value):.4g}")
+            + (
+                rounded(math.exp(-top(value)), 4)
+                if top(value) < 700
+                else f"e^-{rounded(top(value), 4, down=True)}"
+            )
             + "."
         ),
     ),
@@ -301,7 +324,7 @@ FACTS = (
         "eps_tilde",
         "nats",
         f"{W}, Section 3",
-        lambda case: case.prior.epsilon_tilde(),
+        lambda case: case.passed().epsilon_tilde(),
         lambda value, case: (
             "The mechanism E_i does not exist for this prior at any epsilon."
             if top(value) == math.inf
@@ -315,6 +338,6 @@ FACTS = (
         "nats",
         f"{P}, Proposition 3.8",
         lambda case: disclosure_threshold(case.prior),
-        number("A mechanism that leaks less than {} nats cannot disclose anything.", down=True),
+        _threshold,
     ),
 )

@@ -12,7 +12,7 @@ from fastpriv._draws import INFORMATION_ERROR
 from fastpriv._leakage import Leakages, matrix_leakages
 from fastpriv._rounding import ULP
 from fastpriv._validation import Floats
-from fastpriv.auditing._case import Case, M, Notion, P, amount, number, ratio, share
+from fastpriv.auditing._case import Case, M, Notion, P, amount, ratio, share, wrong
 from fastpriv.auditing._words import Value, top
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.distributions import Dense
@@ -168,10 +168,6 @@ ABOUT_SECRET = (
         "probability",
         f"{M}, Proposition 1 (Fano)",
         lambda case: error_probability_bound(_case(case).share(), case.prior),
-        number(
-            "Whoever guesses the secret from an output is wrong with probability {} or more, "
-            "however clever.",
-            down=True,
-        ),
+        wrong("the secret"),
     ),
 )

@@ -56,7 +56,8 @@ def factor(level: float) -> str:
         return "1"
     if level < 1e-4:
         return f"1 + {rounded(math.expm1(level), 4)}"
-    return rounded(math.exp(level), 4) if level <= _READ else f"e^{rounded(level, 4)}"
+    digits = 4 - min(0, math.floor(math.log10(level)) + 1)  # four of what exceeds 1
+    return rounded(math.exp(level), digits) if level <= _READ else f"e^{rounded(level, 4)}"
 
 
 def nats(value: Value) -> str:

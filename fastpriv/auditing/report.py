@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fastpriv._validation import Ints
 from fastpriv.auditing import _words as words
+from fastpriv.auditing._plain import plain, spelt
 from fastpriv.auditing._words import Value, Worst
 from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
 from fastpriv.errors import InvalidInput, short
 from fastpriv.relations import Step
-from fastpriv.results import Adversary, Bracket
 
 __all__ = ["Audit", "Implied", "Level"]
 
@@ -86,14 +85,19 @@ class Level:
         number = words.shown(self.value, down=self.notion in FROM_BELOW)
         return f"{number} {self.unit}".strip() if self.value != math.inf else number
 
+    @property
+    def place(self) -> str:
+        """What attains the level, announced as that; empty where nothing can be pointed at."""
+        return f"Worst case: {self.where}" if self.worst is not None else self.where
+
     def to_dict(self) -> dict[str, Any]:
         """Return the level as plain numbers and words."""
         return {
             "title": self.title,
-            "value": _plain(self.value),
+            "value": plain(self.value),
             "unit": self.unit,
             "meaning": self.meaning,
-            "worst": None if self.worst is None else _worst(self.worst),
+            "worst": None if self.worst is None else spelt(self.worst),
             "where": self.where,
             "source": self.source,
             "scope": self.scope,
@@ -145,12 +149,12 @@ class Implied:
         """Return the implication as plain numbers and words."""
         return {
             "notion": self.notion,
-            "level": _plain(self.level),
+            "level": plain(self.level),
             "premise": self.premise,
             "steps": [
                 f"{s.premise} -> {s.conclusion}: {s.formula} ({s.source})" for s in self.steps
             ],
-            "measured": None if self.measured is None else _plain(self.measured),
+            "measured": None if self.measured is None else plain(self.measured),
         }
 
 
@@ -288,7 +292,7 @@ class Audit:
         for title, levels in self.scopes():
             lines += ["", title]
             for level in levels:
-                lines += _line(level.title, level.shown, f"{level.meaning} {level.where}")
+                lines += _line(level.title, level.shown, f"{level.meaning} {level.place}")
         if self.implied:
             lines += ["", "What follows from what"]
             for found in self.implied:
@@ -326,32 +330,3 @@ def _line(title: str, value: str, text: str) -> list[str]:
         f"  {name:<{_TITLE}}{number:<{column}}{part}"
         for name, number, part in zip(names, values, body, strict=True)
     ]
-
-
-def _plain(value: Value) -> Any:
-    """Return a number that JSON has."""
-    if isinstance(value, Bracket):
-        return {"lower": _plain(value.lower), "upper": _plain(value.upper)}
-    if isinstance(value, int):
-        return value if value < 1 << 53 else short(value)
-    return value if math.isfinite(value) else "infinite"
-
-
-#: Longest database that JSON spells out.
-_SPELT = 1 << 12
-
-
-def _worst(worst: Worst) -> dict[str, Any]:
-    if isinstance(worst, Adversary):
-        databases = [_spelt(database) for database in worst.databases]
-        return {"rows": list(worst.rows), "databases": databases, "law": worst.law.tolist()}
-    return {
-        "output": _spelt(worst.output),
-        "database": _spelt(worst.database),
-        "other": None if worst.other is None else _spelt(worst.other),
-        "row": worst.row,
-    }
-
-
-def _spelt(database: Ints) -> Any:
-    return database.tolist() if len(database) <= _SPELT else words.written(database)

@@ -15,7 +15,7 @@ from fastpriv.auditing._prior import FACTS, UNDER_PRIOR
 from fastpriv.auditing._secret import ABOUT_SECRET, SecretCase, checked
 from fastpriv.auditing._words import top, where
 from fastpriv.auditing.report import Audit, Implied, Level
-from fastpriv.channels import AbstractChannel
+from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from fastpriv.measures._arguments import as_channel, as_pair
@@ -66,7 +66,7 @@ def audit(
     Levels are those of the single measures, rounded against the mechanism, in each channel's own
     structure: a million rows of randomised response take seconds. Optimisations over
     matrices with more than 2^20 entries are skipped; call the measure for them. Single measures
-    are not interrupted, so that one of them may overrun the limit.
+    are not interrupted, so that they may overrun the limit; half a minute past it none is begun.
 
     Examples
     --------
@@ -144,6 +144,7 @@ class _Findings:
         """Measure notions one after the other; none of them spoils the others."""
         for notion in notions:
             try:
+                case.begin()
                 value = notion.measure(case)
                 meaning = notion.says(value, case)
             except _LEFT_OUT as problem:
@@ -176,7 +177,7 @@ class _Findings:
 def _advice(mechanism: AbstractChannel) -> tuple[str, ...]:
     """Point out that a matrix without a space may be meant to have several rows."""
     size = mechanism.space.size
-    if mechanism.space.n > 1 or size > 1 << 31:
+    if not isinstance(mechanism, Channel) or mechanism.space.n > 1 or size > 1 << 31:
         return ()
     for m in range(2, math.isqrt(size) + 1):
         k = round(math.log(size, m))
@@ -204,6 +205,8 @@ def _implied(
             continue
         found = derive(top(levels[premise].value), premise, facts)
         for notion in found.steps:
+            if notion == "maximal-leakage" and not facts.full_support:
+                continue  # measured over all databases, implied over those that can occur
             known = best.get(notion)
             if math.isfinite(found.levels[notion]) and (
                 known is None or found.levels[notion] < known.level

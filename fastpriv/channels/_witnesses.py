@@ -97,13 +97,14 @@ def rows_ruling_out(kernels: RowKernels) -> tuple[int, Ints]:
     number -= math.prod(len(y) ** c for y, c in zip(full, counts, strict=True))
     # Rows show their first output, and one row at a time an output that rules a value out.
     start = np.array([y[0] for y in seen])[kernels.assignment]
+    telling = [k for k, y in enumerate(seen) if len(y) > len(full[k])]
     first = [
-        (i, y)
-        for k, i in zip(*np.unique(kernels.assignment, return_index=True), strict=True)
+        (int((kernels.assignment == k).argmax()), y)
+        for k in telling[:FEW]
         for y in np.setdiff1d(seen[k], full[k])[:FEW].tolist()
-    ]
-    found = np.repeat(start[None], len(first[:FEW]), axis=0)
-    for line, (i, y) in zip(found, first, strict=False):
+    ][:FEW]
+    found = np.repeat(start[None], len(first), axis=0)
+    for line, (i, y) in zip(found, first, strict=True):
         line[i] = y
     return number, found
 

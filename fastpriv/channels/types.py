@@ -122,7 +122,7 @@ class TypeChannel(AbstractChannel):
     def ruling_out(self) -> tuple[int, Ints]:
         """Count the outputs whose type some class cannot reach. Cost O(classes)."""
         types = [j for j, e in enumerate(self._entries) if e.max() > 0.0 and e.min() == 0.0]
-        count = round(math.fsum(np.exp(self._types.log_sizes[types])))
+        count = sum(self._types.size(j) for j in types)
         first = [np.repeat(np.arange(self.space.sizes[0]), self._types.counts[j][0]) for j in types]
         return count, np.array(first[:FEW], dtype=np.int64).reshape(-1, self.space.n)
 

@@ -164,6 +164,11 @@ class Distribution(ABC):
     def information_through(self, kernels: RowKernels) -> float | Bracket:
         """Return I(X; Y) across a row-by-row channel, without cancellation."""
 
+    @property
+    def through_entries(self) -> int:
+        """How many numbers a pass of the rows through a channel takes, beyond O(N) or O(n)."""
+        return 0
+
     def column_through(self, kernels: RowKernels, y: Ints) -> Column:
         """One output of a row-by-row channel: the likeliest database behind it and its chance.
 

@@ -305,6 +305,11 @@ class Exchangeable(LineDistribution):
                 laws = [np.asarray(sum(without_one(law))) / (i - 1) for law in laws]
         return math.fsum(terms)
 
+    @property
+    def through_entries(self) -> int:
+        """Types of the outputs, for every number of rows."""
+        return self.space.n * self._weights.size
+
     def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
         """Law of a sum of scores: that of the type where all rows score alike, else dense."""
         if len(scores) > 1:

@@ -6,6 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from fastpriv.auditing._words import rounded
 from fastpriv.plot._style import FAMILY, INK, axes
 from fastpriv.results import Bracket
 
@@ -70,13 +71,20 @@ def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
         endless = pair.upper == math.inf
         ax.barh(y, sure, hatch="" if endless else hatch, label=label, **look)
         if endless:
-            ax.text(right, y, "infinite ", ha="right", va="center", color="white", weight="bold")
+            _beside(ax, right, y, "infinite", -4, ha="right", color="white", weight="bold")
         else:
-            ax.text(left + end, y, f" {pair.upper:.3g}", va="center", size="small", color=INK)
+            _beside(ax, left + end, y, rounded(pair.upper, 3), 3, size="small", color=INK)
     titles = [textwrap.fill(level.title, _WRAP) for level in found]
     ax.set_yticks(range(len(found)), titles, fontsize="small", linespacing=0.95, parse_math=False)
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.set_xlabel("level (nats)")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize="small")
+    if found:
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize="small")
     return ax
+
+
+def _beside(ax: Axes, x: float, y: int, text: str, points: int, **look: Any) -> None:
+    """Write next to the end of a bar; a browser drops spaces at the ends of a text."""
+    place: dict[str, Any] = {"xytext": (points, 0), "textcoords": "offset points"}
+    ax.annotate(text, (x, y), va="center", **place, **look)

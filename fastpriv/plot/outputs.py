@@ -22,6 +22,8 @@ __all__ = ["leakage"]
 
 #: Most outputs that are listed, and that get a bar with a name each.
 _LISTED, _NAMED = 1 << 20, 24
+#: Rows of databases that are sampled together.
+_SAMPLED = 1 << 22
 #: Worst outputs that are rarer than this are looked at on a logarithmic axis.
 _RARE = 1e-2
 #: Steps of a curve are merged where a picture of so many points in height does not show them.
@@ -124,7 +126,9 @@ def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: in
         title = f"{size:,} outputs; the worst has probability {chance}"
         return _Found(leakages[order], chances[order], names, level, title, f": output {names[0]}")
     rng = np.random.default_rng(seed)
-    drawn = [channel.sample(prior.sample(1, rng), rng)[0] for _ in range(draws)]
+    block = max(1, _SAMPLED // channel.space.n)
+    counts = [min(block, draws - start) for start in range(0, draws, block)]
+    drawn = [y for count in counts for y in channel.sample(prior.sample(count, rng), rng)]
     rows = [y if np.ndim(y) else channel.output_space.rows(y) for y in drawn]
     leakages = np.sort([channel.leakage_at(prior, np.asarray(y, np.int64)) for y in rows])[::-1]
     title = f"{draws:,} of {short(size)} outputs, drawn at random"
