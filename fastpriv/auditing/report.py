@@ -15,7 +15,7 @@ from fastpriv.auditing._plain import plain, spelt
 from fastpriv.auditing._words import Value, Worst
 from fastpriv.channels import AbstractChannel
 from fastpriv.distributions import Distribution
-from fastpriv.errors import InvalidInput, short
+from fastpriv.errors import InvalidInput, did_you_mean, short
 from fastpriv.relations import Step
 
 __all__ = ["Audit", "Implied", "Level"]
@@ -198,8 +198,9 @@ class Audit:
     def __getitem__(self, notion: str) -> Value:
         if notion in self.levels:
             return self.levels[notion].value
-        why = self.skipped.get(notion, f"not a notion of this audit, which has {[*self.levels]}")
-        raise InvalidInput(f"{notion!r:.60} was not measured: {why}")
+        known = [*self.levels, *self.skipped]
+        unknown = f"not a notion of this audit{did_you_mean(notion, known)}; it has {known}"
+        raise InvalidInput(f"{notion!r:.60} was not measured: {self.skipped.get(notion, unknown)}")
 
     def __contains__(self, notion: object) -> bool:
         return notion in self.levels
@@ -284,6 +285,9 @@ class Audit:
         lines = self._head()
         for title, levels in self.scopes():
             lines += ["", title, *(f"  {level.title:<46} {level.shown}" for level in levels)]
+        if self.skipped:
+            text = f"Not measured, for reasons in .skipped: {', '.join(self.skipped)}"
+            lines += ["", *textwrap.wrap(text, _WIDTH, break_on_hyphens=False)]
         lines += ["", "print() it for meanings and worst cases, or write .to_html(path)."]
         return "\n".join(line.rstrip() for line in lines)
 

@@ -50,8 +50,9 @@ def audit(
     name : str, optional
         What to call the mechanism; by default what it is.
     time_limit : float
-        Seconds for the searches (capacities of individuals). They return brackets that are as
-        tight as time allowed, and a search that finds no time left is skipped.
+        Seconds for the searches (capacities of individuals), which return brackets that are as
+        tight as time allowed. Large measures that would begin later are skipped; small ones are
+        always taken.
 
     Returns
     -------

@@ -55,9 +55,9 @@ def add_audit(parser: Any) -> None:
     parser.add_argument(
         "--time-limit",
         type=float,
-        default=10.0,
+        default=3.0,
         metavar="SECONDS",
-        help="for searches, which then print the bounds as they stand (10)",
+        help="for searches, which then print the bounds as they stand (3)",
     )
 
 
@@ -90,7 +90,10 @@ def run(given: argparse.Namespace) -> str:
         _files.write(page, text.encode(errors="backslashreplace"), given.force)
     if given.json:
         return found.to_json()
-    return str(found) if page is None else f"{found}\nWritten to {page}"
+    if page is None:
+        return str(found)
+    bare = "" if figures else ", without figures: they take pip install 'fastpriv[plot]'"
+    return f"{found}\nWritten to {page}{bare}"
 
 
 def _example(given: argparse.Namespace) -> str:
