@@ -137,18 +137,20 @@ def matrix_log_output(matrix: Floats, prior: Floats, logs: Floats | None) -> Flo
 def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floats:
     """Leakage of every output about a value, from logs of the law of the output given each.
 
-    ``error`` bounds the relative error of those laws. Rounded up.
+    ``marginal`` are the logs of the values' chances. ``error`` bounds the relative error of the
+    laws. Rounded up.
     """
     table = np.stack(laws)
     best = table.max(axis=0)
     seen = best > -math.inf
     best, table = best[seen], table[:, seen]
-    mass = np.logaddexp.reduce(table + np.log(marginal / marginal.sum())[:, None], axis=0)
+    chances = marginal - np.logaddexp.reduce(marginal)
+    mass = np.logaddexp.reduce(table + chances[:, None], axis=0)
     # Logs that were added up as such have errors in proportion to their size.
     terms = np.where(best > math.log(TINY), 1.0, 1.0 + np.abs(best))
     found = np.zeros(len(seen))
     found[seen] = np.maximum(best - mass, 0.0) + 4.0 * error * terms
-    found[seen] += 8.0 * ULP * (1.0 + np.abs(best))
+    found[seen] += (8.0 + 2.0 * len(laws)) * ULP * (1.0 + np.abs(best) + np.abs(mass))
     return found
 
 

@@ -183,6 +183,9 @@ def chain_log_best(
 def chain_log_mass(
     initial: Floats, transition: Floats, near: Floats, loss: Floats, assignment: Ints, rows: Ints
 ) -> float: ...
+def chain_log_sum(
+    log_initial: Floats, log_back: Floats, log_near: Floats, assignment: Ints, rows: Ints
+) -> tuple[float, float]: ...
 def column_extremes(W: Floats, start: int, stop: int) -> Floats: ...
 def column_gaps(
     W: Floats, p: Floats, most: Floats, least: Floats, rows: Ints, start: int, stop: int

@@ -67,6 +67,9 @@ def test_rare_databases_of_every_structure(channel, matrix, prior, law):
     for i in (0, 2):
         rows = op.row_pml(matrix, law, (2,) * 4, i)
         covers(fp.row_pml(channel, prior, i), rows)
+        covers(
+            [fp.row_pml(channel, prior, i, y=y) for y in (0, 5, 15)], [rows[y] for y in (0, 5, 15)]
+        )
         covers(fp.pml_level(channel, prior, row=i), [max(rows)])
     event = np.arange(16) % 3 == 1
     covers(fp.conditional_pml(channel, prior, event), op.pml(matrix, op.given(law, event)))
@@ -98,6 +101,40 @@ def test_outputs_whose_chance_is_a_product_too_small_for_a_double():
     law = np.repeat(p, 2) / 2
     covers(fp.row_pml(square, law, 0), op.row_pml(np.repeat(matrix, 2, axis=0), law, (2, 2), 0))
     assert fp.worst_leakage_factor(matrix, p) == 1.0
+
+
+CHAINS = [
+    ([1.0, 1e-200], [[1.0, 1e-200], [1.0, 1e-200]], [[0.9, 0.1], [0.2, 0.8]]),
+    ([1.0, 1e-300], [[1.0, 1e-300], [1.0, 1e-300]], np.eye(2)),
+    ([1.0, 0.0, 0.0], [[1.0, 1e-200, 0.0], [0.0, 1.0, 1e-200], [0.0, 0.0, 1.0]], np.eye(3)),
+    ([1.0, 0.0, 0.0], [[1.0, 1e-200, 0.0], [0.0, 1.0, 1e-200], [0.0, 0.0, 1.0]], [[1.0]] * 3),
+]
+
+
+@pytest.mark.parametrize(("initial", "transition", "W"), CHAINS)
+def test_values_of_a_chain_that_are_too_rare_for_a_double(initial, transition, W):
+    prior, m, K = fp.Markov(initial, transition, 3), len(initial), len(W[0])
+    law, matrix = orr.chain_law(initial, transition, 3), orr.product_matrix([W] * 3)
+    product, listed = fp.ProductChannel([W] * 3), fp.Channel(np.kron(np.kron(W, W), W), [m] * 3)
+    for i in range(3):
+        truth = op.row_pml(matrix, law, (m,) * 3, i)
+        covers(fp.row_pml(product, prior, i), truth)
+        covers(fp.row_pml(listed, prior, i), truth)
+        seen = [y for y in range(K**3) if orr.hidden_law(law, matrix)[y] > 0]
+        outputs = product.output_space.rows(np.array(seen))
+        covers([fp.row_pml(product, prior, i, y=y) for y in outputs], [truth[y] for y in seen])
+
+
+def test_a_value_that_a_long_chain_leaves_in_the_end():
+    n, W = 3000, [[0.6, 0.4], [0.3, 0.7]]
+    prior = fp.Markov([1.0, 0.0], [[0.5, 0.5], [0.0, 1.0]], n)
+    # The chain leaves 0 after k rows or stays to the end, which has a chance of 2^-2999.
+    stay = o.num(0.6) * (o.num(0.6) / 2) ** (n - 1)
+    gone = sum((o.num(0.6) / 2) ** k * o.num(0.3) ** (n - k) for k in range(1, n))
+    truth = mp.log(stay * mp.mpf(2) ** (n - 1) / (stay + gone))
+    value = fp.row_pml(fp.ProductChannel([W] * n), prior, n - 1, y=[0] * n)
+    assert o.num(value) >= truth
+    assert close(value, truth, 1e-9, 0.0)
 
 
 def noisy_counts(n, epsilon):

@@ -181,7 +181,7 @@ class TiltedChannel(AbstractChannel):
     @cached_property
     def _alive(self) -> list[np.ndarray]:
         """Which values of a row can come out, per group of rows."""
-        return [self._law._expected_counts(rows[:1]) > 0.0 for rows in self._groups]
+        return [self._law._log_marginal(int(rows[0]))[0] > -math.inf for rows in self._groups]
 
     @property
     def _all_alive(self) -> bool:
