@@ -93,6 +93,30 @@ def test_rare_databases_of_a_matrix_and_of_a_list_of_answers(prior, law):
         covers(fp.row_pml(channel, prior, 1), op.row_pml(rows, law, (2,) * 4, 1))
 
 
+@pytest.mark.parametrize(("prior", "law"), PRIORS, ids=lambda v: repr(v)[:20])
+def test_posterior_odds_of_databases_whose_chances_have_lost_digits(prior, law):
+    rng = np.random.default_rng(6)
+    matrix, answers = rng.dirichlet(np.ones(3), size=16), np.arange(16) % 5
+    q = rng.dirichlet(np.ones(16))
+    for channel, rows in (
+        (fp.Channel(matrix, [2] * 4), matrix),
+        (fp.QueryChannel(answers, matrix[:5], [2] * 4), matrix[answers]),
+        (fp.TiltedChannel(fp.Dense(q, [2] * 4), 1.0), orr.tilted_matrix(q, [2] * 4, 1.0)),
+        CHANNELS[0],
+    ):
+        truth = o.identifiability_level(rows, law, (2,) * 4)
+        covers(fp.identifiability_level(channel, prior), [truth])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_posterior_odds_of_chances_below_the_least_normal_double(seed):
+    rng = np.random.default_rng(seed)
+    rows = [[1.0, rng.uniform(1, 10) * 1e-161], [1.0, rng.uniform(1, 10) * 1e-161]]
+    matrix, law = rng.dirichlet(np.ones(3), size=4), orr.product_law(rows)
+    truth = o.identifiability_level(matrix, law, (2, 2))
+    covers(fp.identifiability_level(fp.Channel(matrix, [2, 2]), fp.Product(rows)), [truth])
+
+
 def test_outputs_whose_chance_is_a_product_too_small_for_a_double():
     matrix, p = [[1.0, 1e-200, 0.0], [1.0, 0.0, 1e-180]], [1.0, 1e-250]
     covers(fp.pml(matrix, p), op.pml(matrix, p))
