@@ -91,13 +91,17 @@ def matrix_leakages(
     if len(rare):
         with np.errstate(divide="ignore"):
             logs = np.log(prior / prior.sum()) if logs is None else logs
-        up[rare] = np.log(most[rare]) - log_law(matrix[:, rare], logs) + log_error(logs, error)
-        down[rare[least[rare] == 0.0]] = math.inf
+            ends, mean = np.log([most[rare], least[rare]]), log_law(matrix[:, rare], logs)
+        off = log_error(logs, error) + 64.0 * ULP * (np.abs(ends[0]) + np.abs(mean))
+        up[rare] = np.maximum(ends[0] - mean, 0.0) + off
+        down[rare] = np.maximum(mean - ends[1], 0.0) + off
     slack = (2 * len(p) + 16) * ULP + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
         found = [np.maximum(v, 0.0) * (1.0 + 8.0 * ULP) + slack for v in (up, down)]
         return Leakages(*(np.where(seen, v, 0.0) for v in found))
-    near = seen & (up < 0.5), seen & (down < 0.5)
+    clear = seen.copy()
+    clear[rare] = False
+    near = clear & (up < 0.5), clear & (down < 0.5)
     if np.any(near):
         task = partial(column_gaps, matrix, p, most, least, rows)
         gaps = added(over_rows(task, matrix, len(rows))) / mass

@@ -117,6 +117,15 @@ def test_posterior_odds_of_chances_below_the_least_normal_double(seed):
     covers(fp.identifiability_level(fp.Channel(matrix, [2, 2]), fp.Product(rows)), [truth])
 
 
+def test_entries_and_chances_below_the_least_normal_double():
+    matrix = [[1.0, 1e-310, 5e-324], [1.0, 2e-310, 5e-324], [1.0, 1.5e-310, 1e-323]]
+    for p in ([0.5, 0.25, 0.25], [1.0, 1e-200, 1e-320]):
+        covers(fp.pml(matrix, p), op.pml(matrix, p))
+        covers(fp.information_privacy_level(matrix, p), [op.information_privacy(matrix, p)])
+        truth = o.identifiability_level(matrix, p, (3,))
+        covers(fp.identifiability_level(matrix, p), [truth])
+
+
 def test_outputs_whose_chance_is_a_product_too_small_for_a_double():
     matrix, p = [[1.0, 1e-200, 0.0], [1.0, 0.0, 1e-180]], [1.0, 1e-250]
     covers(fp.pml(matrix, p), op.pml(matrix, p))

@@ -26,6 +26,8 @@ __all__ = ["Channel"]
 
 #: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
 _SMALL = 0.1
+#: Times 2^900 and the least double, chances from here on have all their digits.
+_RARE = 2.0**-848
 #: Smallest matrix whose rows are worth a second thread.
 _THREADED = 1 << 17
 
@@ -81,6 +83,9 @@ class Channel(AbstractChannel):
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. Cost O(N K n)."""
         p, logs = prior._vector(), prior._logs()
+        if logs is None and np.any((p > 0.0) & (p < _RARE)):
+            with np.errstate(divide="ignore"):
+                logs = np.log(p)
         if logs is not None:
             return self._rare_level(logs)
         # A power of two keeps products of small numbers from underflowing, and is exact.
