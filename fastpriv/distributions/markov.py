@@ -208,7 +208,7 @@ class Markov(LineDistribution):
         mass = math.nan if rare else chain_log_mass(*chain, near, loss, assignment, y)
         if math.isnan(mass):  # terms may be lost to underflow
             mass, size = chain_log_sum(start, steps, logs, assignment, y)
-            slack *= 1.0 + size
+            slack += 8.0 * len(y) * ULP * size  # some additions of logarithms for every row
         else:
             slack *= min(1.0, -4.0 * mass)
         return Column(best, mass, slack - 16.0 * ULP * (best + mass))
