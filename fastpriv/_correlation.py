@@ -29,6 +29,8 @@ SCALE = 2.0**600
 _UNSUMMED = 2e-14
 #: Largest smaller side of a matrix that is certified, and the largest solved in full.
 _CERTIFIED, _FULL = 4096, 200
+#: Largest matrix that is left to LAPACK as it is.
+_TINY = 16
 #: Most entries of the matrix of a row-by-row channel that is formed to be certified.
 _FORMED = 1 << 22
 #: Share of a matrix-free answer granted to rounding, and the residual it is taken to.
@@ -102,7 +104,7 @@ def _norm(B: Floats) -> tuple[float, float]:
     frobenius = float(np.linalg.norm(B)) * (1.0 + 4.0 * B.size * ULP)
     gram = B @ B.T
     full = size <= _FULL  # beyond, a vector to 1e-7 gives its value to twice the digits
-    top = np.linalg.eigh(gram)[1][:, -1] if full else _top(lambda v: gram @ v, size, 1e-7)
+    top = _leading(gram.copy()) if full else _top(lambda v: gram @ v, size, 1e-7)
     reached = float(np.linalg.norm(top @ B)) - size * ULP * frobenius
     lower = max(reached, 0.0) / (float(np.linalg.norm(top)) * (1.0 + 4.0 * (size + length) * ULP))
     noise = 1.01 * length * ULP * frobenius**2
@@ -117,6 +119,26 @@ def _norm(B: Floats) -> tuple[float, float]:
         bound = mu + 1.01 * (size + 4) * ULP * size * mu + noise
         return scale * lower, scale * min(math.sqrt(bound) * (1.0 + 4.0 * ULP), frobenius)
     return scale * lower, scale * frobenius
+
+
+def _leading(gram: Floats) -> Floats:
+    """Vector for the largest eigenvalue of a small symmetric matrix, which is used up.
+
+    LAPACK's routine for all eigenvectors makes threads wait for each other from some 25 columns
+    on, for up to tenths of a second where cores are busy; that for three diagonals has none.
+    """
+    if len(gram) <= _TINY:
+        return np.asarray(np.linalg.eigh(gram)[1][:, -1])
+    from scipy.linalg import eigh_tridiagonal
+
+    from fastpriv.kernels import reflected, tridiagonal
+
+    diagonal, beside, mirrors = tridiagonal(gram)
+    last = len(gram) - 1
+    found = eigh_tridiagonal(diagonal, beside, select="i", select_range=(last, last))[1]
+    top = np.ascontiguousarray(found[:, 0])
+    reflected(mirrors, top)
+    return top
 
 
 def lanczos(apply: Operator, adjoint: Operator, size: int) -> Bracket:

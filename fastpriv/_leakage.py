@@ -91,13 +91,17 @@ def matrix_leakages(
     if len(rare):
         with np.errstate(divide="ignore"):
             logs = np.log(prior / prior.sum()) if logs is None else logs
-        up[rare] = np.log(most[rare]) - log_law(matrix[:, rare], logs) + log_error(logs, error)
-        down[rare[least[rare] == 0.0]] = math.inf
+            ends, mean = np.log([most[rare], least[rare]]), log_law(matrix[:, rare], logs)
+        off = log_error(logs, error) + 64.0 * ULP * (np.abs(ends[0]) + np.abs(mean))
+        up[rare] = np.maximum(ends[0] - mean, 0.0) + off
+        down[rare] = np.maximum(mean - ends[1], 0.0) + off
     slack = (2 * len(p) + 16) * ULP + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
         found = [np.maximum(v, 0.0) * (1.0 + 8.0 * ULP) + slack for v in (up, down)]
         return Leakages(*(np.where(seen, v, 0.0) for v in found))
-    near = seen & (up < 0.5), seen & (down < 0.5)
+    clear = seen.copy()
+    clear[rare] = False
+    near = clear & (up < 0.5), clear & (down < 0.5)
     if np.any(near):
         task = partial(column_gaps, matrix, p, most, least, rows)
         gaps = added(over_rows(task, matrix, len(rows))) / mass
@@ -137,18 +141,20 @@ def matrix_log_output(matrix: Floats, prior: Floats, logs: Floats | None) -> Flo
 def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floats:
     """Leakage of every output about a value, from logs of the law of the output given each.
 
-    ``error`` bounds the relative error of those laws. Rounded up.
+    ``marginal`` are the logs of the values' chances. ``error`` bounds the relative error of the
+    laws. Rounded up.
     """
     table = np.stack(laws)
     best = table.max(axis=0)
     seen = best > -math.inf
     best, table = best[seen], table[:, seen]
-    mass = np.logaddexp.reduce(table + np.log(marginal / marginal.sum())[:, None], axis=0)
+    chances = marginal - np.logaddexp.reduce(marginal)
+    mass = np.logaddexp.reduce(table + chances[:, None], axis=0)
     # Logs that were added up as such have errors in proportion to their size.
     terms = np.where(best > math.log(TINY), 1.0, 1.0 + np.abs(best))
     found = np.zeros(len(seen))
     found[seen] = np.maximum(best - mass, 0.0) + 4.0 * error * terms
-    found[seen] += 8.0 * ULP * (1.0 + np.abs(best))
+    found[seen] += (8.0 + 2.0 * len(laws)) * ULP * (1.0 + np.abs(best) + np.abs(mass))
     return found
 
 

@@ -115,7 +115,64 @@ def net_contraction(n, m, epsilon):
     return part / total
 
 
+@njit(nogil=True, cache=True)
+def tridiagonal(A):
+    """Bring a symmetric matrix to three diagonals by Householder's reflections, A being used up.
+
+    Returns the diagonal, the one beside it, and the reflections' vectors in the rows of a matrix.
+    """
+    n = A.shape[0]
+    beside = np.zeros(n)
+    mirrors = np.zeros((n, n))
+    image = np.empty(n)
+    for k in range(n - 2):
+        v = mirrors[k]
+        size = 0.0
+        for i in range(k + 1, n):
+            v[i] = A[k, i]
+            size += v[i] * v[i]
+        beside[k] = math.sqrt(size) if v[k + 1] < 0.0 else -math.sqrt(size)
+        v[k + 1] -= beside[k]
+        size = 0.0
+        for i in range(k + 1, n):
+            size += v[i] * v[i]
+        if size == 0.0:
+            continue
+        scale = 1.0 / math.sqrt(size)
+        image[:] = 0.0
+        for i in range(k + 1, n):
+            v[i] *= scale
+        for i in range(k + 1, n):
+            for j in range(k + 1, n):
+                image[j] += v[i] * A[i, j]
+        share = 0.0
+        for i in range(k + 1, n):
+            share += v[i] * image[i]
+        for i in range(k + 1, n):
+            image[i] = 2.0 * (image[i] - share * v[i])
+        for i in range(k + 1, n):
+            for j in range(k + 1, n):
+                A[i, j] -= v[i] * image[j] + image[i] * v[j]
+    if n > 1:
+        beside[n - 2] = A[n - 2, n - 1]
+    return np.diag(A).copy(), beside[: n - 1].copy(), mirrors
+
+
+@njit(nogil=True, cache=True)
+def reflected(mirrors, z):
+    """Turn an eigenvector of three diagonals into one of the matrix they came from, in place."""
+    n = z.shape[0]
+    for k in range(n - 3, -1, -1):
+        share = 0.0
+        for i in range(k + 1, n):
+            share += mirrors[k, i] * z[i]
+        for i in range(k + 1, n):
+            z[i] -= 2.0 * share * mirrors[k, i]
+
+
 SIGNATURES = {
+    "reflected": ["void(f8[:, ::1], f8[::1])"],
+    "tridiagonal": ["Tuple((f8[::1], f8[::1], f8[:, ::1]))(f8[:, ::1])"],
     "net_contraction": ["f8(i8, i8, f8)"],
     "pair_contractions": [
         "UniTuple(f8, 2)(f8[:, ::1], i8[::1], i8[::1], f8, i8, i8, f8[::1], f8[::1], f8[::1])"

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit, uint64
 
 BLOCK = 512  # columns whose running numbers stay in the first-level cache
+SMALL = 1e-100  # a product of three numbers from here on does not underflow
 
 
 @njit(nogil=True, cache=True)
@@ -113,7 +114,9 @@ def chain_log_mass(initial, transition, near, loss, assignment, rows):
     """Log of the expected product of near[assignment[i], y_i, state i] along a Markov chain.
 
     ``loss`` = 1 - near keeps its digits where near is close to one. The forward recursion,
-    divided by its mass at every row; the logarithms are added with a carry (Neumaier).
+    divided by its mass at every row; the logarithms are added with a carry (Neumaier). NaN where
+    some state becomes so rare that terms might be lost to underflow; entries of ``transition`` and
+    ``near`` between 0 and ``SMALL`` are not for this recursion.
     """
     m = initial.shape[0]
     law = initial.copy()
@@ -126,6 +129,8 @@ def chain_log_mass(initial, transition, near, loss, assignment, rows):
         gone = 0.0
         size = 0.0
         for a in range(m):
+            if 0.0 < law[a] < SMALL:
+                return math.nan
             gone += law[a] * lost[a]
             size += law[a]
             law[a] *= kept[a]
@@ -143,6 +148,50 @@ def chain_log_mass(initial, transition, near, loss, assignment, rows):
             ahead[b] = flow / mass
         law, ahead = ahead, law
     return total + carry
+
+
+@njit(nogil=True, cache=True)
+def _log_sum(first, second):
+    """Log of the sum of e^(first + second)."""
+    top = -math.inf
+    for a in range(first.shape[0]):
+        top = max(top, first[a] + second[a])
+    if top == -math.inf:
+        return top
+    total = 0.0
+    for a in range(first.shape[0]):
+        total += math.exp(first[a] + second[a] - top)
+    return top + math.log(total)
+
+
+@njit(nogil=True, cache=True)
+def chain_log_sum(log_initial, log_back, log_near, assignment, rows):
+    """Return what ``chain_log_mass`` does, in logarithms, and the largest that was added up.
+
+    ``log_back[b, a]`` is the log of the chance of b after a. No state is too rare for it.
+    """
+    m = log_initial.shape[0]
+    law = log_initial.copy()
+    ahead = np.empty(m)
+    total = 0.0
+    carry = 0.0
+    widest = 0.0
+    for i in range(rows.shape[0]):
+        gain = log_near[assignment[i], rows[i]]
+        term = _log_sum(law, gain)
+        if term == -math.inf:
+            return term, widest
+        added = total + term
+        carry += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
+        total = added
+        for a in range(m):
+            law[a] += gain[a] - term
+            if law[a] > -math.inf:
+                widest = max(widest, abs(law[a]), abs(gain[a]))
+        for b in range(m):
+            ahead[b] = _log_sum(law, log_back[b])
+        law, ahead = ahead, law
+    return total + carry, widest
 
 
 @njit(nogil=True, cache=True)
@@ -208,6 +257,7 @@ SIGNATURES = {
     "binomial_product": ["f8[::1](i8, f8, f8, i8, f8, f8, i8, i8, f8, f8)"],
     "chain_log_best": ["f8(f8[::1], f8[:, ::1], f8[:, :, ::1], i8[::1], i8[::1])"],
     "chain_log_mass": ["f8(f8[::1], f8[:, ::1], f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8[::1])"],
+    "chain_log_sum": ["Tuple((f8, f8))(f8[::1], f8[:, ::1], f8[:, :, ::1], i8[::1], i8[::1])"],
     "column_extremes": ["f8[:, ::1](f8[:, ::1], i8, i8)"],
     "column_gaps": ["f8[:, ::1](f8[:, ::1], f8[::1], f8[::1], f8[::1], i8[::1], i8, i8)"],
     "column_summary": ["f8[:, ::1](f8[:, ::1], f8[::1], i8[::1], i8, i8)"],

@@ -423,3 +423,19 @@ def test_refused_in_words(make):
 def test_a_chain_too_long_for_any_search_still_has_a_bracket():
     chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 100_000)
     assert fp.sdpi_constant(fp.HammingChannel(100_000, 2, 1.0), chain) == fp.Bracket(0.0, 1.0)
+
+
+@pytest.mark.parametrize("size", [17, 40, 64])
+@pytest.mark.parametrize("kind", ["random", "equal", "diagonal", "spread"])
+def test_the_leading_vector_of_three_diagonals(size, kind):
+    rng = np.random.default_rng(size)
+    B = {
+        "random": rng.standard_normal((size, size + 3)),
+        "equal": np.ones((size, size)),
+        "diagonal": np.eye(size),
+        "spread": np.diag(np.logspace(0, -160, size)),
+    }[kind]
+    lower, upper = internals._norm(B)
+    largest = np.linalg.svd(B, compute_uv=False)[0]
+    assert lower * (1 - 1e-13) <= largest <= upper * (1 + 1e-13)
+    assert upper - lower <= 1e-10 * upper

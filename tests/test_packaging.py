@@ -145,6 +145,8 @@ with open(table, "w") as stream:
     stream.write("c\\nx\\ny\\nx\\n")
 released = fp.release(table, domain={"c": ["x", "y"]}, epsilon=1.0, out=table + ".csv")
 fp.estimate_frequencies(released)
+fp.row_pml(channels[0], fp.Markov([1, 1e-200], [[1, 1e-200]] * 2, 3), 1, y=0)
+fp.maximal_correlation(rng.dirichlet(np.ones(20), 20), np.full(20, 0.05))
 fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
 for channel in [*channels, e_i, W]:
     fp.contraction_coefficient(channel), fp.sdpi_constant(channel, W[0])

@@ -67,6 +67,9 @@ def test_rare_databases_of_every_structure(channel, matrix, prior, law):
     for i in (0, 2):
         rows = op.row_pml(matrix, law, (2,) * 4, i)
         covers(fp.row_pml(channel, prior, i), rows)
+        covers(
+            [fp.row_pml(channel, prior, i, y=y) for y in (0, 5, 15)], [rows[y] for y in (0, 5, 15)]
+        )
         covers(fp.pml_level(channel, prior, row=i), [max(rows)])
     event = np.arange(16) % 3 == 1
     covers(fp.conditional_pml(channel, prior, event), op.pml(matrix, op.given(law, event)))
@@ -90,6 +93,39 @@ def test_rare_databases_of_a_matrix_and_of_a_list_of_answers(prior, law):
         covers(fp.row_pml(channel, prior, 1), op.row_pml(rows, law, (2,) * 4, 1))
 
 
+@pytest.mark.parametrize(("prior", "law"), PRIORS, ids=lambda v: repr(v)[:20])
+def test_posterior_odds_of_databases_whose_chances_have_lost_digits(prior, law):
+    rng = np.random.default_rng(6)
+    matrix, answers = rng.dirichlet(np.ones(3), size=16), np.arange(16) % 5
+    q = rng.dirichlet(np.ones(16))
+    for channel, rows in (
+        (fp.Channel(matrix, [2] * 4), matrix),
+        (fp.QueryChannel(answers, matrix[:5], [2] * 4), matrix[answers]),
+        (fp.TiltedChannel(fp.Dense(q, [2] * 4), 1.0), orr.tilted_matrix(q, [2] * 4, 1.0)),
+        CHANNELS[0],
+    ):
+        truth = o.identifiability_level(rows, law, (2,) * 4)
+        covers(fp.identifiability_level(channel, prior), [truth])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_posterior_odds_of_chances_below_the_least_normal_double(seed):
+    rng = np.random.default_rng(seed)
+    rows = [[1.0, rng.uniform(1, 10) * 1e-161], [1.0, rng.uniform(1, 10) * 1e-161]]
+    matrix, law = rng.dirichlet(np.ones(3), size=4), orr.product_law(rows)
+    truth = o.identifiability_level(matrix, law, (2, 2))
+    covers(fp.identifiability_level(fp.Channel(matrix, [2, 2]), fp.Product(rows)), [truth])
+
+
+def test_entries_and_chances_below_the_least_normal_double():
+    matrix = [[1.0, 1e-310, 5e-324], [1.0, 2e-310, 5e-324], [1.0, 1.5e-310, 1e-323]]
+    for p in ([0.5, 0.25, 0.25], [1.0, 1e-200, 1e-320]):
+        covers(fp.pml(matrix, p), op.pml(matrix, p))
+        covers(fp.information_privacy_level(matrix, p), [op.information_privacy(matrix, p)])
+        truth = o.identifiability_level(matrix, p, (3,))
+        covers(fp.identifiability_level(matrix, p), [truth])
+
+
 def test_outputs_whose_chance_is_a_product_too_small_for_a_double():
     matrix, p = [[1.0, 1e-200, 0.0], [1.0, 0.0, 1e-180]], [1.0, 1e-250]
     covers(fp.pml(matrix, p), op.pml(matrix, p))
@@ -98,6 +134,40 @@ def test_outputs_whose_chance_is_a_product_too_small_for_a_double():
     law = np.repeat(p, 2) / 2
     covers(fp.row_pml(square, law, 0), op.row_pml(np.repeat(matrix, 2, axis=0), law, (2, 2), 0))
     assert fp.worst_leakage_factor(matrix, p) == 1.0
+
+
+CHAINS = [
+    ([1.0, 1e-200], [[1.0, 1e-200], [1.0, 1e-200]], [[0.9, 0.1], [0.2, 0.8]]),
+    ([1.0, 1e-300], [[1.0, 1e-300], [1.0, 1e-300]], np.eye(2)),
+    ([1.0, 0.0, 0.0], [[1.0, 1e-200, 0.0], [0.0, 1.0, 1e-200], [0.0, 0.0, 1.0]], np.eye(3)),
+    ([1.0, 0.0, 0.0], [[1.0, 1e-200, 0.0], [0.0, 1.0, 1e-200], [0.0, 0.0, 1.0]], [[1.0]] * 3),
+]
+
+
+@pytest.mark.parametrize(("initial", "transition", "W"), CHAINS)
+def test_values_of_a_chain_that_are_too_rare_for_a_double(initial, transition, W):
+    prior, m, K = fp.Markov(initial, transition, 3), len(initial), len(W[0])
+    law, matrix = orr.chain_law(initial, transition, 3), orr.product_matrix([W] * 3)
+    product, listed = fp.ProductChannel([W] * 3), fp.Channel(np.kron(np.kron(W, W), W), [m] * 3)
+    for i in range(3):
+        truth = op.row_pml(matrix, law, (m,) * 3, i)
+        covers(fp.row_pml(product, prior, i), truth)
+        covers(fp.row_pml(listed, prior, i), truth)
+        seen = [y for y in range(K**3) if orr.hidden_law(law, matrix)[y] > 0]
+        outputs = product.output_space.rows(np.array(seen))
+        covers([fp.row_pml(product, prior, i, y=y) for y in outputs], [truth[y] for y in seen])
+
+
+def test_a_value_that_a_long_chain_leaves_in_the_end():
+    n, W = 3000, [[0.6, 0.4], [0.3, 0.7]]
+    prior = fp.Markov([1.0, 0.0], [[0.5, 0.5], [0.0, 1.0]], n)
+    # The chain leaves 0 after k rows or stays to the end, which has a chance of 2^-2999.
+    stay = o.num(0.6) * (o.num(0.6) / 2) ** (n - 1)
+    gone = sum((o.num(0.6) / 2) ** k * o.num(0.3) ** (n - k) for k in range(1, n))
+    truth = mp.log(stay * mp.mpf(2) ** (n - 1) / (stay + gone))
+    value = fp.row_pml(fp.ProductChannel([W] * n), prior, n - 1, y=[0] * n)
+    assert o.num(value) >= truth
+    assert close(value, truth, 1e-9, 0.0)
 
 
 def noisy_counts(n, epsilon):

@@ -40,13 +40,14 @@ def spacing(releases: Releases, s: float) -> float:
     falls on a point costs nothing.
     """
     count = sum(k for _, k in releases)
-    points = min(_FEWEST * max(1.0, math.sqrt(count) / 8.0), _MOST)
+    # A power of two, within which windows of tilted laws then fit: transforms are no longer.
+    points = min(_FEWEST * 2.0 ** max(0, round(math.log2(count) / 2.0 - 3.0)), _MOST)
     losses = np.concatenate([measure.losses for measure, _ in releases])
     sigma = math.sqrt(cumulant(releases, s)[2])
     wanted = max(_SPAN * sigma, float(losses.max())) / points
     weights = np.concatenate([_weights(measure, s) * k for measure, k in releases])
     main = abs(float(losses[(weights * (losses != 0.0)).argmax()]))
-    fewest, most = math.ceil(main / (1.25 * wanted)), math.floor(main / (0.8 * wanted))
+    fewest, most = math.ceil(main / (1.25 * wanted)), math.floor(main / wanted)
     if most < max(fewest, 1):
         return wanted
     tried = main / np.unique(np.linspace(max(fewest, 1), most, _TRIED).astype(np.int64))

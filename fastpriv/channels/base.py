@@ -252,13 +252,13 @@ class AbstractChannel(ABC):
         """Leakage of every output about row i, from the laws given each of its values."""
         if self.space.n == 1:
             return self.leakages(prior).above
-        marginal = prior._expected_counts(np.array([i]))
-        values = np.flatnonzero(marginal)
+        marginal, off = prior._log_marginal(i)
+        values = np.flatnonzero(marginal > -math.inf)
         check.fits(
             len(values) * self.output_space.size, "a law of the output per value", "give one y="
         )
         laws = [self.log_output(prior.given({i: value})) for value in values.tolist()]
-        return row_leakages(laws, marginal[values], self._law_error)
+        return row_leakages(laws, marginal[values], self._law_error) + off
 
     def row_level(self, prior: Distribution, i: int) -> float:
         """Largest leakage of an output about row i."""

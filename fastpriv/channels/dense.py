@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._leakage import Leakages, extremes, matrix_gain, matrix_leakages
+from fastpriv._leakage import Leakages, extremes, log_error, matrix_gain, matrix_leakages
 from fastpriv._random import Source
 from fastpriv._rows import log_spread, round_up
 from fastpriv._threads import split
@@ -26,6 +26,8 @@ __all__ = ["Channel"]
 
 #: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
 _SMALL = 0.1
+#: Times 2^900 and the least double, chances from here on have all their digits.
+_RARE = 2.0**-848
 #: Smallest matrix whose rows are worth a second thread.
 _THREADED = 1 << 17
 
@@ -80,7 +82,12 @@ class Channel(AbstractChannel):
 
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. Cost O(N K n)."""
-        p = prior._vector()
+        p, logs = prior._vector(), prior._logs()
+        if logs is None and np.any((p > 0.0) & (p < _RARE)):
+            with np.errstate(divide="ignore"):
+                logs = np.log(p)
+        if logs is not None:
+            return self._rare_level(logs)
         # A power of two keeps products of small numbers from underflowing, and is exact.
         level = _level((p * 2.0**900)[:, None] * self._matrix, 0.0, self._axes)
         if level >= _SMALL:
@@ -91,6 +98,16 @@ class Channel(AbstractChannel):
         first = self._matrix[0]
         b = np.where(first > 0, (self._matrix - first) / np.where(first > 0, first, 1.0), 0.0)
         return _level(a[:, None] + b + a[:, None] * b, 1.0, self._axes)
+
+    def _rare_level(self, logs: Floats) -> float:
+        """Return the posterior level under a prior given by logs, too rare for doubles."""
+        with np.errstate(divide="ignore"):
+            table = np.log(self._matrix) + logs[:, None]
+        worst, seen = 0.0, table > -math.inf
+        for x, other in self.space._steps():
+            gaps = np.where(seen[x], table[x], 0.0) - np.where(seen[x], table[other], 0.0)
+            worst = max(worst, float(gaps.max()))
+        return round_up(worst) + log_error(table, 0.0)
 
     def information(self, prior: Distribution) -> float:
         """Return I(X; Y) as a sum of non-negative terms. Cost O(N K)."""

@@ -281,19 +281,20 @@ class ProductChannel(AbstractChannel):
 
         P(y, x_i = v) is the chance of y with row i shown as it is, times W[v, y_i].
         """
-        kernel, marginal = self._kernels[i], prior._expected_counts(np.array([i]))
+        kernel, (marginal, off) = self._kernels[i], prior._log_marginal(i)
         shown = self._kernels.replaced(i, RowKernel(np.eye(len(marginal))))
-        values = np.flatnonzero((marginal > 0) & (kernel.log_near[:, y[i]] > -math.inf))
+        values = np.flatnonzero((marginal + kernel.log_near[:, y[i]]) > -math.inf)
         logs, where = kernel.log_near[values, y[i]], y.copy()
-        error = 0.0
+        error = off
         for k, value in enumerate(values):
             where[i] = value
             column = prior.column_through(shown, where)
             logs[k] += column.mass
-            error = max(error, column.error if column.mass > -math.inf else 0.0)
-        best = float((logs - np.log(marginal[values])).max(initial=-math.inf))
-        error += 16.0 * ULP * (1.0 + abs(best))
-        return Column(best, float(np.logaddexp.reduce(logs)), error).leakage()
+            error = max(error, off + column.error if column.mass > -math.inf else 0.0)
+        best = float((logs - marginal[values]).max(initial=-math.inf))
+        mass = float(np.logaddexp.reduce(logs))
+        error += 16.0 * ULP * (1.0 + abs(best) + abs(mass))
+        return Column(best, mass, error).leakage()
 
     @property
     def _law_error(self) -> float:

@@ -17,6 +17,7 @@ from fastpriv._leakage import (
     TINY,
     Leakages,
     extremes,
+    log_error,
     matrix_gain,
     matrix_leakages,
     matrix_log_output,
@@ -180,17 +181,19 @@ class QueryChannel(AbstractChannel):
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._query.law(prior) @ self._kernel.matrix, self.output_space)
 
-    def _worst(self, pmf: Floats) -> tuple[float, int, int]:
-        """Largest ln kernel ratio + ln pmf(x)/pmf(x') over neighbours x, x'; and the two.
+    def _worst(self, prior: Distribution) -> tuple[float, int, int]:
+        """Largest ln kernel ratio + ln p(x)/p(x') over neighbours x, x'; and the two.
 
         Cost O(N n m).
         """
-        alive, values = pmf > 0, self._query.listed()
+        pmf, logs, values = prior._vector(), prior._logs(), self._query.listed()
+        alive = pmf > 0 if logs is None else logs > -math.inf
         worst = 0.0, 0, 0
         for x, other in self.space._steps():
             x, other = x[alive], other[alive]
             ratios = self._kernel.log_ratios[values[x], values[other]]
-            levels = ratios + log_ratio(pmf[x], pmf[other])
+            odds = log_ratio(pmf[x], pmf[other]) if logs is None else logs[x] - logs[other]
+            levels = ratios + odds
             at = int(levels.argmax())
             if levels[at] > worst[0]:
                 worst = float(levels[at]), int(x[at]), int(other[at])
@@ -225,7 +228,7 @@ class QueryChannel(AbstractChannel):
         Cost as for these levels, TooLarge beyond some ten million entries.
         """
         if prior is not None:
-            _, x, other = self._worst(prior._vector())
+            _, x, other = self._worst(prior)
             first, second = self.space.rows(np.array([x, other]))
             v, w = self._query.of(np.stack([first, second])).tolist()
         else:
@@ -272,7 +275,9 @@ class QueryChannel(AbstractChannel):
 
     def posterior_level(self, prior: Distribution) -> float:
         """Largest ln p(x|y)/p(x'|y) over neighbours. Cost O(N n m)."""
-        return round_up(self._worst(prior._vector())[0])
+        logs = prior._logs()
+        error = 0.0 if logs is None else log_error(logs, 0.0)
+        return round_up(self._worst(prior)[0]) + error
 
     def information(self, prior: Distribution) -> float:
         """Return I(X; Y), which is I(answer; Y)."""

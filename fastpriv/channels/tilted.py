@@ -155,7 +155,9 @@ class TiltedChannel(AbstractChannel):
             return self._own_level
         if self._rows is not None:
             return self._rows.posterior_level(prior)
-        odds = Dense._trusted(prior._vector() / self._vectors()[1], self.space)
+        home, logs = self._vectors()[1], prior._logs()
+        rare = None if logs is None else logs - np.log(home)
+        odds = Dense._trusted(prior._vector() / home, self.space, rare)
         if self._all_alive:
             return round_up(self.epsilon + odds.epsilon_x())
         return self._worst([odds._log_ratios(rows[:1]) for rows in self._groups])
@@ -181,7 +183,7 @@ class TiltedChannel(AbstractChannel):
     @cached_property
     def _alive(self) -> list[np.ndarray]:
         """Which values of a row can come out, per group of rows."""
-        return [self._law._expected_counts(rows[:1]) > 0.0 for rows in self._groups]
+        return [self._law._log_marginal(int(rows[0]))[0] > -math.inf for rows in self._groups]
 
     @property
     def _all_alive(self) -> bool:

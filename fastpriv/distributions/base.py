@@ -21,7 +21,7 @@ from fastpriv._leakage import (
     vector_leakages,
 )
 from fastpriv._rounding import ULP
-from fastpriv._rows import RowKernels, log_ratio, round_up
+from fastpriv._rows import RowKernel, RowKernels, distinct_sizes, log_ratio, round_up
 from fastpriv._validation import Floats, Ints
 from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
@@ -155,6 +155,28 @@ class Distribution(ABC):
     @abstractmethod
     def _expected_counts(self, rows: Ints) -> Floats:
         """Sum of the marginals of the given rows, which have the same size."""
+
+    def _log_marginal(self, i: int) -> tuple[Floats, float]:
+        """Log of the law of row i, -inf only for values that cannot occur.
+
+        Also bounds what the chances of values that are too rare for a double are off by.
+        """
+        marginal = self._expected_counts(np.array([i]))
+        with np.errstate(divide="ignore"):
+            logs = np.log(marginal)
+        rare, error = np.flatnonzero(marginal < TINY), 0.0
+        if len(rare):
+            hide = [RowKernel(np.ones((m, 1))) for m in distinct_sizes(self.space.sizes)[0]]
+            kernels = RowKernels(hide, distinct_sizes(self.space.sizes)[1])
+            shown = kernels.replaced(i, RowKernel(np.eye(len(marginal))))
+            y = np.zeros(self.space.n, dtype=np.int64)
+            for value in rare.tolist():
+                y[i] = value
+                column = self.column_through(shown, y)
+                if column.mass > -math.inf:
+                    error = max(error, column.error)
+                logs[value] = column.mass
+        return np.asarray(logs), error
 
     @abstractmethod
     def through(self, kernels: RowKernels) -> Distribution:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
+from fastpriv._leakage import log_error
 from fastpriv._rows import RowKernel, RowKernels, Symmetric, log_spread, round_up
 from fastpriv._threads import split
 from fastpriv._transform import mix
@@ -125,7 +126,7 @@ class Dense(Distribution):
 
     def epsilon_x(self) -> float:
         """Return eps_X, the largest ln p(x)/p(x') over neighbours. Cost O(N n). Rounded up."""
-        return round_up(self._spreads(0))
+        return round_up(self._spreads(0)) if self._rare is None else super().epsilon_x()
 
     def epsilon_hat(self) -> float:
         """Return the epsilon from which E_d is optimal for DP. Cost O(N n). Rounded up."""
@@ -137,7 +138,14 @@ class Dense(Distribution):
         m = self.space.sizes[rows[0]]
         worst = np.full((m, m), -math.inf)
         for inner, _, lines in self._axes(rows):
-            axis_log_ratios(self._pmf, inner, m, 0, lines, worst)
+            if self._rare is None:
+                axis_log_ratios(self._pmf, inner, m, 0, lines, worst)
+                continue
+            logs = self._rare.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
+            for s in range(m):
+                seen = logs[logs[:, s] > -math.inf]
+                gaps = (seen[:, s : s + 1] - seen).max(axis=0, initial=-math.inf)
+                worst[s] = np.maximum(worst[s], gaps + log_error(self._rare, 0.0))
         return worst
 
     def _expected_counts(self, rows: Ints) -> Floats:

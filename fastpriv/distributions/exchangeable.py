@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import _validation as check
-from fastpriv._leakage import TINY, Column, log_error
+from fastpriv._leakage import TINY, Column, log_error, log_law
 from fastpriv._rows import RowKernels, Symmetric, log_ratio
 from fastpriv._validation import Floats, Ints
 from fastpriv.distributions._rare import log_binomials
@@ -226,6 +226,12 @@ class Exchangeable(LineDistribution):
         counts = np.stack([self._rest, *np.indices(self._weights.shape)])
         means = (counts * self._weights).reshape(len(counts), -1).sum(axis=1)
         return np.asarray(len(rows) / self.space.n * means)
+
+    def _log_marginal(self, i: int) -> tuple[Floats, float]:
+        """Log of the law of a row, from the weights: what shares of the rows hold each value."""
+        counts = np.stack([self._rest, *np.indices(self._weights.shape)]) / self.space.n
+        shares = np.maximum(counts, 0.0).reshape(len(counts), -1)
+        return log_law(shares.T, self._log_weights.reshape(-1)), self._log_error
 
     def through(self, kernels: RowKernels) -> Distribution:
         """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,8 @@ __all__ = ["HiddenMarkov", "Markov"]
 
 #: Largest joint law of past outputs and one row that information bounds look at.
 _MAX_WINDOW = 1 << 20
+#: Log of the least chance that is not added up as a logarithm.
+_SMALL = math.log(1e-99)
 
 
 class Markov(LineDistribution):
@@ -181,24 +184,42 @@ class Markov(LineDistribution):
 
         The mean by the forward recursion, the maximum by Viterbi over the paths that can occur.
         """
-        tables = [[k.near, k.loss, k.log_near] for k in kernels.distinct]
+        tables = [[k.near, k.loss, k.log_near, k.log_near] for k in kernels.distinct]
         return self._along(tables, kernels.assignment, y)
 
     def _along(self, tables: list[list[Floats]], assignment: Ints, y: Ints) -> Column:
-        """Run both recursions with near, loss and ln near [state, y] for each kind of row."""
-        from fastpriv.kernels import chain_log_best, chain_log_mass
+        """Run both recursions with means of near, of loss and their logs, and with the largest log.
+
+        All are tables [state, y], for each kind of row.
+        """
+        from fastpriv.kernels import chain_log_best, chain_log_mass, chain_log_sum
 
         widest = max(table[0].shape[1] for table in tables)
-        near, loss, logs = (np.zeros((len(tables), widest, len(self._initial))) for _ in range(3))
+        near, loss, logs, tops = np.zeros((4, len(tables), widest, len(self._initial)))
         for kind, parts in enumerate(tables):
-            for out, part in zip((near, loss, logs), parts, strict=True):
+            for out, part in zip((near, loss, logs, tops), parts, strict=True):
                 out[kind, : part.shape[1]] = part.T
         chain = self._initial, self._transition
-        best = chain_log_best(*chain, logs, assignment, y)
-        mass = chain_log_mass(*chain, near, loss, assignment, y)
+        best = chain_log_best(*chain, tops, assignment, y)
         # Every row multiplies the forward weights by few numbers, all of them positive.
         slack = len(y) * (4 * len(self._initial) + 16) * ULP
-        return Column(best, mass, slack * min(1.0, -4.0 * mass) - 16.0 * ULP * (best + mass))
+        start, steps = self._log_chain
+        rare = any(np.any((part > -math.inf) & (part < _SMALL)) for part in (steps, logs))
+        mass = math.nan if rare else chain_log_mass(*chain, near, loss, assignment, y)
+        if math.isnan(mass):  # terms may be lost to underflow
+            mass, size = chain_log_sum(start, steps, logs, assignment, y)
+            slack += 8.0 * len(y) * ULP * size  # some additions of logarithms for every row
+        else:
+            slack *= min(1.0, -4.0 * mass)
+        return Column(best, mass, slack - 16.0 * ULP * (best + mass))
+
+    @cached_property
+    def _log_chain(self) -> tuple[Floats, Floats]:
+        """Logs of the law of the first row and of the steps, [after, before]."""
+        chain = self._initial, self._transition
+        with np.errstate(divide="ignore"):
+            start, steps = (np.log(p / p.sum(axis=-1, keepdims=True)) for p in chain)
+        return start, np.ascontiguousarray(steps.T)
 
     def _window_terms(self, start: Floats, kernels: RowKernels, window: int) -> list[float]:
         """I(X_i; Y_i | Y_<i, C) for i < window, ``start[c, s]`` = P(C = c, X_0 = s)."""
@@ -318,7 +339,9 @@ class HiddenMarkov(Distribution):
         ):
             seen = np.where(hidden.matrix[:, :, None] > 0, kernel.log_near, -math.inf)
             means = [hidden.matrix @ kernel.near, hidden.matrix @ kernel.loss]
-            tables.append([*means, seen.max(axis=1)])
+            with np.errstate(divide="ignore"):
+                terms = np.log(hidden.matrix)[:, :, None] + kernel.log_near
+            tables.append([*means, np.logaddexp.reduce(terms, axis=1), seen.max(axis=1)])
         return self._chain._along(tables, assignment.reshape(-1), y)
 
     def through(self, kernels: RowKernels) -> Distribution:
