@@ -195,3 +195,11 @@ def test_files_are_replaced_only_by_force(work, capsys):
 )  # fmt: skip
 def test_wrong_input_is_refused(words, code, says, work, capsys):
     refused(["solve", *words], code, says, capsys)
+
+
+def test_a_mechanism_that_tells_nothing_says_so(work, capsys):
+    words = ["solve", "dp", "--epsilon", "1", "--prior"]
+    assert main([*words, "iid:p=0.7,0.2,0.1,n=2"]) == 0
+    assert "does not depend on the database" in capsys.readouterr().out
+    assert main([*words, "beta-binomial:a=0.5,b=0.8,n=4"]) == 0
+    assert "does not depend on the database" not in capsys.readouterr().out

@@ -30,6 +30,8 @@ _TRIES = 8
 _GAP = 2e-7
 #: Width of a level, relative to 1 + level, at which its lower end is tried as well.
 _WIDE = 1e-5
+#: Level of a mechanism that tells nothing, but for rounding.
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,12 @@ class Optimum:
             [f"least possible {self.minimised}, at least", down(self.bound)],
             ["method", self.method],
         ]
-        return "\n".join([table(rows), *([f"The channel is {self.spec}"] if self.spec else [])])
+        lines = [table(rows), *([f"The channel is {self.spec}"] if self.spec else [])]
+        if self.notion != "identifiability" and self.level < _NOTHING:
+            lines.append(
+                "The best output does not depend on the database at all."
+            )
+        return "\n".join(lines)
 
 
 _LEVELS = {

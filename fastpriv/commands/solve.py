@@ -28,9 +28,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "  inference  --joint, a file with P(S = s, X = x), with --distortion: what is released\n"
         "             for X tells least about S",
         epilog=examples(
-            "fastpriv solve dp --prior iid:p=0.7,0.2,0.1,n=2 --epsilon 1 --out best.csv "
+            "fastpriv solve dp --prior beta-binomial:a=0.5,b=0.8,n=4 --epsilon 1 --out best.csv "
             "--certificate best.json",
-            "fastpriv audit best.csv --prior iid:p=0.7,0.2,0.1,n=2",
+            "fastpriv audit best.csv --prior beta-binomial:a=0.5,b=0.8,n=4",
             "fastpriv solve identifiability --prior prior.csv --distortion 0.2 --json",
             "fastpriv solve inference --joint joint.csv --distortion 0.1 --out mapping.npy",
         ),
