@@ -90,9 +90,7 @@ class Optimum:
         ]
         lines = [table(rows), *([f"The channel is {self.spec}"] if self.spec else [])]
         if self.notion != "identifiability" and self.level < _NOTHING:
-            lines.append(
-                "The best output does not depend on the database at all."
-            )
+            lines.append("The best output does not depend on the database at all.")
         return "\n".join(lines)
 
 
