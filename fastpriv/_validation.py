@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,6 +60,11 @@ def _range(least: float, most: float) -> str:
 
 def array(values: Any, name: str) -> NDArray[Any]:
     """Return ``values`` as an array of real numbers, refusing what numpy would bend into one."""
+    if isinstance(values, str | os.PathLike):
+        raise InvalidInput(
+            f"{name} must be an array, got a {type(values).__name__}; read a file first, such as "
+            "by numpy.loadtxt(path, delimiter=',')"
+        )
     try:
         found = np.asarray(values)
     except (TypeError, ValueError, OverflowError):

@@ -3,6 +3,7 @@
 import math
 import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -223,3 +224,10 @@ def test_brackets_print():
     bracket = fp.Bracket(1.0, 2.0)
     assert f"{bracket:.2f}" == "[1.00, 2.00]"
     assert bracket.midpoint == 1.5
+
+
+@pytest.mark.parametrize("name", ["channel.csv", Path("channel.csv")])
+def test_the_name_of_a_file_is_no_array(name):
+    for call in (fp.dp_level, fp.audit, lambda v: fp.mutual_information(np.eye(2), v)):
+        with pytest.raises(fp.InvalidInput, match="read a file first"):
+            call(name)

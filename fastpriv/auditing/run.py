@@ -185,7 +185,8 @@ def _advice(mechanism: AbstractChannel) -> tuple[str, ...]:
         if m**k == size:
             return (
                 f"the {size} inputs were taken for values of a single row; if they are databases "
-                f"of {k} rows with {m} values each, pass Channel(matrix, [{m}] * {k})",
+                f"of {k} rows with {m} values each, pass Channel(matrix, [{m}] * {k}); on the "
+                f"command line --sizes {','.join([str(m)] * k)}",
             )
     return ()
 
