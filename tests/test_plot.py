@@ -137,7 +137,7 @@ def test_too_many_outputs_are_drawn_at_random_and_say_so():
     heights = ax.patches[0].get_data().values
     assert (heights <= fp.pml_level(channel, prior)).all()
     rng = np.random.default_rng(7)
-    seen = [channel.sample(prior.sample(1, rng), rng)[0] for _ in range(30)]
+    seen = channel.sample(prior.sample(30, rng), rng)
     assert heights[0] == max(fp.pml(channel, prior, y=y) for y in seen)
     again = fp.plot.leakage(channel, prior, draws=30, rng=7)
     np.testing.assert_array_equal(again.patches[0].get_data().values, heights)
@@ -342,6 +342,10 @@ def test_a_level_that_falls_at_once_is_drawn_so():
     assert x[-2:] == pytest.approx([1.2, 1.2])
     assert y[-2:] == pytest.approx([math.log(7 / 3), 0.0])
     assert (np.diff(x) >= 0.0).all()
+    tied = fp.Dense([0.4, 0.3, 0.2, 0.1])  # falls from ln 4/3: nothing between is ever reached
+    x, y = line(fp.plot.tradeoff(tied), "differential privacy").get_data()
+    assert x[-3] < x[-2] == x[-1] == pytest.approx(0.6)
+    assert y[-3] == y[-2] > math.log(4 / 3) > y[-1] == 0.0
 
 
 def test_one_notion_one_point_any_order():

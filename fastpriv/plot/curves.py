@@ -110,11 +110,12 @@ def _best(ax: Axes, curve: TradeoffCurve, notion: str, label: str) -> None:
     up to there nothing better is known than the level of the point before.
     """
     x, low, high = curve.distortions, curve.lower[notion], curve.upper[notion]
+    end = _closed(curve, notion)
     silent = int(np.argmax(high == 0.0))
-    if notion != _INFORMATION and high[silent] == 0.0 < silent:
+    known = end is not None and abs(end[0] - x[silent]) <= _ROUNDED * x[silent]
+    if notion != _INFORMATION and high[silent] == 0.0 < silent and not known:
         x, low = np.insert(x, silent, x[silent]), np.insert(low, silent, 0.0)
         high = np.insert(high, silent, high[silent - 1])
-    end = _closed(curve, notion)
     if end is not None:
         at = int(np.searchsorted(x, end[0] * (1.0 - _ROUNDED)))
         x = np.insert(x, at, min(end[0], x[-1]))
