@@ -190,14 +190,14 @@ time grows more than twice as much as its docstring promises.
 RERUNNING = """\
 ```sh
 pip install -e '.[test,peers]'
-python benchmarks/run.py --json results.json          # everything, about 20 minutes
+python benchmarks/run.py --json results.json          # everything, about a quarter of an hour
 python benchmarks/run.py --quick capacity accounting  # small sizes, some of them
 python benchmarks/run.py --json results.json --write  # and put the tables here and in the README
 python benchmarks/instances.py --out instances        # the instances as .npy, with checksums
 ```
 
-Peers that are not installed are named. Each benchmark runs in a process of its own, with a limit of
-8 GB and of some minutes; what it measured before it was stopped is kept. Instances come from seeds
+The records of the run below are in `benchmarks/results.json`. Peers that are not installed are
+named. Each benchmark runs in a process of its own, with a limit of 8 GB and of some minutes; what it measured before it was stopped is kept. Instances come from seeds
 and are the same bits on every machine, so other software can be compared on them.
 """
 

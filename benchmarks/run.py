@@ -76,7 +76,7 @@ def machine():
         "cpu": cpu(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        "os": platform.platform(),
+        "os": f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}",
         "python": platform.python_version(),
         "blas": f"{blas['name']} {blas['version']}",
         "load_before": load(),
