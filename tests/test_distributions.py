@@ -225,7 +225,7 @@ def test_estimate(kind):
         (lambda: fp.Dense([np.nan, 1.0]), "NaN"),
         (lambda: fp.Dense([0.5, 0.5], [3]), "2 entries"),
         (lambda: fp.Dense([]), "empty"),
-        (lambda: fp.Dense("abc"), "real numbers"),
+        (lambda: fp.Dense("abc"), "must be an array, got a str"),
         (lambda: fp.Product([]), "one item per row"),
         (lambda: fp.Product([[0.5, 0.5], [0.5, 0.4]]), "row 1"),
         (lambda: fp.Product.iid([0.5, 0.5], 0), "at least 1"),
