@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fastpriv import _validation as check
+from fastpriv._columns import table
 from fastpriv._rows import round_up
 from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput
@@ -222,11 +223,7 @@ class Implications:
             (s.conclusion, f"{s.level:.6g}", s.premise, s.formula, s.source)
             for s in self.steps.values()
         ]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )
+        return table(lines)
 
     def to_dot(self) -> str:
         """Return the chains as a graph in the DOT language, to be drawn by Graphviz."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fastpriv import _digits
 from fastpriv import _validation as check
+from fastpriv._columns import table
 from fastpriv.accounting._amounts import down, minus, up
 from fastpriv.accounting._budget import Budget
 from fastpriv.accounting._charges import Offer, declared
@@ -279,11 +280,7 @@ class Ledger:
             limit = float(self._budget.limits[notion])
             numbers = _digits.up(spent[notion]), _digits.down(left[notion]), _digits.down(limit)
             lines.append((notion, *numbers, law.name, law.needs))
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )
+        return table(lines)
 
     def __repr__(self) -> str:
         if self._store.closed:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastpriv import __version__
+from fastpriv._columns import table
 from fastpriv._digits import down, up
 from fastpriv.commands import _arrays, _files
 from fastpriv.commands._mechanisms import load_prior, spec_of
-from fastpriv.commands._text import table
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
 
 if TYPE_CHECKING:

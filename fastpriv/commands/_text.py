@@ -1,10 +1,10 @@
-"""Tables and JSON as commands print them."""
+"""JSON as commands print it."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fastpriv.results import Bracket
@@ -25,13 +25,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return value
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of cells as aligned columns."""
-    rows = [[cell.replace("\n", "\\n") for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )

@@ -6,11 +6,12 @@ import argparse
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from fastpriv._columns import table
 from fastpriv._digits import shown
 from fastpriv.commands import _arrays, _files
 from fastpriv.commands._mechanisms import add_mechanism, add_prior, load
 from fastpriv.commands._parser import add_file, add_force, add_json, examples
-from fastpriv.commands._text import table, to_json
+from fastpriv.commands._text import to_json
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:

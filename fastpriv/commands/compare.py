@@ -6,9 +6,10 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
+from fastpriv._columns import table
 from fastpriv.commands._mechanisms import add_mechanism, has_sizes
 from fastpriv.commands._parser import add_json, examples
-from fastpriv.commands._text import table, to_json
+from fastpriv.commands._text import to_json
 from fastpriv.commands.audit import add_audit, audited
 from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket

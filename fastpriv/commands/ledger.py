@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastpriv._columns import table
 from fastpriv._digits import down, up
 from fastpriv.commands import _mechanisms
 from fastpriv.commands._parser import Parser, add_file, add_json, examples
-from fastpriv.commands._text import table, to_json
+from fastpriv.commands._text import to_json
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from fastpriv._columns import table
 from fastpriv._digits import down, up
 from fastpriv._extras import optional
 from fastpriv.commands import _files
 from fastpriv.commands._mechanisms import add_prior, load_prior
 from fastpriv.commands._parser import add_file, add_force, add_json, examples
-from fastpriv.commands._text import table
 
 if TYPE_CHECKING:
     from fastpriv.distributions import Distribution
