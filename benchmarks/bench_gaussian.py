@@ -11,7 +11,7 @@ import numpy as np
 
 import fastpriv as fp
 from _bench import ours, peer, run
-from fastpriv import _gaussian
+from fastpriv.mechanisms import amplitude as _gaussian
 
 
 def certified(reach):

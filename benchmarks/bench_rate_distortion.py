@@ -13,8 +13,8 @@ import numpy as np
 import fastpriv as fp
 import instances
 from _bench import ours, peer, run, yardstick
-from fastpriv.tradeoff._mixture import certify
-from fastpriv.tradeoff._tilting import HammingTilt
+from fastpriv.design.mixture import certify
+from fastpriv.design.tilting import HammingTilt
 
 SLOPE, GAP = 1.0, 1e-9
 

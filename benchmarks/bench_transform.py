@@ -6,8 +6,8 @@ import numpy as np
 
 import instances
 from _bench import ours, run, yardstick
-from fastpriv._rows import Symmetric
-from fastpriv._transform import mix
+from fastpriv._core.transform import mix
+from fastpriv._structure.rows import Symmetric
 
 SIZES = {
     **{f"2^{k}": (2,) * k for k in (10, 12, 14, 16, 18, 20, 22, 24, 26)},

@@ -1,8 +1,8 @@
 from . import accounting as accounting
 from . import mechanisms as mechanisms
+from . import notions as notions
 from . import plot as plot
-from . import relations as relations
-from ._warm_up import warm_up
+from ._core.warm_up import warm_up
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
@@ -14,25 +14,17 @@ from .channels import (
     TiltedChannel,
 )
 from .channels.types import TypeChannel
-from .composition import (
-    compose,
-    composition_bound,
-    cross_capacity,
-    group_bound,
-    pair_datasets,
-    parallel_example,
-    two_dataset_bound,
+from .design.closed_form import h, h_inverse
+from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
+from .design.inference import (
+    InferenceSolution,
+    design_mapping,
+    least_distortion,
+    perfect_privacy,
 )
-from .distributions import (
-    Dense,
-    Distribution,
-    Exchangeable,
-    HiddenMarkov,
-    Markov,
-    Product,
-    Uniform,
-    estimate,
-)
+from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
+from .design.rate_distortion import RateDistortion, solve_pd_mip
+from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
     Infeasible,
@@ -41,10 +33,20 @@ from .errors import (
     SolverFailure,
     TooLarge,
 )
-from .estimates import Estimate, effective_entropy, effective_information
-from .measures.balance import balance_function, constrained_capacity
+from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
+from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.collusion import Collusion, collusion
+from .measures.composition import (
+    compose,
+    composition_bound,
+    cross_capacity,
+    group_bound,
+    pair_datasets,
+    parallel_example,
+    two_dataset_bound,
+)
+from .measures.constrained import balance_function, constrained_capacity
 from .measures.correlation import (
     contraction_coefficient,
     maximal_correlation,
@@ -58,14 +60,14 @@ from .measures.disclosure import (
     remaining_uncertainty_bound,
     singles_out,
 )
-from .measures.hockey_stick import hockey_stick, hockey_stick_epsilon
-from .measures.indistinguishability import dp_level, identifiability_level, realised_level
+from .measures.dp import dp_level, identifiability_level, realised_level
+from .measures.effective import Estimate, effective_entropy, effective_information
+from .measures.fano import error_probability_bound
 from .measures.individual import (
     group_capacity,
     individual_capacity,
     max_individual_capacity,
 )
-from .measures.inference import error_probability_bound
 from .measures.information import distortion, mutual_information
 from .measures.leakage import (
     information_privacy_level,
@@ -82,25 +84,23 @@ from .measures.symmetry import (
     is_data_independent,
     is_weakly_symmetric,
 )
-from .measures.threshold_query import threshold_query_bound, threshold_query_leakage
-from .prior_sets import PriorSet
-from .relations import Implications, implications
+from .notions.implications import Implications, implications
+from .priors import (
+    Dense,
+    Distribution,
+    Exchangeable,
+    HiddenMarkov,
+    Markov,
+    Product,
+    Uniform,
+    estimate,
+)
+from .priors.sets import PriorSet
 from .releasing.frequencies import Frequencies, estimate_frequencies
 from .releasing.release import Release, release
 from .releasing.report import ReleaseReport
 from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution, Witness
 from .spaces import Space, shell_profile
-from .tradeoff.closed_form import h, h_inverse
-from .tradeoff.contraction import design_worst_case
-from .tradeoff.curve import TradeoffCurve, privacy_level, tradeoff_curve
-from .tradeoff.inference import (
-    InferenceSolution,
-    design_mapping,
-    least_distortion,
-    perfect_privacy,
-)
-from .tradeoff.programs import solve_pd_dp, solve_pd_i, solve_r_pd
-from .tradeoff.rate_distortion import RateDistortion, solve_pd_mip
 
 __version__: str
 

@@ -1,6 +1,6 @@
 """``python -m fastpriv`` is the ``fastpriv`` command."""
 
-from fastpriv.cli import main
+from fastpriv.cli.main import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fastpriv._validation import Floats, Ints
+    from fastpriv._core.validation import Floats, Ints
     from fastpriv.channels import AbstractChannel
 
 __all__ = ["Adversary", "Bracket", "Brackets", "IndividualCapacity", "Solution", "Witness"]

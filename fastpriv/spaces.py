@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastpriv import _validation as check
-from fastpriv._validation import Floats, Ints
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput, TooLarge, short
 
 if TYPE_CHECKING:
-    from fastpriv.distributions import Distribution
+    from fastpriv.priors import Distribution
 
 __all__ = ["Space", "shell_profile"]
 
@@ -237,7 +237,7 @@ def shell_profile(prior: Distribution, y: ArrayLike) -> Floats:
     >>> fp.shell_profile(fp.Product.iid([0.75, 0.25], 2), [0, 0])
     array([0.5625, 0.375 , 0.0625])
     """
-    from fastpriv.distributions.base import as_prior
+    from fastpriv.priors.base import as_prior
 
     space = as_prior(prior).space
     if np.ndim(y) == 0:

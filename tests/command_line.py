@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from fastpriv.cli import main
+from fastpriv.cli.main import main
 
 DATA = Path(__file__).parent / "data"
 

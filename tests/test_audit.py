@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import cases
 import fastpriv as fp
 import oracles_audit as o
-from fastpriv.auditing._words import factor, rounded, shown
-from fastpriv.relations import NOTIONS
+from fastpriv._text.words import factor, rounded, shown
+from fastpriv.notions.implications import NOTIONS
 
 UNDER_PRIOR = {
     "identifiability": fp.identifiability_level,
@@ -416,14 +416,14 @@ def test_many_different_rows_are_drawn_or_left_out():
 
 
 def test_nothing_is_begun_long_after_the_limit(monkeypatch):
-    monkeypatch.setattr("fastpriv.auditing._case._GRACE", -1e9)
+    monkeypatch.setattr("fastpriv.auditing.case._GRACE", -1e9)
     audit = fp.audit(fp.HammingChannel(13, 2, 1.0), fp.Uniform(13, 2))  # small ones are
     assert not audit.levels
     assert all("past the time limit" in why for why in audit.skipped.values())
 
 
 def test_counts_of_many_bits_are_binomial():
-    from fastpriv._queries import MANY, binomials
+    from fastpriv.channels.queries.query import MANY, binomials
 
     for n in (0, 1, 2, 5, 33, 34, 40, 61):
         assert binomials(n).tolist() == [min(math.comb(n, k), MANY) for k in range(n + 1)]

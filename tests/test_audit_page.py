@@ -123,7 +123,7 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     def missing(module, *rest):
         raise ImportError(module)
 
-    monkeypatch.setattr("fastpriv._extras.importlib.import_module", missing)
+    monkeypatch.setattr("fastpriv._core.extras.importlib.import_module", missing)
     with pytest.raises(ImportError, match=r"fastpriv\[plot\].*plots=False"):
         AUDITS["zeros"].to_html()
     assert "<table" in AUDITS["zeros"].to_html(plots=False)

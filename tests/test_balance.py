@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 import oracles_balance as ob
-from fastpriv._balance import Constrained, Search
-from fastpriv._posterior import Bit
-from fastpriv._slices import Slice
+from fastpriv._matrices.entropy_search.posterior import Bit
+from fastpriv._matrices.entropy_search.search import Constrained, Search
+from fastpriv._matrices.entropy_search.slices import Slice
 
 SHAPES = [
     ((2, 2), 3, 1.0),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
-import fastpriv._capacity as internals
+import fastpriv._matrices.capacity as internals
 import oracles as o
 from cases import full_channels, kernel, law, row_channels
 from fastpriv import kernels

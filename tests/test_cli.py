@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 from command_line import answer, done, prepare, refused
-from fastpriv import _digits, cli
-from fastpriv.cli import main, make_parser
-from fastpriv.commands import _arrays, _text
+from fastpriv import cli
+from fastpriv._text import numbers as _digits
+from fastpriv.cli.main import arrays as _arrays
+from fastpriv.cli.main import main, make_parser
+from fastpriv.cli.main import text as _text
 
 
 @pytest.fixture
@@ -175,7 +177,7 @@ def test_errors_go_to_stderr_and_into_the_code():
 def test_help_and_errors_load_no_kernels():
     code = """
 import sys
-from fastpriv.cli import main
+from fastpriv.cli.main import main
 def loaded(*words):
     main(words)
     return [name for name in ("numpy", "numba", "scipy") if name in sys.modules]
@@ -269,7 +271,8 @@ def test_any_command_can_be_stopped(number, tmp_path):
     slow = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs otherwise
-from fastpriv import _digits, cli
+from fastpriv import cli
+from fastpriv._text import numbers as _digits
 def wait(given):
     print("working", flush=True)
     time.sleep(60)

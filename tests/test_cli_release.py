@@ -14,7 +14,7 @@ import pytest
 
 import fastpriv as fp
 from command_line import answer, done, prepare, refused
-from fastpriv.cli import main
+from fastpriv.cli.main import main
 
 DATA = Path(__file__).parent / "data"
 TITANIC, TITANIC_DOMAIN = str(DATA / "titanic.csv"), str(DATA / "titanic.json")
@@ -124,7 +124,7 @@ def write(folder, text, domain='{"c": ["x", "y"]}', encoding="utf-8"):
 def test_bad_files_are_refused_in_one_sentence(
     text, domain, words, block, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("fastpriv.releasing._csv._BLOCK", block)
+    monkeypatch.setattr("fastpriv.releasing.tables.csv._BLOCK", block)
     arguments = write(tmp_path, text, domain)
     assert main(arguments) == 2
     streams = capsys.readouterr()
@@ -196,7 +196,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs otherwise
 import fastpriv.releasing.release as r
 import fastpriv as fp
-from fastpriv.cli import main
+from fastpriv.cli.main import main
 write = r.CsvFile.writer
 def writer(self, domain):
     found = write(self, domain)

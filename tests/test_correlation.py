@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import fastpriv as fp
-import fastpriv._contraction as pairs
-import fastpriv._correlation as internals
+import fastpriv._matrices.contraction as pairs
+import fastpriv._matrices.correlation as internals
 import oracles as o
 import oracles_correlation as oc
 from cases import full_channels, kernel, law, priors, row_channels

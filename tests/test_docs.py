@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import fastpriv
-from fastpriv.cli import main
+from fastpriv.cli.main import main
 
 MODULES = sorted(
     info.name

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 import oracles_dalenius as oracle
-from fastpriv._gaussian import _Mixture
+from fastpriv.mechanisms.amplitude import _Mixture
 
 REACHES = [1e-120, 1e-8, 0.01, 0.5, 1.0, 1.0001, 1.6, 1.7, 2.5, 3.0, 5.0, 11.0, 13.0, 40.0, 1e3]
 

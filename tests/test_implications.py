@@ -12,7 +12,7 @@ import fastpriv as fp
 import oracles as o
 import oracles_disclosure as od
 from cases import law
-from fastpriv.relations import NOTIONS
+from fastpriv.notions.implications import NOTIONS
 
 TOLERANCE = o.num("1e-13")
 

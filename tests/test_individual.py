@@ -13,8 +13,8 @@ import oracles as o
 import oracles_individual as brute
 from cases import kernel, law
 from fastpriv import kernels
-from fastpriv._capacity import capacities
-from fastpriv._selection import _Node, _Search, best_selection, mean_questions
+from fastpriv._matrices.capacity import capacities
+from fastpriv._matrices.selection import _Node, _Search, best_selection, mean_questions
 
 SHAPES = [(1,), (2,), (4,), (2, 2), (2, 3), (3, 2), (2, 1, 2), (2, 2, 2), (3, 3), (4, 2)]
 
@@ -508,7 +508,7 @@ def test_hamming_rows_of_many_values(n, m):
 
 
 def test_brackets_of_copies_hold():
-    from fastpriv.channels._copies import by_copies
+    from fastpriv.channels.copies import by_copies
 
     for sizes in ((3, 3), (2, 3), (2, 2, 2), (3, 2, 1)):
         mechanism = fp.HammingChannel(len(sizes), sizes, 0.9)

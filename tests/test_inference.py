@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import fastpriv as fp
 import oracles as o
 from cases import law
-from fastpriv import _highs
+from fastpriv._core import highs as _highs
 
 HAMMING = 1.0 - np.eye(2)
 

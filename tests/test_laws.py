@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 from fastpriv.accounting import LAWS, compose_levels, pml_chain
-from fastpriv.relations import NOTIONS
+from fastpriv.notions.implications import NOTIONS
 
 
 def composed(*channels):

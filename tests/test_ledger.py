@@ -20,7 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from fastpriv.accounting import LAWS, Ledger, _charges, _levels
+from fastpriv.accounting import LAWS, Ledger
+from fastpriv.accounting.ledger import charges as _charges
+from fastpriv.accounting.ledger import levels as _levels
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
 from oracles_ledger import accept, both, exact, truth
 

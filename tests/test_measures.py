@@ -297,7 +297,7 @@ def test_lemma_4_and_theorem_2(seed, sizes, above):
 
 
 def test_markov_information_is_bracketed_when_it_does_not_fit(monkeypatch):
-    from fastpriv.distributions import markov
+    from fastpriv.priors import markov
 
     chain = fp.Markov([0.9, 0.1], [[0.8, 0.2], [0.3, 0.7]], 12)
     channel = fp.HammingChannel(12, 2, 1.0)

@@ -13,10 +13,10 @@ from scipy.stats import chisquare
 import fastpriv as fp
 import oracles_noise as oracle
 from fastpriv import kernels
-from fastpriv._random import Source
+from fastpriv._sampling.power_law import FAR, PowerLaw
+from fastpriv._sampling.rejection import Sampler
+from fastpriv._sampling.source import Source
 from fastpriv.mechanisms import MaxEntropyNoise
-from fastpriv.mechanisms._power_law import FAR, PowerLaw
-from fastpriv.mechanisms._rejection import Sampler
 
 POWERS = [0.05, 0.3, 0.5, 0.9, 1.0, 1.5, 2.0, 3.0, 4.5, 20.0, 300.0]
 SIZES = [1e-6, 0.01, 0.3, 1.0, 2.5, 40.0, 900.0, 5e3, 1e6, 1e11]

@@ -12,9 +12,11 @@ import fastpriv as fp
 import oracles as o
 import oracles_disclosure as od
 import oracles_profile as op
-from fastpriv import _thresholds
-from fastpriv.accounting import PrivacyProfile, _attained, _bounds
-from fastpriv.accounting._curve import Curve
+from fastpriv._sampling import thresholds as _thresholds
+from fastpriv.accounting import PrivacyProfile
+from fastpriv.accounting.profile import attained as _attained
+from fastpriv.accounting.profile import bounds as _bounds
+from fastpriv.accounting.profile.curve import Curve
 
 response = PrivacyProfile.randomised_response
 
@@ -255,7 +257,7 @@ def test_grid_contains_the_lattice(k, monkeypatch):
 
     releases = response(4, 0.5).self_compose(k), response(2, 0.21).self_compose(k // 2)
     truth = {d: releases[0].compose(releases[1]).epsilon(d) for d in (1e-250, 1e-4)}
-    monkeypatch.setattr("fastpriv.accounting._curve.listed", refuse)
+    monkeypatch.setattr("fastpriv.accounting.profile.curve.listed", refuse)
     rough = releases[0].compose(releases[1])
     for delta, known in truth.items():
         found = rough.epsilon(delta)

@@ -197,7 +197,7 @@ def test_types_agree_with_the_full_program():
 
 
 def test_partly_exchangeable_rows_are_found():
-    from fastpriv.tradeoff.programs import _symmetries
+    from fastpriv.design.programs import _symmetries
 
     rng = np.random.default_rng(3)
     pmf = law(rng, 24).reshape(2, 2, 2, 3)
@@ -472,7 +472,7 @@ def test_rows_of_one_value_have_no_trade_off():
 
 
 def test_every_bound_on_the_way_is_below_the_optimum(monkeypatch):
-    from fastpriv.tradeoff import _interior
+    from fastpriv.design import interior as _interior
 
     plain, seen = _interior.Program.bound, []
 

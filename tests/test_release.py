@@ -48,7 +48,7 @@ def test_records_move_with_the_chances_of_the_mechanism(per_column):
 
 
 def test_chunks_do_not_repeat_their_noise(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastpriv.releasing._csv._BLOCK", 4_000)
+    monkeypatch.setattr("fastpriv.releasing.tables.csv._BLOCK", 4_000)
     path, out = tmp_path / "in.csv", tmp_path / "out.csv"
     path.write_text("bit\n" + "0\n" * 8_000)
     fp.release(path, domain={"bit": [0, 1]}, epsilon=0.0, out=out, rng=3)
@@ -343,15 +343,15 @@ def test_any_text_survives_any_block_size(rows, block, tmp_path_factory):
         csv.writer(stream, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *rows])
     domain = {name: sorted({row[j] for row in rows}) for j, name in enumerate("ab")}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fastpriv.releasing._csv._BLOCK", block)
+        patch.setattr("fastpriv.releasing.tables.csv._BLOCK", block)
         fp.release(path, domain=domain, epsilon=700.0, out=out)
     with open(out, newline="", encoding="utf-8") as stream:
         assert [tuple(row) for row in csv.reader(stream)] == [("a", "b"), *rows]
 
 
 def test_csv_of_more_records_than_are_spelt_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastpriv.releasing._csv._REMEMBERED", 5)
-    monkeypatch.setattr("fastpriv.releasing._csv._BLOCK", 50)
+    monkeypatch.setattr("fastpriv.releasing.tables.csv._REMEMBERED", 5)
+    monkeypatch.setattr("fastpriv.releasing.tables.csv._BLOCK", 50)
     path, out = tmp_path / "in.csv", tmp_path / "out.csv"
     path.write_text("a,b\n" + "".join(f"{k % 4},{k % 3}\n" for k in range(100)))
     fp.release(path, domain={"a": [0, 1, 2, 3], "b": [0, 1, 2]}, epsilon=700.0, out=out)
@@ -578,7 +578,7 @@ def test_a_failing_disk_leaves_nothing(tmp_path, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fastpriv.releasing._output.os.fsync", full)
+    monkeypatch.setattr("fastpriv._core.files.os.fsync", full)
     with pytest.raises(fp.InvalidInput, match="No space left"):
         fp.release(path, domain={"c": ["x"]}, epsilon=1.0, out=out)
     assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]

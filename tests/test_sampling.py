@@ -17,9 +17,10 @@ from scipy.stats import chi2
 
 import fastpriv as fp
 import oracles_sampling as o
-from fastpriv import _random, kernels
-from fastpriv._sequential import States, Tree, scaled, scaled_exp, shuffle
-from fastpriv._thresholds import LawThresholds, SymmetricThresholds
+from fastpriv import kernels
+from fastpriv._sampling import source as _random
+from fastpriv._sampling.sequential import States, Tree, scaled, scaled_exp, shuffle
+from fastpriv._sampling.thresholds import LawThresholds, SymmetricThresholds
 from fastpriv.errors import InvalidInput
 
 WORDS = 1 << 64
@@ -328,7 +329,7 @@ def test_running_out_of_words_changes_nothing(monkeypatch):
 
     plain = draw()
     # A seeded generator gives the same words in small portions as in large ones.
-    monkeypatch.setattr("fastpriv._sequential._CHUNK", 3)
+    monkeypatch.setattr("fastpriv._sampling.sequential._CHUNK", 3)
     for whole, pieced in zip(plain, draw(), strict=True):
         assert np.array_equal(whole, pieced)
 
@@ -682,7 +683,7 @@ def test_words_of_forked_children_differ():
     code = """
 import os
 import numpy as np
-from fastpriv import _random
+from fastpriv._sampling import source as _random
 source = _random.source(None)
 source.words(3)
 blocks = []

@@ -15,8 +15,8 @@ from sphinx.util.docutils import SphinxDirective
 
 import fastpriv
 from fastpriv.accounting import LAWS
-from fastpriv.cli import main, make_parser
-from fastpriv.relations import NOTIONS
+from fastpriv.cli.main import main, make_parser
+from fastpriv.notions.implications import NOTIONS
 
 
 class Reference(SphinxDirective):

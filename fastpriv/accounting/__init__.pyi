@@ -1,8 +1,8 @@
 from .chain import pml_chain
 from .laws import LAWS, Law, compose_levels
-from .ledger import Ledger
-from .profile import PrivacyProfile
-from .receipt import Receipt
+from .ledger.ledger import Ledger
+from .ledger.receipt import Receipt
+from .profile.profile import PrivacyProfile
 
 __all__ = [
     "LAWS",

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv._rounding import ULP
-from fastpriv._rows import RowKernel, RowKernels
-from fastpriv._validation import Floats
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel
-from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput
-from fastpriv.measures._arguments import as_pair
+from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.pointwise import _output_rows
+from fastpriv.priors import Dense, Distribution
 
 __all__ = ["pml_chain"]
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from fastpriv import _validation as check
-from fastpriv._rounding import sum_up
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import sum_up
 from fastpriv.errors import InvalidInput
 
 __all__ = ["LAWS", "Law", "compose_levels"]
@@ -31,7 +31,7 @@ class Law:
     Attributes
     ----------
     notion : str
-        The notion of the total, a key of ``fastpriv.relations.NOTIONS``, or
+        The notion of the total, a key of ``fastpriv.notions.implications.NOTIONS``, or
         "individual-capacity".
     first, later : str
         The notions in which the first and every later release are to be measured.

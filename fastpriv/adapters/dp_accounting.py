@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastpriv import _validation as check
-from fastpriv._extras import optional
-from fastpriv._rounding import ULP
-from fastpriv._rows import round_up
-from fastpriv.accounting.profile import PrivacyProfile
+from fastpriv._core import validation as check
+from fastpriv._core.extras import optional
+from fastpriv._core.rounding import ULP
+from fastpriv._structure.rows import round_up
+from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
 
@@ -26,7 +26,7 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # noqa: E402
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from fastpriv.accounting._measures import Measure
+    from fastpriv.accounting.profile.measures import Measure
 
 __all__ = ["ChannelDpEvent", "ProfileAccountant", "to_pld"]
 

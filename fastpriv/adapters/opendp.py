@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastpriv._extras import optional
-from fastpriv.measures._arguments import as_channel
+from fastpriv._core.extras import optional
+from fastpriv.measures.arguments import as_channel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastpriv.channels import AbstractChannel, HammingChannel, PosteriorChannel
-from fastpriv.distributions import Product
+from fastpriv.priors import Product
 
 
 def example(epsilon: float) -> tuple[Product, dict[str, AbstractChannel]]:

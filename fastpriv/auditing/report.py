@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fastpriv.auditing import _words as words
-from fastpriv.auditing._plain import plain, spelt
-from fastpriv.auditing._words import Value, Worst
+from fastpriv._text import words
+from fastpriv._text.plain import plain, spelt
+from fastpriv._text.words import Value, Worst
 from fastpriv.channels import AbstractChannel
-from fastpriv.distributions import Distribution
 from fastpriv.errors import InvalidInput, did_you_mean, short
-from fastpriv.relations import Step
+from fastpriv.notions.implications import Step
+from fastpriv.priors import Distribution
 
 __all__ = ["Audit", "Implied", "Level"]
 
@@ -265,7 +265,7 @@ class Audit:
         >>> page.startswith("<!doctype html>"), "differential privacy" in page
         (True, True)
         """
-        from fastpriv.auditing._page import page
+        from fastpriv.auditing.page import page
 
         text = page(self, plots)
         if path is not None:
@@ -273,7 +273,7 @@ class Audit:
         return text
 
     def _repr_html_(self) -> str:
-        from fastpriv.auditing._page import fragment
+        from fastpriv.auditing.page import fragment
 
         return fragment(self)
 

@@ -8,18 +8,18 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
-from fastpriv.auditing._case import Case, Notion
-from fastpriv.auditing._mechanism import ALWAYS
-from fastpriv.auditing._prior import FACTS, UNDER_PRIOR
-from fastpriv.auditing._secret import ABOUT_SECRET, SecretCase, checked
-from fastpriv.auditing._words import top, where
+from fastpriv._core import validation as check
+from fastpriv._text.words import top, where
+from fastpriv.auditing.case import Case, Notion
+from fastpriv.auditing.mechanism import ALWAYS
+from fastpriv.auditing.prior import FACTS, UNDER_PRIOR
 from fastpriv.auditing.report import Audit, Implied, Level
+from fastpriv.auditing.secret import ABOUT_SECRET, SecretCase, checked
 from fastpriv.channels import AbstractChannel, Channel
-from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
-from fastpriv.measures._arguments import as_channel, as_pair
-from fastpriv.relations import NOTIONS, derive, facts_of
+from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.notions.implications import NOTIONS, derive, facts_of
+from fastpriv.priors import Dense, Distribution
 
 __all__ = ["audit"]
 

@@ -10,25 +10,25 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastpriv import _validation as check
-from fastpriv._capacity import matrix_capacity
-from fastpriv._contraction import matrix_contraction
-from fastpriv._correlation import matrix_correlation
-from fastpriv._individuals import representatives, strongest
-from fastpriv._leakage import Leakages, matrix_log_output, row_leakages
-from fastpriv._queries import Listed, Query
-from fastpriv._random import Source
-from fastpriv._random import source as random_source
-from fastpriv._rounding import ULP
-from fastpriv._rows import RowKernels, log_ratio, log_total, round_up
-from fastpriv._sdpi import matrix_sdpi
-from fastpriv._thresholds import Codes
-from fastpriv._transform import mix
-from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs, crossing, excesses, joint_laws
-from fastpriv.channels._witnesses import few, furthest, matrix_step, small_matrix
-from fastpriv.distributions import Dense, Distribution
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.transform import mix
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.capacity import matrix_capacity
+from fastpriv._matrices.contraction import matrix_contraction
+from fastpriv._matrices.correlation import matrix_correlation
+from fastpriv._matrices.leakage import Leakages, matrix_log_output, row_leakages
+from fastpriv._matrices.pairs import Pairs, crossing, excesses, joint_laws
+from fastpriv._matrices.sdpi import matrix_sdpi
+from fastpriv._sampling.source import Source
+from fastpriv._sampling.source import source as random_source
+from fastpriv._sampling.thresholds import Codes
+from fastpriv._structure.rows import RowKernels, log_ratio, log_total, round_up
+from fastpriv.channels.adversaries import representatives, strongest
+from fastpriv.channels.queries.query import Listed, Query
+from fastpriv.channels.witnesses import few, furthest, matrix_step, small_matrix
 from fastpriv.errors import InvalidInput, short
+from fastpriv.priors import Dense, Distribution
 from fastpriv.results import Bracket, IndividualCapacity, Witness
 from fastpriv.spaces import Space
 

@@ -9,17 +9,17 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._leakage import Leakages, extremes, log_error, matrix_gain, matrix_leakages
-from fastpriv._random import Source
-from fastpriv._rows import log_spread, round_up
-from fastpriv._threads import split
-from fastpriv._thresholds import Codes, LawThresholds, ManyThresholds, fitting
-from fastpriv._validation import Floats, Ints
+from fastpriv._core import validation as check
+from fastpriv._core.threads import split
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import Leakages, extremes, log_error, matrix_gain, matrix_leakages
+from fastpriv._sampling.source import Source
+from fastpriv._sampling.thresholds import Codes, LawThresholds, ManyThresholds, fitting
+from fastpriv._structure.rows import log_spread, round_up
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput, short
+from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
 __all__ = ["Channel"]

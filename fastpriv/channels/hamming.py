@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from fastpriv import _validation as check
-from fastpriv._rows import RowKernels, Symmetric, round_up
-from fastpriv._validation import Floats, Ints
-from fastpriv.channels._copies import by_copies
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.rows import RowKernels, Symmetric, round_up
+from fastpriv.channels.copies import by_copies
 from fastpriv.channels.product import SEARCHED, ProductChannel, hamming_distance
-from fastpriv.distributions import Distribution
+from fastpriv.priors import Distribution
 from fastpriv.results import IndividualCapacity
 
 __all__ = ["HammingChannel"]

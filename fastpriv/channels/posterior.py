@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from functools import cached_property
 
-from fastpriv import _validation as check
+from fastpriv._core import validation as check
 from fastpriv.channels.tilted import TiltedChannel
-from fastpriv.distributions import Distribution, Product
-from fastpriv.distributions._unmixing import rounding
-from fastpriv.distributions.base import as_prior
 from fastpriv.errors import Infeasible
+from fastpriv.priors import Distribution, Product
+from fastpriv.priors.base import as_prior
+from fastpriv.priors.unmixing import rounding
 
 __all__ = ["PosteriorChannel"]
 

@@ -9,23 +9,23 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._capacity import repeated
-from fastpriv._contraction import product_contraction
-from fastpriv._leakage import Column, Leakages, row_slack
-from fastpriv._random import Source
-from fastpriv._rounding import ULP
-from fastpriv._rows import RowKernel, RowKernels, Symmetric, distinct, round_up
-from fastpriv._thresholds import Codes, LawThresholds, draw_rows
-from fastpriv._validation import Floats, Ints
-from fastpriv.channels._copies import by_part
-from fastpriv.channels._pairs import Pairs, all_pairs, joint_laws
-from fastpriv.channels._witnesses import rows_extreme, rows_ruling_out, rows_step
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.capacity import repeated
+from fastpriv._matrices.contraction import product_contraction
+from fastpriv._matrices.leakage import Column, Leakages, row_slack
+from fastpriv._matrices.pairs import Pairs, all_pairs, joint_laws
+from fastpriv._sampling.source import Source
+from fastpriv._sampling.thresholds import Codes, LawThresholds, draw_rows
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, distinct, round_up
 from fastpriv.channels.base import AbstractChannel, support_range
+from fastpriv.channels.copies import by_part
 from fastpriv.channels.dense import Channel
-from fastpriv.distributions import Distribution, Product
+from fastpriv.channels.witnesses import rows_extreme, rows_ruling_out, rows_step
 from fastpriv.errors import InvalidInput
+from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket, IndividualCapacity, Witness
 from fastpriv.spaces import Space
 

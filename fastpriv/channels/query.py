@@ -9,11 +9,13 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._capacity import matrix_capacity
-from fastpriv._contraction import matrix_contraction
-from fastpriv._leakage import (
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.capacity import matrix_capacity
+from fastpriv._matrices.contraction import matrix_contraction
+from fastpriv._matrices.leakage import (
     TINY,
     Leakages,
     extremes,
@@ -23,19 +25,17 @@ from fastpriv._leakage import (
     matrix_log_output,
     surprise,
 )
-from fastpriv._queries import Listed, Query
-from fastpriv._random import Source
-from fastpriv._rounding import ULP
-from fastpriv._rows import RowKernel, distinct, log_ratio, log_spread, round_up
-from fastpriv._sums import Histogram, Sum, corner_error, corner_laws
-from fastpriv._thresholds import Codes, LawThresholds, ManyThresholds
-from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs, joint_laws
-from fastpriv.channels._witnesses import furthest, widest
+from fastpriv._matrices.pairs import Pairs, joint_laws
+from fastpriv._sampling.source import Source
+from fastpriv._sampling.thresholds import Codes, LawThresholds, ManyThresholds
+from fastpriv._structure.rows import RowKernel, distinct, log_ratio, log_spread, round_up
 from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
 from fastpriv.channels.dense import matrix_information
-from fastpriv.distributions import Dense, Distribution
+from fastpriv.channels.queries.query import Listed, Query
+from fastpriv.channels.queries.sums import Histogram, Sum, corner_error, corner_laws
+from fastpriv.channels.witnesses import furthest, widest
 from fastpriv.errors import InvalidInput, short
+from fastpriv.priors import Dense, Distribution
 from fastpriv.results import Bracket, Witness
 from fastpriv.spaces import Space
 

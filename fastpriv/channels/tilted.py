@@ -8,9 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._leakage import (
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.transform import mix
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import (
     TINY,
     Leakages,
     log_masses,
@@ -20,21 +23,18 @@ from fastpriv._leakage import (
     vector_gain,
     vector_leakages,
 )
-from fastpriv._random import Source
-from fastpriv._rounding import ULP
-from fastpriv._rows import RowKernel, RowKernels, Symmetric, round_up
-from fastpriv._thresholds import Codes
-from fastpriv._transform import mix
-from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs, apart, apart_by
-from fastpriv.channels._tilted_row import TiltedRow
-from fastpriv.channels._witnesses import home_step, rows_step
+from fastpriv._matrices.pairs import Pairs, apart, apart_by
+from fastpriv._sampling.source import Source
+from fastpriv._sampling.thresholds import Codes
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, round_up
+from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel, hamming_distance
-from fastpriv.distributions import Dense, Distribution, Product
-from fastpriv.distributions.base import as_prior
-from fastpriv.distributions.dense import apply_rows
+from fastpriv.channels.witnesses import home_step, rows_step
 from fastpriv.errors import InvalidInput
+from fastpriv.priors import Dense, Distribution, Product
+from fastpriv.priors.base import as_prior
+from fastpriv.priors.dense import apply_rows
 from fastpriv.results import Bracket, Witness
 
 __all__ = ["TiltedChannel"]

@@ -9,20 +9,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpriv import _validation as check
-from fastpriv._blocks import Classes, Stack, Types, expand
-from fastpriv._leakage import TINY, Leakages
-from fastpriv._random import Source
-from fastpriv._rounding import ULP
-from fastpriv._rows import log_ratio, round_up
-from fastpriv._sequential import Tree, alike, shuffle
-from fastpriv._thresholds import Codes
-from fastpriv._validation import Floats, Ints
-from fastpriv.channels._pairs import Pairs, apart, apart_by
-from fastpriv.channels._witnesses import FEW, laid_out, largest_ratio
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import TINY, Leakages
+from fastpriv._matrices.pairs import Pairs, apart, apart_by
+from fastpriv._sampling.sequential import Tree, alike, shuffle
+from fastpriv._sampling.source import Source
+from fastpriv._sampling.thresholds import Codes
+from fastpriv._structure.rows import log_ratio, round_up
+from fastpriv._structure.types import Classes, Stack, Types, expand
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
-from fastpriv.distributions import Distribution, Exchangeable
+from fastpriv.channels.witnesses import FEW, laid_out, largest_ratio
+from fastpriv.priors import Distribution, Exchangeable
 from fastpriv.results import Witness
 from fastpriv.spaces import Space
 
@@ -34,7 +34,7 @@ class TypeChannel(AbstractChannel):
 
     p(y|x) depends only on how many rows hold value s in x and v in y. It is stored as one number
     per class of pairs, C(n + m^2 - 1, m^2 - 1) in all, so that a mechanism over 2^60 databases is
-    some 40,000 numbers. Made by the programs of ``fastpriv.tradeoff``, not by hand.
+    some 40,000 numbers. Made by the programs of ``fastpriv.design``, not by hand.
 
     Parameters
     ----------

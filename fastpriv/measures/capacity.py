@@ -7,14 +7,14 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._capacity import capacities
-from fastpriv._validation import Floats
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel
-from fastpriv.distributions import Dense, Distribution
 from fastpriv.errors import InvalidInput
-from fastpriv.measures._arguments import as_channel
+from fastpriv.measures.arguments import as_channel
+from fastpriv.priors import Dense, Distribution
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
 

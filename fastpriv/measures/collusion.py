@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
-from fastpriv._draws import INFORMATION_ERROR
-from fastpriv._validation import Floats
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.dense import matrix_information
 from fastpriv.errors import InvalidInput
-from fastpriv.measures._arguments import as_channel
+from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.correlation import sdpi_constant
+from fastpriv.measures.draws import INFORMATION_ERROR
 from fastpriv.results import Bracket
 
 __all__ = ["Collusion", "collusion"]

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
-from fastpriv._correlation import sparse_correlation
+from fastpriv._core import validation as check
+from fastpriv._matrices.correlation import sparse_correlation
 from fastpriv.channels import AbstractChannel
-from fastpriv.distributions import Distribution
 from fastpriv.errors import InvalidInput
-from fastpriv.measures._arguments import as_channel, as_pair
+from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.priors import Distribution
 from fastpriv.results import Bracket
 
 __all__ = ["contraction_coefficient", "maximal_correlation", "sdpi_constant"]

@@ -8,14 +8,14 @@ import sys
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
-from fastpriv._rounding import ULP
-from fastpriv._validation import Floats, Ints
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.channels.base import NO_HIGH, NO_LOW
-from fastpriv.distributions import Dense, Distribution, Markov
 from fastpriv.errors import InvalidInput, short
-from fastpriv.measures._arguments import as_channel, as_pair
+from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.priors import Dense, Distribution, Markov
 
 __all__ = [
     "correlated_example",

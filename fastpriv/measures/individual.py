@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
+from fastpriv._core import validation as check
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures._arguments import as_channel
+from fastpriv.measures.arguments import as_channel
 from fastpriv.results import IndividualCapacity
 
 __all__ = ["group_capacity", "individual_capacity", "max_individual_capacity"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
+from fastpriv._core import validation as check
 from fastpriv.channels import AbstractChannel
-from fastpriv.distributions import Distribution
-from fastpriv.measures._arguments import as_pair
+from fastpriv.measures.arguments import as_pair
+from fastpriv.priors import Distribution
 from fastpriv.results import Bracket
 
 __all__ = ["distortion", "mutual_information"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from fastpriv.channels import AbstractChannel
-from fastpriv.distributions import Distribution
-from fastpriv.measures._arguments import as_channel, as_pair
+from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.information import mutual_information
+from fastpriv.priors import Distribution
 from fastpriv.results import Bracket
 
 __all__ = [

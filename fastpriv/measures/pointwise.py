@@ -8,13 +8,13 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
-from fastpriv._validation import Floats, Ints
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel
-from fastpriv.distributions import Distribution
 from fastpriv.errors import InvalidInput
-from fastpriv.measures._arguments import as_channel, as_pair
-from fastpriv.prior_sets import PriorSet
+from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.priors import Distribution
+from fastpriv.priors.sets import PriorSet
 from fastpriv.spaces import Space
 
 __all__ = [

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._queries import Listed, Query
-from fastpriv._rounding import ULP
-from fastpriv._validation import Ints
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Ints
 from fastpriv.channels import AbstractChannel
+from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures._arguments import as_channel
+from fastpriv.measures.arguments import as_channel
 
 __all__ = ["data_independent_bound", "is_data_independent", "is_weakly_symmetric"]
 

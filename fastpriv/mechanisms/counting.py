@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._rounding import ULP
-from fastpriv._rows import round_up
-from fastpriv._validation import Floats, Ints
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._sampling.power_law import FAR, PowerLaw
+from fastpriv._sampling.rejection import Sampler
+from fastpriv._structure.rows import round_up
 from fastpriv.channels import QueryChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.mechanisms._power_law import FAR, PowerLaw
-from fastpriv.mechanisms._rejection import Sampler
 
 __all__ = ["GeometricCount", "laplace_count_leakage", "laplace_count_pml"]
 

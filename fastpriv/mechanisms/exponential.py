@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
 from fastpriv import kernels
-from fastpriv._rounding import ULP, least_float
-from fastpriv._validation import Floats
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP, least_float
+from fastpriv._core.validation import Floats
 from fastpriv.channels import QueryChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.spaces import Space

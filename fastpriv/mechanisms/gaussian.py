@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from fastpriv import _validation as check
-from fastpriv._gaussian import amplitude_capacity, shannon_bound
-from fastpriv._rounding import ULP
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
 from fastpriv.errors import Infeasible, InvalidInput
+from fastpriv.mechanisms.amplitude import amplitude_capacity, shannon_bound
 from fastpriv.results import Bracket
 
 __all__ = ["GaussianChannel", "gaussian_variance"]
@@ -78,7 +78,7 @@ class GaussianChannel:
         -----
         The lower end is the information of a law on points, the upper end the largest divergence
         of any input from its output law, both integrals with a proven error: see
-        ``fastpriv._gaussian``. Milliseconds up to T = 5 standard deviations, a second at 10.
+        ``fastpriv.mechanisms.amplitude``. Milliseconds up to T = 5 standard deviations, a second at 10.
         """
         gap = check.real(gap, "gap", least=0.0)
         found = amplitude_capacity(self._reach, _values(m), gap)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fastpriv import _validation as check
-from fastpriv._rounding import ULP
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
 from fastpriv.errors import InvalidInput
 
 __all__ = ["GaussianComparison", "compare_gaussian", "gaussian_delta", "gaussian_distortion"]

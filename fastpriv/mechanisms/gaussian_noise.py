@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
-from fastpriv._rounding import ULP
-from fastpriv._validation import Floats
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
 from fastpriv.errors import InvalidInput
 
 __all__ = ["GaussianNoise"]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
-from fastpriv._rounding import ULP
-from fastpriv._validation import Floats, Ints
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._sampling.power_law import FAR, PowerLaw, solve
+from fastpriv._sampling.rejection import Sampler
 from fastpriv.channels import Channel
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.mechanisms._power_law import FAR, PowerLaw, solve
-from fastpriv.mechanisms._rejection import Sampler
 
 __all__ = ["MaxEntropyNoise"]
 

@@ -7,8 +7,8 @@ from decimal import Context, Decimal, localcontext
 
 from numpy.typing import ArrayLike
 
-from fastpriv import _validation as check
-from fastpriv._rounding import least_float
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import least_float
 from fastpriv.channels import QueryChannel
 from fastpriv.spaces import Space
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from fastpriv import _validation as check
-from fastpriv._rounding import ULP
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
 from fastpriv.errors import InvalidInput
 from fastpriv.mechanisms.gaussian import gaussian_variance
 

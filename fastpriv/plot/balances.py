@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpriv.plot._style import FAMILY, axes, finish
+from fastpriv.plot.style import FAMILY, axes, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,9 +44,9 @@ def balance(
     >>> fp.plot.balance(fp.HammingChannel(2, 2, 1.0), points=5).get_xlabel()
     'entropy that every adversary lacks (nats)'
     """
-    from fastpriv import _validation as check
-    from fastpriv.measures._arguments import as_channel
-    from fastpriv.measures.balance import balance_and_capacity
+    from fastpriv._core import validation as check
+    from fastpriv.measures.arguments import as_channel
+    from fastpriv.measures.constrained import balance_and_capacity
 
     mechanism = as_channel(channel)
     grid = np.linspace(0.0, np.log(mechanism.space.size), check.integer(points, "points", 2))

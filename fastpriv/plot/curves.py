@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv.errors import InvalidInput
-from fastpriv.plot._style import FAMILY, INK, axes, band, finish, ticks
+from fastpriv.plot.style import FAMILY, INK, axes, band, finish, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fastpriv.distributions import Distribution
-    from fastpriv.tradeoff.curve import TradeoffCurve
+    from fastpriv.design.curve import TradeoffCurve
+    from fastpriv.priors import Distribution
 
 __all__ = ["tradeoff"]
 
@@ -65,7 +65,7 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
     >>> ax.get_ylabel()
     'best privacy level (nats)'
     """
-    from fastpriv.tradeoff.curve import TradeoffCurve, tradeoff_curve
+    from fastpriv.design.curve import TradeoffCurve, tradeoff_curve
 
     drawn = _in_order(curve if isinstance(curve, TradeoffCurve) else tradeoff_curve(curve))
     if not drawn.distortions.size:

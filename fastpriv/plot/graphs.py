@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fastpriv.errors import InvalidInput
-from fastpriv.plot._style import FAMILY, INK, axes
+from fastpriv.plot.style import FAMILY, INK, axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fastpriv.relations import Implications
+    from fastpriv.notions.implications import Implications
 
 __all__ = ["implications"]
 
@@ -40,7 +40,7 @@ def implications(found: Implications, ax: Axes | None = None) -> Axes:
     >>> fp.plot.implications(fp.implications(0.5, "dp")).get_title()
     'what follows from dp at level 0.5'
     """
-    from fastpriv.relations import Implications
+    from fastpriv.notions.implications import Implications
 
     if not isinstance(found, Implications):
         raise InvalidInput(f"what fp.implications returns is expected, got {found!r:.60}")

@@ -6,8 +6,8 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from fastpriv.auditing._words import rounded
-from fastpriv.plot._style import FAMILY, INK, axes
+from fastpriv._text.words import rounded
+from fastpriv.plot.style import FAMILY, INK, axes
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:

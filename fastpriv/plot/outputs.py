@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fastpriv.errors import TooLarge, short
-from fastpriv.plot._style import FAMILY, INK, axes, finish, number
+from fastpriv.plot.style import FAMILY, INK, axes, finish, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from fastpriv._validation import Floats, Ints
+    from fastpriv._core.validation import Floats, Ints
     from fastpriv.channels import AbstractChannel
-    from fastpriv.distributions import Distribution
+    from fastpriv.priors import Distribution
 
 __all__ = ["leakage"]
 
@@ -72,8 +72,8 @@ def leakage(
     >>> ax.get_xlabel()
     'probability of leaking at least as much'
     """
-    from fastpriv import _validation as check
-    from fastpriv.measures._arguments import as_pair
+    from fastpriv._core import validation as check
+    from fastpriv.measures.arguments import as_pair
     from fastpriv.measures.disclosure import disclosure_threshold
 
     mechanism, law = as_pair(channel, prior)

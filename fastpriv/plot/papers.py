@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpriv.plot._style import STYLES, axes, finish, mark, number
+from fastpriv.plot.style import STYLES, axes, finish, mark, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def threshold_query(
     >>> len(fp.plot.threshold_query([200], [0.3, 0.5]).lines)
     2
     """
-    from fastpriv.measures.threshold_query import threshold_query_bound
+    from fastpriv.examples.threshold_query import threshold_query_bound
 
     curves = []
     for (i, n), (j, p) in product(enumerate(sizes), enumerate(chances)):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv.errors import InvalidInput, short
-from fastpriv.plot._style import INK, axes, band, finish, look, number, plain
+from fastpriv.plot.style import INK, axes, band, finish, look, number, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from fastpriv._validation import Floats
+    from fastpriv._core.validation import Floats
     from fastpriv.accounting import PrivacyProfile
     from fastpriv.channels import AbstractChannel
     from fastpriv.results import Bracket
@@ -67,7 +67,7 @@ def profile(
     >>> ax.get_xlabel()
     'epsilon (nats)'
     """
-    from fastpriv import _validation as check
+    from fastpriv._core import validation as check
 
     floor = check.real(least, "least", least=_LEAST, most=0.1)
     if not mechanisms:
@@ -98,7 +98,7 @@ def _profiles(
     mechanisms: Sequence[AbstractChannel | PrivacyProfile | ArrayLike],
 ) -> list[PrivacyProfile]:
     from fastpriv.accounting import PrivacyProfile
-    from fastpriv.measures._arguments import as_channel
+    from fastpriv.measures.arguments import as_channel
 
     return [
         given if isinstance(given, PrivacyProfile) else PrivacyProfile.of(as_channel(given))
@@ -191,7 +191,7 @@ def composition(
     >>> ax.get_xlabel()
     'number of releases'
     """
-    from fastpriv import _validation as check
+    from fastpriv._core import validation as check
 
     most = check.integer(releases, "releases", 1)
     if most > _COUNTED:

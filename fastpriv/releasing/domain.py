@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpriv import _validation as check
+from fastpriv._core import validation as check
 from fastpriv.errors import InvalidInput
 from fastpriv.spaces import Space
 

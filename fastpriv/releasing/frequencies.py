@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpriv import _validation as check
-from fastpriv._rows import RowKernel, Symmetric
-from fastpriv._validation import Floats
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats
+from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, did_you_mean
-from fastpriv.measures._arguments import as_channel
+from fastpriv.measures.arguments import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing import plan as plans
-from fastpriv.releasing._unmixing import Axis, axis_of, merged, moments
 from fastpriv.releasing.domain import Digits, Domain
 from fastpriv.releasing.plan import COLUMNS, TABLE, Plan
 from fastpriv.releasing.release import Release, open_table, undeclared
 from fastpriv.releasing.report import ReleaseReport
+from fastpriv.releasing.unmixing import Axis, axis_of, merged, moments
 
 __all__ = ["Frequencies", "Marginal", "estimate_frequencies"]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv import _validation as check
+from fastpriv._core import validation as check
 from fastpriv.channels import AbstractChannel, HammingChannel
-from fastpriv.distributions import Dense, Distribution, Uniform
+from fastpriv.design.closed_form import h_inverse
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
-from fastpriv.measures._arguments import as_channel
+from fastpriv.measures.arguments import as_channel
+from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.releasing.domain import Digits, Domain
-from fastpriv.tradeoff.closed_form import h_inverse
 
 RECORD, COLUMNS, TABLE = "record", "columns", "table"
 

@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv import _validation as check
-from fastpriv._random import is_secure
+from fastpriv._core import validation as check
+from fastpriv._core.files import appearing, check_target
+from fastpriv._sampling.source import is_secure
 from fastpriv.errors import InvalidInput
-from fastpriv.measures._arguments import as_channel
+from fastpriv.measures.arguments import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing import plan as plans
 from fastpriv.releasing import report as reports
-from fastpriv.releasing._csv import CsvFile
-from fastpriv.releasing._output import appearing, check_target
-from fastpriv.releasing._parquet import ParquetFile
-from fastpriv.releasing._tables import Codes, Frame, Records, Table
 from fastpriv.releasing.domain import FROM_DATA, Digits, Domain
 from fastpriv.releasing.plan import TABLE, Plan
 from fastpriv.releasing.report import ReleaseReport
+from fastpriv.releasing.tables.csv import CsvFile
+from fastpriv.releasing.tables.memory import Codes, Frame, Records, Table
+from fastpriv.releasing.tables.parquet import ParquetFile
 
 __all__ = ["Release", "release"]
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fastpriv import _validation as check
-from fastpriv._digits import shown
-from fastpriv._draws import INFORMATION_ERROR, raised, raised_information
-from fastpriv._rounding import ULP
-from fastpriv._rows import round_up
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._structure.rows import round_up
+from fastpriv._text.numbers import shown
 from fastpriv.channels import AbstractChannel, HammingChannel
-from fastpriv.distributions import Distribution
 from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
+from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.plan import RECORD, TABLE, Plan
 from fastpriv.results import Bracket

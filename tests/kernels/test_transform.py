@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastpriv import _transform
-from fastpriv._transform import mix
+from fastpriv._core import transform as _transform
+from fastpriv._core.transform import mix
 
 SIZES = [
     (),
@@ -69,7 +69,7 @@ def test_threads_do_not_change_a_bit(monkeypatch):
     for sizes in [(2,) * 19, (3,) * 12, (7, 2, 5, 11, 13, 8, 3)]:
         v, c = rng.random(int(np.prod(sizes))), rng.random(len(sizes)) / 9
         both = mix(v.copy(), sizes, c)
-        monkeypatch.setattr("fastpriv._threads.workers", lambda: 1)
+        monkeypatch.setattr("fastpriv._core.threads.workers", lambda: 1)
         assert np.array_equal(mix(v.copy(), sizes, c), both)
         monkeypatch.undo()
 

@@ -1,0 +1,1 @@
+"""What every room uses: validation, rounding, threads, the HiGHS door, whole files."""

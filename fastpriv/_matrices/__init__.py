@@ -1,0 +1,1 @@
+"""Algorithms on plain matrices and laws; nothing here knows a channel or a prior."""

@@ -1,0 +1,116 @@
+"""Capacities of matrices: many small ones at once, or one large one through a few of its rows.
+
+At most as many inputs as there are outputs carry mass at the optimum, usually far fewer. A channel
+with many rows is therefore solved on a working set of rows; the divergences of all rows under the
+law found prove the upper bound, and those above it join the set.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core.threads import split
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.results import Bracket
+
+#: Most rows that are solved for at once, and the size of the first working set.
+_FEW = 64
+#: Rows that join the set in any case, and entries looked at for rows that differ from them.
+_CLOSE, _BLOCK = 16, 1 << 22
+#: Gap to which working sets are solved until no row outside is above.
+_COARSE = 1e-3
+#: Rows with less than this share of the mean weight leave the working set.
+_IDLE = 1e-3
+_ROUNDS = 100
+#: Positive capacities below are only bounded by it, as in the kernel.
+_LEAST = 1e-280
+#: Fewest divergences worth a thread of their own.
+_GRAIN = 1 << 15
+
+
+def matrix_capacity(matrix: Floats, gap: float) -> tuple[Bracket, Floats]:
+    """Return the capacity of a matrix and an input law that reaches its lower end."""
+    lower, upper, laws = capacities(matrix[None], gap)
+    return Bracket(float(lower[0]), float(upper[0])), laws[0]
+
+
+def capacities(matrices: Floats, gap: float) -> tuple[Floats, Floats, Floats]:
+    """Return lower ends, upper ends and input laws of B channels, given as (B, N, K)."""
+    count, inputs, outputs = matrices.shape
+    lower, upper, laws = np.empty(count), np.empty(count), np.empty((count, inputs))
+    if inputs > _FEW:
+        for b, matrix in enumerate(matrices):
+            lower[b], upper[b], laws[b] = _by_rows(matrix, gap)
+    else:
+        solve = kernels.two_row_capacities if inputs == 2 else kernels.capacities
+        grain = max(1, _GRAIN // (inputs * inputs * outputs))
+
+        def task(start: int, stop: int) -> None:
+            solve(matrices, gap, start, stop, lower, upper, laws)
+
+        split(task, count, grain)
+    return lower, upper, laws
+
+
+def _by_rows(matrix: Floats, gap: float) -> tuple[float, float, Floats]:
+    """Bracket and input law of one channel, from growing sets of its rows."""
+    size, outputs = matrix.shape
+    q, c, above = np.empty(outputs), np.empty(outputs), np.empty(size)
+
+    def bound(rows: Floats, law: Floats) -> float:
+        """Upper bound from an input law; leaves the divergences of all rows in ``above``."""
+        kernels.output_law(rows, law, q, c)
+        task = partial(_divergences, matrix, q, c, above)
+        return max(split(task, size, max(1, _GRAIN // outputs)))
+
+    lower, upper = 0.0, bound(matrix, np.full(size, 1.0 / size))
+    best = np.full(size, 1.0 / size)
+    if upper < _LEAST:
+        return 0.0, 0.0 if (matrix == matrix[0]).all() else _LEAST, best
+    work = np.sort(np.argsort(above)[-_FEW:])
+    reach = _COARSE
+    low, high = np.empty(1), np.empty(1)
+    for _ in range(_ROUNDS):
+        rows, law = matrix[work], np.empty((1, len(work)))
+        kernels.capacities(rows[None], reach, 0, 1, low, high, law)
+        if low[0] > lower:
+            lower, best = float(low[0]), np.zeros(size)
+            best[work] = law[0]
+        upper = min(upper, bound(rows, law[0]))
+        if upper - lower <= gap * min(1.0, lower):
+            break
+        others = np.flatnonzero(above > above[work].max())
+        if len(others):
+            worst = _unlike(matrix, q, others[np.argsort(above[others])])
+            work = np.union1d(work[law[0] > _IDLE / len(work)], worst)
+        elif reach == _COARSE:
+            reach = 0.5 * gap
+        else:
+            break  # solved as well as rounding allows
+    return lower, upper, best
+
+
+def _unlike(matrix: Floats, q: Floats, rows: Ints) -> Ints:
+    """Return the last of the rows, and for every output the last that it speaks for most.
+
+    Of many rows that are much the same, such as those of neighbouring counts, a few are enough.
+    """
+    rows = rows[-max(_FEW, _BLOCK // len(q)) :]
+    speaks = (matrix[rows] / np.maximum(q, _LEAST)).argmax(axis=1)
+    last = len(rows) - 1 - np.unique(speaks[::-1], return_index=True)[1]
+    return np.union1d(rows[last], rows[-_CLOSE:])
+
+
+def _divergences(matrix: Floats, q: Floats, c: Floats, out: Floats, start: int, stop: int) -> float:
+    return kernels.row_divergences(matrix, q, c, start, stop, out)
+
+
+def repeated(parts: list[tuple[int, Bracket]]) -> Bracket:
+    """Sum of brackets with their multiplicities, rounded outwards."""
+    lower = math.fsum(count * part.lower for count, part in parts)
+    upper = math.fsum(count * part.upper for count, part in parts)
+    return Bracket(lower * (1.0 - 2.0**-51), upper * (1.0 + 2.0**-51))

@@ -1,0 +1,1 @@
+"""Search for the largest information about one row under an entropy constraint."""

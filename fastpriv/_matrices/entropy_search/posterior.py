@@ -1,0 +1,112 @@
+"""Branch and bound over what each output tells about one bit of the database.
+
+A cell is a range for the chance of the bit's first value given each output. Together these couple
+both slices, and there are no more of them when slices have many databases. Cells are cut where the
+bound of the kernel misses most.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.entropy_search.slices import Individual
+
+#: Ranges are widened by this, relatively, to cover their rounding.
+_WIDER = 2.0**-46
+#: Bisection steps of a ratio's range, and the multipliers tried.
+_BISECTIONS = 30
+_MULTIPLIERS = np.exp(np.linspace(-9.0, 5.0, 57))[:, None]
+
+
+class Bit:
+    """A row with two values, seen through the chance of its first, under H(X) >= b.
+
+    Where an output never comes, or a value, what is given it has no chance; such priors are limits
+    of others, and so are what they tell and the bounds of the cells.
+    """
+
+    def __init__(self, individual: Individual, b: float) -> None:
+        self.individual, self.b = individual, b
+        self.W, self.count, self.edges = individual.W, individual.count, individual.edges
+        self.start = np.full(1 + 2 * self.W.shape[1], 0.1)
+        one = np.zeros_like(self.W)
+        one[: self.edges[1]] = 1.0
+        self.ranges = self.ratio(self.W * one, self.W)
+        low, high = self.ratio(self.W * one, one)
+        low_other, high_other = self.ratio(self.W * (1.0 - one), 1.0 - one)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            #: Ranges of P(y | first value) / P(y | second value).
+            self.least = np.nan_to_num(low / high_other, nan=0.0) * (1.0 - _WIDER)
+            self.most = np.where(low_other > 0.0, high / low_other, math.inf) * (1.0 + _WIDER)
+
+    def ratio(self, F: Floats, G: Floats) -> tuple[Floats, Floats]:
+        """Return the ranges of (p F)/(p G), 0 <= F <= G, over laws p of the inputs with H >= b.
+
+        p (F - u G) <= t ln sum_x k_x e^((F - u G)_x/t) - t b for every t > 0: u is an upper end as
+        soon as one t makes this negative.
+        """
+        ends = []
+        scale = np.maximum(G.max(axis=0), 1e-300)
+        for part in (F, G - F):
+            low, high = np.zeros(F.shape[1]), np.ones(F.shape[1])
+            for _ in range(_BISECTIONS):
+                middle = 0.5 * (low + high)
+                g = (part - middle * G) / scale
+                top = g.max(axis=0)
+                total = np.zeros((len(_MULTIPLIERS), len(top)))
+                for x, count in enumerate(self.count):
+                    total += count * np.exp((g[x] - top) / _MULTIPLIERS)
+                most = top + _MULTIPLIERS * (np.log(total) - self.b + 1e-12)
+                proved = most.min(axis=0) < -1e-12
+                high, low = np.where(proved, middle, high), np.where(proved, low, middle)
+            ends.append(high)
+        return np.maximum(1.0 - ends[1] - 2.0 * ULP, 0.0), np.minimum(ends[0] + 2.0 * ULP, 1.0)
+
+    def cell(self, low: Floats, high: Floats, z: Floats, floor: float, reach: float) -> Cell:
+        """Bound over the priors whose chances are within ranges, from the point z."""
+        low, high, z, p = low.copy(), high.copy(), z.copy(), np.empty(len(self.W))
+        bound, output, cut = kernels.posterior_bound(
+            low, high, z, self.W, self.count, self.edges, self.least, self.most,
+            self.b, floor, reach, p,
+        )  # fmt: skip
+        return Cell(-bound, low, high, z, p, output, cut, self)
+
+    def root(self, floor: float, reach: float) -> Cell:
+        """Bound over all priors."""
+        return self.cell(*self.ranges, self.start, floor, reach)
+
+
+@dataclass(order=True)
+class Cell:
+    """Ranges of the chances, the bound over them, and the point and the law it comes from."""
+
+    rank: float  #: minus the bound
+    low: Floats = field(compare=False)
+    high: Floats = field(compare=False)
+    z: Floats = field(compare=False)
+    p: Floats = field(compare=False)
+    output: int = field(compare=False)  #: whose range to cut, -1 if none is wide
+    cut: float = field(compare=False)
+    problem: Bit = field(compare=False)
+
+    def children(self, floor: float) -> list[Cell]:
+        """Cut the range that makes the bound miss most."""
+        if self.output < 0:
+            return []
+        reach = 0.02 * (-self.rank - floor)
+        middle, other = self.high.copy(), self.low.copy()
+        middle[self.output] = other[self.output] = self.cut
+        found = []
+        for low, high in ((self.low, middle), (other, self.high)):
+            child = self.problem.cell(low, high, self.z, floor, reach)
+            if child.rank <= self.rank:  # nothing gained: the point may have been a bad start
+                child = max(child, self.problem.cell(low, high, self.problem.start, floor, reach))
+            child.rank = max(child.rank, self.rank)
+            found.append(child)
+        return found

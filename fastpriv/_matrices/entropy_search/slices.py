@@ -1,0 +1,195 @@
+"""One row of a database as its slices, the databases for each of its values.
+
+What a slice tells, D(V || r) for the output law V of a law pi of its inputs, is convex in pi. Two
+things bound it from above by sums over pi and an entropy: a simplex of laws, through its corners,
+and a line that holds for all laws, D(V || r) <= sum_x pi_x line_x - theta H(pi).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.contraction import matrix_contraction
+
+#: Most steps of a climb.
+_CLIMB = 500
+#: Share of an even law in the law a line touches, so that it has no zeros.
+_EVEN = 1e-9
+#: A slice with less probability has no law of its own to touch.
+_LEAST = 1e-200
+#: Output probabilities below count as this one in a tangent, which only raises it.
+_TINY = 1e-290
+
+
+@dataclass(frozen=True)
+class Line:
+    """D(V || r) <= sum_x pi_x ``values[x]`` - ``theta`` H(pi) for all laws pi of a slice."""
+
+    theta: float
+    values: Floats
+    doubt: Floats  #: what rounding may have taken off the values
+
+
+@dataclass(frozen=True)
+class Simplex:
+    """Laws of a slice: those whose coordinates with respect to the corners are not negative."""
+
+    corners: Floats  #: output laws of the corners, minus r
+    heights: Floats  #: their divergences from r
+    B: Floats  #: coordinates of the inputs
+    rough: float  #: relative error of the coordinates
+
+    def halves(self, p: Floats, part: Slice) -> tuple[Simplex, Simplex]:
+        """Cut through the middle of the edge that the bound misses most under the law p."""
+        _, j, k = self.widest(p, part)
+        middle = 0.5 * (self.corners[j] + self.corners[k])
+        height = divergence(middle, part.r)
+
+        def with_middle(lost: int, kept: int) -> Simplex:
+            corners, heights, B = self.corners.copy(), self.heights.copy(), self.B.copy()
+            corners[lost], heights[lost] = middle, height
+            B[:, lost] = 2.0 * self.B[:, lost]
+            B[:, kept] = self.B[:, kept] - self.B[:, lost]
+            return Simplex(corners, heights, B, self.rough + 4.0 * ULP)
+
+        return with_middle(j, k), with_middle(k, j)
+
+    def widest(self, p: Floats, part: Slice) -> tuple[float, int, int]:
+        """How much the bound misses at the middle of an edge at most, and which edge."""
+        least = 1e-6 * float(p.sum())
+        return kernels.widest_edge(p, self.B, self.corners, self.heights, part.r, least)
+
+
+class Slice:
+    """The inputs for one value: distinct output laws, each of ``count`` databases."""
+
+    def __init__(self, rows: Floats, count: Floats, r: Floats) -> None:
+        self.rows, self.count, self.r = rows, count, r
+        self.E = rows - r
+        self.far = np.array([divergence(e, r) for e in self.E])
+        self.by_inputs = len(rows) <= len(r)
+        self.eta = matrix_contraction(rows).upper if len(rows) > 1 else 0.0
+        self.proved = self.tangent(count)
+
+    @property
+    def corners(self) -> int:
+        """Corners of a simplex: inputs, or outputs where these are fewer."""
+        return min(len(self.rows), len(self.r))
+
+    def whole(self) -> Simplex:
+        """Return all laws, within the inputs or within the least simplex over the outputs."""
+        if self.by_inputs:
+            return Simplex(self.E, self.far, np.eye(len(self.E)), 16.0 * ULP)
+        least = self.rows.min(axis=0)
+        room = float((self.rows - least).sum(axis=1).max())
+        corners = (least - self.r) + room * np.eye(len(self.r))
+        heights = np.array([divergence(e, self.r) for e in corners])
+        rough = (16.0 + 2.0 * len(self.r) / room) * ULP
+        return Simplex(corners, heights, (self.rows - least) / room, rough)
+
+    def tangent(self, p: Floats) -> Line:
+        """Touch at the law p: D(V || V') <= eta D(pi || pi') with the contraction coefficient."""
+        mass = float(p.sum())
+        law = _EVEN * self.count / self.count.sum() + (p / mass if mass > _LEAST else 0.0)
+        law = law / law.sum()
+        V, e = np.maximum(law @ self.rows, _TINY), law @ self.E
+        near = e > -0.5 * self.r  # elsewhere e has lost digits of V, and V ln V is far from 0
+        logs = np.where(near, np.log1p(np.maximum(e / self.r, -0.5)), np.log(V / self.r))
+        sides = np.where(near, self.E, self.rows)
+        shift = math.fsum(self.r[~near] - V[~near]) - math.fsum(
+            map(kernels.divergence, self.r[near], (self.r + e)[near], -e[near])
+        )
+        own = self.eta * np.log(law / self.count)
+        values = sides @ logs + shift - own
+        size = np.abs(sides) @ np.abs(logs) + np.abs(own) + abs(shift)
+        return Line(self.eta, values, (len(self.r) + len(law) + 160) * ULP * size)
+
+    def from_maximum(self, most: float, d: Floats, t: float) -> Line:
+        """Turn D(V || r + d) + t H(pi) <= most, for all laws, into a line."""
+        values, doubt = self.towards(d)
+        return Line(t, most - values, doubt + 4.0 * ULP * abs(most))
+
+    def towards(self, d: Floats) -> tuple[Floats, Floats]:
+        """Return D(V || r + d) - D(V || r) as a value per input, and its rounding error."""
+        logs = np.log1p(d / self.r)
+        shift = math.fsum(map(kernels.divergence, self.r, self.r + d, -d))
+        size = np.abs(self.E) @ (np.abs(logs) + np.abs(d) / (self.r + d)) + shift
+        lost = self.r @ (np.abs(d) / (self.r + d))  # where r + d cancels
+        return shift - self.E @ logs, (len(self.r) + 160) * ULP * size + 4.0 * ULP * lost
+
+    def lines(self, simplex: Simplex, p: Floats) -> tuple[Floats, Floats]:
+        """Return what the kernel combines: values and doubt per input, and the two thetas."""
+        near = simplex.B @ simplex.heights
+        loose = simplex.rough * (np.abs(simplex.B) @ simplex.heights)
+        if self.by_inputs:  # between corners the bound is never above the one between inputs
+            other = self.tangent(p)
+        else:
+            other = Line(0.0, self.far, (len(self.r) + 128) * ULP * self.far)
+        doubt = loose + other.doubt + self.proved.doubt
+        values = np.stack([near, other.values, self.proved.values, doubt])
+        return values, np.array([other.theta, self.proved.theta])
+
+
+class Individual:
+    """One row of the database and the kernels' view of all its slices together."""
+
+    def __init__(self, blocks: list[tuple[Floats, Floats]]) -> None:
+        self.W = np.ascontiguousarray(np.concatenate([rows for rows, _ in blocks]))
+        self.count = np.concatenate([count for _, count in blocks])
+        self.even = self.count / self.count.sum()
+        self.r = np.asarray(self.even @ self.W)
+        self.slices = [Slice(rows, count, self.r) for rows, count in blocks]
+        self.E = np.concatenate([part.E for part in self.slices])
+        self.edges: Ints = np.cumsum([0, *(len(rows) for rows, _ in blocks)])
+        self.scale = max(float(part.far.max()) for part in self.slices)
+        self.best = 0.0, self.even  # the last law found, and what it tells
+
+    def split(self, p: Floats) -> list[Floats]:
+        """Return the parts of a vector over inputs that belong to the slices."""
+        return np.split(p, self.edges[1:-1])
+
+    def information(self, p: Floats) -> tuple[float, float]:
+        """I of the law p / sum p of the inputs, rounded down and up."""
+        total = math.fsum(p)
+        value = size = 0.0
+        for part, own in zip(self.slices, self.split(p), strict=True):
+            mass = math.fsum(own)
+            if mass > 0.0:
+                e = own @ part.E / mass
+                logs = np.abs(np.log1p(np.maximum(e / self.r, ULP - 1.0)))
+                value += mass / total * divergence(e, self.r)
+                size += mass / total * float(own / mass @ np.abs(part.E) @ logs)
+        common = divergence(p @ self.E / total, self.r)
+        error = (len(self.W) + len(self.r) + 160) * ULP * (2.0 * size + 4.0 * common + value)
+        return max(0.0, value - common - error), value - common + error
+
+    def entropy(self, p: Floats) -> float:
+        """H of the law p / sum p, each input spread over its databases, rounded down."""
+        seen = p > 0.0
+        law = p[seen] / math.fsum(p)
+        value = -math.fsum(law * np.log(law / self.count[seen]))
+        return value - (len(p) + 16) * ULP * (math.log(self.count.sum()) + 1.0)
+
+    def climb(self, p: Floats, b: float) -> Floats:
+        """Return a law with H >= b and, within the reach of a climb from p, much information."""
+        p = np.maximum(p, 1e-9 * self.even)
+        p = p / p.sum()
+        kernels.entropy_climb(
+            p, self.E, self.r, self.count, self.edges, b, _CLIMB, 1e-9 * self.scale
+        )
+        share = 0.0
+        while share < 1.0 and self.entropy((1.0 - share) * p + share * self.even) < b:
+            share = max(2.0 * share, 2.0**-50)
+        share = min(share, 1.0)
+        return np.asarray((1.0 - share) * p + share * self.even)
+
+
+def divergence(e: Floats, r: Floats) -> float:
+    """D(r + e, r) without cancellation."""
+    return math.fsum(map(kernels.divergence, r + e, r, e))

@@ -1,0 +1,93 @@
+"""Pairs of output laws: those of neighbours and their excess, those of outputs told together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.threads import split
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.rows import round_up
+from fastpriv.errors import InvalidInput
+
+#: Laws as the rows of a matrix, and which rows to compare: (P, 2).
+Pairs = tuple[Floats, Ints]
+
+#: Beyond this level e^epsilon overflows; the curves only fall, so its value is a bound from there.
+_LARGEST = 709.0
+#: Fewest entries worth a thread.
+_GRAIN = 1 << 16
+#: Least normal double: smaller ones have lost digits.
+_NORMAL = 2.0**-1022
+
+
+def _grain(laws: Floats) -> int:
+    return max(1, _GRAIN // len(laws[0]))
+
+
+def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
+    """Largest sum_y (a_y - e^epsilon b_y)_+ over pairs of laws, for each epsilon. Rounded up."""
+    slopes = np.expm1(np.minimum(epsilons, _LARGEST)) * (1.0 - 8.0 * ULP)
+    worst = np.zeros(len(slopes))
+    for laws, pairs in groups:
+        task = partial(kernels.largest_excess, laws, pairs, slopes)
+        found = np.max(split(task, len(pairs), _grain(laws)), axis=0)
+        worst = np.maximum(worst, found * (1.0 + (laws.shape[1] + 8.0) * ULP))
+    return worst
+
+
+def crossing(groups: Iterable[Pairs], delta: float) -> float:
+    """Least epsilon >= 0 from which no pair of laws exceeds ``delta``. Rounded up."""
+    slope = 0.0
+    for laws, pairs in groups:
+        task = partial(kernels.least_slope, laws, pairs, delta, slope)
+        slope = max(split(task, len(pairs), _grain(laws)))
+    return round_up(math.log1p(slope)) if slope < math.inf else math.inf
+
+
+def all_pairs(laws: Floats) -> Iterable[Pairs]:
+    """Every law against every other, a number of pairs as large as that of laws at a time."""
+    rows = np.arange(len(laws))
+    for step in range(1, len(laws)):
+        yield laws, np.stack([rows, np.roll(rows, step)], axis=1)
+
+
+def apart_by(outputs: int, n: int) -> float:
+    """Relative error of laws over so many outputs that were computed with n factors."""
+    return (16 * n + 64 + outputs) * ULP
+
+
+def apart(laws: Floats, steps: Iterable[tuple[Ints, Ints]], n: int) -> Iterable[Pairs]:
+    """Pairs of laws that were computed with n factors: the first rounded up, the second down."""
+    error = apart_by(laws.shape[1], n)
+    both = np.concatenate([laws * (1.0 + error), laws * (1.0 - error)])
+    for x, other in steps:
+        yield both, np.stack([x, other + len(laws)], axis=1)
+
+
+def joint_laws(first: Floats, second: Floats) -> Floats:
+    """Laws of pairs of independent outputs, row by row: (N, K) and (N, L) to (N, K L)."""
+    check.fits(
+        first.size * second.shape[1],
+        f"a table of {first.shape[1]} times {second.shape[1]} outputs together",
+        "compose channels of one query, or channels that act row by row, or bound the sum with "
+        "composition_bound",
+        check.MAX_MATRIX,
+    )
+    with np.errstate(under="ignore"):
+        pairs = first[:, :, None] * second[:, None, :]
+    # A product that loses digits, or vanishes, would hide what this output tells.
+    if first[first > 0.0].min() * second[second > 0.0].min() < _NORMAL:
+        possible = (first > 0.0)[:, :, None] & (second > 0.0)[:, None, :]
+        if (possible & (pairs < _NORMAL)).any():
+            raise InvalidInput(
+                "two outputs together have a chance below the range of a double; merge outputs "
+                "that almost never occur before composing"
+            )
+    return pairs.reshape(len(first), -1)

@@ -1,0 +1,247 @@
+"""Strong data-processing constants: S* = sup over Q of D(QW || q) / D(Q || p), q = pW.
+
+For two inputs with weights t and 1 - t, F(t) = l D(t || p) - D(m_t || q) has the second derivative
+(l - g(t))/(t (1-t)), where g is the concave function whose maximum is the contraction coefficient
+and whose value at p is the squared maximal correlation. So from p towards the maximum of g, F is
+convex, then concave, then convex: l >= S* is proved by one tangent in the last part.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.contraction import matrix_contraction, product_contraction
+from fastpriv._matrices.correlation import matrix_correlation
+from fastpriv._structure.rows import RowKernels
+from fastpriv.errors import TooLarge
+from fastpriv.results import Bracket
+
+if TYPE_CHECKING:
+    from fastpriv.priors import Distribution
+
+#: Steps of the ascent for more than two inputs, and how many inputs it starts from.
+_CLIMBS, _STARTS = 200, 4
+#: Most entries of the matrix of a row-by-row channel that is formed.
+_FORMED = 1 << 20
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+
+
+def matrix_sdpi(matrix: Floats, prior: Floats) -> Bracket:
+    """Bracket for S* of a matrix; inputs with equal rows count as one."""
+    seen = prior > 0.0
+    rows, which = np.unique(matrix[seen], axis=0, return_inverse=True)
+    p = np.asarray(np.bincount(which.reshape(-1), prior[seen]) / prior.sum())
+    rows = np.ascontiguousarray(rows[:, rows.any(axis=0)])
+    if len(rows) == 1:
+        return Bracket(0.0, 0.0)
+    rho, eta = matrix_correlation(rows, p), matrix_contraction(rows)
+    lower, upper = rho.lower**2 * (1.0 - 4.0 * ULP), eta.upper
+    if upper > lower:
+        if len(rows) == 2:
+            lower, upper = _two_inputs(rows, p, rho, lower, upper)
+        else:
+            lower = max(lower, _ascent(rows, p, lower))
+    return Bracket(min(lower, upper), upper)
+
+
+class _Pair:
+    """Two inputs, of which the first has weight p + s, seen from s = 0."""
+
+    def __init__(self, rows: Floats, p: Floats) -> None:
+        self.P, self.Q, self.p, self.rest = rows[0], rows[1], float(p[0]), float(p[1])
+        self.d = self.P - self.Q
+        self.q = self.p * self.P + self.rest * self.Q
+        self.error = (len(self.d) + 160) * ULP
+
+    def curve(self, s: float) -> tuple[float, float, float]:
+        """Return g at weight p + s, its slope, and what rounding may add to the slope."""
+        t, rest = self.p + s, self.rest - s
+        if rest <= 0.0:
+            missing = self.P == 0.0
+            gained = float(self.Q[missing].sum())
+            lost = float((self.d[~missing] ** 2 / self.P[~missing]).sum())
+            return gained, gained - lost, self.error * (gained + lost)
+        r = self.d / (t * self.P + rest * self.Q)
+        rise, fall = rest**2 * float(self.Q @ r**2), t**2 * float(self.P @ r**2)
+        return t * rest * float(self.d @ r), rise - fall, self.error * (rise + fall)
+
+    def divergences(self, s: float) -> tuple[float, float]:
+        """D(p + s || p) and D(m || q), each good to ``error``."""
+        t, rest = self.p + s, max(self.rest - s, 0.0)
+        inputs = np.array([t, rest]), np.array([self.p, self.rest]), np.array([s, -s])
+        return _divergence(*inputs), _divergence(t * self.P + rest * self.Q, self.q, s * self.d)
+
+    def ratio(self, s: float) -> float:
+        """D(m || q) / D(p + s || p)."""
+        below, above = self.divergences(s)
+        return above / below if below > 0.0 else 0.0
+
+    def slopes(self, s: float) -> tuple[float, float, float]:
+        """Derivatives of the two divergences, and the absolute terms of the second."""
+        t, rest = self.p + s, self.rest - s
+        terms = self.d * _logs(t * self.P + rest * self.Q, self.q, s * self.d)
+        first = math.log1p(s / self.p) - math.log(rest / self.rest)
+        return first, float(terms.sum()), float(np.abs(terms).sum())
+
+
+def _divergence(w: Floats, q: Floats, diff: Floats) -> float:
+    """Sum of w ln(w/q) - w + q, with diff = w - q to full precision."""
+    out = np.empty(1)
+    kernels.row_divergences(np.ascontiguousarray(w)[None], q, (w - q) - diff, 0, 1, out)
+    return float(out[0])
+
+
+def _logs(w: Floats, q: Floats, diff: Floats) -> Floats:
+    """ln(w/q), near 1 from diff = w - q."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.abs(diff) < 0.5 * q, np.log1p(diff / q), np.log(w / q))
+
+
+def _two_inputs(
+    rows: Floats, p: Floats, rho: Bracket, lower: float, upper: float
+) -> tuple[float, float]:
+    """Ends of S* for two inputs, from those that rho and eta give."""
+    pair = _Pair(rows, p)
+    if pair.curve(0.0)[1] < 0.0:
+        pair = _Pair(rows[::-1].copy(), p[::-1].copy())
+    _, slope, doubt = pair.curve(0.0)
+    s = _peak(pair)
+    reached = max(pair.ratio(s), pair.ratio(pair.rest))
+    lower = max(lower, reached * (1.0 - 4.0 * pair.error))
+    if slope <= doubt:  # p is where g is largest, up to rounding: nothing is between the ends
+        return lower, upper
+    level, margin = max(reached, rho.upper**2 * (1.0 + 4.0 * ULP)), 4.0 * pair.error
+    while level * (1.0 + margin) < upper:
+        if _proved(pair, s, level * (1.0 + margin)):
+            return lower, level * (1.0 + margin)
+        margin *= 2.0
+    return lower, upper
+
+
+def _peak(pair: _Pair) -> float:
+    """Where the ratio is largest: it has one peak above rho^2, because F <= 0 on an interval."""
+    odds = np.linspace(-30.0, 30.0, 61)
+    values = [pair.ratio(pair.rest / (1.0 + math.exp(-v))) for v in odds]
+    best = int(np.argmax(values))
+    low, high = odds[max(best - 1, 0)], odds[min(best + 1, 60)]
+    for _ in range(40):
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        if pair.ratio(pair.rest / (1.0 + math.exp(-left))) < pair.ratio(
+            pair.rest / (1.0 + math.exp(-right))
+        ):
+            low = left
+        else:
+            high = right
+    s = pair.rest / (1.0 + math.exp(-0.5 * (low + high)))
+    for _ in range(6):
+        s = _lowest(pair, s, pair.ratio(s))
+    return s
+
+
+def _lowest(pair: _Pair, s: float, level: float) -> float:
+    """Newton step from s towards the least F at a level; s itself where there is none."""
+    rest = pair.rest - s
+    if not 0.0 < rest < pair.rest:
+        return s
+    first, second, _ = pair.slopes(s)
+    bend = (level - pair.curve(s)[0]) / ((pair.p + s) * rest)
+    moved = s - (level * first - second) / bend if bend > 0.0 else s
+    return moved if 0.0 < moved < pair.rest else s
+
+
+def _proved(pair: _Pair, s: float, level: float) -> bool:
+    """Whether F >= 0 everywhere at this level, given that g rises at p and is below it there.
+
+    Either F is concave from where it stops being convex up to the end, and not negative there;
+    or g has come down to the level at s, F is convex from before s on, and its tangent at s is
+    not negative on the whole way from p to the end.
+    """
+    error = pair.error
+    value, slope, doubt = pair.curve(pair.rest)
+    below, above = pair.divergences(pair.rest)
+    if slope >= doubt or value * (1.0 - error) >= level:
+        return level * below * (1.0 - error) >= above * (1.0 + error)
+    s = _lowest(pair, _lowest(pair, s, level), level)
+    if not 0.0 < s < pair.rest:
+        return False
+    value, slope, doubt = pair.curve(s)
+    if value * (1.0 + error) > level or slope > -doubt:
+        return False
+    below, above = pair.divergences(s)
+    first, second, size = pair.slopes(s)
+    height = level * below * (1.0 - error) - above * (1.0 + error)
+    tilt, loose = level * first - second, error * (level * first + size)
+    return height >= max((loose - tilt) * (pair.rest - s), (tilt + loose) * s) * (1.0 + error)
+
+
+def _ascent(rows: Floats, p: Floats, least: float) -> float:
+    """Lower bound on S* from a few climbs of the ratio.
+
+    At the level l reached, Q <- p exp(h/l), h(x) = sum_y W[x, y] ln(QW/q)(y), maximises a minorant
+    of D(QW || q) - l D(Q || p), so that the ratio never falls.
+    """
+    q = p @ rows
+    excess = rows - rows[np.argmax(p)]
+    excess = excess - p @ excess
+    excess = excess - p @ excess
+
+    def parts(Q: Floats) -> tuple[float, float, Floats]:
+        shift = (Q - p) @ excess
+        mean = np.maximum(q + shift, 0.0)
+        logs = _logs(np.maximum(mean, 2.0**-1000), q, shift)
+        # D is convex in the mean, so an error e of it costs at most sum |ln(mean/q)| e.
+        off = (len(p) + 8) * ULP * (np.abs(Q - p) @ np.abs(excess)) + 2.0**-1000
+        depth = 1.0 + float(np.maximum(-logs, 0.0).max())
+        relative = (len(p) + rows.shape[1] + 160) * ULP * depth
+        below = _divergence(Q, p, Q - p) * (1.0 + (len(p) + 160) * ULP)
+        above = _divergence(mean, q, shift) * (1.0 - relative) - float(np.abs(logs) @ off)
+        return below, above, logs
+
+    vertices = np.array([_divergence(row, q, row - q) for row in rows]) / np.maximum(
+        -np.log(p), ULP
+    )
+    starts = [np.eye(len(p))[x] for x in np.argsort(-vertices)[:_STARTS]]
+    scaled = np.sqrt(p)[:, None] * excess / np.sqrt(q)
+    f = np.linalg.svd(scaled, full_matrices=False)[0][:, 0] / np.sqrt(p)
+    starts += [p * (1.0 + sign * 0.5 * f / np.abs(f).max()) for sign in (-1.0, 1.0)]
+    best = least
+    for Q in starts:
+        level = 0.0
+        for _ in range(_CLIMBS):
+            Q = Q / math.fsum(Q)
+            below, above, logs = parts(Q)
+            if below < 1e-9 or above / below <= level * (1.0 + 1e-12):
+                break
+            level = above / below
+            best = max(best, level * (1.0 - 8.0 * ULP))
+            h = rows @ logs
+            Q = p * np.exp((h - h.max()) / level)
+    return best
+
+
+def rows_sdpi(row_kernels: RowKernels, prior: Distribution) -> Bracket:
+    """Bracket for S* of a row-by-row channel under any prior.
+
+    Through the matrix while it is small; beyond, rho^2 from below, or 0 where that is too large
+    as well, and eta from above.
+    """
+    entries = (math.log2(a * b) for a, b in (kernel.shape for kernel in row_kernels))
+    if math.fsum(entries) <= math.log2(_FORMED):
+        parts: list[Any] = [kernel.matrix for kernel in row_kernels]
+        found = matrix_sdpi(np.asarray(reduce(np.kron, parts)), prior._vector())
+    else:
+        found = Bracket(0.0, product_contraction(row_kernels).upper)
+    try:
+        rho = prior.correlation_through(row_kernels)
+    except TooLarge:
+        rho = Bracket(0.0, 1.0)
+    return Bracket(
+        min(max(found.lower, rho.lower**2 * (1.0 - 4.0 * ULP)), found.upper), found.upper
+    )

@@ -1,0 +1,346 @@
+"""The best selection: one row of a table from each of several slices, with the largest capacity.
+
+The capacity of rows w_1 .. w_m is min over q of max_a D(w_a, q). One law q therefore bounds all
+selections from slices S_1 .. S_m at once, by the largest divergence of any row in them; the best
+such bound is the capacity of all rows together. Best-first branch and bound splits slices into
+clusters of nearby rows until that bound, or a list of all selections left, proves that nothing
+beats the best selection found.
+
+Two further bounds hold for any rows. m of them have at most ln m. And asking for one of m values
+by yes-or-no questions, as a Huffman code of equal weights does, each answer tells at most as much
+as the best pair of rows (mutual information is convex in the channel): the capacity is at most
+the mean number of questions times that of the best pair.
+
+A third one is for slices that are easily told apart. Give each slice the least chance of every
+output among its rows, and what is missing to one to an output of its own: every selection garbles
+this channel, sending the outputs that give a slice away to where its row has more. Its capacity is
+close to that of the selections if their overlap is much the same.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.capacity import capacities, matrix_capacity
+from fastpriv._matrices.laws import Laws
+from fastpriv._structure.rows import round_up
+
+__all__ = ["Selection", "best_selection"]
+
+#: Most selections that are listed, and of those that no law excludes, rather than split further.
+_LISTED, _ALIVE = 1 << 16, 1 << 11
+#: Most pairs whose bounds are formed in one go, and work (in entries) below which they always are.
+_PAIRS, _PAIR_WORK = 1 << 22, 1 << 22
+#: Pairs per row up to which listing them costs about what bounding a node does.
+_PAIRS_PER_ROW = 16
+#: Share of the pairs of a node below which they are bounded one by one.
+_FEW = 0.3
+#: Entries of a batch of selections whose capacities are found together.
+_BATCH = 1 << 20
+#: Rounds of ascent from one start, rows tried in an exchange, and laws tried for one node.
+_ASCENT, _TRIED, _ROUNDS = 20, 4, 2
+#: Slices up to which selections are listed, and improved by exchanging one row at a time.
+_MANY = 16
+#: Share of the time that is kept for the bound from pairs.
+_FOR_PAIRS = 0.2
+
+
+class Selection(NamedTuple):
+    """The best selection found, and what any selection can reach."""
+
+    lower: float
+    upper: float
+    problem: int  # which of the problems it belongs to
+    choice: Ints  # a row of the table for each slice
+    law: Floats  # of the values, under which the rows carry ``lower`` nats
+
+
+class _Node(NamedTuple):
+    """Slices that hold some of the candidates of one problem."""
+
+    problem: int
+    slices: tuple[Ints, ...]
+
+    @property
+    def selections(self) -> int:
+        return math.prod(map(len, self.slices))
+
+    @property
+    def union(self) -> Ints:
+        first = self.slices[0]
+        same = all(rows is first for rows in self.slices)
+        return first if same else np.unique(np.concatenate(self.slices))
+
+
+def best_selection(
+    table: Floats,
+    problems: Sequence[Sequence[Ints]],
+    gap: float = 1e-9,
+    time_limit: float = 60.0,
+) -> Selection:
+    """Choose one row of ``table`` from each slice of one of the problems: largest capacity.
+
+    Parameters
+    ----------
+    table : (R, K) array
+        Output laws.
+    problems : sequence of sequences of integer arrays
+        Each problem is a list of slices, each slice a list of rows of the table. Giving one array
+        object twice makes a problem of unordered pairs.
+    gap : float
+        Width to reach, in nats, and relative to capacities below one nat.
+    time_limit : float
+        Seconds after which the bracket is returned as it stands.
+    """
+    search = _Search(table, gap, time.monotonic() + time_limit * (1.0 - _FOR_PAIRS))
+    upper = search.run([_Node(p, _distinct(slices)) for p, slices in enumerate(problems)])
+    most = max(map(len, problems))
+    if upper > search.target and most > 2:
+        rows = np.unique(np.concatenate([rows for slices in problems for rows in slices]))
+        pair = best_selection(table, [[rows, rows]], gap, time_limit * _FOR_PAIRS).upper
+        upper = max(search.upper, min(upper, round_up(pair * mean_questions(most))))
+    return Selection(search.lower, upper, search.problem, search.choice, search.law)
+
+
+def _distinct(slices: Sequence[Ints]) -> tuple[Ints, ...]:
+    """Every slice sorted and without repetition; one object given twice stays one object."""
+    seen = {id(rows): np.unique(rows) for rows in slices}
+    return tuple(seen[id(rows)] for rows in slices)
+
+
+def mean_questions(m: int) -> float:
+    """Mean length of a Huffman code for m equally likely values, the most for any m values."""
+    depth = m.bit_length() - 1
+    return depth + 2.0 - 2.0 ** (depth + 1) / m
+
+
+class _Search:
+    """Branch and bound over all problems, with the best selection so far."""
+
+    def __init__(self, table: Floats, gap: float, deadline: float) -> None:
+        self.laws, self.gap, self.deadline = Laws(table), gap, deadline
+        self.lower, self.upper, self.settled = 0.0, 0.0, 0.0
+        self.problem, self.choice, self.law = 0, np.empty(0, np.int64), np.empty(0)
+        self.far = np.empty(len(table))  # bounds on divergences, from the law last used
+        self.star: Floats | None = None  # ... of all rows, from that of the best selection
+
+    @property
+    def target(self) -> float:
+        """What a bound must not exceed for its selections to be left alone."""
+        return max(self.lower + self.gap * min(1.0, self.lower), self.upper)
+
+    # Lower bounds.
+
+    def evaluate(self, problem: int, choices: Ints) -> float:
+        """Find capacities of selections (B, m); keep the best, return the largest upper end."""
+        step, worst = max(1, _BATCH // (choices.shape[1] * self.laws.outputs)), 0.0
+        for start in range(0, len(choices), step):
+            part = choices[start : start + step]
+            low, high, laws = capacities(self.laws.table[part], 0.25 * self.gap)
+            best, worst = int(low.argmax()), max(worst, float(high.max()))
+            if low[best] > self.lower or not len(self.choice):
+                self.lower, self.upper = float(low[best]), float(high[best])
+                self.problem, self.choice, self.law = problem, part[best], laws[best]
+                self.star = None
+        return worst
+
+    def furthest(self, node: _Node) -> Ints:
+        """In each slice the row furthest from the law last used, none of them twice if possible."""
+        taken: set[int] = set()
+        chosen = []
+        for rows in node.slices:
+            best = int(rows[self.far[rows].argmax()])
+            if best in taken:
+                order = rows[np.argsort(-self.far[rows])[: len(taken) + 1]].tolist()
+                best = next((x for x in order if x not in taken), best)
+            taken.add(best)
+            chosen.append(best)
+        return np.array(chosen)
+
+    def climb(self, node: _Node, choice: Ints) -> None:
+        """Ascend from a selection: exchange the row of one slice after the other for a better."""
+        self.evaluate(node.problem, choice[None])
+        last = -1.0
+        for _ in range(_ASCENT if len(choice) <= _MANY else 0):
+            for a, rows in enumerate(node.slices):
+                others = np.delete(choice, a)
+                if len(others) == 1:
+                    scores = self.laws.pairs(others, rows)[0]
+                else:  # rows far from what the others look like
+                    law = capacities(self.laws.table[others][None], 1e-3)[2][0]
+                    self.bound(node._replace(slices=(rows,)), others, law)
+                    scores = self.far[rows]
+                tried = np.repeat(choice[None], min(_TRIED, len(rows)), axis=0)
+                tried[:, a] = rows[np.argsort(-scores)[:_TRIED]]
+                low = capacities(self.laws.table[tried], 0.25 * self.gap)[0]
+                choice = tried[low.argmax()]
+            self.evaluate(node.problem, choice[None])
+            if low.max() <= last * (1.0 + 1e-12):
+                break
+            last = float(low.max())
+
+    # Upper bounds.
+
+    def bound(self, node: _Node, rows: Ints, law: Floats) -> float:
+        """Bound all selections of a node by the output law of some rows; fills ``far``."""
+        union = node.union
+        self.far[union] = self.laws.divergences(union, *self.laws.mean(rows, law), self.target)
+        return float(self.far[union].max())
+
+    def from_best(self) -> Floats:
+        """Bounds on the divergences of all rows from the output law of the best selection."""
+        if self.star is None:
+            q, c = self.laws.mean(self.choice, self.law)
+            self.star = self.laws.divergences(np.arange(self.laws.size), q, c, self.target)
+        return self.star
+
+    def bound_by_best(self, node: _Node) -> float:
+        """Bound all selections of a node by the output law of the best selection."""
+        star = self.from_best()
+        return max(float(star[rows].max()) for rows in node.slices)
+
+    def root(self, node: _Node) -> float:
+        """First selections of a problem, and a bound from all its rows together."""
+        trivial = round_up(math.log(len(node.slices)))
+        if len(self.choice) and time.monotonic() > self.deadline:
+            return trivial
+        if node.selections == 1 or len(node.slices) == 1:
+            return self.evaluate(node.problem, np.array([[rows[0] for rows in node.slices]]))
+        start = np.unique([rows[k] for rows in node.slices for k in (0, len(rows) // 2, -1)])
+        self.bound(node, start, np.full(len(start), 1.0 / len(start)))
+        self.climb(node, self.furthest(node))
+        least = min(self.bound_by_best(node), trivial)
+        if least <= self.target or len(node.slices) == 2:
+            return least
+        union = node.union
+        capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap)
+        self.climb(node, _matched(node.slices, union, law))
+        return min(least, capacity.upper)
+
+    def told_apart(self, node: _Node) -> float:
+        """Bound all selections of a node by what their rows have in common, slice by slice."""
+        m, outputs = len(node.slices), self.laws.outputs
+        rows = np.zeros((m, outputs + m))
+        for a, slice_ in enumerate(node.slices):
+            rows[a, :outputs] = self.laws.least(slice_)
+            rows[a, outputs + a] = max(0.0, self.laws.sums[1] - rows[a, :outputs].sum())
+        # A law that has e less in all than it is given here has D(w, q) off by e |ln(w/q)|, below
+        # 800 e for doubles.
+        excess = self.laws.sums[1] - self.laws.sums[0] + 4.0 * outputs * ULP
+        return float(capacities(rows[None], 0.25 * self.gap)[1][0] + 800.0 * excess)
+
+    def refine(self, node: _Node) -> float:
+        """Bound a node by laws of its own, that of its outermost rows first; fills ``far``."""
+        least = self.told_apart(node) if len(node.slices) <= _MANY else math.inf
+        if least <= self.target:
+            return least
+        star = self.from_best()
+        rows = np.unique([r[f(star[r])] for r in node.slices for f in (np.argmin, np.argmax)])
+        for _ in range(_ROUNDS):
+            law = capacities(self.laws.table[rows][None], 1e-3)[2][0]
+            least = min(least, self.bound(node, rows, law))
+            if least <= self.target:
+                break
+            choice = self.furthest(node)
+            self.evaluate(node.problem, choice[None])
+            rows = np.union1d(rows[law > 1e-3 / len(rows)], choice)
+        return least
+
+    def listed(self, node: _Node) -> bool:
+        """Whether to go through the selections of a node one by one."""
+        if len(node.slices) > 2:
+            return len(node.slices) <= _MANY and node.selections <= _LISTED
+        rows = sum(map(len, node.slices))
+        small = node.selections * self.laws.outputs <= _PAIR_WORK
+        return node.selections <= _PAIRS and (small or node.selections <= _PAIRS_PER_ROW * rows)
+
+    def settle(self, node: _Node) -> bool:
+        """Go through all selections of a node, those first that may be best, if not too many."""
+        bounds = self.bounds(node)
+        pairs, alive = len(node.slices) == 2, np.count_nonzero(bounds > self.target)
+        if not pairs and alive > _ALIVE:
+            return False
+        if pairs and alive > _FEW * bounds.size:
+            bounds = np.minimum(bounds, self.laws.pairs(*node.slices))
+        self.close(bounds)
+        places = np.nonzero(bounds > self.target)
+        choices = np.stack([rows[k] for rows, k in zip(node.slices, places, strict=True)], axis=1)
+        above = bounds[places]
+        if pairs:
+            above = self.laws.sharp_pairs(*np.ascontiguousarray(choices.T))
+            self.close(above)
+        order = np.argsort(-above)
+        step = max(1, min(4096, _BATCH // (len(node.slices) * self.laws.outputs)))
+        for start in range(0, len(order), step):
+            if above[order[start]] <= self.target or time.monotonic() > self.deadline:
+                self.settled = max(self.settled, float(above[order[start]]))
+                break
+            worst = self.evaluate(node.problem, choices[order[start : start + step]])
+            self.settled = max(self.settled, worst)
+        return True
+
+    def close(self, bounds: Floats) -> None:
+        """Take note of bounds that are low enough for their selections to be left alone."""
+        self.settled = max(self.settled, float(bounds[bounds <= self.target].max(initial=0.0)))
+
+    def bounds(self, node: _Node) -> Floats:
+        """Bound all selections by two laws, the best one's and the node's own, as refined."""
+        least = np.full([len(rows) for rows in node.slices], math.inf)
+        for far in (self.from_best(), self.far):
+            worst = reduce(np.maximum, np.ix_(*[far[rows] for rows in node.slices]))
+            least = np.minimum(least, worst)
+        once = len(node.slices) == 2 and node.slices[0] is node.slices[1]
+        return np.triu(least, 1) if once else least  # each pair of equal slices once
+
+    def parts(self, node: _Node) -> list[_Node]:
+        """Split the slice whose rows reach furthest from the law last used."""
+        reach = [self.far[rows].max() if len(rows) > 1 else -1.0 for rows in node.slices]
+        a = int(np.argmax(reach))
+        rows = node.slices[a]
+        near, other = self.laws.halves(rows, int(rows[self.far[rows].argmax()]))
+        if len(node.slices) == 2 and node.slices[0] is node.slices[1]:
+            made: list[tuple[Ints, ...]] = [(near, near), (near, other), (other, other)]
+        else:
+            made = [(*node.slices[:a], half, *node.slices[a + 1 :]) for half in (near, other)]
+        return [node._replace(slices=slices) for slices in made]
+
+    def run(self, nodes: list[_Node]) -> float:
+        """Return a bound on all selections of all nodes."""
+        number = itertools.count()
+        heap = [(-self.root(node), next(number), node) for node in nodes]
+        heapq.heapify(heap)
+        while heap and -heap[0][0] > self.target and time.monotonic() < self.deadline:
+            above, _, node = heapq.heappop(heap)
+            least = min(-above, self.bound_by_best(node))
+            if least > self.target:
+                least = min(least, self.refine(node))
+            if least <= self.target:
+                self.settled = max(self.settled, least)
+            elif not self.listed(node) or not self.settle(node):
+                for part in self.parts(node):
+                    heapq.heappush(heap, (-least, next(number), part))
+        rest = -heap[0][0] if heap else 0.0
+        return max(rest, self.settled, self.upper)
+
+
+def _matched(slices: Sequence[Ints], union: Ints, law: Floats) -> Ints:
+    """Give slices the rows that carry most of a law over their union, each row once."""
+    from scipy.optimize import linear_sum_assignment
+
+    heavy = np.argsort(-law)[: 2 * len(slices)]
+    weight = np.stack([np.where(np.isin(union[heavy], rows), law[heavy], -1.0) for rows in slices])
+    choice = np.array([int(rows[0]) for rows in slices])
+    for a, k in zip(*linear_sum_assignment(weight, maximize=True), strict=True):
+        if weight[a, k] > 0.0:
+            choice[a] = union[heavy[k]]
+    return choice

@@ -1,0 +1,1 @@
+"""Random draws with exactly known probabilities."""

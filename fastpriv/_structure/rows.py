@@ -1,0 +1,444 @@
+"""Channels that act on each row of a database by itself.
+
+A mechanism such as E_d is one small kernel per row. Rows that share a kernel share the object, so
+that a million identical rows cost as much as one. Priors answer questions about such mechanisms
+(`Distribution.through`, `Distribution.information_through`, ...) in their own structure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.errors import InvalidInput
+from fastpriv.results import Bracket
+
+if TYPE_CHECKING:
+    from fastpriv._sampling.thresholds import Thresholds
+
+_SCALE = 2.0**-500
+
+
+class RowKernel:
+    """A channel for one row, p(y_i | x_i), given by its matrix."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self.matrix = matrix
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of values in and out."""
+        return self.matrix.shape[0], self.matrix.shape[1]
+
+    @cached_property
+    def log_ratios(self) -> Floats:
+        """Largest ln W[s, y] / W[t, y] over y, for every pair (s, t) of inputs."""
+        W = self.matrix
+        ratios = np.empty((W.shape[0], W.shape[0]))
+        for s, row in enumerate(W):
+            seen = row > 0
+            ratios[s] = log_ratio(row[seen], W[:, seen]).max(axis=1)
+        return ratios
+
+    @cached_property
+    def tops(self) -> Floats:
+        """Largest entry of every column."""
+        return np.asarray(self.matrix.max(axis=0))
+
+    @cached_property
+    def loss(self) -> Floats:
+        """1 - W[s, y] / max W[., y], without cancellation; 1 where y never comes out."""
+        tops = np.where(self.tops > 0, self.tops, 1.0)
+        return np.where(self.tops > 0, (self.tops - self.matrix) / tops, 1.0)
+
+    @cached_property
+    def near(self) -> Floats:
+        """W[s, y] / max W[., y]; 0 where y never comes out."""
+        return np.asarray(self.matrix / np.where(self.tops > 0, self.tops, 1.0))
+
+    @cached_property
+    def log_near(self) -> Floats:
+        """Log of ``near``."""
+        seen = (self.matrix > 0) & (self.tops > 0)
+        logs = -log_ratio(np.where(seen, self.tops, 1.0), np.where(seen, self.matrix, 1.0))
+        return np.where(seen, logs, -math.inf)
+
+    def column(self, y: int) -> RowKernel:
+        """Return the part of the kernel that leads to one output, with all its digits."""
+        part = RowKernel(self.matrix[:, [y]])
+        for name in ("loss", "near", "log_near"):
+            part.__dict__[name] = np.ascontiguousarray(getattr(self, name)[:, [y]])
+        return part
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """The kernel in integers, as samplers use it."""
+        from fastpriv._sampling.thresholds import LawThresholds
+
+        return LawThresholds(self.matrix)
+
+    def information(self, joint: Floats) -> float:
+        """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""
+        from fastpriv.kernels import factor_information
+
+        return factor_information(np.ascontiguousarray(joint), self.matrix)
+
+    def capacity(self, gap: float) -> tuple[Bracket, Floats]:
+        """Largest I(S; Y) over laws of S, and a law that reaches its lower end."""
+        from fastpriv._matrices.capacity import matrix_capacity
+
+        return matrix_capacity(self.matrix, gap)
+
+    def excess(self) -> tuple[Floats, Floats]:
+        """Return the matrix minus the mean of its rows, from differences, and that mean."""
+        apart = self.matrix - self.matrix[0]
+        shift = apart.mean(axis=0)
+        return np.asarray(apart - shift), np.asarray(self.matrix[0] + shift)
+
+    def correlation(self, law: Floats) -> Bracket:
+        """Maximal correlation of input and output when the row follows ``law``."""
+        from fastpriv._matrices.correlation import matrix_correlation
+
+        return matrix_correlation(self.matrix, law)
+
+    def contraction(self) -> Bracket:
+        """Contraction coefficient of the row."""
+        from fastpriv._matrices.contraction import matrix_contraction
+
+        return matrix_contraction(self.matrix)
+
+    def hellinger(self) -> tuple[float, float]:
+        """Largest 1 - sum_y sqrt(W[s, y] W[t, y]), rounded down and up."""
+        from fastpriv._matrices.contraction import largest_distance
+
+        return largest_distance(self.matrix)
+
+    def sdpi(self, law: Floats) -> Bracket:
+        """Strong data-processing constant when the row follows ``law``."""
+        from fastpriv._matrices.sdpi import matrix_sdpi
+
+        return matrix_sdpi(self.matrix, law)
+
+    def leakage_levels(self, law: Floats) -> tuple[float, float]:
+        """How far an output can move the odds of a value, up and down, when values follow a law."""
+        from fastpriv._matrices.leakage import vector_leakages
+
+        return vector_leakages(law, [self]).largest()
+
+    def maximal_leakage(self) -> float:
+        """Return ln of the sum of the largest entries of the columns. Rounded up."""
+        return log_total(self.tops)
+
+    def worst(self) -> tuple[float, int, int]:
+        """Return the largest log-ratio, and two values (s, t) that have it."""
+        s, t = np.unravel_index(self.log_ratios.argmax(), self.log_ratios.shape)
+        return float(self.log_ratios[s, t]), int(s), int(t)
+
+    def telling(self, s: int, t: int) -> int:
+        """Return the output that speaks most for s against t."""
+        top, seen = self.matrix[s], self.matrix[s] > 0
+        logs = log_ratio(np.where(seen, top, 1.0), np.where(seen, self.matrix[t], 1.0))
+        return int(np.where(seen, logs, -math.inf).argmax())
+
+    def likeliest(self, values: Ints) -> Ints:
+        """Return the output that each value leads to most often."""
+        return np.asarray(self.matrix.argmax(axis=1)[values])
+
+    def causes(self, outputs: Ints) -> Ints:
+        """Return the value that leads to each output most often."""
+        return np.asarray(self.matrix.argmax(axis=0)[outputs])
+
+    def leading(self, law: Floats) -> tuple[int, int]:
+        """Return the output that leaks most when values follow a law, and a value behind it."""
+        from fastpriv._matrices.leakage import vector_leakages
+
+        y = int(vector_leakages(law, [self]).above.argmax())
+        return y, int(np.where(law > 0, self.matrix[:, y], -1.0).argmax())
+
+
+class Symmetric(RowKernel):
+    """The m-ary symmetric channel R_epsilon (Wang-Ying-Zhang 2015, eq. (27) for one row).
+
+    Keeps ``off`` = b, the chance of each wrong value, and ``gap`` = a - b apart from the matrix:
+    at small epsilon the difference of the rounded a and b has lost most of its digits.
+    """
+
+    def __init__(self, m: int, epsilon: float) -> None:
+        self.m, self.epsilon = m, epsilon
+        r = math.exp(-epsilon)
+        total = 1.0 + (m - 1) * r
+        self.stay, self.off, self.gap = 1.0 / total, r / total, -math.expm1(-epsilon) / total
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of values in and out."""
+        return self.m, self.m
+
+    @cached_property
+    def matrix(self) -> Floats:  # type: ignore[override]
+        """The m x m matrix: ``stay`` on the diagonal, ``off`` beside it."""
+        check.fits(self.m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
+        matrix = np.full((self.m, self.m), self.off)
+        np.fill_diagonal(matrix, self.stay)
+        return matrix
+
+    @cached_property
+    def loss(self) -> Floats:
+        """1 - e^-epsilon beside the diagonal."""
+        return -math.expm1(-self.epsilon) * (1.0 - np.eye(self.m))
+
+    @cached_property
+    def near(self) -> Floats:
+        """e^-epsilon beside the diagonal."""
+        return np.where(np.eye(self.m) > 0, 1.0, math.exp(-self.epsilon))
+
+    @cached_property
+    def log_near(self) -> Floats:
+        """-epsilon beside the diagonal."""
+        return -self.epsilon * (1.0 - np.eye(self.m))
+
+    @cached_property
+    def log_ratios(self) -> Floats:
+        """Epsilon between any two values, exactly."""
+        return self.epsilon * (1.0 - np.eye(self.m))
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """The kernel in integers, its ratio rounded down."""
+        from fastpriv._sampling.thresholds import SymmetricThresholds
+
+        return SymmetricThresholds(self.m, self.epsilon)
+
+    def information(self, joint: Floats) -> float:
+        """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""
+        from fastpriv.kernels import symmetric_information
+
+        return symmetric_information(np.ascontiguousarray(joint), self.off, self.gap)
+
+    def capacity(self, gap: float) -> tuple[Bracket, Floats]:
+        """Return ln m - H(row), reached by the uniform law, as two terms without cancellation."""
+        from fastpriv.kernels import divergence
+
+        mean, m = 1.0 / self.m, self.m
+        stays = divergence(self.stay, mean, self.gap * (m - 1) / m)
+        value = stays + (m - 1) * divergence(self.off, mean, -self.gap / m)
+        return Bracket(value * (1.0 - 2.0**-44), value * (1.0 + 2.0**-44)), np.full(m, mean)
+
+    def excess(self) -> tuple[Floats, Floats]:
+        """Return gap (I - 1/m) and the uniform law, around which R shrinks by ``gap``."""
+        mean = 1.0 / self.m
+        check.fits(self.m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
+        return self.gap * (np.eye(self.m) - mean), np.full(self.m, mean)
+
+    def correlation(self, law: Floats) -> Bracket:
+        """Return ``gap`` for the uniform law; through the matrix for others."""
+        from fastpriv._matrices.correlation import shrinking_correlation
+
+        if self.m > 1 and np.ptp(law) == 0.0:
+            return Bracket(self.gap * (1.0 - 2.0**-50), min(self.gap * (1.0 + 2.0**-50), 1.0))
+        return shrinking_correlation(self.gap, self.off, law)
+
+    def contraction(self) -> Bracket:
+        """Return gap^2/(a + b), that of any two inputs at even odds."""
+        value = self.gap**2 / (self.stay + self.off) if self.m > 1 else 0.0
+        return Bracket(value * (1.0 - 2.0**-49), min(value * (1.0 + 2.0**-49), 1.0))
+
+    def hellinger(self) -> tuple[float, float]:
+        """Largest 1 - sum_y sqrt(W[s, y] W[t, y]), rounded down and up."""
+        if self.m == 1:
+            return 0.0, 0.0
+        value = (self.gap / (math.sqrt(self.stay) + math.sqrt(self.off))) ** 2
+        return value * (1.0 - 2.0**-48), value * (1.0 + 2.0**-48)
+
+    def leakage_levels(self, law: Floats) -> tuple[float, float]:
+        """Up at the rarest value p that occurs, down at the commonest: no matrix is formed.
+
+        An output y has the chance b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
+        b (1 + (e^epsilon - 1) p_y). Rounded up.
+        """
+        seen = law[law > 0]
+        if len(seen) == 1:
+            return 0.0, 0.0
+        rare, common = float(seen.min()), float(seen.max())
+        if self.epsilon < 1.0:
+            above = -math.log1p(math.expm1(-self.epsilon) * (1.0 - rare))
+            below = math.log1p(math.expm1(self.epsilon) * common)
+        else:
+            r = math.exp(-self.epsilon)
+            above = -math.log(rare + (1.0 - rare) * r)
+            below = self.epsilon + math.log(common + (1.0 - common) * r)
+        return above * (1.0 + 2.0**-49), below * (1.0 + 2.0**-49)
+
+    def maximal_leakage(self) -> float:
+        """Return ln(m a) = ln(1 + (m-1)(a - b)). Rounded up."""
+        return round_up(math.log1p((self.m - 1) * self.gap))
+
+    def worst(self) -> tuple[float, int, int]:
+        """Any two values."""
+        return (self.epsilon, 0, 1) if self.m > 1 else (0.0, 0, 0)
+
+    def telling(self, s: int, t: int) -> int:
+        """Return the value itself."""
+        return s
+
+    def likeliest(self, values: Ints) -> Ints:
+        """Return the values themselves."""
+        return values
+
+    def causes(self, outputs: Ints) -> Ints:
+        """Return the outputs themselves."""
+        return outputs
+
+    def leading(self, law: Floats) -> tuple[int, int]:
+        """Return the rarest value that occurs, twice."""
+        y = int(np.where(law > 0, law, math.inf).argmin())
+        return y, y
+
+    @property
+    def mixing(self) -> float:
+        """The c in v <- v + c (sum - m v), which applies R to the row's axis."""
+        return self.off
+
+    @property
+    def unmixing(self) -> float:
+        """The c in v <- v + c (sum - m v), which applies the inverse of R.
+
+        Near epsilon 0, R keeps nothing but the sum: only a flat law can be unmixed, by any c.
+        """
+        if self.epsilon < 1e-300:
+            return 0.0
+        return math.exp(-self.epsilon) / math.expm1(-self.epsilon)
+
+
+class RowKernels(Sequence[RowKernel]):
+    """One kernel per row: the distinct ones, and which of them each row uses."""
+
+    def __init__(self, distinct: Sequence[RowKernel], assignment: Ints) -> None:
+        self.distinct = tuple(distinct)
+        self.assignment = assignment
+
+    @classmethod
+    def symmetric(cls, sizes: Sequence[int], epsilon: float) -> RowKernels:
+        """R_epsilon on every row, each with its own number of values."""
+        values, assignment = distinct_sizes(sizes)
+        return cls([Symmetric(m, epsilon) for m in values], assignment)
+
+    def __len__(self) -> int:
+        return len(self.assignment)
+
+    def __getitem__(self, i: int) -> RowKernel:  # type: ignore[override]
+        return self.distinct[int(self.assignment[i])]
+
+    def replaced(self, i: int, kernel: RowKernel) -> RowKernels:
+        """Return the same kernels with another one at row ``i``."""
+        assignment = self.assignment.copy()
+        assignment[i] = len(self.distinct)
+        return RowKernels([*self.distinct, kernel], assignment)
+
+    def groups(self) -> Iterator[tuple[RowKernel, Ints]]:
+        """Yield every distinct kernel with the rows that use it."""
+        yield from zip(self.distinct, self._users, strict=True)
+
+    @cached_property
+    def _users(self) -> list[Ints]:
+        """Rows that use each kernel, in order. Cost O(n log n), however many kernels."""
+        order = np.argsort(self.assignment, kind="stable")
+        starts = np.arange(1, len(self.distinct))
+        return np.split(order, np.searchsorted(self.assignment[order], starts))
+
+    @property
+    def sizes_in(self) -> tuple[int, ...]:
+        """Number of input values of each row."""
+        return self._sizes(0)
+
+    @property
+    def sizes_out(self) -> tuple[int, ...]:
+        """Number of output values of each row."""
+        return self._sizes(1)
+
+    def _sizes(self, side: int) -> tuple[int, ...]:
+        sides = np.array([kernel.shape[side] for kernel in self.distinct])
+        found: list[int] = sides[self.assignment].tolist()
+        return tuple(found)
+
+
+def distinct_sizes(sizes: Sequence[int]) -> tuple[list[int], Ints]:
+    """Return the distinct row sizes, and which of them each row has."""
+    values = sorted(set(sizes))
+    if len(values) == 1:
+        return values, np.zeros(len(sizes), dtype=np.int64)
+    return values, np.searchsorted(values, np.asarray(sizes))
+
+
+def distinct(
+    items: Iterable[ArrayLike], load: Callable[[ArrayLike, int], Floats], what: str
+) -> tuple[list[Floats], Ints]:
+    """Return the distinct arrays among ``items``, and which of them each item is.
+
+    Items are recognised first by identity, which is what a list such as ``[p] * n`` holds, and
+    only new ones are checked by ``load(item, i)`` and compared by their numbers.
+    """
+    try:
+        kept = list(items)  # alive until the end, so that no identity is used twice
+    except TypeError:
+        raise InvalidInput(f"{what} must be a sequence with one item per row") from None
+    if not kept or isinstance(items, Mapping):
+        raise InvalidInput(f"{what} must be a sequence with one item per row, got {items!r:.60}")
+    by_object: dict[int, int] = {}
+    by_value: dict[tuple[tuple[int, ...], bytes], int] = {}
+    arrays: list[Floats] = []
+    assignment = np.empty(len(kept), dtype=np.int64)
+    for i, item in enumerate(kept):
+        k = by_object.get(id(item))
+        if k is None:
+            found = load(item, i)
+            k = by_value.setdefault((found.shape, found.tobytes()), len(arrays))
+            if k == len(arrays):
+                arrays.append(found)
+            by_object[id(item)] = k
+        assignment[i] = k
+    return arrays, assignment
+
+
+def log_ratio(top: Floats, bottom: Floats) -> Floats:
+    """Elementwise ln(top/bottom) for top > 0, without cancellation near 1; inf over zero."""
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        excess = (top - bottom) / bottom
+        quotient = top / bottom
+        found = np.log(quotient)
+        # Logarithms are subtracted only where the quotient leaves the range of a double
+        # (1 / 1e-320): of two tiny numbers they are large, and their difference has lost digits.
+        inside = (quotient > 1e-300) & (quotient < math.inf)
+        if not inside.all():
+            found = np.where(inside, found, np.log(top) - np.log(bottom))
+        return np.where(np.abs(excess) < 0.5, np.log1p(excess), found)
+
+
+def log_spread(worst: Callable[[float], float]) -> float:
+    """Return ln(1 + worst(1)), where worst(scale) is a largest quotient times scale.
+
+    A finite quotient beyond the range of a double is asked for again, scaled down; a quotient
+    over zero stays infinite.
+    """
+    plain = worst(1.0)
+    if plain < math.inf:
+        return math.log1p(plain)
+    scaled = worst(_SCALE)
+    return math.log(scaled) - math.log(_SCALE) if scaled < math.inf else math.inf
+
+
+def round_up(level: float) -> float:
+    """Push a computed positive level past its own rounding error of a few ulp."""
+    return level * (1.0 + 2.0**-51) if level > 0.0 else 0.0
+
+
+def log_total(maxima: Floats) -> float:
+    """Log of the sum of column maxima, which is at least 1, from its exact excess. Rounded up."""
+    return round_up(math.log1p(max(0.0, math.fsum([*maxima.tolist(), -1.0]))))

@@ -1,0 +1,59 @@
+"""One row of a product law that is tilted towards the database, with all its digits."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.correlation import SCALE, excess_correlation
+from fastpriv._structure.rows import RowKernel, Symmetric
+from fastpriv.results import Bracket
+
+
+class TiltedRow(RowKernel):
+    """One row of a tilted product law, W[s, y] = q(y) R[s, y] / (R q)(s).
+
+    Its logs come from epsilon and from differences of q, of which those of the rounded matrix have
+    lost most digits at small epsilon.
+    """
+
+    def __init__(self, kernel: RowKernel, law: Floats) -> None:
+        joint = kernel.matrix * law
+        super().__init__(joint / joint.sum(axis=1, keepdims=True))
+        assert isinstance(kernel, Symmetric)
+        least = int(np.argmin(law))
+        home = kernel.gap * (law - law[least]) / float(joint[least].sum())
+        logs = kernel.log_near - np.log1p(home)[:, None]
+        self._logs = logs
+        #: Bound on the error of ``log_near``, in which two terms may cancel.
+        self.noise = 16.0 * ULP * float(np.abs(logs).max())
+        self._occurs = law > 0.0
+
+    @cached_property
+    def log_near(self) -> Floats:
+        """Log of W[s, y] / max W[., y]."""
+        return np.where(self._occurs, self._logs - self._logs.max(axis=0), -math.inf)
+
+    @cached_property
+    def near(self) -> Floats:
+        """W[s, y] / max W[., y]; 0 where y never comes out."""
+        return np.asarray(np.exp(self.log_near))
+
+    @cached_property
+    def loss(self) -> Floats:
+        """1 - near, without cancellation; 1 where y never comes out."""
+        return np.asarray(-np.expm1(self.log_near))
+
+    def correlation(self, law: Floats) -> Bracket:
+        """Maximal correlation, from differences of rows that keep their digits."""
+        seen = law > 0.0
+        p = law[seen] / law[seen].sum()
+        base = self.matrix[seen][np.argmax(p)]
+        logs = self._logs[seen] - self._logs[seen][np.argmax(p)]
+        found = excess_correlation(base * np.expm1(logs), p, (p * SCALE) @ self.matrix[seen])
+        error = len(law) * self.noise
+        return Bracket(max(found.lower - error, 0.0), min(found.upper + error, 1.0))

@@ -1,0 +1,246 @@
+"""The privacy programs, reduced by the row permutations that leave the prior alone.
+
+PD-DP and PD-I have one form. For every output y choose a non-negative vector v_y over databases
+that varies by at most e^epsilon between neighbours, so that the v_y add up to a given b, at least
+cost. Averaging over permutations of exchangeable rows changes nothing, so v_y(x) depends on the
+pair only through its *class*: how many rows of each exchangeable block hold value s in x and v in
+y. One output per type of y remains, and one equation per type of x. With all blocks of one row
+this is the plain program; with one block it is the program on types.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.spaces import Space
+
+Counts = tuple[tuple[int, ...], ...]  # per block, how many rows hold each value
+
+
+class Blocks(NamedTuple):
+    """Which rows are exchangeable with each other, and how many values they take."""
+
+    rows: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def single(cls, n: int, m: int) -> Blocks:
+        """All rows in one block."""
+        return cls((tuple(range(n)),), (m,))
+
+
+class Classes(NamedTuple):
+    """The classes of databases x against one output y of a given type.
+
+    A class fixes, for every block b and value v, how the rows of b where y holds v are spread
+    over values in x: one composition per such cell (b, v). Classes are numbered in C order of
+    the cells, the largest first, so that neighbours lie close together.
+    """
+
+    cells: list[tuple[int, int, int]]  # block, value of y, number of rows
+    strides: list[int]
+    row: Ints  # type of x, per class
+    distance: Ints  # d(x, y)
+    log_count: Floats  # ln of the number of x in the class, for that y
+    source: Ints  # ordered pairs of neighbouring classes: x ...
+    target: Ints  # ... and x'
+    count_ratio: Floats  # number of x in the source class over that in the target class
+    size_ratio: Floats  # number of databases of the target's type over that of the source's
+    share: Floats  # of the rows of x with the value that moves, those that move in this way
+    band: int  # largest |source - target|
+
+    def number(self, x: Ints, y: Ints, blocks: Blocks) -> Ints:
+        """Class of every database of ``x`` (k, n) against one output ``y`` (n,)."""
+        found = np.zeros(len(x), dtype=np.int64)
+        for (b, v, w), stride in zip(self.cells, self.strides, strict=True):
+            rows = [i for i in blocks.rows[b] if y[i] == v]
+            counts = np.stack([(x[:, rows] == s).sum(axis=1) for s in range(blocks.sizes[b])])
+            found += stride * composition_index(counts, w)
+        return found
+
+    def pair_counts(self, found: int, m: int) -> Ints:
+        """How many rows hold v in y and s in x, [v, s], for one class; all rows in one block."""
+        counts = np.zeros((m, m), dtype=np.int64)
+        for (_, v, w), stride in zip(self.cells, self.strides, strict=True):
+            made = compositions(w, m)
+            counts[v] = made[found // stride % len(made)]
+        return counts
+
+
+class Types(NamedTuple):
+    """All types of databases, and how many databases each has."""
+
+    blocks: Blocks
+    counts: list[Counts]
+    log_sizes: Floats
+
+    def size(self, j: int) -> int:
+        """Return how many databases have type j, exactly."""
+        return math.prod(
+            math.factorial(sum(counts)) // math.prod(map(math.factorial, counts))
+            for counts in self.counts[j]
+        )
+
+    def number(self, x: Ints) -> Ints:
+        """Type of every database of ``x`` (k, n)."""
+        found = np.zeros(len(x), dtype=np.int64)
+        for rows, m in zip(self.blocks.rows, self.blocks.sizes, strict=True):
+            counts = np.stack([(x[:, rows] == s).sum(axis=1) for s in range(m)])
+            found = found * len(compositions(len(rows), m)) + composition_index(counts, len(rows))
+        return found
+
+
+@lru_cache(maxsize=4096)
+def compositions(total: int, parts: int) -> tuple[tuple[int, ...], ...]:
+    """All ways to write ``total`` as an ordered sum of ``parts`` counts, in order."""
+    if parts == 1:
+        return ((total,),)
+    return tuple(
+        (first, *rest)
+        for first in range(total + 1)
+        for rest in compositions(total - first, parts - 1)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _lookup(total: int, parts: int) -> Ints:
+    """Place of a composition among all, by its last counts: an array with parts - 1 axes."""
+    table = np.zeros((total + 1,) * (parts - 1), dtype=np.int64)
+    for k, counts in enumerate(compositions(total, parts)):
+        table[counts[1:]] = k
+    return table
+
+
+def composition_index(counts: Ints, total: int) -> Ints:
+    """Place of compositions given as an array (parts, ...) of counts that add up to ``total``."""
+    return np.asarray(_lookup(total, len(counts))[tuple(counts[1:])])
+
+
+@lru_cache(maxsize=4096)
+def _cell(total: int, parts: int) -> tuple[Ints, Floats, Ints]:
+    """Compositions of one cell, ln of their multinomials, and the moves between them.
+
+    A move (from, to, s, t) takes one row from value s to value t.
+    """
+    found = compositions(total, parts)
+    place = {c: k for k, c in enumerate(found)}
+    moves = []
+    for k, c in enumerate(found):
+        for s, t in itertools.permutations(range(parts), 2):
+            if c[s]:
+                moved = list(c)
+                moved[s] -= 1
+                moved[t] += 1
+                moves.append((k, place[tuple(moved)], s, t))
+    logs = np.array([log_multinomial(c) for c in found])
+    return np.array(found), logs, np.array(moves, dtype=np.int64).reshape(-1, 4)
+
+
+def log_multinomial(counts: Sequence[int]) -> float:
+    """Log of the number of arrangements of the given counts."""
+    ways, total = 1, 0
+    for c in counts:
+        total += c
+        ways *= math.comb(total, c)
+    return math.log(ways)
+
+
+def types_of(blocks: Blocks) -> Types:
+    """List the types of databases whose rows come in exchangeable blocks."""
+    per_block = [
+        compositions(len(rows), m) for rows, m in zip(blocks.rows, blocks.sizes, strict=True)
+    ]
+    counts = list(itertools.product(*per_block))
+    logs = np.array([sum(map(log_multinomial, kind)) for kind in counts])
+    return Types(blocks, counts, logs)
+
+
+def classes_against(kind: Counts, types: Types) -> Classes:
+    """List the classes of databases against an output of type ``kind``."""
+    blocks = types.blocks
+    cells = [(b, v, w) for b, ws in enumerate(kind) for v, w in enumerate(ws) if w]
+    cells.sort(key=lambda cell: -len(compositions(cell[2], blocks.sizes[cell[0]])))
+    made = [_cell(w, blocks.sizes[b]) for b, _, w in cells]
+    shape = [len(found) for found, *_ in made]
+    size = math.prod(shape)
+    strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    index = np.arange(size)
+    distance = np.zeros(size, dtype=np.int64)
+    logs = np.zeros(size)
+    totals = [np.zeros((m, size), dtype=np.int64) for m in blocks.sizes]
+    for (b, v, w), (table, log, _), stride, count in zip(cells, made, strides, shape, strict=True):
+        digit = index // stride % count
+        totals[b] += table[digit].T
+        distance += w - table[digit, v]
+        logs += log[digit]
+    edges = []
+    for (b, _, _), (table, _, moves), stride, count in zip(
+        cells, made, strides, shape, strict=True
+    ):
+        # The moves of this cell, for every setting of the others. Multinomials change by ratios
+        # of counts, which keeps them exact.
+        others = index[index // stride % count == 0][:, None]
+        start, stop, s, t = moves.T
+        source, target = others + start * stride, others + stop * stride
+        counts = np.broadcast_to((table[start, t] + 1.0) / table[start, s], source.shape)
+        sizes = totals[b][s, source] / (totals[b][t, source] + 1.0)
+        shares = table[start, s] / totals[b][s, source]
+        edges.append([part.reshape(-1) for part in (source, target, counts, sizes, shares)])
+    row = np.zeros(size, dtype=np.int64)
+    for rows, m, counts in zip(blocks.rows, blocks.sizes, totals, strict=True):
+        row = row * len(compositions(len(rows), m)) + composition_index(counts, len(rows))
+    joined = [np.concatenate(parts) for parts in zip(*edges, strict=True)]
+    band = int(np.abs(joined[0] - joined[1]).max(initial=0))
+    source, target, counts, sizes, shares = joined
+    return Classes(cells, strides, row, distance, logs, source, target, counts, sizes, shares, band)
+
+
+class Stack(NamedTuple):
+    """The classes against every type of output, one block after the other."""
+
+    starts: Ints  # where each block begins, and where the last ends
+    kind: Ints  # type of y, per class
+    row: Ints  # type of x
+    distance: Ints
+    log_count: Floats
+    log_outputs: Floats  # ln of the number of y that make the class, for one x of its type
+    source: Ints
+    target: Ints
+    share: Floats
+
+    @classmethod
+    def of(cls, types: Types, classes: list[Classes]) -> Stack:
+        """Join the classes of all blocks, pairs renumbered."""
+        sizes = [len(c.row) for c in classes]
+        starts = np.cumsum([0, *sizes])
+        kind = np.repeat(np.arange(len(classes)), sizes)
+        shift = np.repeat(starts[:-1], [len(c.source) for c in classes])
+        row, distance, log_count, source, target, share = (
+            np.concatenate([getattr(c, name) for c in classes])
+            for name in ("row", "distance", "log_count", "source", "target", "share")
+        )
+        log_outputs = types.log_sizes[kind] + log_count - types.log_sizes[row]
+        source, target = source + shift, target + shift
+        return cls(starts, kind, row, distance, log_count, log_outputs, source, target, share)
+
+
+def expand(types: Types, classes: list[Classes], entries: list[Floats]) -> Floats:
+    """Return W[x, y] for all databases x and y, from the entry of each class. Cost O(N^2 n)."""
+    sizes = np.empty(sum(map(len, types.blocks.rows)), dtype=np.int64)
+    for rows, m in zip(types.blocks.rows, types.blocks.sizes, strict=True):
+        sizes[list(rows)] = m
+    space = Space(sizes)
+    x = space.rows(np.arange(space.size))
+    kinds = types.number(x)
+    matrix = np.empty((space.size, space.size))
+    for y in range(space.size):
+        found = classes[kinds[y]].number(x, x[y], types.blocks)
+        matrix[:, y] = entries[kinds[y]][found]
+    return matrix

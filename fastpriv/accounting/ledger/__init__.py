@@ -1,0 +1,1 @@
+"""Budgets, spends and receipts, in memory or in a file."""

@@ -1,0 +1,136 @@
+"""What may be spent, and what a release takes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from fastpriv.accounting.laws import LAWS, Law
+from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, up
+from fastpriv.accounting.ledger.charges import Offer, charge, under_one_prior
+from fastpriv.accounting.ledger.store import State
+from fastpriv.errors import BudgetExceeded, InvalidInput
+
+#: The notion whose budget may be a pair, epsilon at a delta.
+CURVE = "approximate-dp"
+
+
+class Budget:
+    """The level allowed for each notion, with the laws by which releases use it up.
+
+    ``delta`` is that of an (epsilon, delta) budget, whose limit is then the epsilon.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        if not isinstance(given, Mapping) or not given:
+            raise InvalidInput(f'budget must be a mapping such as {{"dp": 3.0}}, got {given!r:.80}')
+        self.limits: dict[str, Decimal] = {}
+        self.delta: Decimal | None = None
+        self.laws: dict[str, Law] = {}
+        for notion, value in sorted(given.items(), key=lambda item: str(item[0])):
+            if notion not in LAWS:
+                raise InvalidInput(f"a budget is of {', '.join(LAWS)}; got one of {notion!r:.60}")
+            law, limit = LAWS[notion], value
+            if isinstance(value, tuple | list | Mapping):
+                limit, self.delta = _pair(notion, value)
+                law = replace(law, name=f"profiles compose; epsilon at delta {float(self.delta):g}")
+            self.limits[notion] = _finite(limit, f"the {notion} budget")
+            self.laws[notion] = law
+        sums = [law for notion, law in self.laws.items() if not self._is_curve(notion)]
+        self._later = {law.later for law in sums}
+        self._first = self._later | {law.first for law in sums}
+        self.under_one_prior = any(under_one_prior(law) for law in sums)
+
+    def _is_curve(self, notion: str) -> bool:
+        return notion == CURVE and self.delta is not None
+
+    def wanted(self, begun: bool) -> set[str]:
+        """Notions that levels of a release are needed of; more for the first."""
+        return self._later if begun else self._first
+
+    def stored(self) -> dict[str, Any]:
+        """Return it as text, to be read again."""
+        found: dict[str, Any] = {notion: str(limit) for notion, limit in self.limits.items()}
+        if self.delta is not None:
+            found[CURVE] = [found[CURVE], str(self.delta)]
+        return found
+
+    def shown(self) -> dict[str, Any]:
+        """Return it as floats."""
+        found: dict[str, Any] = {notion: float(limit) for notion, limit in self.limits.items()}
+        if self.delta is not None:
+            found[CURVE] = found[CURVE], float(self.delta)
+        return found
+
+    def empty(self) -> State:
+        """Return the totals of no release."""
+        return State(0, dict.fromkeys(self.limits, ZERO), None, {})
+
+    def charges(self, before: State, offer: Offer, count: int) -> dict[str, Decimal]:
+        """Return what releases add to each total."""
+        begun = before.entries > 0
+        return {
+            notion: self._rise(before, offer, count)
+            if self._is_curve(notion)
+            else charge(self.laws[notion], offer.levels, begun, count)
+            for notion in self.limits
+        }
+
+    def after(
+        self, before: State, charged: Mapping[str, Decimal], offer: Offer, count: int
+    ) -> State:
+        """Return the totals with a release, or raise if it does not fit."""
+        if offer.prior is not None and before.prior not in (None, offer.prior):
+            raise InvalidInput(
+                "mutual information adds under one prior, but earlier releases of this ledger "
+                "were measured under another one; use a ledger for each prior"
+            )
+        spent = {notion: plus(before.spent[notion], charged[notion]) for notion in self.limits}
+        for notion, total in spent.items():
+            if total > self.limits[notion]:
+                left = minus(self.limits[notion], before.spent[notion])
+                limit = float(self.limits[notion])
+                raise BudgetExceeded(notion, up(charged[notion]), down(left), limit)
+        parts = _more(before.parts, offer.part, count)
+        return State(before.entries + 1, spent, before.prior or offer.prior, parts)
+
+    def _rise(self, before: State, offer: Offer, count: int) -> Decimal:
+        """How much epsilon rises, at the budget's delta, when the profiles are composed."""
+        level = self.epsilon(_more(before.parts, offer.part, count))
+        return max(minus(level, before.spent[CURVE]), ZERO)
+
+    def epsilon(self, parts: Mapping[str, int]) -> Decimal:
+        """Epsilon of releases together at the budget's delta, rounded up."""
+        from fastpriv.accounting.ledger.parts import composed
+
+        return Decimal(repr(composed(parts).epsilon(down(self.delta or ZERO))))
+
+
+def _more(parts: Mapping[str, int], part: str | None, count: int) -> Mapping[str, int]:
+    return parts if part is None else {**parts, part: parts.get(part, 0) + count}
+
+
+def _pair(notion: str, value: Any) -> tuple[Any, Decimal]:
+    """Return the epsilon and the delta of a budget that has both."""
+    if notion != CURVE:
+        raise InvalidInput(f'an (epsilon, delta) budget is of "{CURVE}", got one of {notion!r}')
+    try:
+        epsilon, delta = (value["epsilon"], value["delta"]) if isinstance(value, Mapping) else value
+    except (KeyError, ValueError):
+        raise InvalidInput(
+            f'the {CURVE} budget must be (epsilon, delta) or {{"epsilon": ..., "delta": ...}}, got '
+            f"{value!r:.60}"
+        ) from None
+    least = amount(delta, "delta")
+    if not 0 < least < 1:
+        raise InvalidInput(f'delta must lie between 0 and 1, got {delta!r:.40}; for 0 budget "dp"')
+    return epsilon, least.normalize()
+
+
+def _finite(value: Any, name: str) -> Decimal:
+    found = amount(value, name)
+    if not found.is_finite():
+        raise InvalidInput(f"{name} must be finite, got {value!r:.60}")
+    return found.normalize()

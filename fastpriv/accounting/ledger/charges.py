@@ -1,0 +1,93 @@
+"""What releases add to the level of a notion, from the levels of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from fastpriv.accounting.laws import LAWS, Law
+from fastpriv.accounting.ledger.amounts import amount, plus, times, up
+from fastpriv.errors import InvalidInput
+
+#: Notions whose level depends on the prior.
+UNDER_PRIOR = frozenset(
+    ("identifiability", "information-privacy", "pml", "mutual-information", "leakage-factor")
+)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A release that is to be charged.
+
+    Attributes
+    ----------
+    levels : mapping
+        Its level in each notion that is known.
+    part : str or None
+        Its privacy profile as text, where a budget needs that.
+    prior : str or None
+        What tells the prior that it was measured under from others.
+    """
+
+    levels: Mapping[str, Decimal]
+    part: str | None = None
+    prior: str | None = None
+
+
+def declared(given: Mapping[str, Any], curve: bool) -> Offer:
+    """Return a release of which levels are declared; with its worst profile if ``curve``."""
+    for notion in given:
+        if notion not in LAWS:
+            raise InvalidInput(f"levels are of {', '.join(LAWS)}; got one of {notion!r:.60}")
+    levels = {
+        notion: amount(level, f"the {notion} level")
+        for notion, level in given.items()
+        if not isinstance(level, tuple | list)  # an (epsilon, delta)
+    }
+    return Offer(levels, _worst_profile(given) if curve else None)
+
+
+def _worst_profile(given: Mapping[str, Any]) -> str:
+    from fastpriv.accounting.ledger.parts import written
+    from fastpriv.accounting.profile.profile import PrivacyProfile
+
+    level = given.get("approximate-dp", given.get("dp"))
+    if level is None:
+        raise InvalidInput(
+            "an (epsilon, delta) budget is charged the profile of a release; give the channel, or "
+            'declare {"approximate-dp": (epsilon, delta)} or {"dp": epsilon}'
+        )
+    pair = level if isinstance(level, tuple | list) else (level, 0)
+    if len(pair) != 2:
+        raise InvalidInput(f"declare (epsilon, delta), got {level!r:.60}")
+    epsilon, delta = (up(amount(value, "epsilon and delta")) for value in pair)
+    if epsilon == float("inf") or delta == 1.0:
+        return written(PrivacyProfile.of([[1.0, 0.0], [0.0, 1.0]]))  # which shows its input
+    return written(PrivacyProfile.from_epsilon_delta(epsilon, delta))
+
+
+def charge(law: Law, found: Mapping[str, Decimal], begun: bool, count: int) -> Decimal:
+    """Return what ``count`` releases add to the level of a notion."""
+    if begun:
+        return times(_level(found, law.later, law), count)
+    first = _level(found, law.first, law)
+    if count == 1:
+        return first
+    return plus(first, times(_level(found, law.later, law), count - 1))
+
+
+def _level(found: Mapping[str, Decimal], needed: str, law: Law) -> Decimal:
+    if needed in found:
+        return found[needed]
+    instead = "give prior=" if needed in UNDER_PRIOR else "give the channel"
+    raise InvalidInput(
+        f"the {law.notion} budget is charged the {needed} level of this release ({law.name}), "
+        f"which is not known; {instead} or declare it: {{{needed!r}: ...}} (--level {needed}=...)"
+    )
+
+
+def under_one_prior(law: Law) -> bool:
+    """Whether levels add only when all are measured under the same prior."""
+    return law.later in UNDER_PRIOR

@@ -1,0 +1,110 @@
+"""A ledger as JSON, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from fastpriv._core import validation as check
+from fastpriv.accounting.ledger.amounts import SUM_DIGITS, amount
+from fastpriv.accounting.ledger.budget import CURVE, Budget
+from fastpriv.accounting.ledger.charges import Offer
+from fastpriv.accounting.ledger.receipt import checked_count, checked_label
+from fastpriv.accounting.ledger.store import Entry, State
+from fastpriv.errors import BudgetExceeded, InvalidInput
+
+_FORMAT, _VERSION = "fastpriv ledger", 1
+
+
+def exported(budget: Budget, state: State, entries: list[Entry]) -> str:
+    """Return the budget, the totals, the laws and every spend as JSON."""
+    return json.dumps(
+        {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "budget": budget.stored(),
+            "spent": state.spent,
+            "prior": state.prior,
+            "laws": {notion: law.name for notion, law in budget.laws.items()},
+            "entries": [vars(entry) for entry in entries],
+        },
+        default=str,
+        indent=1,
+    )
+
+
+def imported(text: str) -> tuple[Budget, list[Entry], State]:
+    """Return what was exported, with totals that are added up again and must agree."""
+    try:
+        given = json.loads(text)
+        if (given["format"], given["version"]) != (_FORMAT, _VERSION):
+            raise InvalidInput(
+                f"this is {given['format']!r:.60} of version {given['version']!r:.20}, not "
+                f"{_FORMAT!r} of version {_VERSION}"
+            )
+        budget, prior = Budget(given["budget"]), checked_label(given["prior"])
+        total = _amounts(given["spent"])
+        entries = [_entry(each) for each in given["entries"]]
+    except InvalidInput:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"the text is no export of a ledger: {error!r:.120}") from None
+    return budget, entries, _added_up(budget, entries, total, prior)
+
+
+def _added_up(
+    budget: Budget, entries: list[Entry], total: Mapping[str, Decimal], prior: str | None
+) -> State:
+    state = budget.empty()
+    for entry in entries:
+        whole = (
+            entry.number == state.entries + 1
+            and entry.charged.keys() == budget.limits.keys()
+            and (entry.part is None) == (budget.delta is None)
+        )
+        if not whole:
+            raise InvalidInput(f"spend {state.entries + 1} of the export is not whole")
+        try:
+            state = budget.after(state, entry.charged, Offer({}, entry.part, prior), entry.count)
+        except BudgetExceeded as error:
+            raise InvalidInput(f"the export goes beyond its own budget: {error}") from None
+    if state.spent != total:
+        raise InvalidInput(
+            f"the export's spends add up to {_shown(state.spent)}, but its totals are "
+            f"{_shown(total)}; it was changed"
+        )
+    if budget.delta is not None:
+        level = budget.epsilon(state.parts)
+        if abs(level - total[CURVE]) > total[CURVE] * Decimal("1e-6"):
+            raise InvalidInput(
+                f"the export's profiles compose to epsilon {level}, but its total is "
+                f"{total[CURVE]}; it was changed"
+            )
+    return state
+
+
+def _entry(given: Mapping[str, Any]) -> Entry:
+    part = given["part"]
+    if part is not None:
+        from fastpriv.accounting.ledger.parts import read
+
+        read(part)
+    return Entry(
+        check.integer(given["number"], "number", 1),
+        datetime.fromisoformat(given["time"]).isoformat(),
+        checked_label(given["label"]),
+        checked_count(given["count"]),
+        _amounts(given["charged"]),
+        part,
+    )
+
+
+def _amounts(given: Mapping[str, Any]) -> dict[str, Decimal]:
+    return {notion: amount(value, "an amount", SUM_DIGITS) for notion, value in given.items()}
+
+
+def _shown(amounts: Mapping[str, Decimal]) -> str:
+    return ", ".join(f"{notion} {value}" for notion, value in amounts.items())

@@ -1,0 +1,352 @@
+"""A privacy budget that is spent once: by threads, by processes, and over restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from fastpriv._core import validation as check
+from fastpriv._text import numbers as _digits
+from fastpriv._text.table import table
+from fastpriv.accounting.laws import Law
+from fastpriv.accounting.ledger.amounts import down, minus, up
+from fastpriv.accounting.ledger.budget import Budget
+from fastpriv.accounting.ledger.charges import Offer, declared
+from fastpriv.accounting.ledger.export import exported, imported
+from fastpriv.accounting.ledger.receipt import MOST_COUNT, Receipt, checked_count, checked_label
+from fastpriv.accounting.ledger.store import Entry, State, Store
+from fastpriv.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import ArrayLike
+
+    from fastpriv.channels import AbstractChannel
+    from fastpriv.priors import Distribution
+
+__all__ = ["Ledger"]
+
+
+@runtime_checkable
+class Spends(Protocol):
+    """Something that says which level of each notion it spends."""
+
+    def spending(self) -> Mapping[str, float]:
+        """Return a level for each notion that is known."""
+
+
+class Ledger:
+    """A privacy budget, and the releases that have been charged to it.
+
+    Parameters
+    ----------
+    budget : mapping
+        Total level allowed for each notion, in nats: ``{"dp": 3.0}``. Notions are those of
+        ``fastpriv.notions.implications.NOTIONS``; every release is charged in all that have a budget. For
+        "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3 at delta 10^-6.
+
+    Notes
+    -----
+    A release that does not fit raises :class:`~fastpriv.errors.BudgetExceeded` before anything is
+    spent. Levels are added as exact decimals, where a float stands for the decimal it is printed
+    as: ten spends of 0.1 are 1. ``spent`` is rounded up and ``remaining`` down to floats.
+
+    How levels add up is in ``laws``. DP levels, leakage capacities ("strong-dp",
+    "pml-all-priors") and maximal leakage add, even when a mechanism is chosen after seeing
+    earlier outputs. Mutual information adds for releases that are independent given the database,
+    all under one prior. The identifiability level is that of the first release plus the DP levels
+    of later ones: posterior odds are the first ones times later likelihood ratios. Pointwise
+    leakage, information privacy and divergence are those of the first release plus later leakage
+    capacities, because later outputs meet the posterior and not the prior. The theorems are named
+    in each law's ``source``. An (epsilon, delta) budget composes the privacy profiles of the
+    releases and spends the epsilon they have at its delta, far less than the sum of levels; its
+    ``spent`` is that epsilon, ``remaining`` the rest, though one more release may add less to it
+    than it would alone.
+
+    A ledger may be used from many threads. One in memory belongs to its process; to share a
+    budget between processes or keep it over restarts, use :meth:`open`. A spend costs one
+    transaction (microseconds in memory, a disk write in a file); totals are kept, never added up
+    again. Levels of a channel are computed at its first spend and remembered.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> ledger = fp.accounting.Ledger({"dp": 1.0})
+    >>> for _ in range(9):
+    ...     receipt = ledger.spend(fp.HammingChannel(100, 2, 0.1), label="survey")
+    >>> ledger.spend({"dp": 0.1}, label="declared").number
+    10
+    >>> ledger.spent, ledger.remaining
+    ({'dp': 1.0}, {'dp': 0.0})
+    >>> ledger.spend({"dp": 0.01})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    fastpriv.errors.BudgetExceeded: dp: the release asks for 0.01 but 0.0 of the budget 1.0 ...
+    """
+
+    def __init__(self, budget: Mapping[str, Any]) -> None:
+        self._attach(Store(None, Budget(budget).stored(), timeout=0.0))
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        budget: Mapping[str, Any] | None = None,
+        timeout: float = 60.0,
+    ) -> Ledger:
+        """Open the ledger in a file, and make it if it is not there and a budget is given.
+
+        Any number of processes may have it open and spend; each spend is one SQLite transaction
+        that is on the disk before it is acknowledged. A process that is killed loses nothing that
+        was acknowledged; a spend it was killed in may count or not.
+
+        Parameters
+        ----------
+        path : path
+            The file, in a folder that can be written. Use a local disk, or a network file system
+            whose locks work.
+        budget : mapping, optional
+            As for :class:`Ledger`. Must agree with that of a ledger that exists.
+        timeout : float
+            Seconds to wait for other processes.
+
+        Raises
+        ------
+        LedgerError
+            When the file cannot be used or is no ledger.
+        InvalidInput
+            When the ledger has another budget.
+
+        Examples
+        --------
+        >>> import os, tempfile, fastpriv as fp
+        >>> path = os.path.join(tempfile.mkdtemp(), "study.ledger")
+        >>> with fp.accounting.Ledger.open(path, {"dp": 2.0}) as ledger:
+        ...     receipt = ledger.spend({"dp": 0.5}, count=3, label="weekly")
+        >>> with fp.accounting.Ledger.open(path) as ledger:
+        ...     ledger
+        Ledger(dp: 1.5 of 2.0, 1 spend)
+        """
+        wanted = None if budget is None else Budget(budget).stored()
+        limit = check.real(timeout, "timeout", least=0.0, most=1e6)
+        store = Store(Path(path).absolute(), wanted, limit)
+        if wanted is not None and wanted != store.budget:
+            store.close()
+            raise InvalidInput(
+                f"the ledger {path} has the budget {store.budget}, not {wanted}; open it without "
+                "a budget, or with its own"
+            )
+        self = cls.__new__(cls)
+        self._attach(store)
+        return self
+
+    def _attach(self, store: Store) -> None:
+        self._store, self._budget = store, Budget(store.budget)
+        self._floats: tuple[State, dict[str, float], dict[str, float]] | None = None
+
+    # Spending.
+
+    def spend(
+        self,
+        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any] | Spends,
+        prior: Distribution | ArrayLike | None = None,
+        count: int = 1,
+        label: str | None = None,
+    ) -> Receipt:
+        """Charge releases to the budget, or raise before anything is spent.
+
+        Parameters
+        ----------
+        mechanism : channel, 2-D array, release or mapping
+            What is released; its levels are computed, rounded up, for the probabilities that
+            ``sample`` draws with. A ``Release``, its report or a ``GeometricCount`` says
+            itself what it spends. Or levels that are declared, such as ``{"dp": 0.1}``, as
+            floats, ints, Decimals or decimal strings.
+        prior : Distribution or 1-D array, optional
+            Law of the databases, for notions that depend on it.
+        count : int
+            How often it is released.
+        label : str, optional
+            A name for the history.
+
+        Returns
+        -------
+        Receipt
+            The spend counts from now on, for everybody.
+
+        Raises
+        ------
+        BudgetExceeded
+            Says which notion, what was asked and what remains.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> ledger = fp.accounting.Ledger({"dp": 2.0, "identifiability": 3.0})
+        >>> prior = fp.Product.iid([0.8, 0.2], 3)  # eps_X = ln 4
+        >>> first = ledger.spend(fp.HammingChannel(3, 2, 0.5), prior)
+        >>> later = ledger.spend(fp.HammingChannel(3, 2, 0.5), prior)
+        >>> round(first.charged["identifiability"], 6), later.charged["identifiability"]
+        (1.886294, 0.5)
+        """
+        number, name, budget = checked_count(count), checked_label(label), self._budget
+        offer = self._offer(mechanism, prior)
+        made: list[Entry] = []
+
+        def make(before: State) -> tuple[list[Entry], State]:
+            charged = budget.charges(before, offer, number)
+            after = budget.after(before, charged, offer, number)
+            now = datetime.now(timezone.utc).isoformat()
+            made[:] = [Entry(after.entries, now, name, number, charged, offer.part)]
+            return made, after
+
+        self._store.write(make)
+        return Receipt._of(made[0])
+
+    def _offer(
+        self,
+        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any] | Spends,
+        prior: Distribution | ArrayLike | None,
+    ) -> Offer:
+        budget, curve = self._budget, self._budget.delta is not None
+        if isinstance(mechanism, Spends):
+            mechanism = mechanism.spending()
+        if isinstance(mechanism, Mapping):
+            return declared(mechanism, curve)
+        from fastpriv.accounting.ledger.levels import measured  # channels load the kernels
+
+        notions = budget.wanted(begun=len(self) > 0)
+        return measured(mechanism, prior, notions, curve, budget.under_one_prior)
+
+    # Asking.
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """Total level allowed for each notion; a pair where it is (epsilon, delta)."""
+        return self._budget.shown()
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """Level spent so far in each notion, by everybody, rounded up."""
+        return dict(self._totals()[1])
+
+    @property
+    def remaining(self) -> dict[str, float]:
+        """Level left in each notion, rounded down: a spend of it fits."""
+        return dict(self._totals()[2])
+
+    def _totals(self) -> tuple[State, dict[str, float], dict[str, float]]:
+        state, kept = self._store.state(), self._floats
+        if kept is None or kept[0] is not state:
+            spent = {notion: up(value) for notion, value in state.spent.items()}
+            limits = self._budget.limits
+            left = {n: down(minus(limits[n], value)) for n, value in state.spent.items()}
+            kept = self._floats = state, spent, left
+        return kept
+
+    @property
+    def laws(self) -> dict[str, Law]:
+        """How levels compose, with what the law needs, for each notion that has a budget."""
+        return dict(self._budget.laws)
+
+    def __len__(self) -> int:
+        return self._store.state().entries
+
+    def history(self, last: int | None = None) -> list[Receipt]:
+        """Return the spends, or the last few of them, oldest first."""
+        number = None if last is None else min(check.integer(last, "last", 0), MOST_COUNT)
+        return [Receipt._of(entry) for entry in self._store.snapshot(number)[1]]
+
+    def report(self) -> str:
+        """Return the totals as text, each with the law it follows.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> ledger = fp.accounting.Ledger({"dp": 2.0, "mutual-information": 0.5})
+        >>> receipt = ledger.spend({"dp": 0.5, "mutual-information": 0.125}, count=2)
+        >>> print(ledger.report())  # doctest: +ELLIPSIS
+        notion              spent  remaining  budget  law         needs
+        dp                  1      1          2       levels add  nothing: later mechanisms may ...
+        mutual-information  0.25   0.25       0.5     levels add  releases that are independent ...
+        """
+        _, spent, left = self._totals()
+        lines = [("notion", "spent", "remaining", "budget", "law", "needs")]
+        for notion, law in self.laws.items():
+            limit = float(self._budget.limits[notion])
+            numbers = _digits.up(spent[notion]), _digits.down(left[notion]), _digits.down(limit)
+            lines.append((notion, *numbers, law.name, law.needs))
+        return table(lines)
+
+    def __repr__(self) -> str:
+        if self._store.closed:
+            return f"Ledger({', '.join(self._budget.limits)}, closed)"
+        state, spent, _ = self._totals()
+        parts = [f"{n}: {spent[n]!r} of {total!r}" for n, total in self.budget.items()]
+        return f"Ledger({', '.join(parts)}, {state.entries} spend{'s'[: state.entries != 1]})"
+
+    # Export and import.
+
+    def to_json(self) -> str:
+        """Return the budget, the totals and every spend as JSON, amounts as exact decimals.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> ledger = fp.accounting.Ledger({"dp": 1.0})
+        >>> receipt = ledger.spend({"dp": 0.25})
+        >>> fp.accounting.Ledger.from_json(ledger.to_json())
+        Ledger(dp: 0.25 of 1.0, 1 spend)
+        """
+        return exported(self._budget, *self._store.snapshot())
+
+    @classmethod
+    def from_json(cls, text: str, path: str | os.PathLike[str] | None = None) -> Ledger:
+        """Make a ledger of an export, in memory or in a new file.
+
+        The totals are added up again from the spends; an export whose totals do not agree with
+        its spends, or go beyond its budget, is refused.
+        """
+        budget, entries, after = imported(text)
+        found = cls(budget.stored()) if path is None else cls.open(path, budget.stored())
+
+        def make(before: State) -> tuple[list[Entry], State]:
+            if before.entries:
+                raise InvalidInput(f"{found!r} has spends already; import into a new file")
+            return entries, after
+
+        try:
+            found._store.write(make)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    # Leaving.
+
+    def close(self) -> None:
+        """Close the file; a ledger in memory is gone."""
+        self._store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._store.path is None:
+            raise TypeError(
+                "a ledger in memory cannot be copied or sent to a process: each copy could spend "
+                "the whole budget; share a file: Ledger.open(path, budget)"
+            )
+        return Ledger.open, (self._store.path,)

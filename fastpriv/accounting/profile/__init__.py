@@ -1,0 +1,1 @@
+"""Privacy profiles: how delta falls with epsilon, composed and certified."""

@@ -1,0 +1,220 @@
+"""What neighbours really attain when releases are composed: bounds from below.
+
+A curve is set by the worst pair of neighbours at every epsilon; after many releases no single
+pair need reach the composition of that envelope. What a pair of databases does attain is the
+composition of its own two laws, in one order and the same pair in every release. Any pair gives a
+lower bound, so that a few which are hard to tell apart from the best will do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.pairs import Pairs, all_pairs, apart_by
+from fastpriv._structure.rows import RowKernels
+from fastpriv.accounting.profile.atoms import CHUNK, Atom, Source
+from fastpriv.accounting.profile.bounds import TINY
+from fastpriv.accounting.profile.measures import FINE, Measure, Releases, merged_below
+from fastpriv.channels import AbstractChannel
+from fastpriv.spaces import Space
+
+#: Orders, in units of one over the largest loss, whose Renyi divergences pick pairs.
+_ORDERS = np.array([1e-3, 0.1, 1.0, 10.0, 100.0])
+#: So few pairs of neighbours are all tried.
+_FEW = 12
+#: Most values of a row whose kernels find the common pairs of channels of different kinds.
+_VALUES = 1 << 10
+#: Most entries of a matrix through which channels of different kinds find their common pairs.
+_MATRIX = 1 << 16
+#: Stands for the logarithm of no chance at all.
+_NEVER = -1e300
+
+#: Kinds of releases, and how often each was made.
+Kinds = Sequence[tuple[Atom, int]]
+#: Laws of the first and of the second database, and their relative error, for every kind.
+Site = list[tuple[Floats, Floats, float]]
+
+
+def attained(parts: Mapping[Atom, int]) -> list[Releases]:
+    """Releases that some neighbours attain together, or a part of them: each a lower bound."""
+    if sum(parts.values()) == 1:
+        return [[(atom.lower, 1) for atom in parts]]
+    free: list[tuple[Measure, int]] = []
+    spaces: dict[Space, list[tuple[Atom, int]]] = {}
+    for atom, count in parts.items():
+        if atom.source is None:
+            free.append((atom.lower, count))
+        else:
+            spaces.setdefault(atom.source.channel.space, []).append((atom, count))
+    found = [_best(kinds) for kinds in spaces.values()]
+    # Neighbours of different spaces are chosen freely: the first with the first, and so on.
+    firsts = [each[0] for each in found]
+    together = [
+        [*free, *chain.from_iterable(one or first for one, first in zip(row, firsts, strict=True))]
+        for row in zip_longest(*found)
+    ]
+    # One release alone is known to the last digit.
+    alone = {atom.key: [(atom.lower, 1)] for atom in parts if atom.source is not None}
+    return [*(together or [free]), *alone.values()]
+
+
+def _best(kinds: Kinds) -> list[Releases]:
+    """Pairs of neighbours that are hard to beat, as what they attain in all kinds together."""
+    if all(atom.is_response for atom, _ in kinds):  # the row with the fewest values is worst in all
+        return [[(atom.lower, count) for atom, count in kinds]]
+    sites = _sites([atom.source for atom, _ in kinds if atom.source is not None])
+    if sites is None:  # each kind by itself
+        return list(chain.from_iterable(_best([kind]) for kind in kinds))
+    orders = _ORDERS / max(max(atom.upper.top for atom, _ in kinds), TINY)
+    picked = _Picked(len(orders) + 1)
+    for groups, errors in sites:
+        step = max(1, CHUNK // max(laws.shape[1] for laws, _ in groups))
+        for start in range(0, len(groups[0][1]), step):
+            some = [(laws, pairs[start : start + step]) for laws, pairs in groups]
+            scores = np.zeros((len(orders) + 1, len(some[0][1])))
+            with np.errstate(over="ignore", invalid="ignore"):  # what is picked is up to taste
+                for (_, count), each in zip(kinds, some, strict=True):
+                    scores += float(count) * _scores(*each, orders)
+            picked.add(scores, some, errors)
+    found = {}
+    for site in picked.sites():
+        same: dict[bytes, tuple[Measure, int]] = {}  # channels that are equal were two kinds
+        for (first, second, error), (_, count) in zip(site, kinds, strict=True):
+            key = np.concatenate([first, second, [error]]).tobytes()
+            before = same.get(key, (pair_measure(first, second, error), 0))
+            same[key] = before[0], before[1] + count
+        releases = list(same.values())
+        found[tuple((_digits(measure), count) for measure, count in releases)] = releases
+    return list(found.values())
+
+
+def _digits(measure: Measure) -> bytes:
+    """The same for pairs of laws that differ by rounding and the order of outputs only."""
+    numbers = [*measure.losses, *np.exp(measure.logs), measure.shift, measure.infinite]
+    return np.round(np.array(numbers, dtype=np.float64), 12).tobytes()
+
+
+class _Picked:
+    """The best pair for every score, and the first few."""
+
+    def __init__(self, scores: int) -> None:
+        self._values = np.full(scores, -math.inf)
+        self._best: list[Site] = [[]] * scores
+        self._first: list[Site] = []
+        self._seen = 0
+
+    def add(self, scores: Floats, groups: Sequence[Pairs], errors: Sequence[float]) -> None:
+        """Look at pairs with scores (orders, pairs)."""
+
+        def site(j: int) -> Site:
+            picked = [(laws[pairs[j, 0]], laws[pairs[j, 1]]) for laws, pairs in groups]
+            return [(p, q, error) for (p, q), error in zip(picked, errors, strict=True)]
+
+        if self._seen <= _FEW:
+            self._first += [site(j) for j in range(min(scores.shape[1], _FEW))]
+        self._seen += scores.shape[1]
+        for i, j in enumerate(scores.argmax(axis=1).tolist()):
+            if scores[i, j] > self._values[i] or not self._best[i]:
+                self._values[i], self._best[i] = scores[i, j], site(j)
+
+    def sites(self) -> list[Site]:
+        """All pairs where they are few, else the best."""
+        return [site for site in self._best if site] + self._first * (self._seen <= _FEW)
+
+
+def _scores(laws: Floats, pairs: np.ndarray, orders: Floats) -> Floats:
+    """Log-moments of the finite losses of pairs for some orders, and of the infinite ones."""
+    first, second = laws[pairs[:, 0]], laws[pairs[:, 1]]
+    seen = (first > 0.0) & (second > 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(seen, np.log(first), -math.inf)
+        losses = np.where(seen, logs - np.log(second), 0.0)
+        lost = -np.log1p(-np.minimum(np.where(second > 0.0, 0.0, first).sum(axis=1), 1.0))
+    found = []
+    for s in orders.tolist():
+        tilted = logs + s * losses
+        most = np.maximum(tilted.max(axis=1, keepdims=True), _NEVER)
+        found.append(most[:, 0] + np.log(np.maximum(np.exp(tilted - most).sum(axis=1), TINY)))
+    return np.stack([*found, lost])
+
+
+def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[float]]] | None:
+    """Laws and errors of the same pairs of neighbours for every kind; None where unknown."""
+    channels = [source.channel for source in sources]
+    slacks = [source.slack for source in sources]
+    if len(channels) == 1:
+        error = channels[0].laws_apart + slacks[0]
+        return (([group], [error]) for group in channels[0].neighbour_laws())
+    space = channels[0].space
+    rows = [kernels for channel in channels if (kernels := channel.row_kernels()) is not None]
+    if len(rows) == len(channels) and max(k.shape[0] for r in rows for k in r.distinct) <= _VALUES:
+        errors = [
+            _error(channel, 1) + slack for channel, slack in zip(channels, slacks, strict=True)
+        ]
+        return ((groups, errors) for groups in _by_rows(rows))
+    if all(space.size * channel.output_space.size <= _MATRIX for channel in channels):
+        errors = [
+            _error(channel, space.n) + slack
+            for channel, slack in zip(channels, slacks, strict=True)
+        ]
+        return ((groups, errors) for groups in _by_matrices(channels, space))
+    return None
+
+
+def _error(channel: AbstractChannel, n: int) -> float:
+    """Relative error of a matrix whose entries are products of n given or computed chances."""
+    given = channel.laws_apart == 0.0 and channel.response() is None
+    return 2.0 * ULP * (n - 1) if given else apart_by(channel.output_space.size, n)
+
+
+def _by_rows(kernels: Sequence[RowKernels]) -> Iterator[list[Pairs]]:
+    """Pairs of values of one row, for every combination of kernels that some row has."""
+    kind = np.zeros(len(kernels[0]), dtype=np.int64)
+    for rows in kernels:
+        kind = np.unique(kind * len(rows.distinct) + rows.assignment, return_inverse=True)[1]
+    for i in np.unique(kind, return_index=True)[1].tolist():
+        for groups in zip(*(all_pairs(rows[i].matrix) for rows in kernels), strict=True):
+            yield list(groups)
+
+
+def _by_matrices(channels: Sequence[AbstractChannel], space: Space) -> Iterator[list[Pairs]]:
+    """All pairs of neighbours, through matrices."""
+    matrices = [np.array(channel.matrix()) for channel in channels]
+    for x, other in space._steps():
+        pairs = np.stack([x, other], axis=1)
+        yield [(matrix, pairs) for matrix in matrices]
+
+
+def pair_measure(first: Floats, second: Floats, apart: float) -> Measure:
+    """Measure of the losses of one pair of laws, rounded down.
+
+    The laws are known up to a relative error, more than ``apart`` of which is never between them
+    and laws that sum to one; what rounding may have added to losses and masses is told.
+    """
+    totals = [abs(math.fsum([*law.tolist(), -1.0])) for law in (first, second)]
+    apart = 2.5 * apart + 2.0 * sum(totals)
+    finite = (first > 0.0) & (second > 0.0)
+    p, q = (law[finite].astype(np.longdouble) for law in (first, second))
+    lost = math.fsum(first[second == 0.0].tolist()) * (1.0 - 2.0 * apart - 4.0 * ULP)
+    infinite = min(max(lost, 0.0), 1.0)
+    if not len(p):
+        return Measure(np.zeros(0), np.zeros(0, dtype=np.longdouble), infinite, 0.0)
+    logs = np.log(p)
+    # Ratios near one from their difference, so that small losses keep their digits.
+    near = np.abs(p - q) <= 0.5 * q
+    losses = np.where(near, np.log1p(np.where(near, (p - q) / q, 0.0)), logs - np.log(q))
+    sizes = np.where(near, np.abs(losses), np.abs(logs) + np.abs(np.log(q)))
+    shift = losses.min()
+    order = np.argsort(losses)
+    found, masses, step = merged_below((losses - shift)[order], p[order])
+    size = float(np.abs(np.log(masses)).max())
+    error = apart + (16.0 + len(p) + 4.0 * size) * FINE
+    off = 2.0 * apart + 8.0 * FINE * float(sizes.max())
+    off += 2.0 * ULP * (abs(float(shift)) + float(found[-1]))
+    return Measure(found, np.log(masses), infinite, error, step, float(shift), off)

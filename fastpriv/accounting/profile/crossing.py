@@ -1,0 +1,46 @@
+"""Where a curve that is known by bounds crosses a level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fastpriv._core.rounding import ULP
+from fastpriv.errors import SolverFailure
+from fastpriv.results import Bracket
+
+
+def certified(lower: float, upper: float) -> Bracket:
+    """Return a bracket of two bounds; bounds that contradict each other are worth nothing."""
+    if lower > upper:
+        raise SolverFailure(
+            f"bounds from below and above contradict each other ({lower!r} > {upper!r}); please "
+            "report this profile"
+        )
+    return Bracket(lower, upper)
+
+
+def last(holds: Callable[[float], bool], guess: float, top: float) -> tuple[float, float]:
+    """Neighbouring doubles, nearly, between which a property of [0, top] is lost.
+
+    Bounds that belong to one tilt are good near its middle only, so the search starts there and
+    looks ever further away.
+    """
+    low, high = -1.0, top
+    at, step = guess, 1e-9 * top
+    while 0.0 < at < top:
+        held = holds(at)
+        low, high = (at, high) if held else (low, at)
+        if low >= 0.0 and high < top:
+            break
+        at += step if held else -step
+        step *= 8.0
+    if low < 0.0:
+        if not holds(0.0):
+            return 0.0, 0.0
+        low = 0.0
+    while high - low > 4.0 * ULP * high:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high

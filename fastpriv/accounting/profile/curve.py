@@ -1,0 +1,126 @@
+"""One side of the (epsilon, delta) curve of some releases."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from functools import cached_property
+
+from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.bounds import Bound, TooMany, listed
+from fastpriv.accounting.profile.crossing import last
+from fastpriv.accounting.profile.grid import grid_above, grid_below, spacing
+from fastpriv.accounting.profile.measures import Releases
+from fastpriv.accounting.profile.saddle import cumulant, tilt_at, tilt_for
+
+#: Tilted laws that are kept for the next question.
+_KEPT = 4
+#: Standard deviations from the middle of a tilted law at which it is tilted again.
+_FAR = 2.0
+#: How often at most, while an answer moves by more than this share of it.
+_AGAIN, _STILL = 24, 1e-10
+
+
+class Curve:
+    """An upper or a lower bound on the curve of independent releases of given measures."""
+
+    def __init__(self, releases: Releases, up: bool) -> None:
+        self.releases = list(releases)
+        self._up, self._sign = up, 1.0 if up else -1.0
+        self._single = [k for _, k in self.releases] == [1]
+        self._shift = math.fsum(k * measure.shift for measure, k in self.releases)
+        self._cache: OrderedDict[float, Bound] = OrderedDict()
+
+    @cached_property
+    def top(self) -> float:
+        """Largest finite loss of all releases together, rounded outwards; of one as it is."""
+        if any(not len(measure.losses) for measure, _ in self.releases):
+            return 0.0  # some release never has a finite loss
+        total = math.fsum(k * measure.top for measure, k in self.releases) + self._shift
+        off = math.fsum(k * measure.off for measure, k in self.releases)
+        if self._single and off == 0.0:
+            return total
+        size = abs(total) + 2.0 * abs(self._shift)
+        return max(total + self._sign * (off + 4.0 * ULP * size), 0.0)
+
+    @cached_property
+    def infinite(self) -> float:
+        """Chance that some release has an infinite loss, rounded outwards; of one as it is."""
+        if any(measure.infinite >= 1.0 for measure, _ in self.releases):
+            return 1.0
+        if self._single:
+            return self.releases[0][0].infinite
+        value = 0.0
+        for measure, k in self.releases:
+            value -= math.expm1(k * math.log1p(-measure.infinite)) * (1.0 - value)
+        rounding = self._sign * 8.0 * ULP * (1 + len(self.releases))
+        return min(value * (1.0 + rounding), 1.0)
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the least delta at a level."""
+        if epsilon >= self.top or self.infinite >= 1.0:
+            return self.infinite
+        return self._at(tilt_at(self.releases, epsilon - self._shift), epsilon)
+
+    def chernoff(self, epsilon: float) -> float:
+        """What delta is below, about, at a fraction of the cost: Chernoff's bound."""
+        if epsilon >= self.top or self.infinite >= 1.0:
+            return self.infinite
+        x = epsilon - self._shift
+        s = tilt_at(self.releases, x)
+        # The largest e^(-s y) (1 - e^-y) is (s / (1 + s))^s / (1 + s).
+        share = s * math.log(s / (1.0 + s)) - math.log1p(s) if s > 0.0 else 0.0
+        return self.infinite + math.exp(min(cumulant(self.releases, s)[0] - s * x + share, 0.0))
+
+    def epsilon(self, delta: float) -> float:
+        """Bound the least level at a delta."""
+        if delta >= 1.0 or self.top == 0.0 >= self.infinite - delta:
+            return 0.0
+        if self.infinite >= delta:
+            return math.inf if self.infinite > delta else self.top
+        s = tilt_for(self.releases, max(delta - self.infinite, 0.1 * delta))
+        found, other, stuck = self._cross(s, delta), 0.0 if self._up else self.top, False
+        for _ in range(_AGAIN):
+            _, middle, variance = cumulant(self.releases, s)
+            if s > 0.0 and abs(found - self._shift - middle) <= _FAR * math.sqrt(variance):
+                break
+            inside = 0.0 < found < self.top and not stuck
+            here = found if inside else 0.5 * (found + other)
+            s = tilt_at(self.releases, here - self._shift)
+            again = self._cross(s, delta)
+            again = min(found, again) if self._up else max(found, again)
+            still = abs(again - found) <= _STILL * found
+            if still and not inside:
+                break
+            found, stuck = again, still
+        return found
+
+    def _cross(self, s: float, delta: float) -> float:
+        """Where the bound that belongs to one tilt crosses delta."""
+        guess = min(max(cumulant(self.releases, s)[1] + self._shift, 0.0), self.top)
+        found = last(lambda t: self._at(s, t) > delta, guess, self.top)
+        return found[1] if self._up else found[0]
+
+    def _at(self, s: float, t: float) -> float:
+        """Bound delta(t) by the law tilted by s; losses are counted from ``_shift``."""
+        x = t - self._shift
+        if self._shift != 0.0:
+            x -= self._sign * 4.0 * ULP * (abs(t) + abs(self._shift))
+        value = self.infinite + self._bound(s).value(x)
+        return min(value * (1.0 + self._sign * 2.0 * ULP), 1.0)
+
+    def _bound(self, s: float) -> Bound:
+        """Bound on the finite part of the curve from a law tilted by s."""
+        found = self._cache.get(s)
+        if found is None:
+            found = self._cache[s] = self._made(s)
+            if len(self._cache) > _KEPT:
+                self._cache.popitem(last=False)
+        return found
+
+    def _made(self, s: float) -> Bound:
+        try:
+            return listed(self.releases, s, self._up)
+        except TooMany:
+            grid = grid_above if self._up else grid_below
+            return grid(self.releases, s, spacing(self.releases, s))

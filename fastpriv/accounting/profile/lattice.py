@@ -1,0 +1,148 @@
+"""The law of a sum of many independent steps on a lattice, tilted so that a far tail is its middle.
+
+With tilt s the masses p(j) become p(j) e^(s j) / M(s): the sum of k steps has mass
+M(s)^k e^(-s g) y(g), y a law. Where s is chosen so that y is centred at the tail asked for,
+every digit of y there is a digit of the tail, however small the tail is. The law y comes from its
+characteristic function, raised to the power k pointwise, and one inverse FFT. All errors are
+bounded, not estimated:
+
+- |phi^k| from logarithms of phi = 1 + sum p(j) (e^(i theta j) - 1), the most likely step taken
+  as 0: small angles have small errors, and they are the ones that matter, so that k steps lose
+  about sqrt(k) units and not k;
+- every output of an FFT of 2^L points is a sum of inputs times at most L computed twiddles, each
+  adding at most 6 units: an error of at most 8 L units of the mean of |phi^k|;
+- what lies outside of the window, by Chernoff's bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.accounting.profile.measures import FINE, Longs
+
+#: Tilts carry the digits that multiplying them by many steps would lose.
+Tilt = float | np.longdouble
+
+#: Exponent of Chernoff's bound on what lies outside of the window, on either side.
+_OUTSIDE = 52.0
+#: Turns that Chernoff's bound is tried with.
+_TURNS = 8
+#: Sums of so few points are not cut.
+_SHORT = 1 << 6
+#: Most points of a window.
+_LONGEST = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """``count`` independent steps on the integers, the log-mass of step ``at[j]`` being logs[j]."""
+
+    at: Ints
+    logs: Longs
+    count: int
+
+    def log_total(self, s: Tilt) -> np.longdouble:
+        """Return ln M(s), M(s) = sum of p(j) e^(s j)."""
+        tilted = self.logs + np.longdouble(s) * self.at
+        most = tilted.max()
+        return np.longdouble(most + np.log(np.exp(tilted - most).sum()))
+
+    def tilted(self, s: Tilt) -> Floats:
+        """Masses of the steps after tilting."""
+        return np.exp(self.logs + np.longdouble(s) * self.at - self.log_total(s)).astype(np.float64)
+
+    def fuzz(self, s: Tilt) -> float:
+        """Relative error of the tilted masses, and of their total, before they are rounded."""
+        size = float(np.abs(self.logs).max()) + abs(float(s)) * int(np.abs(self.at).max())
+        return FINE * (8.0 + len(self.at) + size)
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted:
+    """Masses e^(log_total - s g) y(g) for g = start, start + 1, ...
+
+    ``y`` is off by at most ``error`` everywhere, ``log_total`` by ``log_error``, and what is
+    missing (or was folded in from outside) has a mass of at most ``outside`` under y.
+    """
+
+    start: int
+    y: Floats
+    error: float
+    log_total: np.longdouble
+    log_error: float
+    outside: float
+
+
+def tilted_law(parts: list[Steps], s: Tilt) -> Tilted:
+    """Law of the sum of all steps, tilted by s."""
+    log_total = sum((part.count * part.log_total(s) for part in parts), np.longdouble(0.0))
+    laws = [part.tilted(s) for part in parts]
+    log_error = sum(part.count * part.fuzz(s) for part in parts) + FINE * abs(float(log_total))
+    modes = [int(part.at[law.argmax()]) for part, law in zip(parts, laws, strict=True)]
+    low, high, outside = _window(parts, laws, s)
+    length = 1 << max(1, (high - low).bit_length())
+    check.fits(length, "the law of the losses", "compose fewer releases at a time", _LONGEST)
+    fuzz = max(part.fuzz(s) for part in parts)
+    y, error = _inverse(parts, laws, modes, length, fuzz)
+    centre = sum(part.count * mode for part, mode in zip(parts, modes, strict=True))
+    inside = np.arange(low - centre, high - centre + 1) % length
+    return Tilted(low, y[inside], error, log_total, log_error, outside)
+
+
+def _window(parts: list[Steps], laws: list[Floats], s: Tilt) -> tuple[int, int, float]:
+    """Range outside of which the tilted sum has at most the returned probability."""
+    least = sum(part.count * int(part.at.min()) for part in parts)
+    most = sum(part.count * int(part.at.max()) for part in parts)
+    if most - least < _SHORT:
+        return least, most, 0.0
+    variance = 0.0
+    for part, law in zip(parts, laws, strict=True):
+        mean = float((law * part.at).sum())
+        variance += part.count * float((law * (part.at - mean) ** 2).sum())
+    # The first turn is best for a bell; the law of a few rare steps asks for smaller ones.
+    start = math.sqrt(2.0 * _OUTSIDE / variance) if variance > 0.0 else math.inf
+    at, low, high = _cumulant(parts, s), least, most
+    for turn in min(start, _OUTSIDE) * 0.2 ** np.arange(_TURNS):
+        # One more point on either side outweighs the rounding of these quotients.
+        up, down = (_cumulant(parts, tilt) - at + _OUTSIDE for tilt in (s + turn, s - turn))
+        high = min(high, math.floor(up / turn) + 1)
+        low = max(low, math.ceil(-down / turn) - 1)
+    return low, high, 2.0 * math.exp(-_OUTSIDE) if high - low < most - least else 0.0
+
+
+def _cumulant(parts: list[Steps], s: Tilt) -> float:
+    return float(sum(part.count * part.log_total(s) for part in parts))
+
+
+def _inverse(
+    parts: list[Steps], laws: list[Floats], modes: list[int], length: int, fuzz: float
+) -> tuple[Floats, float]:
+    """Return y modulo ``length``, indices relative to the sum of modes, and its largest error."""
+    places = np.arange(length)
+    around = np.where(places > length // 2, places - length, places) / length
+    at = [(part.at - mode) % length for part, mode in zip(parts, modes, strict=True)]
+    moved = [part.at != mode for part, mode in zip(parts, modes, strict=True)]
+    starts = np.concatenate([[0], np.cumsum([int(m.sum()) for m in moved])])
+    logs = np.empty((4, length // 2 + 1))
+    kernels.characteristic_powers(
+        np.concatenate([a[m] for a, m in zip(at, moved, strict=True)]),
+        np.concatenate([law[m] for law, m in zip(laws, moved, strict=True)]),
+        starts,
+        np.array([float(part.count) for part in parts]),
+        np.array([(32.0 + len(law)) * ULP + fuzz for law in laws]),
+        np.sin(np.pi * around),
+        np.sin(2.0 * np.pi * around),
+        logs,
+    )
+    real, turn, size, relative = logs
+    found = np.fft.irfft(np.exp(real) * (np.cos(turn) + 1j * np.sin(turn)), length)
+    transform = 8.0 * math.log2(length) * ULP
+    error = 2.0 / length * float((np.exp(size) * (relative + transform)).sum())
+    return found, error * (1.0 + 1e-9)

@@ -1,0 +1,168 @@
+"""Measures on privacy losses: what a pair of output laws is, seen through its likelihood ratios.
+
+A pair (P, Q) enters accounting only through the measure that P puts on the loss l = ln P/Q, for
+delta(t) = integral of (1 - e^(t-l))_+ over it. Neighbours can be swapped, so the envelope of all
+of them is the curve of a measure that is *symmetric*: the mass at -l is e^-l times that at l.
+
+Bounds. If the curve of a measure is above that of a pair for every t in the reals, it stays above
+when both are composed with any measure, because delta of a composition is the mean, under a
+non-negative measure, of the curve of one part. For symmetric measures t >= 0 and a total mass of
+at least one (below: at most one) are enough. So rounding needs no valid pair of laws: more mass,
+larger losses and a total of at least one are an upper bound, the opposite a lower one. For other
+measures less mass and smaller losses, anywhere, are a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+
+#: Logarithms of masses: k of them are added, so they carry more digits where the platform has them.
+Longs = NDArray[np.longdouble]
+FINE = max(float(np.finfo(np.longdouble).eps), 2.0**-64)
+
+#: Gains and steps closer than this, relatively, are one.
+SAME = 2.0**-46
+#: So are losses: they are quotients of differences of sums, whose errors are larger.
+_SAME_LOSS = 2.0**-40
+#: The least loss is sought as so many steps of a lattice, at most.
+_PARTS = 12
+#: The largest loss is at most so many times the least one, in a lattice.
+_MULTIPLE = 64.0
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """Measure on finitely many losses, and mass at +infinity.
+
+    Attributes
+    ----------
+    losses : ndarray
+        Rising, counted from ``shift``.
+    logs : ndarray of longdouble
+        Log of the mass of each loss.
+    infinite : float
+        Mass where the likelihood ratio is infinite.
+    error : float
+        Relative error of the masses in ``logs``.
+    step : float
+        The h of which all losses are multiples, exactly; 0 where there is none.
+    shift : float
+        What is to be added to every loss.
+    off : float
+        How far losses may be off.
+    """
+
+    losses: Floats
+    logs: Longs
+    infinite: float
+    error: float
+    step: float = 0.0
+    shift: float = 0.0
+    off: float = 0.0
+
+    @classmethod
+    def symmetric(
+        cls, losses: Longs, masses: Longs, infinite: float, up: bool, step: float
+    ) -> Measure:
+        """Complete positive losses and their log-masses to a symmetric measure of total one.
+
+        What is left for loss 0 is rounded up or down. Where rounding left less than nothing, a
+        lower bound takes it from all masses: a total above one would grow with every release.
+        """
+        mirrored = masses - losses
+        rest = 1.0 - np.longdouble(infinite) - (np.exp(masses) + np.exp(mirrored)).sum()
+        slack = (len(losses) + 8.0) * FINE
+        rest += slack if up else -slack
+        if rest < 0.0 and not up:
+            masses, mirrored = masses + np.log1p(rest), mirrored + np.log1p(rest)
+            infinite *= float(1.0 + rest) * (1.0 - 2.0 * ULP)
+        shown = losses.astype(np.float64)
+        parts = [-shown[::-1], shown], [mirrored[::-1], masses]
+        if rest > 0.0:
+            parts[0].insert(1, np.zeros(1))
+            parts[1].insert(1, np.log(np.array([rest], dtype=np.longdouble)))
+        both = np.concatenate(parts[0]), np.concatenate(parts[1])
+        size = float(np.abs(mirrored).max(initial=0.0))
+        return cls(*both, infinite, (16.0 + 4.0 * size) * FINE, step)
+
+    @classmethod
+    def response(cls, m: int, epsilon: float, delta: float) -> Measure:
+        """Masses a = 1/(1 + (m-1) e^-epsilon) at epsilon, a e^-epsilon at -epsilon, the rest at 0.
+
+        All of them times 1 - delta; delta is at infinity.
+        """
+        level = np.longdouble(epsilon)
+        with np.errstate(divide="ignore"):  # delta = 1: everything is shown
+            keep = np.log1p(-np.longdouble(delta))
+        if m == 1 or epsilon == 0.0:
+            losses, logs = np.zeros(1), np.array([keep])
+        else:
+            stay = keep - np.log1p((m - 1) * np.exp(-level))
+            losses, logs = np.array([-epsilon, epsilon]), np.array([stay - level, stay])
+            if m > 2:
+                losses = np.insert(losses, 1, 0.0)
+                logs = np.insert(logs, 1, np.log(np.longdouble(m - 2)) + stay - level)
+        return cls(losses, logs, delta, (16.0 + 4.0 * epsilon) * FINE, epsilon)
+
+    @property
+    def top(self) -> float:
+        """Largest finite loss, counted from ``shift``."""
+        return float(self.losses[-1]) if len(self.losses) else 0.0
+
+    @property
+    def multiples(self) -> Ints:
+        """The losses in units of ``step``."""
+        return np.rint(self.losses / self.step).astype(np.int64)
+
+
+#: Releases of some kinds, and how many of each.
+Releases = Sequence[tuple[Measure, int]]
+
+
+def merged_below(losses: Longs, masses: Longs) -> tuple[Floats, Longs, float]:
+    """Join losses from 0 up, none of which rises, with their masses, and the step they share."""
+    starts = np.flatnonzero(np.diff(losses, prepend=-1.0) > _SAME_LOSS * losses[-1])
+    rising = losses[starts].astype(np.float64)
+    fine, step = on_lattice(rising[1:], up=False)
+    rising[1:] = fine
+    return rising, np.add.reduceat(masses, starts), step
+
+
+def on_lattice(losses: Floats, up: bool) -> tuple[Longs, float]:
+    """Multiples of a step in place of losses that are close to them, and the step, or 0."""
+    step = _common_step(losses, up)
+    if step == 0.0:
+        return losses.astype(np.longdouble), 0.0
+    return np.rint(losses / step) * np.longdouble(step), step
+
+
+def _common_step(losses: Floats, up: bool) -> float:
+    """Step h such that all losses are multiples of it up to rounding, or 0.
+
+    Multiples of h are no less, or no more, than the losses: they may stand for them in a bound.
+    """
+    if not len(losses) or losses[-1] > _MULTIPLE * losses[0]:
+        return 0.0
+    for parts in range(1, _PARTS + 1):
+        multiples = np.rint(losses / (losses[0] / parts))
+        steps = losses / multiples
+        if np.ptp(steps) <= SAME * steps[0]:
+            return float(steps.max() * (1 + 4 * ULP) if up else steps.min() * (1 - 4 * ULP))
+    return 0.0
+
+
+def merged(losses: Floats, masses: Floats, up: bool) -> tuple[Floats, Floats]:
+    """Join losses that differ by rounding only, at the largest or the least of them."""
+    if not len(losses):
+        return losses, masses
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(losses) > _SAME_LOSS * losses[1:]) + 1])
+    joined = np.maximum if up else np.minimum
+    total = np.add.reduceat(masses, starts) * (1.0 + (4.0 if up else -4.0) * ULP * len(losses))
+    return joined.reduceat(losses, starts), total

@@ -1,0 +1,302 @@
+"""The whole (epsilon, delta) curve of a mechanism, and of many of them together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.atoms import Atom, Source
+from fastpriv.accounting.profile.attained import attained
+from fastpriv.accounting.profile.crossing import certified
+from fastpriv.accounting.profile.curve import Curve
+from fastpriv.accounting.profile.measures import Measure
+from fastpriv.channels import AbstractChannel
+from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.measures.arguments import as_channel
+from fastpriv.results import Bracket, Brackets
+
+__all__ = ["PrivacyProfile"]
+
+#: Most releases of a kind.
+_COUNTED = 10**100
+
+
+class PrivacyProfile:
+    """The (epsilon, delta) curve of some releases, as a pair of laws that dominates them.
+
+    For one mechanism the curve is the upper envelope, over neighbours x, x' in both orders, of
+    their hockey-stick divergences: convex and piecewise linear in e^epsilon, hence that of one
+    pair of laws (P, Q), which is at least as easy to tell apart as any two neighbours. Releases
+    compose by multiplying their pairs, whatever later mechanisms do with earlier outputs.
+
+    Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response` or
+    :meth:`from_epsilon_delta`.
+
+    Notes
+    -----
+    The upper end of a bracket is a guarantee: for the releases that the profiles were made of, and
+    for any others with these curves, each of which may depend on what came before. The lower end
+    is attained: two neighbouring databases, in one order and the same in every release, are at
+    least as easy to tell apart from the outputs of the given channels. Channels on different
+    spaces read data of the same people, one pair of neighbours each; :meth:`randomised_response`
+    and :meth:`from_epsilon_delta` are the worst mechanisms of their levels, whatever the pair.
+
+    After one release both ends are the same but for rounding. They stay the same where one pair of
+    neighbours, in either order, sets the whole curve, as in E_d and in counts with symmetric
+    noise. Otherwise no pair reaches the composed envelope, and the bracket shows by how much. The
+    lower end is that of the best of a few pairs, which Renyi divergences pick: all of them where
+    they are few. For channels of different kinds on one space they are found through the kernels
+    of their rows or through small matrices; failing that, it is the best for the releases of one
+    kind.
+
+    Losses are listed, on their lattice where there is one, for randomised response and E_d in any
+    number, mixtures of a few such epsilons, and other channels while sums are few; beyond that a
+    grid bounds the curve from both sides. A law is tilted towards the question asked, so that
+    relative accuracy does not depend on how small delta is.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> lopsided = fp.accounting.PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]])
+    >>> lopsided.delta(0.5), lopsided.self_compose(2).delta(0.5)
+    (Bracket(0.4351278729, 0.4351278729), Bracket(0.5462045967, 0.6045895111))
+    >>> profile = fp.accounting.PrivacyProfile.of(fp.HammingChannel(1_000_000, 4, 0.5))
+    >>> thousand = profile.self_compose(1000)
+    >>> thousand.epsilon(1e-14)
+    Bracket(157.6829168, 157.6829168)
+    >>> thousand.delta(124.0)
+    Bracket(1.136353683e-06, 1.136353683e-06)
+    """
+
+    def __init__(self, parts: dict[Atom, int]) -> None:
+        self._parts = {
+            atom: count for atom, count in parts.items() if count and not atom.is_trivial
+        }
+        if max(self._parts.values(), default=0) > _COUNTED:
+            raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
+
+    @classmethod
+    def of(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
+        """Profile of one release by a mechanism.
+
+        Parameters
+        ----------
+        channel : channel or 2-D array
+            The mechanism. Closed form for E_d; the pairs of one row's laws for channels that act
+            row by row; O(N n (m-1) K log K) through the matrix otherwise.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> profile = fp.accounting.PrivacyProfile.of([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]])
+        >>> profile.epsilon(0.2), profile.delta(0.0)
+        (Bracket(inf, inf), Bracket(0.25, 0.25))
+        """
+        return cls({_atom(as_channel(channel), 0.0): 1})
+
+    @classmethod
+    def realised(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
+        """Profile of one release as ``channel.sample`` draws it: of its integer thresholds.
+
+        Parameters
+        ----------
+        channel : channel or 2-D array
+            The mechanism. Where its draws are known up to a relative error only, laws of
+            neighbours are moved apart by it. Cost as for :meth:`of`.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> laws = [[1.0, 1e-25], [1.0, 1e-22]]  # both chances are drawn as 2^-64
+        >>> fp.accounting.PrivacyProfile.realised(laws).epsilon(0.0).upper < 1e-13
+        True
+        """
+        given = as_channel(channel)
+        drawn, slack = given.realised()
+        atom, rows = _atom(drawn, slack), given.row_kernels()
+        if atom.is_response and rows is not None:
+            m = atom.key[1]  # of the rows that are the worst
+            levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]
+            atom = atom.down_to(min(levels, default=0.0) * (1.0 - 4.0 * ULP))
+        return cls({atom: 1})
+
+    @classmethod
+    def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
+        """Profile of m-ary randomised response at level epsilon, the same as E_d of any length.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.accounting.PrivacyProfile.randomised_response(4, 0.5).self_compose(100).epsilon(1e-6)
+        Bracket(23.46746703, 23.46746703)
+        """
+        size = check.integer(m, "m", 1)
+        return cls({Atom.response(size, check.real(epsilon, "epsilon", least=0.0)): 1})
+
+    @classmethod
+    def from_epsilon_delta(cls, epsilon: float, delta: float = 0.0) -> PrivacyProfile:
+        """Worst profile of any (epsilon, delta)-DP mechanism.
+
+        With chance delta the database is shown, else binary randomised response.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.accounting.PrivacyProfile.from_epsilon_delta(1.0, 1e-6).delta(1.0)
+        Bracket(1e-06, 1e-06)
+        """
+        level = check.real(epsilon, "epsilon", least=0.0)
+        return cls({Atom.response(2, level, check.real(delta, "delta", least=0.0, most=1.0)): 1})
+
+    # Composition.
+
+    def compose(self, *others: PrivacyProfile) -> PrivacyProfile:
+        """Profile of these releases and others together.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> of = fp.accounting.PrivacyProfile.randomised_response
+        >>> of(2, 0.5).compose(of(4, 0.1), of(4, 0.1))
+        PrivacyProfile(3 releases of 2 kinds)
+        """
+        parts = dict(self._parts)
+        for other in others:
+            if not isinstance(other, PrivacyProfile):
+                raise InvalidInput(f"only profiles compose, got {other!r:.60}")
+            for atom, count in other._parts.items():
+                parts[atom] = parts.get(atom, 0) + count
+        return PrivacyProfile(parts)
+
+    def self_compose(self, count: int) -> PrivacyProfile:
+        """Profile of ``count`` independent runs of these releases, 0 for none."""
+        times = check.integer(count, "count", 0)
+        return PrivacyProfile({atom: k * times for atom, k in self._parts.items()})
+
+    # Questions.
+
+    @overload
+    def delta(self, epsilon: float) -> Bracket: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> Bracket | Brackets: ...
+    def delta(self, epsilon: float | ArrayLike) -> Bracket | Brackets:
+        """Least delta for which the releases are (epsilon, delta)-differentially private.
+
+        Parameters
+        ----------
+        epsilon : float or 1-D array
+            Levels of at least 0, in nats.
+
+        Returns
+        -------
+        Bracket or Brackets
+            Certified on both sides (of what, see Notes), with relative accuracy down to 1e-300.
+            The upper end holds for every mechanism with these curves, the lower end is attained
+            by neighbours.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> profile = fp.accounting.PrivacyProfile.of([[0.75, 0.25], [0.25, 0.75]])
+        >>> profile.delta([0.0, 0.5])[1]
+        Bracket(0.3378196823, 0.3378196823)
+        """
+        return _each(epsilon, "epsilon", math.inf, self._delta)
+
+    @overload
+    def epsilon(self, delta: float) -> Bracket: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> Bracket | Brackets: ...
+    def epsilon(self, delta: float | ArrayLike) -> Bracket | Brackets:
+        """Least epsilon for which the releases are (epsilon, delta)-differentially private.
+
+        Parameters
+        ----------
+        delta : float or 1-D array
+            In [0, 1]; 0 asks for the differential privacy level.
+
+        Returns
+        -------
+        Bracket or Brackets
+            Certified on both sides as in :meth:`delta`; infinite when outputs that give a
+            database away are more likely than delta.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> profile = fp.accounting.PrivacyProfile.randomised_response(2, 1.0).self_compose(10)
+        >>> profile.epsilon([0.0, 1e-3])[0]
+        Bracket(10, 10)
+        """
+        return _each(delta, "delta", 1.0, self._epsilon)
+
+    def __repr__(self) -> str:
+        kinds = len(self._parts)
+        return f"PrivacyProfile({sum(self._parts.values()):,} releases of {kinds} kinds)"
+
+    # How.
+
+    @cached_property
+    def _above(self) -> Curve:
+        """The dominating pairs of all releases; those with the same curve are of one kind."""
+        found: dict[tuple[Any, ...], tuple[Measure, int]] = {}
+        for atom, count in self._parts.items():
+            found[atom.key] = atom.upper, found.get(atom.key, (None, 0))[1] + count
+        return Curve(list(found.values()), up=True)
+
+    @cached_property
+    def _below(self) -> list[Curve]:
+        """What some pairs of neighbours attain."""
+        return [Curve(releases, up=False) for releases in attained(self._parts)]
+
+    def _delta(self, epsilon: float) -> Bracket:
+        high, low = self._above.delta(epsilon), 0.0
+        for curve in self._hopeful(epsilon):
+            with suppress(TooLarge):  # nothing is known from below
+                if low == 0.0 or curve.chernoff(epsilon) > low:  # else it stays below
+                    low = max(low, curve.delta(epsilon))
+        return certified(low, high)
+
+    def _epsilon(self, delta: float) -> Bracket:
+        high, low = self._above.epsilon(delta), 0.0
+        for curve in self._hopeful(min(high, 0.5 * max(curve.top for curve in self._below))):
+            with suppress(TooLarge):
+                if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
+                    low = max(low, curve.epsilon(delta))
+        return certified(low, high)
+
+    def _hopeful(self, epsilon: float) -> list[Curve]:
+        """Curves from below, those first that are likely to be the highest."""
+        if len(self._below) == 1:
+            return self._below
+        return sorted(self._below, key=lambda curve: curve.chernoff(epsilon), reverse=True)
+
+
+def _atom(channel: AbstractChannel, slack: float) -> Atom:
+    """One release by a channel whose chances are known up to a relative error."""
+    response, source = channel.response(), Source(channel, slack)
+    if response is None or slack > 0.0:
+        return Atom.of_laws(source)
+    everywhere = all(m in (1, response[0]) for m in channel.space.sizes)
+    return Atom.response(*response, source=None if everywhere else source)
+
+
+def _each(
+    given: float | ArrayLike, name: str, most: float, ask: Callable[[float], Bracket]
+) -> Bracket | Brackets:
+    """Ask for one number, or for each of many."""
+    numbers = check.array(given, name)
+    if numbers.ndim == 0:
+        return ask(check.real(given, name, least=0.0, most=most))
+    values: Floats = check.floats(numbers, name, 1)
+    found = [ask(check.real(value, name, least=0.0, most=most)) for value in values.tolist()]
+    return Brackets(np.array([b.lower for b in found]), np.array([b.upper for b in found]))

@@ -1,0 +1,192 @@
+"""What a notion of an audit is: a formula over a case, a sentence and what attains it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from fastpriv._core import validation as check
+from fastpriv._text.words import Value, Worst, factor, nats, percent, rounded, top
+from fastpriv.channels import AbstractChannel, Channel
+from fastpriv.errors import TooLarge
+from fastpriv.measures.constrained import constrained_capacity
+from fastpriv.measures.leakage import leakage_factor
+from fastpriv.priors import Distribution
+from fastpriv.results import IndividualCapacity, Witness
+
+#: How sources are cited.
+W, M = "Wang-Ying-Zhang 2015", "Makhdoumi-Fawaz 2013"
+D, P = "Wu-Xia-He 2020", "Saeidian et al. 2024"
+
+#: Entries, and comparisons of entries, that an audit waits for.
+SEARCHED, _COMPARED = 1 << 20, 1 << 27
+#: Seconds past the limit after which not even quick measures are begun.
+_GRACE = 30.0
+#: Entries of a mechanism that is not worth looking at the clock for.
+_QUICK = 1 << 12
+#: Types of outputs, row after row, that an audit waits for.
+_PASSED = 1 << 23
+#: Rows that are looked at one by one.
+_ROWS = 64
+#: Width to which capacities are bracketed.
+GAP = 1e-9
+
+
+@cache
+def _compile_searches() -> None:
+    """Search a tiny channel, so that a search that is timed finds its code compiled."""
+    tiny = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.1, 0.1, 0.8]], [2, 2])
+    tiny.individual_capacity(1, GAP, math.inf)
+    constrained_capacity(tiny, 1.25, gap=0.1, time_limit=1.0)
+
+
+class Case:
+    """A mechanism, perhaps with a prior, and the time that is left for it."""
+
+    def __init__(self, channel: AbstractChannel, prior: Distribution | None, limit: float) -> None:
+        self.channel, self._prior, self._limit = channel, prior, limit
+        self._end = time.monotonic() + limit
+
+    @property
+    def prior(self) -> Distribution:
+        """The prior, asked for by notions that need one."""
+        assert self._prior is not None
+        return self._prior
+
+    def time(self) -> float:
+        """Return the seconds of one search, half of the limit; compiling it does not count."""
+        if self._limit <= 0.0:
+            raise TooLarge("there is no time for searches; give a larger time limit")
+        _compile_searches()
+        return 0.5 * self._limit
+
+    def wait(self) -> None:
+        """Refuse to begin a measure of a large mechanism after the time limit."""
+        if self._late(0.0):
+            raise TooLarge("the time limit was used up before; give a larger one")
+
+    def begin(self) -> None:
+        """Refuse to begin any measure of a large mechanism long after the time limit."""
+        if self._late(_GRACE):
+            raise TooLarge(f"it was not begun {_GRACE:g} s past the time limit; call the measure")
+
+    def _late(self, grace: float) -> bool:
+        """Whether time is over; of a small mechanism only compiling takes any."""
+        small = max(self.channel.searched_entries, self.channel.space.size) <= _QUICK
+        return not small and time.monotonic() > self._end + grace
+
+    def search(self) -> AbstractChannel:
+        """Return the channel for an optimisation, unless that takes too long."""
+        self.wait()
+        entries = self.channel.searched_entries
+        check.fits(entries, "the matrix to search", "call the measure", SEARCHED)
+        return self.channel
+
+    def compare(self) -> AbstractChannel:
+        """Return the channel for a comparison of all neighbours, unless that takes too long."""
+        work = self.channel.searched_entries * max(self.channel.space.sizes)
+        self.wait()
+        check.fits(work, "the comparison of neighbours", "call the measure", _COMPARED)
+        return self.channel
+
+    def passed(self) -> Distribution:
+        """Return the prior for a pass of its rows through the channel, unless that takes long."""
+        work = self.prior.through_entries
+        check.fits(work, "the types of outputs, row by row,", "call the measure", _PASSED)
+        return self.prior
+
+    @cached_property
+    def leakages(self) -> tuple[float, float]:
+        """How far outputs move the odds of databases at most, up and down."""
+        return self.channel.leakage_levels(self.passed())
+
+    @cached_property
+    def extreme(self) -> Witness:
+        """What attains the largest ratio between any two databases."""
+        return self.channel.extreme_witness()
+
+    @cached_property
+    def leading(self) -> Witness:
+        """The output that leaks most."""
+        return self.channel.leakage_witness(self.prior)
+
+    @cached_property
+    def factor(self) -> Value:
+        """Share of the database's entropy that an output tells on average."""
+        return leakage_factor(self.channel, self.passed())
+
+    @cached_property
+    def individual(self) -> IndividualCapacity:
+        """Individual capacity."""
+        return self.search().individual_capacity(1, GAP, self.time())
+
+    @cached_property
+    def row_levels(self) -> list[float]:
+        """Largest leakage about each row."""
+        check.fits(self.channel.space.n, "the list of rows", "ask row_pml for one row", _ROWS)
+        levels = []
+        for i in range(self.channel.space.n):
+            if i > 0:
+                self.wait()
+            levels.append(self.channel.row_level(self.passed(), i))
+        return levels
+
+    def entropy(self) -> float:
+        """H(X), from above."""
+        return top(self.prior.entropy())
+
+
+@dataclass(frozen=True)
+class Notion:
+    """One line of an audit."""
+
+    slug: str
+    title: str
+    unit: str
+    source: str
+    measure: Callable[[Case], Value]
+    says: Callable[[Value, Case], str]
+    worst: Callable[[Case], Worst | None] | None = None
+
+
+def ratio(finite: str, infinite: str) -> Callable[[Value, Case], str]:
+    """Say that a factor is at most e^level, or what an infinite level means."""
+
+    def says(value: Value, case: Case) -> str:
+        level = top(value)
+        return infinite if level == math.inf else finite.format(factor(level))
+
+    return says
+
+
+def amount(text: str) -> Callable[[Value, Case], str]:
+    """Say an amount of information in nats and bits."""
+    return lambda value, case: text.format(nats(value))
+
+
+def share(text: str) -> Callable[[Value, Case], str]:
+    """Say a share as a percentage."""
+    return lambda value, case: text.format(percent(top(value)))
+
+
+def number(text: str) -> Callable[[Value, Case], str]:
+    """Say a number, rounded up."""
+    return lambda value, case: text.format(rounded(top(value), 4))
+
+
+def wrong(what: str) -> Callable[[Value, Case], str]:
+    """Say how often a guess is wrong at least."""
+
+    def says(value: Value, case: Case) -> str:
+        least = rounded(top(value), 4, down=True)
+        if least == "0":
+            return f"An output may give {what} away: the bound on the chance of a wrong guess is 0."
+        return (
+            f"Whoever guesses {what} from an output is wrong with probability {least} or more, "
+            "however clever."
+        )
+
+    return says

@@ -1,0 +1,173 @@
+"""Levels about a secret S that reaches the output through the database only."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.leakage import Leakages, matrix_leakages
+from fastpriv._text.words import Value, top
+from fastpriv.auditing.case import Case, M, Notion, P, amount, ratio, share, wrong
+from fastpriv.channels import AbstractChannel, Channel
+from fastpriv.errors import InvalidInput
+from fastpriv.measures.draws import INFORMATION_ERROR
+from fastpriv.measures.fano import error_probability_bound
+from fastpriv.measures.leakage import leakage_factor, worst_leakage_factor
+from fastpriv.priors import Dense
+from fastpriv.results import Witness
+from fastpriv.spaces import Space
+
+
+class SecretCase(Case):
+    """The channel from S to the output, with a bound on the errors of its entries."""
+
+    def __init__(self, mechanism: AbstractChannel, joint: Floats, limit: float) -> None:
+        masses = joint.sum(axis=1)
+        self.values = np.flatnonzero(masses)
+        self._mechanism, self._given = mechanism, joint[self.values] / masses[self.values, None]
+        self._masses = masses[self.values] / masses.sum()
+        super().__init__(mechanism, Dense._trusted(self._masses, Space([len(self.values)])), limit)
+
+    @cached_property
+    def secret(self) -> Channel:
+        """Law of the output for every value of S."""
+        outputs = self._mechanism.output_space.size
+        check.fits(len(self.values) * outputs, "the law of the output per value of S", "use fewer")
+        space = self._mechanism.space
+        laws = [self._mechanism._output(Dense._trusted(p, space))._vector() for p in self._given]
+        return Channel(np.array(laws))
+
+    @property
+    def error(self) -> float:
+        """Relative error of the entries."""
+        return self._mechanism._law_error + 16.0 * ULP
+
+    @cached_property
+    def odds(self) -> Leakages:
+        """How far outputs move the odds of values of S."""
+        return matrix_leakages(self.secret._matrix, self._masses, self.error)
+
+    def told(self) -> Witness:
+        """Return the output that leaks most, and the value of S that it speaks for."""
+        y = int(self.odds.above.argmax())
+        s = self.values[self.secret._matrix[:, y].argmax()]
+        return Witness(self._mechanism.output_space.rows(y), np.array([s]))
+
+    def share(self, worst: bool = False) -> float:
+        """Share of the entropy of S that is told, raised past all rounding."""
+        found = (worst_leakage_factor if worst else leakage_factor)(self.secret, self._masses)
+        whole = top(self.prior.entropy())
+        slack = 8.0 * self.error * (1.0 + math.log(len(self.values)))
+        return min(1.0, top(found) * (1.0 + INFORMATION_ERROR) + slack / whole) if whole else 0.0
+
+
+def checked(joint: object, size: int) -> Floats:
+    """Return joint[s, x] as a law over values of S and databases."""
+    found = check.law(joint, "joint", 2)  # type: ignore[arg-type]
+    if found.shape[1] != size:
+        raise InvalidInput(
+            f"joint[s, x] must have a column for each of {size} databases, got shape {found.shape}"
+        )
+    return found
+
+
+def _case(case: Case) -> SecretCase:
+    assert isinstance(case, SecretCase)
+    return case
+
+
+def _information(case: Case) -> Value:
+    return _case(case).secret.information(case.prior)
+
+
+def _strong(case: Case) -> float:
+    return _case(case).secret.extreme_level() + 2.0 * _case(case).error
+
+
+#: The leakage measures, about S.
+ABOUT_SECRET = (
+    Notion(
+        "secret-mutual-information",
+        "mutual information with S",
+        "nats",
+        f"{M}, Definition 1",
+        _information,
+        amount("On average an output tells {} about the secret."),
+    ),
+    Notion(
+        "secret-pml",
+        "leakage about S",
+        "nats",
+        f"{P}, Definition 2.3",
+        lambda case: float(_case(case).odds.above.max()),
+        ratio(
+            "No output makes a value of the secret more than {} times as likely as before.",
+            "Some output makes a value likely that seemed impossible.",
+        ),
+        lambda case: _case(case).told(),
+    ),
+    Notion(
+        "secret-information-privacy",
+        "information privacy of S",
+        "nats",
+        f"{M}, Definition 7",
+        lambda case: max(_case(case).odds.largest()),
+        ratio(
+            "No output makes a value of the secret more than {} times as likely, or as unlikely, "
+            "as before.",
+            "Some output rules out a value of the secret.",
+        ),
+    ),
+    Notion(
+        "secret-strong-dp",
+        "differential privacy of S",
+        "nats",
+        f"{M}, Definition 7",
+        _strong,
+        ratio(
+            "Any two values of the secret have every output with chances within a factor of {}.",
+            "Some output is possible for one value of the secret and impossible for another.",
+        ),
+    ),
+    Notion(
+        "secret-maximal-leakage",
+        "maximal leakage about S",
+        "nats",
+        "Issa et al. 2019, Theorem 1",
+        lambda case: _case(case).secret.maximal_leakage() + _case(case).error,
+        ratio(
+            "Seeing an output multiplies the chance of guessing the secret by at most {} on "
+            "average.",
+            "",
+        ),
+    ),
+    Notion(
+        "secret-leakage-factor",
+        "leakage factor of S",
+        "share",
+        f"{M}, Definition 1",
+        lambda case: _case(case).share(),
+        share("On average an output tells {} of what there is to know about the secret."),
+    ),
+    Notion(
+        "secret-worst-leakage-factor",
+        "worst leakage factor of S",
+        "share",
+        f"{M}, Definition 7",
+        lambda case: _case(case).share(worst=True),
+        share("The most telling output takes away {} of the uncertainty about the secret."),
+    ),
+    Notion(
+        "secret-error-probability",
+        "chance of a wrong guess of S",
+        "probability",
+        f"{M}, Proposition 1 (Fano)",
+        lambda case: error_probability_bound(_case(case).share(), case.prior),
+        wrong("the secret"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Queries: maps from databases to answers, with or without a list of all databases."""

@@ -1,0 +1,352 @@
+"""Queries whose answers are known without a list of all databases: sums and histograms."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import TINY
+from fastpriv.channels.adversaries import Candidates
+from fastpriv.channels.queries.query import (
+    MANY,
+    Group,
+    Listed,
+    Query,
+    binomials,
+    pairs_of,
+    unlike_groups,
+    values_by_total,
+)
+from fastpriv.priors import Dense, Distribution, Exchangeable
+from fastpriv.priors.rare import log_binomials
+from fastpriv.spaces import Space
+
+#: Most steps of a search for reachable sums.
+_STEPS = 1 << 36
+#: Entries of the laws of a count that are formed in one go.
+_BLOCK = 1 << 20
+
+
+class Sum(Query):
+    """The sum of a score per row, ``scores[which[i]][x_i]``, integers of at least 0."""
+
+    def __init__(self, scores: Sequence[Ints], which: Ints) -> None:
+        self.scores, self.which = tuple(scores), which
+        self.counts: list[int] = np.bincount(which, minlength=len(scores)).tolist()
+        sizes: list[int] = np.array([len(s) for s in scores])[which].tolist()
+        self.space = Space._trusted(tuple(sizes))
+        tops = [int(s.max()) for s in scores]
+        self.answers = sum(c * t for c, t in zip(self.counts, tops, strict=True)) + 1
+        check.fits(self.answers, "the list of sums", "use smaller scores")
+        self.law_error = _law_error(self.space)
+        self._powers: dict[tuple[int, int], Ints] = {}
+
+    def _definition(self) -> tuple[object, ...]:
+        return tuple(scores.tobytes() for scores in self.scores), self.which.tobytes()
+
+    def of(self, rows: Ints) -> Ints:
+        """Answers for databases of shape (k, n)."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for t, scores in enumerate(self.scores):
+            # take, for which bits are numbers and not a mask
+            total += scores.take(rows[:, self.which == t]).sum(axis=1)
+        return total
+
+    def counts_bits(self) -> bool:
+        """Whether the sum is the number of bits that are set."""
+        return len(self.scores) == 1 and self.scores[0].tolist() == [0, 1]
+
+    def kinds(self) -> Ints:
+        """Number the rows by their scores."""
+        return self.which
+
+    def _power(self, t: int, count: int) -> Ints:
+        """Count the databases (up to ``MANY``) of ``count`` rows of one kind, by their sum."""
+        if self.scores[t].tolist() == [0, 1]:
+            return binomials(count)
+        key = t, count
+        if key not in self._powers:
+            top = int(self.scores[t].max())
+            work = count * len(self.scores[t]) * (count * top + 1)
+            check.fits(work, "the search for reachable sums", "use fewer rows", _STEPS)
+            found = np.zeros(count * top + 1, dtype=np.int64)
+            found[0] = 1
+            for done in range(count):
+                last, found[:] = found[: done * top + 1].copy(), 0
+                for score in self.scores[t]:
+                    found[score : score + len(last)] += last
+                np.minimum(found, MANY, out=found)
+            self._powers[key] = found
+        return self._powers[key]
+
+    def _ways(self, parts: Sequence[tuple[int, int]]) -> Ints:
+        """Count the databases (up to ``MANY``) of some rows of each kind, by their sum."""
+        found = np.ones(1, dtype=np.int64)
+        for t, count in parts:
+            found = np.minimum(_sumset(found, self._power(t, count)), MANY)
+        return found
+
+    def _others(self, group: Sequence[int]) -> list[tuple[int, int]]:
+        """How many rows of each kind there are outside a group."""
+        used = Counter(self.which[list(group)].tolist())
+        return [(t, c - used[t]) for t, c in enumerate(self.counts) if c > used[t]]
+
+    @cached_property
+    def _all(self) -> Ints:
+        return self._ways(self._others(()))
+
+    def seen(self) -> Ints:
+        """Return the sums that occur, in order."""
+        return np.flatnonzero(self._all)
+
+    def class_sizes(self) -> Ints:
+        """Return the number of databases behind each sum, at most ``MANY``."""
+        return self._all
+
+    def neighbours(self) -> Ints:
+        """Return the pairs of sums that neighbours have, from the sums of the other rows."""
+        codes = [np.empty(0, np.int64)]
+        for t, scores in enumerate(self.scores):
+            rest = np.flatnonzero(self._ways(self._others([int(np.argmax(self.which == t))])))
+            for s, other in itertools.permutations(np.unique(scores).tolist(), 2):
+                codes.append((rest + s) * self.answers + rest + other)
+        return pairs_of(np.concatenate(codes), self.answers)
+
+    def law(self, prior: Distribution) -> Floats:
+        """Law of the sum, in the prior's structure."""
+        return prior.score_law(self.scores, self.which)
+
+    def log_law(self, prior: Distribution) -> Floats | None:
+        """Logs of the law of the sum where some of it underflows, in the prior's structure."""
+        if prior._log_least() > math.log(TINY):
+            return None
+        return prior.log_score_law(self.scores, self.which)
+
+    def prior(self, law: Floats) -> Distribution:
+        """Return a prior with that law of the sum: exchangeable bits for a count."""
+        if self.counts_bits():
+            return Exchangeable._trusted(law)
+        return Listed(self.listed(), self.space, self.answers).prior(law)
+
+    def candidates(self, k: int, outputs: int) -> list[Candidates]:
+        """One entry for each choice of kinds of rows, with the sums the other rows can add.
+
+        Bits of several kinds, one at a time, are any two sums, asked about at once.
+        """
+        if k == 1 and max(self.space.sizes) == 2 and len(self.scores) > 1 < len(self.seen()):
+            return [Candidates((), [(), ()], [self.seen()] * 2)]
+        found = []
+        for group in unlike_groups(self.which, k):
+            rest = np.flatnonzero(self._ways(self._others(group)))
+            steps = [[(int(s),) for s in self.scores[self.which[i]]] for i in group]
+            values, slices = [], []
+            for (total,), tuples in values_by_total(steps, min(len(rest), outputs)).items():
+                values += tuples
+                slices += [rest + total] * len(tuples)
+            found.append(Candidates(group, values, slices))
+        return found
+
+    def database(self, group: Group, values: Group, answer: int) -> Ints:
+        """Return a database with the given values, the other rows split over and over."""
+        found = np.empty(self.space.n, dtype=np.int64)
+        found[list(group)] = values
+        answer -= sum(
+            int(self.scores[self.which[i]][v]) for i, v in zip(group, values, strict=True)
+        )
+        free = np.setdiff1d(np.arange(self.space.n), group)
+        for t, chosen in self._split(self._others(group), answer):
+            found[free[self.which[free] == t]] = chosen
+        return found
+
+    def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
+        """Return neighbours with the given sums: a row that can make up the difference."""
+        for t, scores in enumerate(self.scores):
+            i = int(np.argmax(self.which == t))
+            rest = self._ways(self._others([i]))
+            for s, moved in zip(
+                *np.nonzero(scores[:, None] - scores == answer - other), strict=True
+            ):
+                left = answer - int(scores[s])
+                if 0 <= left < len(rest) and rest[left]:
+                    first = self.database((i,), (int(s),), answer)
+                    second = first.copy()
+                    second[i] = moved
+                    return first, second
+        raise AssertionError(f"no neighbours have sums {answer} and {other}")
+
+    def _split(self, parts: list[tuple[int, int]], total: int) -> Iterator[tuple[int, list[int]]]:
+        """Yield for each kind of rows the values of all of them, which add up to a total."""
+        for j, (t, count) in enumerate(parts):
+            own = _meeting(self._power(t, count), self._ways(parts[j + 1 :]), total)
+            yield t, self._values(t, count, own)
+            total -= own
+
+    def _values(self, t: int, count: int, total: int) -> list[int]:
+        """Values of ``count`` rows of one kind whose scores add up to a total, halved until one."""
+        if count == 1:
+            return [int(np.flatnonzero(self.scores[t] == total)[0])]
+        half = count // 2
+        first = _meeting(self._power(t, half), self._power(t, count - half), total)
+        return self._values(t, half, first) + self._values(t, count - half, total - first)
+
+
+class Histogram(Query):
+    """How many of n rows hold each of m values.
+
+    Answers are numbered in C order of (c_1, ..., c_(m-1)), c_v rows holding value v, over all
+    such counts that add up to at most n: the order of an exchangeable prior's weights.
+    """
+
+    def __init__(self, n: int, m: int) -> None:
+        self.space = Space.hamming(n, m)
+        self.law_error = _law_error(self.space)
+        check.fits((n + 1) ** (m - 1), "the table of histograms", "use fewer rows or values")
+        axes = np.indices((n + 1,) * (m - 1)).reshape(m - 1, (n + 1) ** (m - 1))
+        inside = axes.sum(axis=0) <= n
+        self.counts = np.concatenate([n - axes.sum(axis=0)[None], axes])[:, inside].T
+        self.answers = len(self.counts)
+        self._place = np.full(len(inside), -1, dtype=np.int64)
+        self._place[inside] = np.arange(self.answers)
+
+    def _definition(self) -> tuple[object, ...]:
+        return (self.space,)
+
+    def counts_bits(self) -> bool:
+        """Whether rows are bits, of which the histogram is the number that are set."""
+        return self.space.sizes[0] == 2
+
+    def kinds(self) -> Ints:
+        """All rows play the same part."""
+        return np.zeros(self.space.n, dtype=np.int64)
+
+    def _number(self, counts: Ints) -> Ints:
+        """Answers for counts (..., m)."""
+        base = (self.space.n + 1) ** np.arange(counts.shape[-1] - 1)[::-1]
+        return np.asarray(self._place[counts[..., 1:] @ base])
+
+    def of(self, rows: Ints) -> Ints:
+        """Answers for databases of shape (k, n)."""
+        values = range(self.counts.shape[1])
+        return self._number(np.stack([(rows == v).sum(axis=1) for v in values], axis=-1))
+
+    def seen(self) -> Ints:
+        """Return all answers."""
+        return np.arange(self.answers)
+
+    def neighbours(self) -> Ints:
+        """Return the pairs of histograms with one row moved from one value to another."""
+        codes = [np.empty(0, np.int64)]
+        unit = np.eye(self.counts.shape[1], dtype=np.int64)
+        for s, t in itertools.permutations(range(len(unit)), 2):
+            holds = np.flatnonzero(self.counts[:, s])
+            moved = self._number(self.counts[holds] - unit[s] + unit[t])
+            codes.append(holds * self.answers + moved)
+        return pairs_of(np.concatenate(codes), self.answers)
+
+    def class_sizes(self) -> Ints:
+        """Return the multinomial coefficients, at most ``MANY``."""
+        from scipy.special import gammaln
+
+        logs = gammaln(self.space.n + 1.0) - gammaln(self.counts + 1.0).sum(axis=1)
+        return np.asarray(np.rint(np.exp(np.minimum(logs, math.log(MANY)))), dtype=np.int64)
+
+    def law(self, prior: Distribution) -> Floats:
+        """Law of the histogram, in the prior's structure."""
+        return np.asarray(prior.histogram_law()[self._place >= 0])
+
+    def log_law(self, prior: Distribution) -> Floats | None:
+        """Logs of the law of the histogram where some of it underflows."""
+        if prior._log_least() > math.log(TINY):
+            return None
+        return np.asarray(prior.log_histogram_law()[self._place >= 0])
+
+    def prior(self, law: Floats) -> Distribution:
+        """Return an exchangeable prior with that law of the histogram."""
+        m = self.counts.shape[1]
+        if m == 1:
+            return Dense._trusted(np.ones(1), self.space)
+        weights = np.zeros(len(self._place))
+        weights[self._place >= 0] = law
+        return Exchangeable._trusted(weights.reshape((self.space.n + 1,) * (m - 1)))
+
+    def candidates(self, k: int, outputs: int) -> list[Candidates]:
+        """One entry: all rows are alike, and the histogram holds at least the group's."""
+        m = self.counts.shape[1]
+        unit = [tuple(row) for row in np.eye(m, dtype=np.int64).tolist()]
+        most = min(math.comb(self.space.n - k + m - 1, m - 1), outputs)
+        values, slices = [], []
+        for held, tuples in values_by_total([unit] * k, most).items():
+            values += tuples
+            slices += [np.flatnonzero((self.counts >= held).all(axis=1))] * len(tuples)
+        return [Candidates(tuple(range(k)), values, slices)]
+
+    def database(self, group: Group, values: Group, answer: int) -> Ints:
+        """Return the database whose rows outside the group are in order of their values."""
+        held = np.bincount(values, minlength=self.counts.shape[1])
+        found = np.empty(self.space.n, dtype=np.int64)
+        found[list(group)] = values
+        free = np.setdiff1d(np.arange(self.space.n), group)
+        found[free] = np.repeat(np.arange(len(held)), self.counts[answer] - held)
+        return found
+
+    def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
+        """Return neighbours with the given histograms: row 0 moves from one value to another."""
+        moved = self.counts[answer] - self.counts[other]
+        first = self.database((0,), (int(moved.argmax()),), answer)
+        second = first.copy()
+        second[0] = moved.argmin()
+        return first, second
+
+
+def corner_laws(n: int, c: float) -> Iterator[Floats]:
+    """Yield laws of the number of ones among n bits, each one with chance c or 1 - c, in blocks.
+
+    One for every number of bits with the larger chance, each to ``corner_error(n, c)``; chances
+    too small for a double are 0. Cost O(n^2).
+    """
+    from fastpriv.kernels import binomial_product
+
+    logs = log_binomials(n)
+    near, far = math.log1p(-c), math.log(c)
+    block = max(1, _BLOCK // (n + 1))
+    for start in range(0, n + 1, block):
+        laws = []
+        for k in range(start, min(start + block, n + 1)):
+            ends = (n - k) * near + k * far, (n - k) * far + k * near
+            laws.append(binomial_product(n - k, 1.0 - c, c, k, c, 1.0 - c, n, 0, *ends))
+        yield np.exp(np.stack(laws) + logs)
+
+
+def corner_error(n: int, c: float) -> float:
+    """Bound on the relative error of ``corner_laws`` and of a mean under one."""
+    return (32 * n + 64) * ULP * (1.0 - math.log(c))
+
+
+def _law_error(space: Space) -> float:
+    """Products of n chances, and sums of one term per value at each step."""
+    return (space.n * (max(space.sizes) + 2) + 16) * ULP
+
+
+def _sumset(a: Ints, b: Ints) -> Ints:
+    """Convolve two arrays of counts of at most ``MANY``; the shorter has few entries, or both."""
+    if len(a) > len(b):
+        a, b = b, a
+    out = np.zeros(len(a) + len(b) - 1, dtype=np.int64)
+    for shift in np.flatnonzero(a).tolist():
+        out[shift : shift + len(b)] = np.minimum(out[shift : shift + len(b)] + a[shift] * b, MANY)
+    return out
+
+
+def _meeting(a: Ints, b: Ints, total: int) -> int:
+    """Return some u with a[u] > 0 and b[total - u] > 0."""
+    low, high = max(0, total - len(b) + 1), min(len(a) - 1, total)
+    both = (a[low : high + 1] > 0) & (b[total - high : total - low + 1][::-1] > 0)
+    return low + int(both.argmax())

@@ -1,0 +1,231 @@
+"""Mechanisms as commands take them: a file with the channel matrix, or a name with parameters."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from fastpriv.cli import arrays as _arrays
+from fastpriv.cli import priors as _priors
+from fastpriv.cli import specs as _specs
+from fastpriv.cli.parser import add_file
+from fastpriv.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fastpriv._core.validation import Ints as Array
+    from fastpriv.channels import AbstractChannel
+    from fastpriv.cli.specs import Ints
+    from fastpriv.priors import Distribution
+    from fastpriv.spaces import Space
+
+
+def hamming(epsilon: float, n: int = 1, m: Ints = (2,)) -> AbstractChannel:
+    """Randomised response on each of n rows (1) of m values (2; or one m for each row): E_d."""
+    from fastpriv.channels import HammingChannel
+
+    return HammingChannel(n, m if len(m) > 1 else m[0], epsilon)
+
+
+def posterior(epsilon: float, _prior: Distribution) -> AbstractChannel:
+    """E_i for the prior given with --prior: the posterior is a randomised response."""
+    from fastpriv.channels import PosteriorChannel
+
+    return PosteriorChannel(_prior, epsilon)
+
+
+def binary_symmetric(p: float, n: int = 1, at: int = 1) -> AbstractChannel:
+    """Whether at least ``at`` (1) of n bits (1) are set, turned round with chance p."""
+    import numpy as np
+
+    from fastpriv._core import validation as check
+    from fastpriv.channels import QueryChannel
+
+    flip = check.real(p, "p", 0.0, 1.0)
+    counts = _counts(n, 2)
+    if not 0 <= at <= n:
+        raise InvalidInput(f"at must be between 0 and n = {n}, got {at}")
+    no, yes = [1.0 - flip, flip], [flip, 1.0 - flip]
+    return QueryChannel.count(n, np.where(counts[:, None] >= at, yes, no))
+
+
+def exponential(rate: float, n: int) -> AbstractChannel:
+    """The number of set bits among n, answered by rank of closeness: chances fall by e^-rate."""
+    import numpy as np
+
+    from fastpriv.channels import QueryChannel
+    from fastpriv.mechanisms.exponential import exponential as ranked
+
+    counts = _counts(n, n + 1)
+    kernel = ranked(counts, counts, np.abs(counts[:, None] - counts), rate, [len(counts)])
+    return QueryChannel.count(n, kernel.matrix())
+
+
+def _counts(n: int, outputs: int) -> Array:
+    """Return the counts of n bits, if a kernel with so many outputs is to be formed."""
+    import numpy as np
+
+    from fastpriv._core import validation as check
+
+    rows = check.integer(n, "n", 1)
+    check.fits((rows + 1) * outputs, "the kernel", "use fewer rows", check.MAX_MATRIX)
+    return np.arange(rows + 1)
+
+
+def geometric_count(epsilon: float, n: int) -> AbstractChannel:
+    """The number of set bits among n with two-sided geometric noise, clamped to 0 .. n."""
+    from fastpriv.mechanisms.counting import GeometricCount
+
+    return GeometricCount(n, epsilon).channel()
+
+
+def count(kernel: str) -> AbstractChannel:
+    """The number of set bits: line c of the kernel is the law of the output when c are set."""
+    laws = _arrays.read(kernel, "the kernel")
+    from fastpriv.channels import QueryChannel
+
+    with _arrays.told(kernel):
+        return QueryChannel.count(len(laws) - 1, laws)
+
+
+def rows(kernel: str, n: int = 1) -> AbstractChannel:
+    """The same channel matrix on each of n rows (1) by itself."""
+    law = _arrays.read(kernel, "the kernel")
+    from fastpriv._core import validation as check
+    from fastpriv.channels import ProductChannel
+
+    number = check.integer(n, "n", 1)
+    check.fits(number, "a database", "use fewer rows")
+    with _arrays.told(kernel):
+        return ProductChannel([law] * number)
+
+
+MAKERS: _specs.Makers = {
+    "hamming": hamming,
+    "randomised-response": hamming,
+    "posterior": posterior,
+    "binary-symmetric": binary_symmetric,
+    "exponential": exponential,
+    "geometric-count": geometric_count,
+    "count": count,
+    "rows": rows,
+}
+
+
+def load(
+    mechanism: str, prior: str | None, sizes: list[int] | None
+) -> tuple[AbstractChannel, Distribution | None]:
+    """Return the mechanism, and the prior if one is given."""
+    space = _space(sizes)
+    if _arrays.is_file(mechanism):
+        return _from_file(mechanism, prior, space)
+    if prior is not None and has_sizes(mechanism):
+        law = load_prior(prior, sizes)
+        return _specs.make(mechanism, MAKERS, "mechanism", {"_prior": law}), law
+    if sizes is not None:
+        raise InvalidInput(f"--sizes is for files; {mechanism} has rows of its own")
+    channel: AbstractChannel = _specs.make(mechanism, MAKERS, "mechanism", {})
+    return channel, None if prior is None else _priors.load(prior, channel.space)
+
+
+def has_sizes(mechanism: str) -> bool:
+    """Whether ``--sizes`` says something about a mechanism: a matrix, or one made of a prior."""
+    return _arrays.is_file(mechanism) or mechanism.partition(":")[0] == "posterior"
+
+
+def _from_file(
+    path: str, prior: str | None, space: Space | None
+) -> tuple[AbstractChannel, Distribution | None]:
+    matrix = _arrays.read(path, "the channel")
+    from fastpriv.channels import Channel  # compiled code, which errors about files need not load
+
+    law = None if prior is None else _priors.load(prior, space or _space([len(matrix)]))
+    with _arrays.told(path):
+        return Channel(matrix, space or (None if law is None else law.space)), law
+
+
+def load_prior(prior: str, sizes: list[int] | None) -> Distribution:
+    """Return a prior that no mechanism comes with."""
+    law = _priors.load(prior, _space(sizes))
+    if sizes is not None and law.space != _space(sizes):
+        words = ",".join(map(str, sizes))
+        raise InvalidInput(f"--sizes {words} does not fit the prior {prior}, on {law.space!r}")
+    return law
+
+
+def spec_of(channel: AbstractChannel) -> str | None:
+    """Return the text that names a channel, where there is one."""
+    from fastpriv.channels import HammingChannel, PosteriorChannel
+
+    if isinstance(channel, PosteriorChannel):
+        return f"posterior:epsilon={channel.epsilon!r}"
+    if isinstance(channel, HammingChannel) and channel.space.m is not None:
+        return f"hamming:n={channel.space.n},m={channel.space.m},epsilon={channel.epsilon!r}"
+    return None
+
+
+def _space(sizes: list[int] | None) -> Space | None:
+    if sizes is None:
+        return None
+    from fastpriv.spaces import Space
+
+    return Space(sizes)
+
+
+# Options.
+
+
+def sizes_of(text: str) -> list[int]:
+    """Return what ``--sizes`` says."""
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r:.60} is no list of numbers of values, such as 2,2,3"
+        ) from None
+
+
+def add_mechanism(parser: Any, name: str, **options: Any) -> None:
+    """Declare an argument that is a mechanism."""
+    add_file(
+        parser,
+        name,
+        metavar=name.upper(),
+        help="a .csv or .npy file with p(y|x), one line for each database x (- for CSV from a "
+        "pipe); or a name with parameters, such as hamming:n=3,m=2,epsilon=1 (--list shows all)",
+        **options,
+    )
+
+
+def add_prior(parser: Any, required: bool = False) -> None:
+    """Declare ``--prior``, and with it ``--sizes`` and ``--list``."""
+    add_file(
+        parser,
+        "--prior",
+        required=required,
+        help="law of the databases: a file, or such as uniform, iid:p=0.7,0.3,n=3 or "
+        "beta-binomial:a=0.5,b=0.8,n=20 (--list shows all)",
+    )
+    parser.add_argument(
+        "--sizes",
+        type=sizes_of,
+        metavar="K,K,...",
+        help="number of values of each row of the databases, for files (default: one row)",
+    )
+    parser.add_argument("--list", action=_List, help="list mechanisms and priors, and leave")
+
+
+class _List(argparse.Action):
+    def __init__(self, option_strings: Any, dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
+        print(
+            f"mechanisms:\n{_FILES}\n{_specs.listed(MAKERS)}\n\n"
+            f"priors:\n{_priors.FILES}\n{_specs.listed(_priors.MAKERS)}"
+        )
+        parser.exit()
+
+
+_FILES = """\
+  FILE.csv or FILE.npy
+      The matrix p(y|x): a line for each database x, the last row of x changing fastest."""

@@ -1,0 +1,65 @@
+"""``fastpriv release``: a sanitised copy of a file, and a report of what it gives away."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from fastpriv.cli.parser import add_file, add_force, add_json, examples
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Declare the subcommand and its options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "release",
+        help="write a sanitised copy of a CSV or Parquet file",
+        description="Randomise every record of a file and say how private the result is. The\n"
+        "file is read in chunks; the result appears when all went well, or not at all.",
+        epilog=examples(
+            "fastpriv release people.csv --domain domain.json --epsilon 1.0 --out released.csv "
+            "--report report.json"
+        ),
+    )
+    add_file(parser, "table", help="a .csv or .parquet file, one record per row")
+    add_file(parser, "--domain", metavar="JSON", help='file with {"column": [values]}')
+    cost = parser.add_mutually_exclusive_group(required=True)
+    cost.add_argument("--epsilon", type=float, help="level of a whole record, in nats")
+    cost.add_argument("--distortion", type=float, help="expected number of changed records")
+    add_file(parser, "--out", required=True, help="the released file")
+    add_file(parser, "--report", metavar="JSON", help="also write the report there")
+    parser.add_argument(
+        "--per-column", action="store_true", help="every column by itself, at level epsilon each"
+    )
+    parser.add_argument(
+        "--drop-undeclared", action="store_true", help="leave out columns not in the domain"
+    )
+    parser.add_argument(
+        "--accept-domain-from-data",
+        action="store_true",
+        help="without --domain: read it off the data, which gives away the values that occur",
+    )
+    parser.add_argument("--seed", type=int, help="for tests only: reproducible and NOT secure")
+    add_force(parser)
+    add_json(parser)
+    return parser
+
+
+def run(given: argparse.Namespace) -> str:
+    """Return what the subcommand prints."""
+    from fastpriv.releasing.release import release
+
+    found = release(
+        given.table,
+        epsilon=given.epsilon,
+        distortion=given.distortion,
+        domain=given.domain,
+        per_column=given.per_column,
+        rng=given.seed,
+        accept_domain_from_data=given.accept_domain_from_data,
+        drop_undeclared=given.drop_undeclared,
+        out=given.out,
+        report=given.report,
+        overwrite=given.force,
+        progress=True,
+    )
+    return found.report.to_json() if given.json else f"{found.report}\nWritten to {found.table}"

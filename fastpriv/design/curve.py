@@ -1,0 +1,332 @@
+"""The best privacy level for a distortion, at one point or over a grid."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.extras import optional
+from fastpriv._core.validation import Floats
+from fastpriv.design.closed_form import h, h_inverse
+from fastpriv.design.programs import _constant, solve_pd_dp, solve_pd_i
+from fastpriv.design.rate_distortion import solve_pd_mip
+from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.priors import Distribution
+from fastpriv.priors.base import made_prior
+from fastpriv.results import Bracket, Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["TradeoffCurve", "privacy_level", "tradeoff_curve"]
+
+NOTIONS = ("dp", "identifiability", "mutual-information")
+#: A level counts as found when its bracket is this narrow, relative to 1 + level.
+_TOLERANCE = 1e-6
+_WIDEN = 1e-13
+
+
+def privacy_level(
+    prior: Distribution | ArrayLike, distortion: float, notion: str, *, time_limit: float = math.inf
+) -> Bracket:
+    """Find the best privacy level that any mechanism reaches at an expected distortion.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
+    distortion : float
+        Largest expected number of changed rows, between 0 and n.
+    notion : {"dp", "identifiability", "mutual-information"}
+        Which level.
+    time_limit : float
+        Seconds for each program that is solved on the way.
+
+    Returns
+    -------
+    Bracket
+        Both ends are proved. As narrow as rounding where a closed form applies (identifiability
+        and mutual information up to distortion h(eps_tilde) by Wang-Ying-Zhang 2015, Theorems 1
+        and 2; differential privacy below h(eps_hat)), within 1e-6 where programs are solved for
+        the other notions and 1e-9 nats for mutual information (:func:`solve_pd_mip`).
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Product.iid([0.6, 0.4], 10)
+    >>> fp.h_inverse(1.0, 10, 2) in fp.privacy_level(prior, 1.0, "dp")
+    True
+    >>> fp.privacy_level(prior, 4.0, "dp")
+    Bracket(0, 0)
+    """
+    prior = made_prior(prior)
+    if notion not in NOTIONS:
+        raise InvalidInput(f"notion must be one of {', '.join(NOTIONS)}, got {notion!r}")
+    cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
+    if notion == "mutual-information":
+        point = solve_pd_mip(prior, cost, time_limit=time_limit)
+        return Bracket(point.bound, point.value * (1.0 + _WIDEN))
+    least = prior.epsilon_x() if notion == "identifiability" else 0.0
+    if cost >= _constant(prior).value or math.isinf(least):
+        return Bracket(least, least)  # what the prior tells is all there is; a constant output does
+    if cost == 0.0:
+        return Bracket(math.inf, math.inf)
+    sizes = [m for m in prior.space.sizes if m > 1]
+    plain = h_inverse(cost, len(sizes), sizes)
+    if notion == "dp":
+        if plain > prior.epsilon_hat():
+            return _around(plain)
+        low = max(plain - prior.epsilon_x(), 0.0)
+        return _search(prior, cost, solve_pd_dp, low, max(plain, 0.0), time_limit)
+    tilde = prior.epsilon_tilde()
+    if plain >= tilde:
+        return _around(plain)
+    # Beyond some distortion the prior's own level is reached: look there first.
+    low = max(plain, least)
+    first = low + 0.9 * _TOLERANCE * (1.0 + low)
+    return _search(prior, cost, solve_pd_i, low, tilde, time_limit, first)
+
+
+def _around(value: float) -> Bracket:
+    """A closed form and its rounding error."""
+    return Bracket(value * (1.0 - _WIDEN), value * (1.0 + _WIDEN))
+
+
+def _search(
+    prior: Distribution,
+    cost: float,
+    solve: Callable[..., Solution],
+    low: float,
+    high: float,
+    time_limit: float,
+    first: float = math.nan,
+) -> Bracket:
+    """Narrow [low, high] by solving programs; either end moves only on a certificate.
+
+    The least distortion falls convexly enough in epsilon for interpolation to land close, and
+    stepping past the estimate by a little makes both ends move.
+    """
+    ends: list[tuple[float, float] | None] = [None, None]  # (epsilon, distortion) at low and high
+    while high - low > _TOLERANCE * (1.0 + high):
+        width = high - low
+        a, b = ends
+        guess = first if low < first < high else 0.5 * (low + high)
+        if a is not None and b is not None and a[1] > b[1]:
+            guess = a[0] + (a[1] - cost) / (a[1] - b[1]) * (b[0] - a[0])
+            nudge = max(0.02 * width, 0.4 * _TOLERANCE * (1.0 + high))
+            guess += nudge if guess - low < high - guess else -nudge
+            guess = min(max(guess, low + 0.01 * width), high - 0.01 * width)
+        solution = solve(prior, guess, gap=2e-7, time_limit=time_limit)
+        if solution.value <= cost:
+            high, ends[1] = guess, (guess, solution.value)
+        elif solution.bound > cost:
+            low, ends[0] = guess, (guess, solution.bound)
+        else:  # the certificate straddles the distortion: step aside until it no longer does
+            low, high = _aside(prior, cost, solve, low, guess, high, time_limit)
+            break
+    return Bracket(low, high)
+
+
+def _aside(
+    prior: Distribution,
+    cost: float,
+    solve: Callable[..., Solution],
+    low: float,
+    middle: float,
+    high: float,
+    time_limit: float,
+) -> tuple[float, float]:
+    """Move both ends towards a point that no program can tell from the answer."""
+    step = 0.5 * _TOLERANCE * (1.0 + high)
+    ends = [low, high]
+    for side, sign in enumerate((-1.0, 1.0)):
+        for k in count():
+            guess = middle + sign * step * 4.0**k
+            if not low < guess < high:
+                break
+            solution = solve(prior, guess, gap=2e-7, time_limit=time_limit)
+            if (solution.bound > cost, solution.value <= cost)[side]:
+                ends[side] = guess
+                break
+    return ends[0], ends[1]
+
+
+@dataclass(frozen=True)
+class TradeoffCurve:
+    """Best levels over a grid of distortions, with Theorem 1's bounds beside them.
+
+    Attributes
+    ----------
+    distortions : ndarray
+        The grid.
+    lower, upper : dict of ndarray
+        Certified ends of the best level, per notion.
+    theorem_lower, theorem_upper : dict of ndarray
+        What Wang-Ying-Zhang 2015, Theorem 1, says without solving anything, per notion.
+    closed_form : dict of (distortion, level)
+        Point up to which the best level is known to be h^-1 of the distortion, per notion:
+        level eps_hat for differential privacy, eps_tilde for identifiability.
+    """
+
+    distortions: Floats
+    lower: dict[str, Floats]
+    upper: dict[str, Floats]
+    theorem_lower: dict[str, Floats]
+    theorem_upper: dict[str, Floats]
+    closed_form: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def columns(self) -> dict[str, Floats]:
+        """Return all columns by name, the distortion first."""
+        found = {"distortion": self.distortions}
+        for notion in self.lower:
+            found[f"{notion} lower"] = self.lower[notion]
+            found[f"{notion} upper"] = self.upper[notion]
+            for name, table in (("lower", self.theorem_lower), ("upper", self.theorem_upper)):
+                if notion in table:
+                    found[f"{notion} theorem {name}"] = table[notion]
+        return found
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the table as CSV, written to ``path`` if one is given."""
+        columns = self.columns()
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*(map(repr, c.tolist()) for c in columns.values()), strict=True))
+        return _write(text.getvalue(), path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the table as JSON, written to ``path`` if one is given; infinities as null."""
+        clean = {
+            name: [v if math.isfinite(v) else None for v in column.tolist()]
+            for name, column in self.columns().items()
+        }
+        return _write(json.dumps(clean, indent=2), path)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the curve; see :func:`fastpriv.plot.tradeoff`."""
+        from fastpriv.plot import tradeoff
+
+        return tradeoff(self, ax)
+
+    def __repr__(self) -> str:
+        return f"TradeoffCurve({len(self.distortions)} distortions, {', '.join(self.lower)})"
+
+
+def tradeoff_curve(
+    prior: Distribution | ArrayLike,
+    notions: Sequence[str] = NOTIONS,
+    distortions: ArrayLike | None = None,
+    executor: Executor | None = None,
+    progress: bool = False,
+) -> TradeoffCurve:
+    """Compute the best level of each notion over a grid of distortions.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
+    notions : sequence of str
+        Any of "dp", "identifiability", "mutual-information".
+    distortions : array, optional
+        The grid; by default 25 points up to where a constant output is as good.
+    executor : concurrent.futures.Executor, optional
+        Where to run the points: a process pool, Dask's ``client.get_executor()``, ...
+    progress : bool
+        Show a progress bar (needs the extra ``fastpriv[progress]``).
+
+    Returns
+    -------
+    TradeoffCurve
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> curve = fp.tradeoff_curve(fp.Product.iid([0.6, 0.4], 3), ["dp"], [0.3, 0.6, 0.9])
+    >>> curve.upper["dp"].round(4).tolist()
+    [2.1972, 1.3863, 0.8473]
+    """
+    prior = made_prior(prior)
+    if not isinstance(notions, str | Sequence):
+        raise InvalidInput(f"notions must be a sequence of names, got {notions!r:.60}")
+    names = [notions] if isinstance(notions, str) else list(notions)
+    if not names or any(name not in NOTIONS for name in names):
+        raise InvalidInput(f"notions must be chosen from {', '.join(NOTIONS)}, got {names}")
+    if distortions is None:
+        grid = _constant(prior).value * np.linspace(0.04, 1.0, 25)
+    else:
+        grid = np.atleast_1d(check.array(distortions, "distortions").astype(np.float64))
+        if grid.ndim != 1:
+            raise InvalidInput(f"distortions must be one-dimensional, got shape {grid.shape}")
+    tasks = [(prior, float(cost), name) for name in names for cost in grid]
+    run = map if executor is None else executor.map
+    results: Any = run(_point, tasks)
+    if progress:
+        results = optional("tqdm", "progress").tqdm(results, total=len(tasks), unit="level")
+    brackets = list(results)
+    per_notion = [brackets[k * len(grid) : (k + 1) * len(grid)] for k in range(len(names))]
+    lower = {n: np.array([b.lower for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
+    upper = {n: np.array([b.upper for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
+    return TradeoffCurve(
+        grid, lower, upper, *_theorem_1(prior, names, grid), _closed_forms(prior, names)
+    )
+
+
+def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Distortion and level up to which the best level is h^-1, where it can be found."""
+    found, space = dict[str, tuple[float, float]](), prior.space
+    for notion, end in (("dp", prior.epsilon_hat), ("identifiability", prior.epsilon_tilde)):
+        if notion in notions:
+            with suppress(TooLarge):
+                level = end()
+                found[notion] = float(h(level, space.n, space.sizes)), level
+    return found
+
+
+def _point(task: tuple[Distribution, float, str]) -> Bracket:
+    return privacy_level(*task)
+
+
+def _theorem_1(
+    prior: Distribution, notions: Sequence[str], grid: Floats
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Lower and upper bounds of Wang-Ying-Zhang 2015, Theorem 1, at every distortion."""
+    sizes = [m for m in prior.space.sizes if m > 1]
+    if not sizes:
+        return {}, {}
+    plain = h_inverse(np.minimum(grid, len(sizes)), len(sizes), sizes)
+    spread = prior.epsilon_x()
+    with np.errstate(invalid="ignore"):
+        least = np.nan_to_num(np.maximum(plain - spread, 0.0), nan=0.0, posinf=math.inf)
+    lower = {"dp": least, "identifiability": np.maximum(plain, spread)}
+    upper = {"dp": np.maximum(plain, 0.0)}
+    try:
+        tilde = prior.epsilon_tilde()
+        lower["identifiability"] = np.where(plain >= tilde, plain, lower["identifiability"])
+        upper["identifiability"] = np.where(plain >= tilde, plain, math.inf)
+    except TooLarge:  # without eps_tilde the exact range is unknown
+        pass
+    keep = set(notions)
+    return (
+        {name: values for name, values in lower.items() if name in keep},
+        {name: values for name, values in upper.items() if name in keep},
+    )
+
+
+def _write(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        Path(path).write_text(text)
+    return text

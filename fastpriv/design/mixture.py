@@ -1,0 +1,199 @@
+"""The rate-distortion optimum at a slope or a distortion, by an interior-point method.
+
+At slope s the optimal output law q minimises sum q - sum p ln(K q) over q >= 0, K = e^(-s d): the
+likelihood of a mixture. With c = K^T (p / K q), q is optimal when c <= 1, and c = 1 where q > 0.
+Blahut's iteration q <- q c crawls where outputs die out. Here Newton's method follows the central
+path c = 1 - z, q z = mu with mu -> 0. Scaled by sqrt(q) its matrix is B^T B + diag(z), where
+B[x, y] = sqrt(p(x) q(y)) K[x, y] / (K q)(x) has norm one, so conjugate gradients with the diagonal
+as preconditioner need few products, each a transform. Where the distortion is given the slope is
+one more unknown of the same system.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core.rounding import ULP
+from fastpriv._core.threads import split
+from fastpriv._core.validation import Floats
+from fastpriv.design.tilting import Family, Tilt
+
+_STEPS = 300
+#: Steps without a better certificate after which rounding has won.
+_PATIENCE = 40
+#: Part of the way to the boundary that a step goes.
+_STEP = 0.99
+#: Relative residual at which conjugate gradients stop.
+_RESIDUAL = 0.05
+_PRODUCTS = 500
+_GRAIN = 1 << 15
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An output law for a slope, and what it proves.
+
+    Attributes
+    ----------
+    law : ndarray
+        The output law q, positive, summing to one.
+    slope : float
+        Its slope.
+    value : float
+        I(X; Y) + slope E d(X, Y) of the channel q tilted by the slope.
+    bound : float
+        No channel has a smaller I(X; Y) + slope E d(X, Y).
+    distortion : float
+        E d(X, Y) of that channel, where it was asked for.
+    """
+
+    law: Floats
+    slope: float
+    value: float
+    bound: float
+    distortion: float = math.nan
+
+    def gap(self, target: float | None) -> float:
+        """How far the channel can be from the optimum at its slope or at the distortion."""
+        missed = 0.0 if target is None else self.slope * abs(target - self.distortion)
+        return self.value - self.bound + missed
+
+
+def certify(p: Floats, q: Floats, tilt: Tilt, v: Floats, c: Floats) -> tuple[float, float]:
+    """Return Blahut's bounds on min I + slope E d, rounded outwards.
+
+    For q of any scale: with v = K q and c = K^T (p/v), no channel has less than
+    -sum p ln v - ln max c, and the channel q K / v has exactly -sum p ln v - sum q c ln c.
+    """
+    logs = _dot(p, np.log(v)) + tilt.log_scale
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tails = float((q * np.where(c > 0.0, c * np.log(c), 0.0)).sum())
+    # v and c are sums of non-negative products: their relative errors are a few ulp a term.
+    slack = 8.0 * ULP * (_terms(len(q)) + abs(logs) + abs(tilt.log_scale) + abs(tails) + 4.0)
+    return -logs - tails + slack, -logs - math.log(float(c.max())) - slack
+
+
+def _terms(count: int) -> float:
+    """Bound on how many roundings a sum of that many terms adds up, pairwise or by axes."""
+    return float(min(count, 1024)) if count <= 4096 else 64.0
+
+
+def fit(
+    p: Floats,
+    family: Family,
+    outputs: int,
+    slope: float,
+    target: float | None,
+    gap: float,
+    deadline: float,
+) -> Fit:
+    """Find the optimal output law at a slope, or at the slope where the distortion is ``target``.
+
+    ``slope`` is then where to start. Stops at a certified ``gap`` in nats, when rounding allows no
+    more, or at the deadline, and returns the best iterate.
+    """
+    tilt = family(slope)
+    q = np.full(outputs, 1.0 / outputs)
+    v = tilt.forward(q)
+    c = tilt.backward(p / v, overwrite=True)
+    z = np.maximum(1.0 - c, 0.0) + 0.1
+    along: Floats | None = None  # how q / sqrt(q) answers to the slope
+    best = Fit(q, slope, math.inf, -math.inf, 0.0 if target is None else target)
+    waited, length = 0, 1.0
+    for step in range(_STEPS):
+        u = p / v
+        value, bound = certify(p, q, tilt, v, c)
+        found = Fit(q, tilt.slope, value, bound)
+        if target is not None:
+            first, second = tilt.distances(q, v)
+            mean = first / v
+            found = Fit(q, tilt.slope, value, bound, _dot(p, mean))
+        waited += 1
+        if found.gap(target) < best.gap(target):
+            best, waited = found, 0
+        if best.gap(target) <= gap or waited > _PATIENCE or time.monotonic() > deadline:
+            break
+        mu = _dot(q, z) / outputs * (max(0.05, (1.0 - length) ** 3) if step else 1.0)
+        root = np.sqrt(q)
+        newton = _Newton(tilt, root, u / v, z, 1.0 / (q * tilt.squares(u / v) + z))
+        move = newton.solve(root * (c - 1.0) + mu / root)
+        turn = 0.0
+        if target is not None:
+            pull = root * (tilt.distances_back(u, c) - tilt.backward(u * mean))
+            along = newton.solve(pull, along)
+            curvature = _dot(p, np.maximum(second / v - mean * mean, 0.0)) + _dot(pull, along)
+            miss = _dot(pull, move) + found.distortion - target
+            # So steep that the distortion does not answer any more: only the sign is left.
+            turn = miss / curvature if curvature > 0.0 else math.copysign(math.inf, miss)
+            turn = min(max(turn, -0.5 * tilt.slope), tilt.slope)
+            move -= turn * along
+        move *= root
+        push = (mu - z * (q + move)) / q
+        length = _reach(q, move)
+        q = q + length * move
+        dual = _reach(z, push)
+        z += dual * push
+        if turn:
+            tilt = family(tilt.slope + length * turn)
+        length = min(length, dual)
+        v = tilt.forward(q)
+        c = tilt.backward(p / v, overwrite=True)
+    return Fit(best.law / best.law.sum(), best.slope, best.value, best.bound, best.distortion)
+
+
+def _dot(a: Floats, b: Floats) -> float:
+    """Sum of a b, pairwise; BLAS would wake its threads for one pass over memory."""
+    return float((a * b).sum())
+
+
+def _reach(x: Floats, move: Floats) -> float:
+    """How far x > 0 may go along a move and stay positive, at most 1."""
+    worst = float((move / x).min())
+    return 1.0 if worst > -_STEP else -_STEP / worst
+
+
+class _Newton:
+    """The matrix S K^T diag(b) K S + diag(z) with S = diag(root), and its diagonal's inverse."""
+
+    def __init__(self, tilt: Tilt, root: Floats, b: Floats, z: Floats, inverse: Floats) -> None:
+        self._tilt, self._root, self._b, self._z, self._inverse = tilt, root, b, z, inverse
+
+    def _product(self, t: Floats) -> tuple[Floats, float]:
+        """Return the matrix times t, and its product with t."""
+        out = np.empty_like(t)
+        _each(kernels.multiply, self._root, t, out)
+        out = self._tilt.forward(out, overwrite=True)
+        _each(kernels.multiply, out, self._b, out)
+        out = self._tilt.backward(out, overwrite=True)
+        return out, math.fsum(_each(kernels.finish_product, out, self._root, self._z, t))
+
+    def solve(self, right: Floats, start: Floats | None = None) -> Floats:
+        """Conjugate gradients, from a start if one is at hand."""
+        t = np.zeros_like(right) if start is None else start.copy()
+        r = right.copy() if start is None else right - self._product(t)[0]
+        direction = self._inverse * r
+        size = _dot(r, direction)
+        enough = _RESIDUAL**2 * _dot(right, self._inverse * right)
+        for _ in range(_PRODUCTS):
+            if size <= enough:
+                break
+            product, curvature = self._product(direction)
+            if not curvature > 0.0:
+                break
+            step = size / curvature
+            parts = _each(kernels.descend, t, r, direction, product, self._inverse, step)
+            size, before = math.fsum(parts), size
+            _each(kernels.turn, direction, r, self._inverse, size / before)
+        return t
+
+
+def _each(kernel: Any, first: Floats, *others: Any) -> list[Any]:
+    """Run a kernel over all entries, split over threads where there are enough."""
+    return split(partial(kernel, first, *others), len(first), _GRAIN)

@@ -1,0 +1,349 @@
+"""The exact privacy-distortion programs: least distortion for a privacy level.
+
+The way is chosen by the prior: a closed form where a theorem gives the optimum, one small program
+per distinct row for independent rows, a program on types for exchangeable rows, and otherwise a
+program over databases, reduced by the rows that may be swapped. Solutions are repaired and
+certified before they are returned.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._structure.rows import RowKernel, RowKernels
+from fastpriv._structure.types import Blocks, expand, types_of
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    HammingChannel,
+    PosteriorChannel,
+    ProductChannel,
+)
+from fastpriv.channels.product import hamming_distance
+from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.design.interior import OutOfTime
+from fastpriv.design.reduced import solve_reduced
+from fastpriv.errors import Infeasible, TooLarge
+from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+from fastpriv.priors.base import made_prior
+from fastpriv.results import Solution
+
+__all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
+
+#: Programs are solved up to here; h(200) is 1e-87 of a row.
+_LARGEST = 200.0
+
+
+def solve_pd_dp(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = 1e-6,
+    time_limit: float = math.inf,
+) -> Solution:
+    """Find the mechanism of least expected Hamming distortion at a differential privacy level.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
+    epsilon : float
+        Differential privacy level, at least 0.
+    gap : float
+        Certified relative gap at which to stop.
+    time_limit : float
+        Seconds after which to return the best certified solution so far.
+
+    Returns
+    -------
+    Solution
+        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+
+    Notes
+    -----
+    PD-DP of Wang-Ying-Zhang 2015. From ``prior.epsilon_hat()`` on, E_d is optimal (closed form).
+    Below it, cost per interior-point step: N^4 for a dense prior on N databases, n^5 for an
+    exchangeable one on n bits, m^4 per distinct row of a product.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Exchangeable.beta_binomial(20, 0.5, 0.8)
+    >>> solution = fp.solve_pd_dp(prior, 1.0)
+    >>> round(solution.value, 4), solution.method  # E_d has 5.3788
+    (3.4676, 'types')
+    """
+    prior = made_prior(prior)
+    epsilon = check.real(epsilon, "epsilon", least=0.0)
+    check_limits(gap, time_limit)
+    if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
+        # Beyond the largest level of a program E_d errs by less than any double can tell.
+        return _e_d(prior.space.sizes, epsilon)
+    if epsilon == 0.0:
+        return _constant(prior)
+    return _solve(prior, epsilon, False, gap, time.monotonic() + time_limit)
+
+
+def solve_pd_i(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = 1e-6,
+    time_limit: float = math.inf,
+) -> Solution:
+    """Find the mechanism of least expected Hamming distortion at an identifiability level.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
+    epsilon : float
+        Identifiability level, at least ``prior.epsilon_x()``.
+    gap : float
+        Certified relative gap at which to stop.
+    time_limit : float
+        Seconds after which to return the best certified solution so far.
+
+    Returns
+    -------
+    Solution
+        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+
+    Raises
+    ------
+    Infeasible
+        Below ``prior.epsilon_x()``: the prior alone tells neighbours apart that well.
+
+    Notes
+    -----
+    PD-I of Wang-Ying-Zhang 2015, linear in the joint law. From ``prior.epsilon_tilde()`` on, E_i
+    is optimal (Theorem 1). Costs as for :func:`solve_pd_dp`. Exactly at that threshold E_i has no
+    room to round inwards: ``.level`` then says what rounding may have added, some 1e-14.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Product([[0.6, 0.4], [0.3, 0.7]])
+    >>> fp.solve_pd_i(prior, 2.0).method
+    'closed-form'
+    """
+    prior = made_prior(prior)
+    epsilon = check.real(epsilon, "epsilon", least=0.0)
+    check_limits(gap, time_limit)
+    least = prior.epsilon_x()
+    if epsilon < least:
+        raise Infeasible(
+            f"no mechanism has identifiability {epsilon!r} for {prior!r}: the prior alone has "
+            f"epsilon_x = {least!r}, which is the least possible"
+        )
+    tilde = _tilde(prior)
+    if epsilon >= tilde:
+        # A nearly uniform prior may leave E_i to rounding; then the program has to do.
+        with suppress(Infeasible):
+            return _e_i(prior, epsilon, tilde)
+    return _solve(prior, epsilon, True, gap, time.monotonic() + time_limit)
+
+
+def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
+    """Solve the relaxation R-PD: least distortion h(epsilon), a bound on both programs.
+
+    Whatever the prior, no mechanism of identifiability epsilon has less distortion, and none of
+    differential privacy epsilon - eps_X.
+
+    Parameters
+    ----------
+    n, m : int
+        Number of rows and of values per row.
+    epsilon : float
+        Level of the posterior, at least 0.
+
+    Returns
+    -------
+    Solution
+        With E_d as its channel (Wang-Ying-Zhang 2015, Lemma 1).
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.solve_r_pd(10, 2, 0.0).value
+    5.0
+    """
+    return _e_d(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
+
+
+def check_limits(gap: float, time_limit: float) -> None:
+    """Check what every program takes: the gap to stop at and the seconds to stop after."""
+    check.real(gap, "gap", least=1e-12, most=1.0)
+    if time_limit != math.inf:
+        check.real(time_limit, "time_limit", least=1e-9)
+
+
+def _tilde(prior: Distribution) -> float:
+    """Return eps_tilde, infinite where it cannot be had: a Markov prior beyond the dense form."""
+    try:
+        return prior.epsilon_tilde()
+    except TooLarge:
+        return math.inf
+
+
+# Closed forms. Levels are lowered by a margin so that the rounded numbers still meet epsilon.
+
+
+def _margin(epsilon: float, n: int) -> float:
+    """What rounding can add to the log of a ratio of matrix entries with n row factors."""
+    return (16 + 8 * min(n, 64) + 4 * epsilon) * ULP
+
+
+def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
+    safe = max(0.0, epsilon - _margin(epsilon, len(sizes)))
+    channel = HammingChannel(len(sizes), sizes, safe)
+    value = hamming_distance(RowKernels.symmetric(sizes, safe))
+    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
+    return Solution(value, best * (1.0 - 8 * ULP), channel, epsilon, "closed-form")
+
+
+def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
+    best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
+    margin = _margin(epsilon, prior.space.n)
+    channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
+    level = max(channel.posterior_level(prior), epsilon)
+    if epsilon - margin < tilde:
+        # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
+        level += 2.0 * margin
+    value = channel.expected_distance(prior)
+    return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
+
+
+def _constant(prior: Distribution) -> Solution:
+    """Best mechanism at level 0: always answer with the likeliest value of every row."""
+    answers: list[RowKernel] = []
+    value, assignment = [], np.empty(prior.space.n, dtype=np.int64)
+    for rows in prior._alike():
+        mean = prior._expected_counts(rows) / len(rows)
+        kernel = np.zeros((len(mean), len(mean)))
+        kernel[:, int(mean.argmax())] = 1.0
+        assignment[rows] = len(answers)
+        answers.append(RowKernel(kernel))
+        value.append(len(rows) * float(np.delete(mean, mean.argmax()).sum()))
+    channel = ProductChannel._trusted(RowKernels(answers, assignment))
+    best = math.fsum(value)
+    return Solution(
+        channel.expected_distance(prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
+    )
+
+
+# Programs.
+
+
+def _solve(
+    prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
+) -> Solution:
+    try:
+        return _program(prior, epsilon, joint, gap, deadline)
+    except OutOfTime:  # what needs no program is what there is
+        return _certify(prior, epsilon, joint, _constant(prior).channel, 0.0, "closed-form")
+
+
+def _program(
+    prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
+) -> Solution:
+    if isinstance(prior, Product):
+        return _rows(prior, epsilon, joint, gap, deadline)
+    if isinstance(prior, Exchangeable):
+        types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
+        weights = type_weights(types, prior)
+        classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
+        channel: AbstractChannel = TypeChannel(types, classes, entries)
+        return _certify(prior, epsilon, joint, channel, bound, "types")
+    dense = prior._dense("the program", 1 << 13)
+    types = types_of(_symmetries(dense))
+    rows = dense.space.rows(np.arange(dense.space.size))
+    weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
+    classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
+    channel = Channel(expand(types, classes, entries), dense.space)
+    return _certify(dense, epsilon, joint, channel, bound, "dense")
+
+
+def _rows(prior: Product, epsilon: float, joint: bool, gap: float, deadline: float) -> Solution:
+    """Independent rows: both programs tensorise, so the optimum is the sum over rows."""
+    found, bounds = [], []
+    solve_row = partial(_one_row, epsilon=epsilon, joint=joint, gap=gap, deadline=deadline)
+    for law in prior._laws:
+        matrix, bound = solve_row(law, extra=_margin(0.0, prior.space.n))
+        found.append(RowKernel(matrix))
+        bounds.append(bound)
+    channel = ProductChannel._trusted(RowKernels(found, prior._assignment))
+    return _certify(prior, epsilon, joint, channel, prior._sum(bounds), "rows")
+
+
+def _one_row(
+    law: Floats, epsilon: float, joint: bool, gap: float, deadline: float, extra: float
+) -> tuple[Floats, float]:
+    m = len(law)
+    if m == 1:
+        return np.ones((1, 1)), 0.0
+    types = types_of(Blocks(((0,),), (m,)))
+    order = types.number(np.arange(m)[:, None])
+    weights = np.empty(m)
+    weights[order] = law
+    classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, extra)
+    row = Product._trusted([law], np.zeros(1, dtype=np.int64))
+    best, constant = Channel(expand(types, classes, entries)), _constant(row)
+    found = best if best.expected_distance(row) <= constant.value else constant.channel
+    return found.matrix(), bound
+
+
+def _symmetries(prior: Dense) -> Blocks:
+    """Group the rows that may be swapped without changing the prior. Cost O(n^2 N)."""
+    sizes = prior.space.sizes
+    cube = prior._vector().reshape(sizes)
+    blocks: list[list[int]] = []
+    for i, m in enumerate(sizes):
+        for block in blocks:
+            if sizes[block[0]] == m and np.array_equal(cube.swapaxes(block[0], i), cube):
+                block.append(i)
+                break
+        else:
+            blocks.append([i])
+    return Blocks(tuple(map(tuple, blocks)), tuple(sizes[block[0]] for block in blocks))
+
+
+def _certify(
+    prior: Distribution,
+    epsilon: float,
+    joint: bool,
+    channel: AbstractChannel,
+    bound: float,
+    method: str,
+) -> Solution:
+    """Keep the best of what is known to be private: the program's mechanism, a constant, E_d.
+
+    The bound is at least what the relaxation R-PD gives for nothing (Theorem 1).
+    """
+    sizes = prior.space.sizes
+    relaxed = epsilon if joint else epsilon + prior.epsilon_x()
+    if relaxed < math.inf:
+        free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
+        bound = max(bound, free * (1.0 - 1e-12))
+    level = channel.posterior_level(prior) if joint else channel.neighbour_level()
+    level += _margin(0.0, prior.space.n)
+    found = Solution(channel.expected_distance(prior), bound, channel, min(level, epsilon), method)
+    others = [_constant(prior)]
+    if joint:
+        least = prior.epsilon_x()
+        others = [Solution(others[0].value, bound, others[0].channel, least, method)]
+    else:
+        others.append(_e_d(sizes, epsilon))
+    if not level <= epsilon + _margin(0.0, prior.space.n) or not math.isfinite(found.value):
+        found = others[0]
+    best = min([found, *others], key=lambda solution: solution.value)
+    return Solution(best.value, min(bound, best.value), best.channel, best.level, method)

@@ -1,0 +1,46 @@
+"""Channels and priors as users give them: objects of ours, or plain arrays."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from fastpriv.channels import AbstractChannel, Channel
+from fastpriv.errors import InvalidInput
+from fastpriv.priors import Distribution
+from fastpriv.priors.sets import PriorSet
+from fastpriv.spaces import Space
+
+
+def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None) -> AbstractChannel:
+    """Return the channel, made from a plain matrix if it is one."""
+    if isinstance(channel, AbstractChannel):
+        return channel
+    if isinstance(channel, Distribution):
+        raise InvalidInput(f"the first argument must be a channel, got the prior {channel!r}")
+    if hasattr(channel, "channel"):
+        kind = type(channel).__name__
+        raise InvalidInput(f"a channel or a matrix is expected, got a {kind}; give its channel")
+    return Channel(channel, space)
+
+
+def as_pair(
+    channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
+) -> tuple[AbstractChannel, Distribution]:
+    """Return a channel and a prior on its space; a plain matrix takes the prior's space."""
+    if isinstance(prior, PriorSet):
+        raise InvalidInput("one prior is needed here; a PriorSet is taken by pml_level only")
+    _same_labels(channel, prior)
+    mechanism = as_channel(channel, prior.space if isinstance(prior, Distribution) else None)
+    return mechanism, mechanism.prior_for(prior)
+
+
+def _same_labels(channel: object, prior: object) -> None:
+    """Refuse a labelled matrix and a labelled vector (pandas) whose labels are in other orders."""
+    rows, values = getattr(channel, "index", None), getattr(prior, "index", None)
+    equals = getattr(rows, "equals", None)
+    if equals is None or not hasattr(values, "equals") or equals(values):
+        return
+    raise InvalidInput(
+        "the labels of the prior are not those of the channel's rows, in the same order; align "
+        "them: prior.reindex(channel.index), or give .to_numpy() of both"
+    )

@@ -1,0 +1,81 @@
+"""What an adversary can make of a leak: Fano's bound on the chance of a wrong guess."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv.priors import Dense, Distribution
+from fastpriv.results import Bracket
+
+__all__ = ["error_probability_bound"]
+
+#: Relative rounding of the entropy of a structured prior.
+_ROUNDING = 2.0**-44
+
+
+def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> float:
+    """Least chance that an adversary guesses S wrongly, whatever the method (Fano).
+
+    With H(S) in bits, P_e >= ((1 - f) H(S) - 1)/log2(|S| - 1) for |S| > 2, and for two values
+    h2(P_e) >= (1 - f) H(S), solved for P_e. |S| counts the values that can occur (in
+    a structured prior, all values).
+
+    Parameters
+    ----------
+    factor : float
+        Leakage factor f = I(S; Y)/H(S), between 0 and 1; an upper bound on it will do.
+    prior : Distribution or 1-D array
+        Law of S.
+
+    Returns
+    -------
+    float
+        Within [0, 1 - 1/|S|], rounded down.
+
+    References
+    ----------
+    Makhdoumi-Fawaz 2013, Proposition 1.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> round(fp.error_probability_bound(0.5, [0.5, 0.5]), 6)  # h2(0.110028) = 1/2
+    0.110028
+    >>> round(fp.error_probability_bound(0.25, fp.Uniform(4, 2)), 6)  # (3/4 of 4 bits - 1)/log2(15)
+    0.511916
+    """
+    # A quotient of two rounded numbers may exceed 1 by a hair.
+    f = min(check.real(factor, "factor", least=0.0, most=1.0 + check.SUM_TOLERANCE), 1.0)
+    if isinstance(prior, Distribution) and not isinstance(prior, Dense):
+        entropy = prior.entropy()
+        nats = entropy.lower if isinstance(entropy, Bracket) else entropy
+        values, lost = prior.space.size, _ROUNDING
+    else:
+        law = prior._vector() if isinstance(prior, Dense) else check.law(prior, "prior")
+        law = law[law > 0.0]
+        values, nats, lost = len(law), float(-(law @ np.log(law))), (len(law) + 32) * ULP
+    left = (1.0 - f) * nats / math.log(2.0) * (1.0 - lost)
+    if values < 2 or left <= 0.0:
+        return 0.0
+    if values == 2:
+        return _inverse_binary_entropy(left)
+    bound = (left - 1.0) / math.log2(values - 1)
+    most = 1.0 - 1.0 / values if values < 2**60 else 1.0 - ULP
+    return min(max(bound, 0.0), most) * (1.0 - lost)
+
+
+def _inverse_binary_entropy(bits: float) -> float:
+    """Return p <= 1/2 with h2(p) <= bits, the largest but for rounding."""
+    low, high = 0.0, 0.5
+    while True:
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            return low
+        entropy = -(middle * math.log(middle) + (1.0 - middle) * math.log1p(-middle))
+        rounded = entropy / math.log(2.0) * (1.0 + 2.0**-50)
+        low, high = (middle, high) if rounded <= bits else (low, middle)

@@ -1,0 +1,298 @@
+"""Capacity of Gaussian noise behind a bounded input, certified.
+
+An input x in [-a, a] is seen through y = x + Z with Z standard normal. Smith (1971): the best input
+law has finitely many points. For any law p on points, with output density q,
+
+    sum_i p_i D(x_i) <= C <= max over |x| <= a of D(x),        D(x) = KL(N(x, 1) || q).
+
+D is an integral of w ln(w/q), w the density of N(x, 1), which the trapezoidal rule takes with a
+proven error: at height v above the real line, w and every part of q gain the modulus e^(v^2/2), and
+the parts of q keep within an angle a|v| of one direction, so that q has no zero for a|v| < pi/2 and
+
+    |ln(w/q)|(u + iv) <= |ln(w/q)|(u) - ln cos(a v) + 2 a v.
+
+As w |ln(w/q)| integrates to at most D + 2 <= 2a^2 + 2, the integrand does to at most
+M = e^(v^2/2) (2a^2 + 6) at a v = 1.2, and a step h errs by at most 2M/(e^(2 pi v/h) - 1)
+(Trefethen and Weideman 2014, Theorem 5.1). The slope D'(x) is the integral of (y - x) w ln(w/q),
+for which (1 + v) (2a^2 + 2a + 8) e^(v^2/2) does. On the window's edge |ln(w/q)| <= 2a (R + a).
+
+Between grid points D is bounded by its curvature, D'' = 1 - E Var(X | Y): at most 1, so that
+D(x + s) <= D(x) + s D'(x) + s^2/2; and at least 1 - a^2, so that it is convex for a <= 1 and even
+odds on the two ends are best.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.capacity import matrix_capacity
+from fastpriv.results import Bracket
+
+#: Half-width R of the window of integration, and phi(R).
+_WINDOW = 9.9
+_TAIL = 2.1e-22
+#: Angle a v at which the integrand is bounded.
+_ANGLE = 1.2
+#: Largest a for which points are moved; largest for which points a fixed distance apart are
+#: weighed, which leaves a bracket of 0.003; beyond it there are closed bounds.
+_MOVED, _LARGEST = 12.0, 64.0
+_APART = 0.7
+#: Smallest a; below it, the capacity is at most a^2/2 and nothing more is said.
+_SMALLEST = 1e-140
+#: Entries of an array over inputs and outputs that are looked at in one go.
+_BLOCK = 1 << 20
+#: Least width of a bracket, relative to the capacity, and the width for points left in place.
+_FINEST, _COARSE = 1e-11, 1e-4
+#: Most times that a point is added.
+_ROUNDS = 12
+_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+
+
+def shannon_bound(a: float) -> float:
+    """Return ln(1 + a^2)/2, the capacity under a bound a^2 on the power. Rounded up."""
+    half = 0.5 * math.log1p(a * a) if a < 1e150 else math.log(a)
+    return half * (1.0 + 8.0 * ULP) + 4.0 * math.ulp(0.0)  # a^2 may be lost, or lose digits
+
+
+def amplitude_capacity(a: float, m: float, gap: float) -> Bracket:
+    """Capacity of the best m points (m may be infinite) in [-a, a] behind standard normal noise."""
+    if m == 1.0:
+        return Bracket(0.0, 0.0)
+    if a < _SMALLEST:
+        return Bracket(0.0, shannon_bound(a))
+    if a <= 1.0:
+        found = _two_ends(a)
+    elif a <= _LARGEST:
+        found = _best_points(a, m, gap)
+    else:
+        found = _closed(a, m)
+    return Bracket(found.lower, min(found.upper, _closed(a, m).upper))
+
+
+def _closed(a: float, m: float) -> Bracket:
+    """Bounds without an integral.
+
+    Above: ln m, Shannon's bound, and McKellips' ln(1 + 2a/sqrt(2 pi e)). Below: m' <= m evenly
+    spaced points that are told apart by the nearest one (Fano), and a uniform input, by the
+    entropy power inequality, where there are points enough to imitate it.
+    """
+    most = min(shannon_bound(a), math.log1p(2.0 * a / math.sqrt(2.0 * math.pi * math.e)))
+    most = min(most, math.log(m) if m < math.inf else math.inf)
+    least = 0.0
+    if m == math.inf:
+        half = math.sqrt(2.0 / (math.pi * math.e)) * a
+        least = 0.5 * math.log1p(half * half) if half < 1e150 else math.log(half)
+    top = int(min(m, max(2.0, a)))
+    for share in (0.25, 0.4, 0.55, 0.7, 0.85, 1.0):
+        points = max(2, int(top * share))
+        error = math.erfc(a / (points - 1) / math.sqrt(2.0)) * (1.0 + 1e-12)
+        if 0.0 < error < 0.5:  # Fano's bound grows with the error up to there
+            unsure = -error * math.log(error) - (1.0 - error) * math.log1p(-error)
+            least = max(least, math.log(points) - unsure - error * math.log(points - 1.0))
+        elif error == 0.0:
+            least = max(least, math.log(points) * (1.0 - 1e-15))
+    slack = 64.0 * ULP * (1.0 + math.log(top))
+    return Bracket(max(0.0, least - slack), most * (1.0 + 8.0 * ULP))
+
+
+def _step(a: float, scale: float) -> tuple[float, float]:
+    """Return a power of two as step, and the error of rule and window, well below an ulp of scale.
+
+    The window is taken wide enough for phi(R) to be phi(_WINDOW) times the scale.
+    """
+    step = 0.25
+    while True:
+        v = min(_ANGLE / a, 2.0 * math.pi / step)
+        size = 3.0 * (1.0 + v) * (2.0 * a * a + 2.0 * a + 8.0)
+        rule = size * math.exp(0.5 * v * v - 2.0 * math.pi * v / step)
+        if rule <= ULP * scale:
+            return step, rule + 256.0 * (1.0 + a) ** 2 * _TAIL * scale
+        step *= 0.5
+
+
+def _two_ends(a: float) -> Bracket:
+    """Return the capacity of even odds on the two ends, for a <= 1 with all its digits.
+
+    With w the density at a, q/w = 1 + e and e = (e^(-2ay) - 1)/2. As q - w integrates to zero,
+    D(a) is the integral of w (e - ln(1 + e)), and these terms are positive.
+    """
+    scale = a * a
+    reach = a + math.sqrt(_WINDOW**2 - 2.0 * math.log(scale))
+    step, error = _step(a, scale)
+    k = np.arange(math.ceil(-reach / step), math.floor(reach / step) + 1)
+    y = k * step
+    weights = step * np.exp(-0.5 * (y - a) ** 2) / _ROOT_TWO_PI
+    excess = 0.5 * np.expm1(-2.0 * a * y)
+    value = math.fsum(
+        w * kernels.divergence(1.0, 1.0 + e, -e)
+        for w, e in zip(weights.tolist(), excess.tolist(), strict=True)
+    )
+    error += value * 512.0 * ULP
+    return Bracket(value - error, value + error)
+
+
+class _Mixture:
+    """The output density of weights on points in [-a, a], a >= 1, and divergences from it."""
+
+    def __init__(self, a: float, points: Floats, weights: Floats) -> None:
+        self.a, self.points, self.weights = a, points, weights
+        self.step, self._error = _step(a, 1.0)
+        self._first = math.floor(-(a + _WINDOW) / self.step) - 3
+        y = np.arange(self._first, -self._first + 1, dtype=np.float64) * self.step
+        self.log_density = self._logs(y)
+        # A sum of weights of 1 + t shifts every divergence by ln(1 + t).
+        self._error += 2.0 * abs(math.fsum([*weights.tolist(), -1.0]))
+
+    def _logs(self, y: Floats) -> Floats:
+        """Return ln of the density, up to ln sqrt(2 pi)."""
+        parts = -0.5 * (y[:, None] - self.points) ** 2
+        top = parts.max(axis=1)
+        return np.asarray(top + np.log((np.exp(parts - top[:, None]) * self.weights).sum(axis=1)))
+
+    def divergences(self, x: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return D(x), D'(x) and a bound on the error of either, for every input."""
+        span = np.arange(2 * math.ceil(_WINDOW / self.step) + 1)
+        value, slope, error = np.empty((3, len(x)))
+        rows = max(1, _BLOCK // len(span))
+        for start in range(0, len(x), rows):
+            part = slice(start, start + rows)
+            index = np.floor((x[part, None] - _WINDOW) / self.step).astype(np.int64) + span
+            off = index * self.step - x[part, None]
+            square = off * off
+            logs = self.log_density[index - self._first]
+            weights = (self.step / _ROOT_TWO_PI) * np.exp(-0.5 * square)
+            terms = weights * (-0.5 * square - logs)
+            value[part], slope[part] = terms.sum(axis=1), (terms * off).sum(axis=1)
+            # Exponents are good to 4 units each, logarithms and sums to 16 and the logs' own size.
+            size = weights * (4.0 + square) * (1.0 + square) * (1.0 + square - logs)
+            error[part] = self._error + 16.0 * ULP * size.sum(axis=1)
+        return value, slope, error
+
+    def information(self) -> float:
+        """Return the mutual information of the law. Rounded down."""
+        value, _, error = self.divergences(self.points)
+        return float(((value - error) * self.weights).sum() * (1.0 - 16.0 * ULP)) - self._error
+
+    def ceiling(self, target: float) -> float:
+        """Upper bound on D over [-a, a]: cells are halved until they stay below the target.
+
+        A target that D itself exceeds somewhere gives way to a little more than that.
+        """
+        half = self.a / (8 * math.ceil(self.a))
+        middle: Floats = np.arange(1.0, 8 * math.ceil(self.a), 2.0) * half
+        most = 0.0
+        while len(middle):
+            value, slope, error = self.divergences(middle)
+            target = max(target, float((value + 2.0 * error).max()) * (1.0 + _FINEST))
+            # Middles are rounded: cells reach a little further than half their width.
+            reach = half * (1.0 + 1e-9) + 4.0 * ULP * self.a
+            bound = value + np.abs(slope) * reach + 0.5 * reach * reach + 2.0 * error
+            rest = bound > target
+            most = max(most, float(bound[~rest].max(initial=0.0)))
+            half *= 0.5
+            middle = np.concatenate([middle[rest] - half, middle[rest] + half])
+        return most * (1.0 + 8.0 * ULP)
+
+
+def _symmetric(a: float, inner: Floats, centre: bool) -> Floats:
+    """Return both ends, the inner points and their mirror images, and 0 if asked for."""
+    return np.array([-a, *-inner[::-1], *([0.0] if centre else []), *inner, a])
+
+
+def _solve(a: float, points: Floats) -> tuple[float, Floats, Floats]:
+    """Return the information of the best weights on points, the weights, and D' at the points.
+
+    Nothing of this is certified, and a step of 1/8 is good to all digits in practice: the zeros of
+    the output density keep off the real line by pi over the distance of points.
+    """
+    reach = math.ceil(8.0 * (a + _WINDOW))
+    y = np.arange(-reach, reach + 1) * 0.125
+    rows = np.exp(-0.5 * (y - points[:, None]) ** 2) * (0.125 / _ROOT_TWO_PI)
+    found, law = matrix_capacity(rows, 1e-13)
+    law = 0.5 * (law + law[::-1])
+    mixed = rows * law[:, None]
+    mean = (mixed * points[:, None]).sum(axis=0) / mixed.sum(axis=0)
+    return found.lower, law, points - (rows * mean).sum(axis=1)
+
+
+def _polish(a: float, inner: Floats, centre: bool) -> _Mixture:
+    """Move the inner points to where the information is largest nearby."""
+    from scipy.optimize import minimize
+
+    def negative(where: Floats) -> tuple[float, Floats]:
+        points = _symmetric(a, where, centre)
+        value, law, slopes = _solve(a, points)
+        own = slice(len(points) - 1 - len(where), -1)
+        return -value, -2.0 * law[own] * slopes[own]
+
+    if len(inner):
+        options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 200}
+        bounds = [(0.0, a)] * len(inner)
+        inner = np.sort(minimize(negative, inner, jac=True, bounds=bounds, options=options).x)
+    return _weigh(a, inner, centre)
+
+
+def _weigh(a: float, inner: Floats, centre: bool) -> _Mixture:
+    """Return the best weights on these points."""
+    points = _symmetric(a, inner, centre)
+    return _Mixture(a, points, _solve(a, points)[1])
+
+
+@lru_cache(maxsize=64)
+def _optimum(a: float, gap: float) -> tuple[int, Bracket]:
+    """Return a number of points that reaches the capacity of [-a, a], and that capacity."""
+    if a > _MOVED:
+        found = _weigh(a, *_evenly(a, math.ceil(2.0 * a / _APART)))
+        lower, gap = found.information(), _COARSE
+    else:
+        found = _grow(a, gap)
+        lower = found.information()
+    return len(found.points), Bracket(lower, found.ceiling(lower + gap * min(1.0, lower)))
+
+
+def _grow(a: float, gap: float) -> _Mixture:
+    """Start from few points and add one where most is left to gain, until that is nothing."""
+    inner, centre = _evenly(a, max(2, int(a / 1.1) + 1))
+    x = np.linspace(0.0, a, 64 * math.ceil(a))
+    for _ in range(_ROUNDS):
+        found = _polish(a, inner, centre)
+        lower = found.information()
+        value, _, _ = found.divergences(x)
+        if value.max() <= lower + gap * min(1.0, lower):
+            break
+        worst = float(x[np.argmax(value)])
+        inner = found.points[found.points > 0.0][:-1]
+        if worst < 0.3 and not centre:
+            centre = True
+        else:
+            inner = np.sort(np.append(inner, worst))
+    return found
+
+
+def _evenly(a: float, count: int) -> tuple[Floats, bool]:
+    """Return evenly spaced points: those inside, on the positive side, and whether 0 is one."""
+    points = np.linspace(-a, a, count)
+    return points[points > 1e-9 * a][:-1], count % 2 == 1
+
+
+def _best_points(a: float, m: float, gap: float) -> Bracket:
+    """Bracket for m points: exact where that many reach the capacity of the interval.
+
+    Two points are best at the ends: moved closer, they are what they were behind more noise.
+    """
+    if m == 2.0:
+        ends = _Mixture(a, np.array([-a, a]), np.array([0.5, 0.5]))
+        lower = ends.information()
+        value, _, error = ends.divergences(ends.points)
+        return Bracket(lower, float((value + error).max()))
+    count, all_points = _optimum(a, gap)
+    if m >= count:
+        return all_points
+    found = (_polish if a <= _MOVED else _weigh)(a, *_evenly(a, int(m)))
+    return Bracket(min(found.information(), all_points.upper), all_points.upper)

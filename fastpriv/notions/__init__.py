@@ -1,0 +1,1 @@
+"""Notions of privacy: what implies what and how levels combine."""

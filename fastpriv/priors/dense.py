@@ -1,0 +1,253 @@
+"""A law given by the probability of every database."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.threads import split
+from fastpriv._core.transform import mix
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import log_error
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, log_spread, round_up
+from fastpriv.errors import InvalidInput, short
+from fastpriv.priors.base import Distribution
+from fastpriv.priors.unmixing import clipped, least_epsilon, rounding
+from fastpriv.spaces import Space
+
+__all__ = ["Dense"]
+
+_GRAIN = 1 << 15
+
+
+class Dense(Distribution):
+    """Any law, as a vector over all databases in C order.
+
+    Parameters
+    ----------
+    pmf : 1-D array
+        Probability of every database.
+    sizes : sequence of int, optional
+        Number of values of each row; by default one row with ``len(pmf)`` values.
+
+    Notes
+    -----
+    Levels and output laws cost O(N n) and one or two further vectors; nothing here is N x N.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Dense([0.4, 0.1, 0.2, 0.3], [2, 2])
+    >>> round(prior.epsilon_x(), 6)  # ln(0.4 / 0.1)
+    1.386294
+    """
+
+    def __init__(self, pmf: ArrayLike, sizes: Sequence[int] | None = None) -> None:
+        self._pmf, self._rare = check.law(pmf, "pmf"), None
+        self.space = Space([len(self._pmf)] if sizes is None else sizes)
+        if self.space.size != len(self._pmf):
+            raise InvalidInput(
+                f"sizes make {short(self.space.size)} databases, but pmf has "
+                f"{len(self._pmf)} entries"
+            )
+
+    #: Logarithms of the law, where it was made from one that underflows.
+    _rare: Floats | None
+
+    @classmethod
+    def _trusted(cls, pmf: Floats, space: Space, logs: Floats | None = None) -> Dense:
+        self = cls.__new__(cls)
+        self._pmf, self.space, self._rare = pmf, space, logs
+        return self
+
+    def pmf(self) -> Floats:
+        """Return the probability of every database (N numbers, read-only)."""
+        return check.shown(self._pmf)
+
+    def _vector(self) -> Floats:
+        return self._pmf
+
+    def _logs(self) -> Floats | None:
+        return self._rare
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._pmf[self.space.index(rows)]))
+
+    def entropy(self) -> float:
+        """Return H(X) in nats. Cost O(N)."""
+        from fastpriv.kernels import entropy, entropy_range
+
+        if self._pmf.max() > 0.5:
+            return entropy(self._pmf)
+        return math.fsum(split(partial(entropy_range, self._pmf), len(self._pmf), _GRAIN))
+
+    def min_entropy(self) -> float:
+        """Return -ln max p(x). Cost O(N)."""
+        return -math.log(self._pmf.max())
+
+    def restricted(self, event: np.ndarray) -> Dense:
+        """Return the law given an event, True for every database in it."""
+        logs = None if self._rare is None else np.where(event, self._rare, -math.inf)
+        if logs is not None and logs.max() > -math.inf:
+            logs -= np.logaddexp.reduce(logs)
+            return Dense._trusted(np.exp(logs), self.space, logs)
+        kept = np.where(event, self._pmf, 0.0)
+        total = float(kept.sum())
+        if total <= 0.0:
+            raise InvalidInput("what is given has probability zero; nothing can be conditioned on")
+        return Dense._trusted(kept / total, self.space)
+
+    def _axes(self, rows: Ints | None = None) -> list[tuple[int, int, int]]:
+        """Stride, size and number of lines of the given axes that have two or more values."""
+        sizes, strides = self.space.sizes, self.space._strides
+        chosen = range(self.space.n) if rows is None else rows
+        return [
+            (int(strides[i]), sizes[i], len(self._pmf) // sizes[i]) for i in chosen if sizes[i] > 1
+        ]
+
+    def _spreads(self, which: int) -> float:
+        """ln(1 + s), s the largest max/min - 1 (which = 0) or sum/min - m (1) over all lines."""
+        from fastpriv.kernels import axis_spreads
+
+        def worst(scale: float) -> float:
+            found = [0.0]
+            for inner, m, lines in self._axes():
+                task = partial(axis_spreads, self._pmf, scale, inner, m)
+                found += [pair[which] for pair in split(task, lines, _GRAIN)]
+            return max(found)
+
+        return log_spread(worst)
+
+    def epsilon_x(self) -> float:
+        """Return eps_X, the largest ln p(x)/p(x') over neighbours. Cost O(N n). Rounded up."""
+        return round_up(self._spreads(0)) if self._rare is None else super().epsilon_x()
+
+    def epsilon_hat(self) -> float:
+        """Return the epsilon from which E_d is optimal for DP. Cost O(N n). Rounded up."""
+        return round_up(self._spreads(1))
+
+    def _log_ratios(self, rows: Ints) -> Floats:
+        from fastpriv.kernels import axis_log_ratios
+
+        m = self.space.sizes[rows[0]]
+        worst = np.full((m, m), -math.inf)
+        for inner, _, lines in self._axes(rows):
+            if self._rare is None:
+                axis_log_ratios(self._pmf, inner, m, 0, lines, worst)
+                continue
+            logs = self._rare.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
+            for s in range(m):
+                seen = logs[logs[:, s] > -math.inf]
+                gaps = (seen[:, s : s + 1] - seen).max(axis=0, initial=-math.inf)
+                worst[s] = np.maximum(worst[s], gaps + log_error(self._rare, 0.0))
+        return worst
+
+    def _expected_counts(self, rows: Ints) -> Floats:
+        total = np.zeros(self.space.sizes[rows[0]])
+        for i in rows:
+            m, inner = self.space.sizes[i], int(self.space._strides[i])
+            total += self._pmf.reshape(-1, m, inner).sum(axis=(0, 2))
+        return total
+
+    def through(self, kernels: RowKernels) -> Dense:
+        """Law of the output of a row-by-row channel. Cost O(N n)."""
+        return Dense._trusted(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
+
+    def unmixed(self, epsilon: float) -> Dense:
+        """Law p_Y with R_epsilon p_Y = p, clipped at zero. Cost O(N n)."""
+        kernels = RowKernels.symmetric(self.space.sizes, epsilon)
+        inverse = mix(self._pmf.copy(), self.space.sizes, [k.unmixing for k in _symmetric(kernels)])
+        law = clipped(inverse, lambda q: apply_rows(q, kernels), self._pmf, epsilon)
+        return Dense._trusted(law, self.space)
+
+    def epsilon_tilde(self) -> float:
+        """Return the least epsilon for which E_i exists: about a hundred O(N n) transforms."""
+        from fastpriv.kernels import any_below
+
+        sizes, n = self.space.sizes, self.space.n
+
+        def fails(e: float) -> bool:
+            down = [k.unmixing for k in _symmetric(RowKernels.symmetric(sizes, e))]
+            value = mix(self._pmf.copy(), sizes, down)
+            # |R^-1| has row sums 1 + 2 (m-1) |c|; divided by them it is a mixing step itself.
+            sums = [1.0 - 2.0 * (m - 1) * c for m, c in zip(sizes, down, strict=True)]
+            up = [-c / s for c, s in zip(down, sums, strict=True)]
+            error = mix(self._pmf.copy(), sizes, up)
+            return any_below(value, error, rounding(n) * math.prod(sums))
+
+        return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, max(sizes), fails)
+
+    def information_through(self, kernels: RowKernels) -> float:
+        """Return I(X; Y) = sum_i I(X_i; Y_i | Y_<i), every term a sum of non-negative numbers.
+
+        The i-th term needs the joint law of the first i - 1 outputs and row i, a transform of
+        the law of the first i rows. Cost O(N n), three vectors.
+        """
+        sizes, terms = self.space.sizes, []
+        prefix = self._pmf
+        for i in range(self.space.n - 1, -1, -1):
+            past = [kernels[j] for j in range(i)]
+            joint = apply_rows(prefix, past, trailing=sizes[i]).reshape(-1, sizes[i])
+            terms.append(kernels[i].information(joint))
+            prefix = prefix.reshape(-1, sizes[i]).sum(axis=1)
+        return math.fsum(terms)
+
+    def _shell_profile(self, y: Ints) -> Floats:
+        from fastpriv.kernels import shell_masses
+
+        differ = [np.arange(m) != value for m, value in zip(self.space.sizes, y, strict=True)]
+        half = np.searchsorted(-self.space._strides, -math.isqrt(self.space.size))
+        outer, inner = (_distances(part) for part in (differ[:half], differ[half:]))
+        profile = np.zeros(self.space.n + 1)
+        shell_masses(self._pmf, outer, inner, profile)
+        return profile
+
+    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+        edges = np.cumsum(self._pmf)
+        return self.space.rows(np.searchsorted(edges, rng.random(k) * edges[-1], side="right"))
+
+    def equals(self, other: Distribution) -> bool:
+        """Whether the two are the same law in the same structure, float for float."""
+        return (
+            isinstance(other, Dense)
+            and self.space == other.space
+            and np.array_equal(self._pmf, other._pmf)
+        )
+
+
+def _symmetric(kernels: RowKernels) -> list[Symmetric]:
+    return [kernel for kernel in kernels if isinstance(kernel, Symmetric)]
+
+
+def _distances(differ: list[np.ndarray]) -> Ints:
+    """Hamming distances of all settings of a few rows, from their tables of differing values."""
+    distances = np.zeros(1, dtype=np.int64)
+    for table in differ:
+        distances = np.add.outer(distances, table.astype(np.int64)).reshape(-1)
+    return distances
+
+
+def apply_rows(vector: Floats, kernels: Sequence[RowKernel], trailing: int = 1) -> Floats:
+    """Push a vector over databases through one kernel per leading axis; a new vector.
+
+    ``trailing`` entries per setting of those axes are carried along untouched. Symmetric kernels
+    go through the fast in-place transform, others one axis at a time through a matrix product.
+    """
+    sizes = [kernel.shape[0] for kernel in kernels]
+    steps = [kernel.mixing if isinstance(kernel, Symmetric) else 0.0 for kernel in kernels]
+    result = vector.copy()
+    if any(steps):
+        mix(result, (*sizes, trailing), (*steps, 0.0))
+    inner = trailing
+    for kernel in reversed(kernels):
+        m, k = kernel.shape
+        if not isinstance(kernel, Symmetric):
+            result = np.matmul(kernel.matrix.T, result.reshape(-1, m, inner)).reshape(-1)
+        inner *= k
+    return np.ascontiguousarray(result)

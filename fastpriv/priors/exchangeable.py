@@ -1,0 +1,444 @@
+"""Rows whose order does not matter: the law is one of how many rows hold each value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import TINY, Column, log_error, log_law
+from fastpriv._structure.rows import RowKernels, Symmetric, log_ratio
+from fastpriv.errors import InvalidInput
+from fastpriv.priors.base import (
+    Distribution,
+    LineDistribution,
+    largest_sum,
+    log_misfit,
+)
+from fastpriv.priors.product import Uniform
+from fastpriv.priors.rare import log_binomials
+from fastpriv.priors.type_leakage import OutputForm
+from fastpriv.priors.type_weights import (
+    from_counts,
+    inverse_matrix,
+    substitute,
+    without_one,
+)
+from fastpriv.priors.unmixing import clipped, least_epsilon, rounding
+from fastpriv.spaces import Space
+
+if TYPE_CHECKING:
+    from fastpriv._sampling.source import Source
+
+__all__ = ["Exchangeable"]
+
+
+#: Most bits whose binomials are formed exactly.
+_EXACT = 4096
+
+
+class Exchangeable(LineDistribution):
+    """A law under which databases with the same counts of values are equally likely.
+
+    Parameters
+    ----------
+    weights : array or mapping
+        For two values per row, ``weights[k]`` = P(k rows hold value 1), k = 0 .. n. For m values,
+        an array with m - 1 axes of length n + 1, ``weights[c_1, ..., c_(m-1)]`` = P(c_v rows hold
+        value v for v = 1 .. m-1), zero where the counts exceed n; or a mapping from count tuples
+        ``(c_0, ..., c_(m-1))`` to probabilities.
+
+    Notes
+    -----
+    A type is stored as a monomial and the law as a homogeneous polynomial of degree n in m
+    variables, sum_t w_t u^t. A row-by-row channel substitutes u_s = sum_y W[s, y] z_y, which
+    costs O(n^2) for m = 2 and O(n (n+1)^(m-1) types) in general, all terms positive.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Exchangeable.beta_binomial(20, 0.5, 0.8)
+    >>> round(prior.epsilon_x(), 6), round(prior.epsilon_tilde(), 6)
+    (3.678829, 3.704023)
+    """
+
+    def __init__(self, weights: ArrayLike | Mapping[tuple[int, ...], float]) -> None:
+        if isinstance(weights, Mapping):
+            weights = from_counts(weights)
+        self._set(check.law(weights, "weights", max(np.ndim(weights), 1)))
+        if np.any(self._weights[self._rest < 0] > 0):
+            raise InvalidInput(
+                "weights[c_1, ..., c_(m-1)] must be 0 where the counts add up to more than n = "
+                f"{self.space.n}"
+            )
+
+    def _set(self, weights: Floats) -> None:
+        n, m = weights.shape[0] - 1, weights.ndim + 1
+        if len(set(weights.shape)) != 1 or n < 1:
+            raise InvalidInput(
+                f"weights must have n + 1 >= 2 entries along every axis, got shape {weights.shape}"
+            )
+        self._weights = weights
+        self.space = Space.hamming(n, m)
+
+    @classmethod
+    def _trusted(cls, weights: Floats) -> Exchangeable:
+        self = cls.__new__(cls)
+        self._set(weights)
+        return self
+
+    @classmethod
+    def beta_binomial(cls, n: int, a: float, b: float) -> Exchangeable:
+        """Return n bits, independent given a common chance of 1 that is Beta(a, b)."""
+        n = check.integer(n, "n", 1)
+        check.fits(n, "the weights", "use fewer rows")
+        a, b = (check.real(v, name, least=0.0) for v, name in ((a, "a"), (b, "b")))
+        if a == 0.0 or b == 0.0:
+            raise InvalidInput("a and b must be positive")
+        # A row holds 1 given k ones among the others with chance (k+a)/(n-1+a+b): the lines are
+        # known exactly, also where a weight is too small for a double.
+        k = np.arange(n, dtype=np.longdouble)
+        lines = np.stack([n - 1.0 - k + b, k + a], axis=1).astype(np.float64)
+        steps = np.log((n - k) / (k + 1.0)) + log_ratio(lines[:, 1], lines[:, 0])
+        logs = np.concatenate([[0.0], np.cumsum(steps)]).astype(np.float64)
+        weights = np.exp(logs - logs.max())
+        if not np.isfinite(weights).all():
+            raise InvalidInput(f"a = {a!r} and b = {b!r} are too extreme for double precision")
+        self = cls._trusted(weights / weights.sum())
+        self.__dict__["_line_table"] = lines
+        logs = logs - logs.max() - math.log(weights.sum())
+        kept = self._weights > TINY
+        self.__dict__["_log_weights"] = np.where(
+            kept, np.log(np.where(kept, self._weights, 1.0)), logs
+        )
+        self.__dict__["_log_per_database"] = logs - self._log_class_sizes
+        return self
+
+    @property
+    def weights(self) -> Floats:
+        """Probability of each type, as given to the constructor."""
+        return check.shown(self._weights)
+
+    @cached_property
+    def _rest(self) -> Ints:
+        """Count of value 0 for every entry of the weights; negative outside the simplex."""
+        return np.asarray(self.space.n - sum(np.indices(self._weights.shape)))
+
+    @cached_property
+    def _log_class_sizes(self) -> Floats:
+        """Log of the number of databases of each type, from exact binomials; 0 outside.
+
+        Of so many bits that their binomials are long numbers, by sums of logarithms.
+        """
+        n, axes = self.space.n, self._weights.ndim
+        if axes == 1 and n > _EXACT:
+            return log_binomials(n)
+        tops = [n] if axes == 1 else range(n + 1)
+        table = np.zeros((n + 1, n + 1) if axes > 1 else (1, n + 1))
+        for top in tops:
+            ways = 1
+            for k in range(top + 1):
+                table[top if axes > 1 else 0, k] = math.log(ways)
+                ways = ways * (top - k) // (k + 1)
+        if axes == 1:
+            return np.asarray(table[0])
+        left = np.full(self._weights.shape, n)
+        logs = np.zeros(self._weights.shape)
+        for counts in np.indices(self._weights.shape):
+            logs += table[np.maximum(left, 0), counts]
+            left = left - counts
+        return logs
+
+    @cached_property
+    def _log_weights(self) -> Floats:
+        """Log-probability of each type, finite also where a type is too rare for a double."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._weights))
+
+    @cached_property
+    def _log_per_database(self) -> Floats:
+        return np.asarray(self._log_weights - self._log_class_sizes)
+
+    @cached_property
+    def _possible(self) -> Ints:
+        """Numbers of ones that can occur, for two values per row."""
+        return np.flatnonzero(self._log_weights > -math.inf)
+
+    @cached_property
+    def _log_error(self) -> float:
+        """Bound the error of the log-weights, where doubles do not hold the weights."""
+        rare = (self._weights <= TINY) & (self._log_weights > -math.inf)
+        return log_error(self._log_weights, 0.0) if rare.any() else 0.0
+
+    def _strides(self, m: int) -> Ints:
+        return (self.space.n + 1) ** np.arange(m - 1)[::-1]
+
+    def pmf(self) -> Floats:
+        """Return the probability of every database (N numbers)."""
+        check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
+        m = self._weights.ndim + 1
+        steps = np.concatenate([[0], self._strides(m)])
+        place = np.zeros(1, dtype=np.int64)
+        for _ in range(self.space.n):
+            place = (place[:, None] + steps).reshape(-1)
+        per_database = self._weights / np.rint(np.exp(self._log_class_sizes))
+        return np.asarray(per_database.reshape(-1)[place])
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        counts = [(rows == v).sum(axis=1) for v in range(1, self._weights.ndim + 1)]
+        return np.asarray(self._log_per_database[tuple(counts)])
+
+    def entropy(self) -> float:
+        """Return H(X) = H(type) + E ln(class size). Cost O(types)."""
+        from fastpriv.kernels import entropy
+
+        spread = (self._weights * self._log_class_sizes).reshape(-1)
+        return entropy(self._weights.reshape(-1)) + math.fsum(spread)
+
+    def min_entropy(self) -> float:
+        """Return -ln max p(x). Cost O(types)."""
+        return -float(self._log_per_database.max())
+
+    def _log_least(self) -> float:
+        """Log of the least positive probability, over types. Rounded down.
+
+        By some ulp of the log-factorials and of up to n steps from one type to the next.
+        """
+        logs = self._log_per_database
+        least, n = float(logs[logs > -math.inf].min()), self.space.n
+        return least * (1.0 + n * 2.0**-51) - n * math.log(n + 1.0) * 2.0**-50
+
+    def _lines(self, rows: Ints) -> Floats:
+        """A row's law given the counts of all others, for every such counts."""
+        return self._line_table
+
+    @cached_property
+    def _line_table(self) -> Floats:
+        # Weights times small integers are exact in extended precision.
+        parts = without_one(self._weights.astype(np.longdouble))
+        simplex = sum(np.indices(parts[0].shape)) < self.space.n
+        return np.stack([part[simplex] for part in parts], axis=-1)
+
+    def _alike(self) -> list[Ints]:
+        return [np.arange(self.space.n)]
+
+    def _expected_counts(self, rows: Ints) -> Floats:
+        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
+        means = (counts * self._weights).reshape(len(counts), -1).sum(axis=1)
+        return np.asarray(len(rows) / self.space.n * means)
+
+    def _log_marginal(self, i: int) -> tuple[Floats, float]:
+        """Log of the law of a row, from the weights: what shares of the rows hold each value."""
+        counts = np.stack([self._rest, *np.indices(self._weights.shape)]) / self.space.n
+        shares = np.maximum(counts, 0.0).reshape(len(counts), -1)
+        return log_law(shares.T, self._log_weights.reshape(-1)), self._log_error
+
+    def through(self, kernels: RowKernels) -> Distribution:
+        """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
+        if len(kernels.distinct) > 1:
+            return self._dense("the output law of different row kernels").through(kernels)
+        if kernels.distinct[0].shape[1] == 1:
+            return Uniform(self.space.n, 1)
+        return Exchangeable._trusted(substitute(self._weights, kernels.distinct[0].matrix))
+
+    def tilted_draws(self, rows: Ints, epsilon: float, source: Source) -> Ints:
+        """Draw y with chance proportional to p(y) e^(-epsilon d(x, y)) for each database x.
+
+        Rows are taken in the order of their values, so that databases of one type share the sums
+        over what can follow: O(n^2) for each type for m = 2, O(n m) for each draw.
+        """
+        from fastpriv._sampling.sequential import States
+
+        n, m = self.space.n, self._weights.ndim + 1
+        check.fits(n * self._weights.size, "the table of types", "use fewer rows", 1 << 27)
+        states = States.types(self._log_per_database, self._strides(m))
+        order = np.argsort(rows, axis=1, kind="stable")
+        drawn = states.draws(np.take_along_axis(rows, order, axis=1), epsilon, source)
+        out = np.empty_like(drawn)
+        np.put_along_axis(out, order, drawn, axis=1)
+        return out
+
+    def unmixed(self, epsilon: float) -> Exchangeable:
+        """Law p_Y with R_epsilon p_Y = p, clipped at zero."""
+        m = self._weights.ndim + 1
+        kernel = Symmetric(m, epsilon)
+        if epsilon == 0.0:
+            return self
+        inverse = substitute(self._weights, inverse_matrix(kernel))
+        law = clipped(inverse, lambda q: substitute(q, kernel.matrix), self._weights, epsilon)
+        return Exchangeable._trusted(law)
+
+    def _misfit(self, other: Distribution) -> float:
+        assert isinstance(other, Exchangeable)
+        return log_misfit(self._weights, other._weights)
+
+    def epsilon_tilde(self) -> float:
+        """Return the least epsilon for which E_i exists, by bisection over types.
+
+        About a hundred substitutions of cost O(n^2) for m = 2.
+        """
+        n, m = self.space.n, self._weights.ndim + 1
+
+        def fails(e: float) -> bool:
+            inverse = inverse_matrix(Symmetric(m, e))
+            with np.errstate(over="ignore", invalid="ignore"):
+                value = substitute(self._weights, inverse)
+                error = rounding(n) * substitute(self._weights, np.abs(inverse))
+                return bool(np.any(value < -error))
+
+        return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, m, fails)
+
+    def information_through(self, kernels: RowKernels) -> float:
+        """Return I(X; Y) = sum_i I(X_i; Y_i | Y_<i), contexts being the types of Y_<i.
+
+        Cost O(n^2) for m = 2 and O(n (n+1)^(m-1)) per output value in general.
+        """
+        if len(kernels.distinct) > 1:
+            dense = self._dense("mutual information through different row kernels")
+            return dense.information_through(kernels)
+        kernel, n = kernels.distinct[0], self.space.n
+        if kernel.shape[1] == 1:
+            return 0.0
+        # law[s] over types of Y_<n: one pass of noise, then the outputs are dropped one by one.
+        laws = [part / n for part in without_one(self._weights)]
+        if n > 1:
+            laws = [substitute(law, kernel.matrix) for law in laws]
+        terms = []
+        for i in range(n, 0, -1):
+            joint = np.stack([law.reshape(-1) for law in laws], axis=-1)
+            terms.append(kernel.information(joint))
+            if i > 1:
+                laws = [np.asarray(sum(without_one(law))) / (i - 1) for law in laws]
+        return math.fsum(terms)
+
+    @property
+    def through_entries(self) -> int:
+        """Types of the outputs, for every number of rows."""
+        return self.space.n * self._weights.size
+
+    def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
+        """Law of a sum of scores: that of the type where all rows score alike, else dense."""
+        if len(scores) > 1:
+            return super().score_law(scores, which)
+        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
+        inside = self._rest >= 0
+        total = np.tensordot(scores[0], counts, 1)[inside]
+        most = self.space.n * int(scores[0].max())
+        return np.asarray(np.bincount(total, self._weights[inside], most + 1), np.float64)
+
+    def log_score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
+        """Logs of the law of a sum: that of the type where all rows score alike, else dense."""
+        if len(scores) > 1:
+            return super().log_score_law(scores, which)
+        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
+        inside = self._rest >= 0
+        logs = np.full(largest_sum(scores, which) + 1, -math.inf)
+        total = np.tensordot(scores[0], counts, 1)[inside]
+        np.logaddexp.at(logs, total, self._log_weights[inside])
+        return logs
+
+    def log_histogram_law(self) -> Floats:
+        """Logs of the weights."""
+        return self._log_weights.reshape(-1)
+
+    def histogram_law(self) -> Floats:
+        """Law of how many rows hold each value: the weights."""
+        return self._weights.reshape(-1)
+
+    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
+        """One output of a row-by-row channel.
+
+        Cost O(n) for two values per row and at most two different factors, O(N) otherwise.
+        """
+        if any((kernel.tops[y[rows]] == 0.0).any() for kernel, rows in kernels.groups()):
+            return Column(-math.inf, -math.inf, 0.0)  # no database has this output
+        if self._weights.ndim == 1:
+            form = OutputForm(kernels, y)
+            mass = form.log_mass(self._log_weights)
+            if mass is not None:
+                best = form.extreme(self._possible)
+                return Column(best, mass, form.error + self._log_error)
+        return super().column_through(kernels, y)
+
+    def levels_through(self, kernels: RowKernels) -> tuple[float, float]:
+        """Return the largest of each of the leakages, over types of outputs. Cost O(n^2), m = 2.
+
+        More than two values per row go through the dense form.
+        """
+        found = self._type_leakages(kernels)
+        if found is None:
+            return super().levels_through(kernels)
+        return max(up for _, up, _ in found), max(down for *_, down in found)
+
+    def _type_leakages(self, kernels: RowKernels) -> list[tuple[int, float, float]] | None:
+        """Both leakages of an output with each number of ones; None where not by types."""
+        kernel, n = kernels.distinct[0], self.space.n
+        if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
+            return None
+        allowed, found = self._possible, [(0, 0.0, 0.0)]
+        zero, one = (kernel.tops > 0.0).tolist()  # which values can come out at all
+        for ones in range(0 if zero else n, n + 1 if one else 1):
+            form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
+            mass, best = form.log_mass(self._log_weights), form.extreme(allowed)
+            error = form.error + self._log_error
+            if mass is None:
+                return None
+            if best > -math.inf:  # the output can occur
+                below = mass - form.extreme(allowed, -1.0) + error
+                found.append((ones, Column(best, mass, error).leakage(), below))
+        return found
+
+    def leading_through(self, kernels: RowKernels) -> tuple[Ints, Ints]:
+        """Return the output that leaks most and the likeliest cause, over types of outputs."""
+        found = self._type_leakages(kernels)
+        if found is None:
+            return super().leading_through(kernels)
+        ones = max(found, key=lambda leak: leak[1])[0]
+        y = np.repeat([0, 1], [self.space.n - ones, ones])
+        return y, self._cause(kernels, y)
+
+    def _steepest(self, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+        """Return a database by the counts of its other rows: those of the steepest line."""
+        lines, n, axes = self._line_table, self.space.n, self._weights.ndim
+        seen = lines[:, s] > 0
+        top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
+        best = int(np.where(seen, log_ratio(top, bottom), -math.inf).argmax())
+        counts = np.indices((n,) * axes)
+        others = counts[:, counts.sum(axis=0) < n][:, best]
+        x = np.repeat(np.arange(axes + 1), [n - 1 - others.sum(), *others])
+        i = int(rows[0])
+        return np.insert(x, i, s), i
+
+    def _shell_profile(self, y: Ints) -> Floats:
+        """Hypergeometric overlaps for two values per row, O(n^2); dense otherwise."""
+        if self._weights.ndim > 1:
+            return super()._shell_profile(y)
+        from scipy.stats import hypergeom
+
+        n, ones = self.space.n, int(y.sum())
+        profile = np.zeros(n + 1)
+        for k in np.flatnonzero(self._weights).tolist():
+            overlap = np.arange(max(0, ones + k - n), min(ones, k) + 1)
+            profile[ones + k - 2 * overlap] += self._weights[k] * hypergeom.pmf(overlap, n, k, ones)
+        return profile
+
+    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+        flat = rng.choice(self._weights.size, size=k, p=self._weights.reshape(-1))
+        counts = np.stack(
+            [self._rest.reshape(-1)[flat], *np.unravel_index(flat, self._weights.shape)]
+        )
+        values = np.arange(len(counts))
+        rows = (
+            np.stack([np.repeat(values, c) for c in counts.T]) if k else np.empty((0, self.space.n))
+        )
+        return np.asarray(rng.permuted(rows.astype(np.int64), axis=1))
+
+    def equals(self, other: Distribution) -> bool:
+        """Whether the two are the same law in the same structure, float for float."""
+        return isinstance(other, Exchangeable) and np.array_equal(self._weights, other._weights)

@@ -1,0 +1,373 @@
+"""Rows that form a Markov chain, and the law such a chain has after a row-by-row channel."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import TINY, Column
+from fastpriv._structure.rows import RowKernels, log_ratio
+from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.priors.base import Distribution, LineDistribution
+from fastpriv.results import Bracket
+from fastpriv.spaces import Space
+
+if TYPE_CHECKING:
+    from fastpriv._sampling.source import Source
+
+__all__ = ["HiddenMarkov", "Markov"]
+
+#: Largest joint law of past outputs and one row that information bounds look at.
+_MAX_WINDOW = 1 << 20
+#: Log of the least chance that is not added up as a logarithm.
+_SMALL = math.log(1e-99)
+
+
+class Markov(LineDistribution):
+    """Rows that form a homogeneous Markov chain.
+
+    Parameters
+    ----------
+    initial : 1-D array
+        Law of the first row.
+    transition : 2-D array
+        ``transition[a, b]`` = P(next row = b | this row = a).
+    n : int
+        Number of rows.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 1_000_000)
+    >>> round(chain.epsilon_x(), 6)  # ln(0.9^2 / 0.1^2)
+    4.394449
+    """
+
+    def __init__(self, initial: ArrayLike, transition: ArrayLike, n: int) -> None:
+        self._initial = check.law(initial, "initial")
+        self._transition = check.stochastic(transition, "transition")
+        m = len(self._initial)
+        if self._transition.shape != (m, m):
+            raise InvalidInput(
+                f"transition must be {m} x {m} to match initial, got {self._transition.shape}"
+            )
+        self.space = Space.hamming(n, m)
+
+    def pmf(self) -> Floats:
+        """Return the probability of every database (N numbers)."""
+        check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
+        m = len(self._initial)
+        joint = self._initial
+        for _ in range(self.space.n - 1):
+            joint = (joint.reshape(-1, m, 1) * self._transition).reshape(-1)
+        return joint.copy()
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        with np.errstate(divide="ignore"):
+            first, steps = np.log(self._initial), np.log(self._transition)
+        return np.asarray(first[rows[:, 0]] + steps[rows[:, :-1], rows[:, 1:]].sum(axis=1))
+
+    def _marginal_sum(self, count: int) -> Floats:
+        """Sum of the marginals of the first ``count`` rows."""
+        from fastpriv.kernels import markov_counts
+
+        return markov_counts(self._initial, self._transition, np.arange(count))
+
+    def entropy(self) -> float:
+        """Return H(X) = H(initial) + sum over steps of the expected row entropy. Cost O(n m^2)."""
+        from fastpriv.kernels import entropy
+
+        rows = np.array([entropy(row) for row in self._transition])
+        return float(entropy(self._initial) + self._marginal_sum(self.space.n - 1) @ rows)
+
+    def min_entropy(self) -> float:
+        """Return -ln of the likeliest path's probability, by Viterbi. Cost O(n m^2)."""
+        from fastpriv.kernels import markov_best_path
+
+        with np.errstate(divide="ignore"):
+            logs = np.log(self._initial), np.log(self._transition)
+        return -markov_best_path(*logs, self.space.n)
+
+    def _log_least(self) -> float:
+        """Log-probability of the least likely path, by Viterbi on -ln p. Rounded down."""
+        from fastpriv.kernels import markov_best_path
+
+        start, step = (
+            np.where(p > 0.0, -np.log(np.where(p > 0.0, p, 1.0)), -math.inf)
+            for p in (self._initial, self._transition)
+        )
+        least = markov_best_path(start, step, self.space.n)
+        return -least * (1.0 + (self.space.n + 4.0) * ULP)
+
+    def _lines(self, rows: Ints) -> Floats:
+        """Local patterns: a row's law given its two neighbours, for every setting of them."""
+        first, T, n, m = self._initial, self._transition, self.space.n, len(self._initial)
+        if n == 1:
+            return first[None, :]
+        if first.min() == 0 or T.min() == 0:
+            # Some database is impossible, and all databases are linked by single changes, so some
+            # line has a positive weight beside a zero one.
+            return np.eye(m)
+        lines = []
+        big = T * 2.0**500  # lines have no scale, and products of small chances underflow
+        if rows[0] == 0:
+            lines.append(first * big.T)
+        if rows[-1] == n - 1:
+            lines.append(T)
+        if np.any((rows > 0) & (rows < n - 1)):
+            lines.append((big[:, None, :] * T.T[None, :, :]).reshape(m * m, m))
+        return np.concatenate(lines)
+
+    def _steepest(self, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+        """Return a database by its local pattern: values around a row that are the steepest."""
+        first, T, n = self._initial, self._transition, self.space.n
+        if n == 1 or first.min() == 0 or T.min() == 0:
+            return super()._steepest(rows, s, t)
+        # What a row's value gains from the one before it, or from being first; from the next one.
+        start = log_ratio(first[s : s + 1], first[t : t + 1])
+        before, after = log_ratio(T[:, s], T[:, t]), log_ratio(T[s], T[t])
+        gains = np.full(len(rows), before.max() + after.max())
+        gains[rows == 0] = start + after.max()
+        gains[rows == n - 1] = before.max()
+        i = int(rows[gains.argmax()])
+        x = np.full(n, int(before.argmax()))
+        x[i], x[i + 1 :] = s, int(after.argmax())
+        return x, i
+
+    def _expected_counts(self, rows: Ints) -> Floats:
+        from fastpriv.kernels import markov_counts
+
+        return markov_counts(self._initial, self._transition, rows)
+
+    def through(self, kernels: RowKernels) -> HiddenMarkov:
+        """Law of the output: a hidden Markov chain, kept as such."""
+        return HiddenMarkov(self, kernels)
+
+    def information_through(self, kernels: RowKernels) -> float | Bracket:
+        """Return I(X; Y): exact while the law of the outputs fits, otherwise a certified bracket.
+
+        I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a
+        term can only grow; knowing the window's first row as well, it can only shrink. The
+        shrunken term is linear in the law of that row and the grown one concave, so the sum over
+        all windows needs only the mean law (Jensen), not a computation per row.
+        """
+        first, n, m = self._initial, self.space.n, len(self._initial)
+        widest = max(max(kernel.shape) for kernel in kernels.distinct)
+        # The largest k with widest^(k-1) contexts times m values in bounds, at most n.
+        window = min(n, 1 + int(math.log(_MAX_WINDOW / m) / math.log(max(widest, 2))))
+        terms = self._window_terms(first[None, :], kernels, window)
+        if window == n:
+            return math.fsum(terms)
+        if len(kernels.distinct) > 1:
+            raise TooLarge(
+                f"mutual information of {n} rows of a chain through different row kernels has no "
+                "bounded window; use one kernel for all rows or a shorter chain"
+            )
+        rest = n - window
+        starts = self._expected_counts(np.arange(1, rest + 1))
+        upper = rest * self._window_terms(starts[None, :] / rest, kernels, window)[-1]
+        lower = self._window_terms(np.diag(starts), kernels, window)[-1]
+        head = math.fsum(terms)
+        slack = 1e-12 * (head + upper)
+        most = min(head + upper + slack, self.entropy())
+        return Bracket(min(max(0.0, head + lower - slack), most), most)
+
+    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
+        """One output of a row-by-row channel. Cost O(n m^2).
+
+        The mean by the forward recursion, the maximum by Viterbi over the paths that can occur.
+        """
+        tables = [[k.near, k.loss, k.log_near, k.log_near] for k in kernels.distinct]
+        return self._along(tables, kernels.assignment, y)
+
+    def _along(self, tables: list[list[Floats]], assignment: Ints, y: Ints) -> Column:
+        """Run both recursions with means of near, of loss and their logs, and with the largest log.
+
+        All are tables [state, y], for each kind of row.
+        """
+        from fastpriv.kernels import chain_log_best, chain_log_mass, chain_log_sum
+
+        widest = max(table[0].shape[1] for table in tables)
+        near, loss, logs, tops = np.zeros((4, len(tables), widest, len(self._initial)))
+        for kind, parts in enumerate(tables):
+            for out, part in zip((near, loss, logs, tops), parts, strict=True):
+                out[kind, : part.shape[1]] = part.T
+        chain = self._initial, self._transition
+        best = chain_log_best(*chain, tops, assignment, y)
+        # Every row multiplies the forward weights by few numbers, all of them positive.
+        slack = len(y) * (4 * len(self._initial) + 16) * ULP
+        start, steps = self._log_chain
+        rare = any(np.any((part > -math.inf) & (part < _SMALL)) for part in (steps, logs))
+        mass = math.nan if rare else chain_log_mass(*chain, near, loss, assignment, y)
+        if math.isnan(mass):  # terms may be lost to underflow
+            mass, size = chain_log_sum(start, steps, logs, assignment, y)
+            slack += 8.0 * len(y) * ULP * size  # some additions of logarithms for every row
+        else:
+            slack *= min(1.0, -4.0 * mass)
+        return Column(best, mass, slack - 16.0 * ULP * (best + mass))
+
+    @cached_property
+    def _log_chain(self) -> tuple[Floats, Floats]:
+        """Logs of the law of the first row and of the steps, [after, before]."""
+        chain = self._initial, self._transition
+        with np.errstate(divide="ignore"):
+            start, steps = (np.log(p / p.sum(axis=-1, keepdims=True)) for p in chain)
+        return start, np.ascontiguousarray(steps.T)
+
+    def _window_terms(self, start: Floats, kernels: RowKernels, window: int) -> list[float]:
+        """I(X_i; Y_i | Y_<i, C) for i < window, ``start[c, s]`` = P(C = c, X_0 = s)."""
+        joint, terms = start, []
+        for i in range(window):
+            terms.append(kernels[i].information(joint))
+            if i + 1 < window:
+                emitted = joint[:, None, :] * kernels[i].matrix.T
+                joint = (emitted @ self._transition).reshape(-1, joint.shape[1])
+        return terms
+
+    def tilted_draws(self, rows: Ints, epsilon: float, source: Source) -> Ints:
+        """Draw y with chance proportional to p(y) e^(-epsilon d(x, y)). Cost O(n m^2) each."""
+        from fastpriv._sampling.sequential import chain_draws
+
+        return chain_draws(self._initial, self._transition, rows, epsilon, source)
+
+    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+        from fastpriv.kernels import markov_paths
+
+        edges = np.cumsum(self._initial), np.cumsum(self._transition, axis=1)
+        return markov_paths(*edges, rng.random((k, self.space.n)))
+
+    def equals(self, other: Distribution) -> bool:
+        """Whether the two are the same law in the same structure, float for float."""
+        return (
+            isinstance(other, Markov)
+            and self.space == other.space
+            and np.array_equal(self._initial, other._initial)
+            and np.array_equal(self._transition, other._transition)
+        )
+
+
+class HiddenMarkov(Distribution):
+    """Law of a Markov chain seen through a row-by-row channel, such as E_d of a chain.
+
+    Probabilities come from the forward recursion; what has no closed form goes through the dense
+    vector while it fits. Made by ``Markov.through``, not by hand.
+    """
+
+    def __init__(self, chain: Markov, kernels: RowKernels) -> None:
+        self._chain, self._kernels = chain, kernels
+        self.space = Space(kernels.sizes_out)
+
+    def pmf(self) -> Floats:
+        """Return the probability of every database (N numbers), by the forward recursion."""
+        check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
+        joint = self._chain._initial[None, :]
+        for i in range(self.space.n):
+            emitted = (joint[:, None, :] * self._kernels[i].matrix.T).reshape(-1, joint.shape[1])
+            last = i + 1 == self.space.n
+            joint = emitted.sum(axis=1) if last else emitted @ self._chain._transition
+        return joint
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        from fastpriv.kernels import hidden_markov_log_prob
+
+        emissions = np.zeros(
+            (len(self._kernels.distinct), max(self.space.sizes), self._chain.space.sizes[0])
+        )
+        for table, kernel in zip(emissions, self._kernels.distinct, strict=True):
+            table[: kernel.shape[1]] = kernel.matrix.T
+        chain = self._chain
+        return hidden_markov_log_prob(
+            chain._initial, chain._transition, emissions, self._kernels.assignment, rows
+        )
+
+    def _logs(self) -> Floats | None:
+        """Log-probability of every database, unless no factor of one is small enough to matter."""
+        least = self._chain._log_least()
+        for kernel, rows in self._kernels.groups():
+            seen = kernel.matrix[kernel.matrix > 0.0]
+            least += len(rows) * math.log(seen.min())
+        return None if least > math.log(TINY) else self._all_logs()
+
+    def entropy(self) -> float | Bracket:
+        """Return H(Y) = I(X; Y) + H(Y | X), a bracket where the information is one."""
+        from fastpriv.kernels import entropy
+
+        noise = math.fsum(
+            float(self._chain._expected_counts(rows) @ [entropy(row) for row in kernel.matrix])
+            for kernel, rows in self._kernels.groups()
+        )
+        information = self._chain.information_through(self._kernels)
+        if isinstance(information, Bracket):
+            return Bracket(information.lower + noise, information.upper + noise)
+        return information + noise
+
+    def min_entropy(self) -> float:
+        """Return -ln of the largest probability, through the dense form."""
+        return self._dense("min_entropy").min_entropy()
+
+    def epsilon_hat(self) -> float:
+        """Return the epsilon from which E_d is optimal for DP, through the dense form."""
+        return self._dense("epsilon_hat").epsilon_hat()
+
+    def _log_ratios(self, rows: Ints) -> Floats:
+        return self._dense("a level")._log_ratios(rows)
+
+    def _expected_counts(self, rows: Ints) -> Floats:
+        total = np.zeros(self.space.sizes[rows[0]])
+        for kernel, group in self._kernels.groups():
+            shared = np.intersect1d(rows, group)
+            if len(shared):
+                total += self._chain._expected_counts(shared) @ kernel.matrix
+        return total
+
+    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
+        """One output of a further row-by-row channel. Cost O(n m^2)."""
+        width = len(kernels.distinct)
+        pairs, assignment = np.unique(
+            self._kernels.assignment * width + kernels.assignment, return_inverse=True
+        )
+        tables = []
+        for hidden, kernel in (
+            (self._kernels.distinct[p // width], kernels.distinct[p % width]) for p in pairs
+        ):
+            seen = np.where(hidden.matrix[:, :, None] > 0, kernel.log_near, -math.inf)
+            means = [hidden.matrix @ kernel.near, hidden.matrix @ kernel.loss]
+            with np.errstate(divide="ignore"):
+                terms = np.log(hidden.matrix)[:, :, None] + kernel.log_near
+            tables.append([*means, np.logaddexp.reduce(terms, axis=1), seen.max(axis=1)])
+        return self._chain._along(tables, assignment.reshape(-1), y)
+
+    def through(self, kernels: RowKernels) -> Distribution:
+        """Law after a further row-by-row channel, through the dense form."""
+        return self._dense("the output law").through(kernels)
+
+    def information_through(self, kernels: RowKernels) -> float | Bracket:
+        """Return I(X; Y) through the dense form."""
+        return self._dense("mutual information").information_through(kernels)
+
+    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+        from fastpriv._sampling.source import source
+        from fastpriv._sampling.thresholds import draw_rows
+
+        return draw_rows(self._kernels, self._chain._sample(k, rng), source(rng))
+
+    def equals(self, other: Distribution) -> bool:
+        """Whether both hide the same chain behind the same kernels."""
+        return (
+            isinstance(other, HiddenMarkov)
+            and self._chain.equals(other._chain)
+            and np.array_equal(self._kernels.assignment, other._kernels.assignment)
+            and all(
+                np.array_equal(mine.matrix, theirs.matrix)
+                for mine, theirs in zip(
+                    self._kernels.distinct, other._kernels.distinct, strict=False
+                )
+            )
+        )

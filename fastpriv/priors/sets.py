@@ -1,0 +1,308 @@
+"""Sets of priors, for guarantees that do not rest on knowing the one."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._structure.rows import round_up
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, short
+from fastpriv.spaces import Space
+
+if TYPE_CHECKING:
+    from fastpriv.channels import AbstractChannel
+
+__all__ = ["PriorSet"]
+
+#: Relative distance between the value of a linear program and its certified bound.
+_TIGHT = 1e-6
+#: Seconds after which one linear program is given up.
+_SECONDS = 300.0
+
+
+class PriorSet(ABC):
+    """A set of laws over databases: everything that a user is ready to assume about the prior.
+
+    Made by the class methods below; asked through :func:`fastpriv.pml_level`.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel = [[0.75, 0.25], [0.25, 0.75]]
+    >>> around = fp.PriorSet.box([0.4, 0.4], [0.6, 0.6])
+    >>> round(fp.pml_level(channel, around), 6), round(fp.pml_level(channel, fp.PriorSet.all(2)), 6)
+    (0.510826, 1.098612)
+    """
+
+    #: Number of databases.
+    size: int
+
+    @staticmethod
+    def all(size: int) -> PriorSet:
+        """Return every law over ``size`` databases."""
+        return _All(check.integer(size, "size", 1))
+
+    @staticmethod
+    def box(lower: ArrayLike, upper: ArrayLike) -> PriorSet:
+        """Return the laws with lower[x] <= p(x) <= upper[x] for every database x."""
+        most = np.minimum(check.floats(upper, "upper", 1), 1.0)  # and no more than certain
+        return _Box(check.floats(lower, "lower", 1), most)
+
+    @staticmethod
+    def polytope(A: ArrayLike, b: ArrayLike) -> PriorSet:
+        """Return the laws p with A p <= b (p >= 0 and sum p = 1 go without saying)."""
+        return _Polytope(_finite(A, "A", 2), _finite(b, "b", 1))
+
+    @staticmethod
+    def product(space: Space | ArrayLike) -> PriorSet:
+        """Return the laws under which the rows of a space are independent."""
+        return _Product(space if isinstance(space, Space) else Space(space))
+
+    @staticmethod
+    def bernoulli_interval(n: int, c: float) -> PriorSet:
+        """Return ``n`` independent bits, each one with its own chance between c and 1 - c."""
+        return _Bernoulli(Space.hamming(n, 2), check.real(c, "c", 0.0, 0.5))
+
+    def level(self, channel: AbstractChannel, row: int | str | None) -> float:
+        """Return the supremum over priors of the leakage about the database or about a row."""
+        if channel.space.size != self.size:
+            raise InvalidInput(
+                f"the priors are over {short(self.size)} databases, but the channel has "
+                f"{short(channel.space.size)}"
+            )
+        if row is None:
+            return self._whole(channel)
+        if row == "worst":
+            return self._worst_row(channel)
+        i = check.integer(row, "row", 0)
+        if i >= channel.space.n:
+            raise InvalidInput(f"row must be below n = {channel.space.n}, got {i}")
+        return self._one_row(channel, i)
+
+    @abstractmethod
+    def _whole(self, channel: AbstractChannel) -> float:
+        """Leakage about the database."""
+
+    def _worst_row(self, channel: AbstractChannel) -> float:
+        """Leakage about the row that leaks most."""
+        rows = np.unique(channel._row_kinds(), return_index=True)[1]
+        return max(self._one_row(channel, i) for i in rows.tolist())
+
+    def _one_row(self, channel: AbstractChannel, i: int) -> float:
+        """Leakage about one row."""
+        raise InvalidInput(
+            "the leakage about a row is not a linear program over a box or polytope of priors; "
+            "use PriorSet.all, .product or .bernoulli_interval, or bound it by the whole database's"
+        )
+
+
+class _All(PriorSet):
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def _whole(self, channel: AbstractChannel) -> float:
+        return channel.extreme_level()
+
+    def _worst_row(self, channel: AbstractChannel) -> float:
+        # Theorem 4.5: the pair x, x' of the leakage capacity differs in some row.
+        return channel.extreme_level()
+
+    def _one_row(self, channel: AbstractChannel, i: int) -> float:
+        return channel.row_ratio(i, fixed=False)
+
+    def __repr__(self) -> str:
+        return f"PriorSet.all({short(self.size)})"
+
+
+class _OnRows(PriorSet):
+    """Independent rows: the set knows the space, not only its size."""
+
+    def __init__(self, space: Space) -> None:
+        self.space, self.size = space, space.size
+
+    def level(self, channel: AbstractChannel, row: int | str | None) -> float:
+        if channel.space != self.space:
+            raise InvalidInput(
+                f"the priors are on {self.space!r}, the channel on {channel.space!r}"
+            )
+        return super().level(channel, row)
+
+
+class _Product(_OnRows):
+    def _whole(self, channel: AbstractChannel) -> float:
+        # Point masses are products, and p_Y(y) comes as close to its least value as one likes.
+        return channel.extreme_level()
+
+    def _worst_row(self, channel: AbstractChannel) -> float:
+        return channel.neighbour_level()  # Theorem 4.2
+
+    def _one_row(self, channel: AbstractChannel, i: int) -> float:
+        return channel.row_ratio(i, fixed=True)
+
+    def __repr__(self) -> str:
+        return f"PriorSet.product({self.space!r})"
+
+
+class _Bernoulli(_OnRows):
+    def __init__(self, space: Space, c: float) -> None:
+        super().__init__(space)
+        self.c = c
+
+    def _whole(self, channel: AbstractChannel) -> float:
+        return channel.bernoulli_level(self.c, None) if self.c else channel.extreme_level()
+
+    def _one_row(self, channel: AbstractChannel, i: int) -> float:
+        return channel.bernoulli_level(self.c, i) if self.c else channel.row_ratio(i, fixed=True)
+
+    def __repr__(self) -> str:
+        return f"PriorSet.bernoulli_interval({self.space.n}, {self.c:g})"
+
+
+class _Convex(PriorSet):
+    """A convex set of laws, given by the least mean of a vector over it.
+
+    For one output the supremum over p of max W[x, y] / p_Y(y), x over the support of p, is the
+    largest W[x, y] over the x that any law of the set allows, over the least p_Y(y): mixing a
+    little of a law that allows x into the minimiser comes as close as one likes.
+    """
+
+    @abstractmethod
+    def _least(self, column: Floats) -> float:
+        """Lower bound on the least mean of a column with entries in [0, 1]."""
+
+    @abstractmethod
+    def _possible(self) -> np.ndarray:
+        """Which databases some law of the set allows."""
+
+    def _whole(self, channel: AbstractChannel) -> float:
+        matrix, possible = channel.scaled_matrix(), self._possible()
+        tops = matrix[possible].max(axis=0)
+        worst = 0.0
+        for y in np.flatnonzero(tops > 0):
+            least = self._least(np.where(possible, matrix[:, y] / tops[y], 0.0))
+            worst = max(worst, -math.log(least) if least > 0 else math.inf)
+            if worst == math.inf:
+                break
+        return round_up(worst) + 4.0 * ULP
+
+
+class _Box(_Convex):
+    def __init__(self, lower: Floats, upper: Floats) -> None:
+        if lower.shape != upper.shape:
+            raise InvalidInput(f"lower has {len(lower)} entries, upper {len(upper)}")
+        if np.any(lower > upper):
+            x = int(np.flatnonzero(lower > upper)[0])
+            raise InvalidInput(f"lower exceeds upper at database {x}: {lower[x]} > {upper[x]}")
+        room, taken = math.fsum(upper), math.fsum(lower)
+        if taken > 1.0 + check.SUM_TOLERANCE or room < 1.0 - check.SUM_TOLERANCE:
+            raise InvalidInput(
+                f"no law lies in the box: lower sums to {taken!r} and upper to {room!r}, but a "
+                "law sums to 1"
+            )
+        self._lower, self._upper, self.size = lower, upper, len(lower)
+        self._free = max(0.0, 1.0 - taken)
+
+    def _possible(self) -> np.ndarray:
+        return (self._upper if self._free > 0 else self._lower) > 0
+
+    def _least(self, column: Floats) -> float:
+        """Fill up from the smallest entries: a fractional knapsack. Cost O(N log N)."""
+        order = np.argsort(column)
+        room = (self._upper - self._lower)[order]
+        before = np.cumsum(room) - room
+        added = np.clip(self._free - before, 0.0, room)
+        mean = float(column @ self._lower + column[order] @ added)
+        # The sums of room may be off by so many ulp of 1, which the last entry filled then gets.
+        last = float(column[order][added > 0].max(initial=0.0))
+        return mean - (4 * self.size + 16) * ULP * (mean + last)
+
+    def __repr__(self) -> str:
+        return f"PriorSet.box({self.size} databases)"
+
+
+class _Polytope(_Convex):
+    def __init__(self, A: Floats, b: Floats) -> None:
+        if len(A) != len(b):
+            raise InvalidInput(f"A has {len(A)} rows, b {len(b)} entries")
+        scale = np.abs(A).max(axis=1)
+        scale[scale == 0] = 1.0
+        scale = np.exp2(np.floor(np.log2(scale)))  # a power of two: exact
+        self._A, self._b, self.size = A / scale[:, None], b / scale, A.shape[1]
+        self._least(np.zeros(self.size))
+
+    def _possible(self) -> np.ndarray:
+        """All databases but those that a row with b = 0 and no negative entry rules out."""
+        possible = np.ones(self.size, dtype=bool)
+        while True:
+            bars = (self._b <= 0) & (self._A[:, possible] >= 0).all(axis=1)
+            out = possible & (self._A[bars] > 0).any(axis=0)
+            if not out.any():
+                return possible
+            possible &= ~out
+
+    def _least(self, column: Floats) -> float:
+        """Bound <column, p> from below by weak duality, whatever HiGHS says of its optimum.
+
+        For any multipliers l >= 0, <column, p> >= min(column + A^T l) - b l, p being a law.
+        """
+        answer = self._solve(column, np.ones(self.size, dtype=bool))
+        if answer is None:
+            raise Infeasible("no law p satisfies A p <= b")
+        p, multipliers = answer
+        reached = float(column @ p)
+        sums = column + multipliers @ self._A
+        size = np.abs(column) + multipliers @ np.abs(self._A)
+        error = (len(self._b) + 8) * ULP * (float(size.max()) + multipliers @ np.abs(self._b))
+        bound = float(sums.min() - multipliers @ self._b - error)
+        if reached == 0.0 or reached <= bound * (1.0 + _TIGHT):
+            return bound
+        if self._solve(np.zeros(self.size), column == 0) is not None:
+            return 0.0  # some law has no part in the output at all
+        raise SolverFailure(
+            f"the least chance of an output, {reached:.3g} of its largest, is certified only from "
+            f"{bound:.3g} on; scale A and b to moderate numbers"
+        )
+
+    def _solve(self, cost: Floats, allowed: np.ndarray) -> tuple[Floats, Floats] | None:
+        """Return a law of least cost on the allowed databases and multipliers, None if none is."""
+        from fastpriv._core.highs import Rows, minimise
+
+        columns = np.flatnonzero(allowed)
+        table = np.vstack([self._A[:, columns], np.ones(len(columns))])
+        rows = Rows(
+            np.arange(len(table) + 1) * len(columns),
+            np.tile(np.arange(len(columns)), len(table)),
+            table.reshape(-1),
+            np.append(np.full(len(self._b), -math.inf), 1.0),
+            np.append(self._b, 1.0),
+        )
+        if not len(columns):
+            return None
+        try:
+            found = minimise(cost[columns], np.zeros(len(columns)), rows, _SECONDS)
+        except SolverFailure as failure:
+            if "nfeasible" in str(failure):
+                return None
+            raise
+        p = np.zeros(self.size)
+        p[columns] = np.maximum(found.values, 0.0)
+        return p / p.sum(), np.maximum(-found.duals[:-1], 0.0)
+
+    def __repr__(self) -> str:
+        return f"PriorSet.polytope({len(self._b)} inequalities, {self.size} databases)"
+
+
+def _finite(values: ArrayLike, name: str, ndim: int) -> Floats:
+    found = np.ascontiguousarray(check.array(values, name), dtype=np.float64)
+    if found.ndim != ndim or found.size == 0:
+        raise InvalidInput(f"{name} must be a non-empty array of {ndim} dimension(s)")
+    if not np.isfinite(found).all():
+        raise InvalidInput(f"{name} must hold finite numbers")
+    return check.owned(found, values)

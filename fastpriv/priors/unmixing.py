@@ -1,0 +1,73 @@
+"""Where the output law of E_i stops being a law: the search shared by dense and type vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv.errors import Infeasible
+
+_STEP = 0.25
+#: Relative misfit of R p_Y to the prior beyond which a clipped p_Y is not its output law.
+_MISFIT = 1e-6
+
+
+def rounding(n: int) -> float:
+    """Relative error of a prior that is right to a few ulp, after n axes of R^-1."""
+    return (4 * n + 16) * ULP
+
+
+def least_epsilon(
+    epsilon_x: float, epsilon_hat: float, n: int, m: int, fails: Callable[[float], bool]
+) -> float:
+    """Search for eps_tilde between eps_hat and a bound from eps_X.
+
+    ``fails(e)`` is True only when R_e^-1 p has an entry that is negative beyond rounding. Below
+    the truth it may still be False, because R_e^-1 amplifies the rounding of the prior without
+    limit as e falls. Feasibility is upward closed (R_e = R_e' R_e'' for e < e'), so one certain
+    failure settles everything below it: walk down from above to the first one, then bisect.
+    """
+    # With g = 1/(e^e + m - 2), p_Y >= c p (2 - (1 + g (m-1) e^eps_X)^n): from here on it passes.
+    upper = math.log(n * (m - 1) / math.log(2.0) + 1.0) + epsilon_x
+    if epsilon_x == 0.0 or math.isinf(epsilon_x):
+        return epsilon_x
+    # eps_hat itself fails only where it is not the answer, so the walk includes it.
+    lower = upper
+    while lower > epsilon_hat and not fails(lower):
+        upper, lower = lower, max(lower - _STEP, epsilon_hat)
+    if lower == epsilon_hat and not fails(lower):
+        return epsilon_hat
+    while True:
+        middle = 0.5 * (lower + upper)
+        if not lower < middle < upper or upper - lower < 1e-15 * upper:
+            return upper
+        if fails(middle):
+            lower = middle
+        else:
+            upper = middle
+
+
+def clipped(
+    inverse: Floats, forward: Callable[[Floats], Floats], prior: Floats, e: float
+) -> Floats:
+    """Clip R^-1 p at zero, in place, and check that it still mixes to the prior."""
+    from fastpriv.kernels import any_below
+
+    law = np.maximum(inverse, 0.0, out=inverse)
+    misfit = forward(law)
+    np.subtract(misfit, prior, out=misfit)
+    np.abs(misfit, out=misfit)
+    np.negative(misfit, out=misfit)
+    total = float(law.sum())
+    if math.isfinite(total) and not any_below(misfit.reshape(-1), prior.reshape(-1), _MISFIT):
+        law /= total
+        return law
+    raise Infeasible(
+        f"no output law makes the posterior a Hamming kernel at epsilon {e:.6g} for this prior in "
+        "double precision: its smallest entries drown in rounding; use a larger epsilon, or a "
+        "Product prior if the rows are independent"
+    )

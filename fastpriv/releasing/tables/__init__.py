@@ -1,0 +1,1 @@
+"""Tables that are released: in memory, CSV and Parquet."""

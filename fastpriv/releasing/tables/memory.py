@@ -1,0 +1,264 @@
+"""Tables in memory: arrays of codes, lists of records and pandas frames."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv._core.extras import optional
+from fastpriv.errors import InvalidInput
+from fastpriv.releasing.domain import Digits, Domain, code_table, outside, record_name, scalar
+
+
+class Writer(AbstractContextManager["Writer"], Protocol):
+    """Where released records go; what they become is in ``table`` once the context is left."""
+
+    table: Any
+
+    def write(self, digits: Digits) -> None:
+        """Add records, given by the codes of their columns."""
+
+
+class Table(Protocol):
+    """What a release needs of a table, whatever holds it."""
+
+    columns: tuple[Hashable, ...]
+    #: Columns that come out untouched, in words; empty for most.
+    kept: str
+
+    def rows(self) -> int:
+        """Count the records, without reading them where that is possible."""
+
+    def observed(self, column: Hashable) -> list[Any]:
+        """List the distinct values of a column, sorted where they can be."""
+
+    def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
+        """Yield the codes of the domain's columns, or raise on a value outside it."""
+
+    def writer(self, domain: Domain) -> Writer:
+        """Open a table of the same kind with the domain's columns."""
+
+
+class _InMemory(ABC):
+    """A table that is encoded and decoded in one piece."""
+
+    kept = ""
+
+    @abstractmethod
+    def encode(self, domain: Domain) -> Digits:
+        """Return the codes of all records."""
+
+    @abstractmethod
+    def decode(self, digits: Digits, domain: Domain) -> Any:
+        """Return the table that codes stand for."""
+
+    def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
+        yield self.encode(domain)
+
+    def writer(self, domain: Domain) -> Writer:
+        return _MemoryWriter(self, domain)
+
+
+class _MemoryWriter:
+    def __init__(self, source: _InMemory, domain: Domain) -> None:
+        self.source, self.domain, self.table = source, domain, None
+
+    def write(self, digits: Digits) -> None:
+        self.table = self.source.decode(digits, self.domain)
+
+    def __enter__(self) -> _MemoryWriter:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        return None
+
+
+class Codes(_InMemory):
+    """A NumPy array of codes: one column, or shape (records, columns)."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        if array.ndim not in (1, 2) or array.dtype.kind not in "iub":
+            raise InvalidInput(
+                "an array must hold integer codes in shape (records,) or (records, columns), got "
+                f"shape {array.shape} of {array.dtype}; encode values first, or give a DataFrame"
+            )
+        self.array = array
+        self.columns: tuple[Hashable, ...] = tuple(range(self._digits().shape[1]))
+
+    def rows(self) -> int:
+        return len(self.array)
+
+    def observed(self, column: Hashable) -> list[Any]:
+        most = int(self._digits()[:, self.columns.index(column)].max(initial=0))
+        return list(range(most + 1))
+
+    def _digits(self) -> Digits:
+        codes = self.array.view(np.uint8) if self.array.dtype.kind == "b" else self.array
+        return codes if codes.ndim == 2 else codes[:, None]
+
+    def encode(self, domain: Domain) -> Digits:
+        digits = self._digits()
+        for j, (name, size) in enumerate(zip(domain.columns, domain.sizes, strict=True)):
+            column = digits[:, j]
+            if not len(column) or (column.min() >= 0 and column.max() < size):
+                continue
+            wrong = np.flatnonzero((column < 0) | (column >= size))
+            raise InvalidInput(
+                f"{record_name(int(wrong[0]) + 1)} has a code in column {name!r} "
+                f"({len(wrong)} such records) outside its codes 0 .. {size - 1}; nothing was "
+                "released"
+            )
+        if max(domain.sizes) - 1 > _largest(self.array.dtype):
+            raise InvalidInput(
+                f"codes up to {max(domain.sizes) - 1} do not fit into {self.array.dtype}; give a "
+                "wider array"
+            )
+        return digits
+
+    def decode(self, digits: Digits, domain: Domain) -> NDArray[Any]:
+        found = digits.astype(self.array.dtype, copy=False)
+        return found if self.array.ndim == 2 else found[:, 0]
+
+
+def _largest(dtype: np.dtype[Any]) -> int:
+    return 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)
+
+
+class Records(_InMemory):
+    """A list of mappings, one per record, all with the same keys."""
+
+    def __init__(self, records: Sequence[Mapping[Hashable, Any]]) -> None:
+        self.records = records
+        self.columns: tuple[Hashable, ...] = tuple(records[0])
+        for row, record in enumerate(records):
+            if set(record) != set(self.columns):
+                odd = next(iter(set(record) ^ set(self.columns)))
+                raise InvalidInput(
+                    f"all records must have the same columns; {record_name(row + 1)} and the first "
+                    f"differ in {odd!r} (write None where a value is missing)"
+                )
+
+    def rows(self) -> int:
+        return len(self.records)
+
+    def observed(self, column: Hashable) -> list[Any]:
+        try:
+            return in_order({scalar(record[column]) for record in self.records})
+        except TypeError:
+            raise _not_plain(column) from None
+
+    def encode(self, domain: Domain) -> Digits:
+        digits = np.empty((len(self.records), len(domain.columns)), domain.dtype)
+        for j, name in enumerate(domain.columns):
+            values = [record[name] for record in self.records]
+            codes = code_table(name, domain, values)[:-1]
+            digits[:, j] = inside(name, domain, codes, values)
+        return digits
+
+    def decode(self, digits: Digits, domain: Domain) -> list[dict[Hashable, Any]]:
+        kept = [name for name in self.columns if name in domain.columns]
+        order = [domain.columns.index(name) for name in kept]
+        return [
+            {name: domain.values[j][row[j]] for name, j in zip(kept, order, strict=True)}
+            for row in digits.tolist()
+        ]
+
+
+class Frame(_InMemory):
+    """A pandas DataFrame."""
+
+    def __init__(self, frame: Any) -> None:
+        self.pandas = optional("pandas", "tables")
+        if not frame.columns.is_unique:
+            twice = frame.columns[frame.columns.duplicated()][0]
+            raise InvalidInput(f"the table has two columns named {twice!r}; rename one")
+        self.frame = frame
+        self.columns: tuple[Hashable, ...] = tuple(frame.columns)
+        if not isinstance(frame.index, self.pandas.RangeIndex):
+            self.kept = "the index of the frame, as it was"
+
+    def rows(self) -> int:
+        return len(self.frame)
+
+    def _factors(self, name: Hashable) -> tuple[NDArray[Any], Sequence[Any]]:
+        """Number the distinct values of a column, -1 where it is missing, and list them."""
+        column = self.frame[name]
+        if isinstance(column.dtype, self.pandas.CategoricalDtype):
+            return np.asarray(column.cat.codes), list(column.cat.categories)
+        try:
+            codes, uniques = self.pandas.factorize(column)
+        except TypeError:
+            raise _not_plain(name) from None
+        return np.asarray(codes), list(uniques)
+
+    def observed(self, column: Hashable) -> list[Any]:
+        codes, uniques = self._factors(column)
+        return in_order({*map(scalar, uniques), *([None] if (codes < 0).any() else [])})
+
+    def encode(self, domain: Domain) -> Digits:
+        digits = np.empty((len(self.frame), len(domain.columns)), domain.dtype, order="F")
+        for j, name in enumerate(domain.columns):
+            codes, uniques = self._factors(name)
+            found = code_table(name, domain, uniques)
+            digits[:, j] = inside(name, domain, found[codes], self.frame[name].array)
+        return digits
+
+    def decode(self, digits: Digits, domain: Domain) -> Any:
+        kept = [name for name in self.columns if name in domain.columns]
+        columns = {}
+        for name in kept:
+            j = domain.columns.index(name)
+            columns[name] = self._column(domain.values[j], digits[:, j], self.frame[name].dtype)
+        return self.pandas.DataFrame(columns, index=self.frame.index, columns=kept)
+
+    def _column(self, values: Sequence[Any], codes: NDArray[Any], dtype: Any) -> Any:
+        """Return values by their codes, in the column's own type if that can hold the domain.
+
+        Categories are kept only where they are those of the domain: others would tell which
+        values occurred.
+        """
+        pandas = self.pandas
+        if isinstance(dtype, pandas.CategoricalDtype):
+            listed = [value for value in values if value is not None]
+            categories = dtype.categories if set(dtype.categories) == set(listed) else listed
+            places = {value: k for k, value in enumerate(categories)}
+            renumbered = np.array([places.get(value, -1) for value in values])
+            return pandas.Categorical.from_codes(
+                renumbered[codes], categories=categories, ordered=dtype.ordered
+            )
+        listed = pandas.Series(list(values), dtype=object)
+        try:
+            held = listed.astype(dtype)
+            same = all(scalar(a) == b for a, b in zip(held, values, strict=True))
+        except (TypeError, ValueError, OverflowError):
+            same = False
+        return (held if same else pandas.Series(list(values))).array.take(codes)
+
+
+def _not_plain(name: Hashable) -> InvalidInput:
+    return InvalidInput(
+        f"column {name!r} holds lists or other values that cannot be told apart; only columns of "
+        "plain values can be released"
+    )
+
+
+def inside(
+    name: Hashable, domain: Domain, codes: NDArray[Any], values: Any, start: int = 0
+) -> NDArray[Any]:
+    """Return the codes of a column, none of which may be -1; ``start`` rows came before."""
+    if len(codes) and codes.min() < 0:
+        wrong = np.flatnonzero(codes < 0)
+        first = int(wrong[0])
+        raise outside(name, start + first + 1, scalar(values[first]), domain, len(wrong))
+    return codes
+
+
+def in_order(values: set[Any]) -> list[Any]:
+    """Sort values, a missing one last."""
+    listed = sorted((v for v in values if v is not None), key=lambda v: (type(v).__name__, v))
+    return listed + [None] * (None in values)
