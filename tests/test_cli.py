@@ -21,9 +21,9 @@ import fastpriv as fp
 from command_line import answer, done, prepare, refused
 from fastpriv import cli
 from fastpriv._text import numbers as _digits
-from fastpriv.cli.main import arrays as _arrays
+from fastpriv.cli import arrays as _arrays
+from fastpriv.cli import text as _text
 from fastpriv.cli.main import main, make_parser
-from fastpriv.cli.main import text as _text
 
 
 @pytest.fixture

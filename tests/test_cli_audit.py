@@ -8,7 +8,7 @@ import pytest
 
 import fastpriv as fp
 from command_line import answer, done, prepare, refused
-from fastpriv.cli.main import audit
+from fastpriv.cli import audit
 
 
 @pytest.fixture

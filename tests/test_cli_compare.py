@@ -7,7 +7,7 @@ import pytest
 
 import fastpriv as fp
 from command_line import answer, done, prepare, refused
-from fastpriv.cli.main import compare
+from fastpriv.cli import compare
 
 
 @pytest.fixture

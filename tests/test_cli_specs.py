@@ -5,11 +5,11 @@ import pytest
 
 import fastpriv as fp
 from command_line import done, prepare, refused
-from fastpriv.cli.main import arrays as _arrays
+from fastpriv.cli import arrays as _arrays
+from fastpriv.cli import mechanisms as _mechanisms
+from fastpriv.cli import priors as _priors
+from fastpriv.cli import specs as _specs
 from fastpriv.cli.main import main
-from fastpriv.cli.main import mechanisms as _mechanisms
-from fastpriv.cli.main import priors as _priors
-from fastpriv.cli.main import specs as _specs
 
 
 @pytest.fixture

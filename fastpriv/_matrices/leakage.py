@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._structure.rows import RowKernel, log_ratio
+from fastpriv._structure.rows import RowKernel
 
 #: Smallest matrix whose rows are worth a second thread.
 _THREADED = 1 << 17

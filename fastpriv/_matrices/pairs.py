@@ -10,10 +10,10 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._structure.rows import round_up
 from fastpriv.errors import InvalidInput
 
 #: Laws as the rows of a matrix, and which rows to compare: (P, 2).

@@ -29,11 +29,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._matrices.laws import Laws
-from fastpriv._structure.rows import round_up
 
 __all__ = ["Selection", "best_selection"]
 

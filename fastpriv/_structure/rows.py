@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio, log_total, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
     from fastpriv._sampling.thresholds import Thresholds
-
-_SCALE = 2.0**-500
 
 
 class RowKernel:
@@ -405,40 +404,3 @@ def distinct(
             by_object[id(item)] = k
         assignment[i] = k
     return arrays, assignment
-
-
-def log_ratio(top: Floats, bottom: Floats) -> Floats:
-    """Elementwise ln(top/bottom) for top > 0, without cancellation near 1; inf over zero."""
-    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        excess = (top - bottom) / bottom
-        quotient = top / bottom
-        found = np.log(quotient)
-        # Logarithms are subtracted only where the quotient leaves the range of a double
-        # (1 / 1e-320): of two tiny numbers they are large, and their difference has lost digits.
-        inside = (quotient > 1e-300) & (quotient < math.inf)
-        if not inside.all():
-            found = np.where(inside, found, np.log(top) - np.log(bottom))
-        return np.where(np.abs(excess) < 0.5, np.log1p(excess), found)
-
-
-def log_spread(worst: Callable[[float], float]) -> float:
-    """Return ln(1 + worst(1)), where worst(scale) is a largest quotient times scale.
-
-    A finite quotient beyond the range of a double is asked for again, scaled down; a quotient
-    over zero stays infinite.
-    """
-    plain = worst(1.0)
-    if plain < math.inf:
-        return math.log1p(plain)
-    scaled = worst(_SCALE)
-    return math.log(scaled) - math.log(_SCALE) if scaled < math.inf else math.inf
-
-
-def round_up(level: float) -> float:
-    """Push a computed positive level past its own rounding error of a few ulp."""
-    return level * (1.0 + 2.0**-51) if level > 0.0 else 0.0
-
-
-def log_total(maxima: Floats) -> float:
-    """Log of the sum of column maxima, which is at least 1, from its exact excess. Rounded up."""
-    return round_up(math.log1p(max(0.0, math.fsum([*maxima.tolist(), -1.0]))))

@@ -11,8 +11,8 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
+from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
-from fastpriv._structure.rows import round_up
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio, log_total, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
@@ -23,7 +24,7 @@ from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.source import source as random_source
 from fastpriv._sampling.thresholds import Codes
-from fastpriv._structure.rows import RowKernels, log_ratio, log_total, round_up
+from fastpriv._structure.rows import RowKernels
 from fastpriv.channels.adversaries import representatives, strongest
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.witnesses import few, furthest, matrix_step, small_matrix

@@ -18,10 +18,11 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.selection import mean_questions
-from fastpriv._structure.rows import RowKernels, Symmetric, round_up
+from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels.queries.sums import Histogram
 from fastpriv.priors import Product
 from fastpriv.results import Adversary, Bracket, IndividualCapacity

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_spread, round_up
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages, extremes, log_error, matrix_gain, matrix_leakages
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, LawThresholds, ManyThresholds, fitting
-from fastpriv._structure.rows import log_spread, round_up
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution

@@ -9,8 +9,9 @@ from fractions import Fraction
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._structure.rows import RowKernels, Symmetric, round_up
+from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels.copies import by_copies
 from fastpriv.channels.product import SEARCHED, ProductChannel, hamming_distance
 from fastpriv.priors import Distribution

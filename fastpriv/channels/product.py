@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import repeated
@@ -19,7 +20,7 @@ from fastpriv._matrices.leakage import Column, Leakages, row_slack
 from fastpriv._matrices.pairs import Pairs, all_pairs, joint_laws
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, LawThresholds, draw_rows
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, distinct, round_up
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, distinct
 from fastpriv.channels.base import AbstractChannel, support_range
 from fastpriv.channels.copies import by_part
 from fastpriv.channels.dense import Channel

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio, log_spread, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import matrix_capacity
@@ -28,7 +29,7 @@ from fastpriv._matrices.leakage import (
 from fastpriv._matrices.pairs import Pairs, joint_laws
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, LawThresholds, ManyThresholds
-from fastpriv._structure.rows import RowKernel, distinct, log_ratio, log_spread, round_up
+from fastpriv._structure.rows import RowKernel, distinct
 from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
 from fastpriv.channels.dense import matrix_information
 from fastpriv.channels.queries.query import Listed, Query

@@ -10,6 +10,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
@@ -26,7 +27,7 @@ from fastpriv._matrices.leakage import (
 from fastpriv._matrices.pairs import Pairs, apart, apart_by
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, round_up
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel, hamming_distance

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, Leakages
@@ -17,7 +18,6 @@ from fastpriv._matrices.pairs import Pairs, apart, apart_by
 from fastpriv._sampling.sequential import Tree, alike, shuffle
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
-from fastpriv._structure.rows import log_ratio, round_up
 from fastpriv._structure.types import Classes, Stack, Types, expand
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio, log_spread
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._structure.rows import RowKernels, log_ratio, log_spread
+from fastpriv._structure.rows import RowKernels
 from fastpriv.errors import InvalidInput
 from fastpriv.kernels import matrix_spread
 from fastpriv.priors import Distribution

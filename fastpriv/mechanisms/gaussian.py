@@ -78,7 +78,8 @@ class GaussianChannel:
         -----
         The lower end is the information of a law on points, the upper end the largest divergence
         of any input from its output law, both integrals with a proven error: see
-        ``fastpriv.mechanisms.amplitude``. Milliseconds up to T = 5 standard deviations, a second at 10.
+        ``fastpriv.mechanisms.amplitude``. Milliseconds up to T = 5 standard deviations, a second
+        at 10.
         """
         gap = check.real(gap, "gap", least=0.0)
         found = amplitude_capacity(self._reach, _values(m), gap)

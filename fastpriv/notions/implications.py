@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
-from fastpriv._structure.rows import round_up
+from fastpriv._core.logs import round_up
 from fastpriv._text.table import table
 from fastpriv.errors import InvalidInput
 from fastpriv.priors import Dense, Distribution

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import (
@@ -22,7 +23,7 @@ from fastpriv._matrices.leakage import (
     vector_gain,
     vector_leakages,
 )
-from fastpriv._structure.rows import RowKernel, RowKernels, distinct_sizes, log_ratio, round_up
+from fastpriv._structure.rows import RowKernel, RowKernels, distinct_sizes
 from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_spread, round_up
 from fastpriv._core.threads import split
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import log_error
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, log_spread, round_up
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors.base import Distribution
 from fastpriv.priors.unmixing import clipped, least_epsilon, rounding

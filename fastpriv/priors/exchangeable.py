@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, Column, log_error, log_law
-from fastpriv._structure.rows import RowKernels, Symmetric, log_ratio
+from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.errors import InvalidInput
 from fastpriv.priors.base import (
     Distribution,

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, Column
-from fastpriv._structure.rows import RowKernels, log_ratio
+from fastpriv._structure.rows import RowKernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.priors.base import Distribution, LineDistribution
 from fastpriv.results import Bracket

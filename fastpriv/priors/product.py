@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import (
@@ -21,14 +22,7 @@ from fastpriv._matrices.leakage import (
     tropical,
     vector_leakages,
 )
-from fastpriv._structure.rows import (
-    RowKernels,
-    Symmetric,
-    distinct,
-    distinct_sizes,
-    log_ratio,
-    round_up,
-)
+from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv.errors import InvalidInput
 from fastpriv.priors.base import Distribution, LineDistribution, largest_sum
 from fastpriv.priors.rare import log_convolve, log_power

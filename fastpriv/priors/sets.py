@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._structure.rows import round_up
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, short
 from fastpriv.spaces import Space
 

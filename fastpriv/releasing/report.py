@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fastpriv._core import validation as check
+from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
-from fastpriv._structure.rows import round_up
 from fastpriv._text.numbers import shown
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import InvalidInput, TooLarge

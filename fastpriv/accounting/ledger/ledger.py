@@ -46,8 +46,9 @@ class Ledger:
     ----------
     budget : mapping
         Total level allowed for each notion, in nats: ``{"dp": 3.0}``. Notions are those of
-        ``fastpriv.notions.implications.NOTIONS``; every release is charged in all that have a budget. For
-        "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3 at delta 10^-6.
+        ``fastpriv.notions.implications.NOTIONS``; every release is charged in all that have a
+        budget. For "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3
+        at delta 10^-6.
 
     Notes
     -----
