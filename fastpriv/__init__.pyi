@@ -27,6 +27,7 @@ from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
+    FastprivError,
     Infeasible,
     InvalidInput,
     LedgerError,
@@ -116,6 +117,7 @@ __all__ = [
     "Distribution",
     "Estimate",
     "Exchangeable",
+    "FastprivError",
     "Frequencies",
     "HammingChannel",
     "HiddenMarkov",
