@@ -80,6 +80,7 @@ from .measures.leakage import (
     worst_leakage_factor,
 )
 from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
+from .measures.refinement import Refinement, refines
 from .measures.symmetry import (
     data_independent_bound,
     is_data_independent,
@@ -136,6 +137,7 @@ __all__ = [
     "ProductChannel",
     "QueryChannel",
     "RateDistortion",
+    "Refinement",
     "Release",
     "ReleaseReport",
     "Solution",
@@ -199,6 +201,7 @@ __all__ = [
     "pml_level",
     "privacy_level",
     "realised_level",
+    "refines",
     "release",
     "remaining_uncertainty_bound",
     "row_pml",
