@@ -231,5 +231,5 @@ def _variation(A: Floats, B: Floats, R: Floats) -> float:
     """Largest total variation between rows of A R and B. Rounded up."""
     reached = A @ R
     missing = np.maximum(B - reached, 0.0) + (A.shape[1] + 4) * ULP * (B + reached)
-    worst = float(missing.sum(axis=1).max())
-    return min(worst * (1.0 + (B.shape[1] + 8) * ULP), 1.0)
+    worst = missing.sum(axis=1).max() * (1.0 + (B.shape[1] + 8) * ULP)
+    return min(float(worst), 1.0)
