@@ -51,7 +51,6 @@ def read_only_copy(tmp_path):
     target = tmp_path / "site" / "fastpriv"
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(fastpriv.__file__).parent, target, ignore=ignore)
-    shutil.copytree(Path(fastpriv.kernels.__file__).parent, target / "kernels", ignore=ignore)
     # A file where numba wants its folder stops everybody.
     (target / "kernels" / "__pycache__").write_text("in the way")
     return target.parent
