@@ -160,15 +160,16 @@ class _Task:
     def optimum(self, solution: Solution, asked: dict[str, float], bound: float) -> Optimum:
         """Measure the numbers that are written, or the channel itself."""
         from fastpriv.channels import Channel
+        from fastpriv.measures.dp import neighbour_level, posterior_level
         from fastpriv.measures.draws import INFORMATION_ERROR
 
         channel, level = solution.channel, solution.level
         if self.dense:
             channel = Channel(channel.matrix(), self.prior.space)
             if self.notion == "dp":
-                level = channel.neighbour_level()
+                level = neighbour_level(channel)
             elif self.notion == "identifiability":
-                level = channel.posterior_level(self.prior)
+                level = posterior_level(channel, self.prior)
             else:
                 level = channel.information(self.prior) * (1.0 + INFORMATION_ERROR)
         return Optimum(

@@ -8,6 +8,8 @@ from fastpriv._core import validation as check
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.dp import neighbour_level
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.results import IndividualCapacity
 
 __all__ = ["group_capacity", "individual_capacity", "max_individual_capacity"]
@@ -135,7 +137,7 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
     """
     mechanism = as_channel(channel)
     if priors == "all":
-        return mechanism.extreme_level()
+        return extreme_level(mechanism)
     if priors == "independent":
-        return mechanism.neighbour_level()
+        return neighbour_level(mechanism)
     raise InvalidInput(f'priors must be "all" or "independent", got {priors!r:.40}')
