@@ -47,11 +47,8 @@ from .measures.composition import (
     two_dataset_bound,
 )
 from .measures.constrained import balance_function, constrained_capacity
-from .measures.correlation import (
-    contraction_coefficient,
-    maximal_correlation,
-    sdpi_constant,
-)
+from .measures.contraction import contraction_coefficient
+from .measures.correlation import maximal_correlation
 from .measures.disclosure import (
     correlated_example,
     discloses,
@@ -60,6 +57,7 @@ from .measures.disclosure import (
     remaining_uncertainty_bound,
     singles_out,
 )
+from .measures.distortion import distortion
 from .measures.dp import dp_level, identifiability_level, realised_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.fano import error_probability_bound
@@ -68,7 +66,7 @@ from .measures.individual import (
     individual_capacity,
     max_individual_capacity,
 )
-from .measures.information import distortion, mutual_information
+from .measures.information import mutual_information
 from .measures.leakage import (
     information_privacy_level,
     leakage_capacity,
@@ -79,6 +77,7 @@ from .measures.leakage import (
     worst_leakage_factor,
 )
 from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
+from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
     is_data_independent,

@@ -17,6 +17,7 @@ from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.draws import INFORMATION_ERROR
 from fastpriv.measures.fano import error_probability_bound
+from fastpriv.measures.information import information
 from fastpriv.measures.leakage import leakage_factor, worst_leakage_factor
 from fastpriv.priors import Dense
 from fastpriv.results import Witness
@@ -82,7 +83,7 @@ def _case(case: Case) -> SecretCase:
 
 
 def _information(case: Case) -> Value:
-    return _case(case).secret.information(case.prior)
+    return information(_case(case).secret, case.prior)
 
 
 def _strong(case: Case) -> float:

@@ -15,22 +15,16 @@ from fastpriv._core.logs import log_ratio, log_total, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.capacity import matrix_capacity
-from fastpriv._matrices.contraction import matrix_contraction
-from fastpriv._matrices.correlation import matrix_correlation
 from fastpriv._matrices.leakage import Leakages, matrix_log_output, row_leakages
-from fastpriv._matrices.pairs import Pairs, crossing, excesses, joint_laws
-from fastpriv._matrices.sdpi import matrix_sdpi
+from fastpriv._matrices.pairs import Pairs, crossing, excesses
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.source import source as random_source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.rows import RowKernels
-from fastpriv.channels.adversaries import representatives, strongest
-from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.witnesses import few, furthest, matrix_step, small_matrix
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
-from fastpriv.results import Bracket, IndividualCapacity, Witness
+from fastpriv.results import Witness
 from fastpriv.spaces import Space
 
 
@@ -111,24 +105,12 @@ class AbstractChannel(ABC):
         """Largest ln p(x|y)/p(x'|y) over neighbours x, x' and outputs y that can occur."""
 
     @abstractmethod
-    def information(self, prior: Distribution) -> float | Bracket:
-        """Return I(X; Y)."""
-
-    @abstractmethod
-    def expected_distance(self, prior: Distribution) -> float:
-        """Expected Hamming distance between database and output."""
-
-    @abstractmethod
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
 
     @abstractmethod
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
-
-    @abstractmethod
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x."""
 
     def neighbour_laws(self) -> Iterator[Pairs]:
         """Yield output laws and which of them neighbours have, through the matrix.
@@ -192,11 +174,6 @@ class AbstractChannel(ABC):
         column = np.where(prior._vector() > 0, small_matrix(self)[:, y], -1.0)
         return Witness(self.output_space.rows(y), self.space.rows(int(column.argmax())))
 
-    @property
-    def searched_entries(self) -> int:
-        """How many numbers an optimisation over all databases goes through."""
-        return self.space.size * self.output_space.size
-
     def row_kernels(self) -> RowKernels | None:
         """Return the kernels of a channel that acts on every row by itself; None for others."""
         return None
@@ -208,10 +185,6 @@ class AbstractChannel(ABC):
     @abstractmethod
     def leakage_at(self, prior: Distribution, y: Ints) -> float:
         """Pointwise maximal leakage of one output, given as a row of the output space."""
-
-    @abstractmethod
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y) over outputs that occur."""
 
     def scaled_matrix(self) -> Floats:
         """Return the matrix with every column divided by a number of its own, that of y alone.
@@ -313,53 +286,9 @@ class AbstractChannel(ABC):
         seen = most > 0
         return round_up(float(log_ratio(most[seen], least[seen]).max(initial=0.0))) + slack
 
-    def capacity(self, gap: float) -> Bracket:
-        """Largest I(X; Y) over priors, through the matrix."""
-        return matrix_capacity(np.array(self.matrix()), gap)[0]
-
-    def capacity_prior(self, gap: float) -> Distribution:
-        """Return a prior that reaches the lower end of the capacity."""
-        return Dense._trusted(matrix_capacity(np.array(self.matrix()), gap)[1], self.space)
-
-    def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
-        """Largest I(X_G; Y) over groups G of k rows and all priors, in the query's structure."""
-        return strongest(*self.as_query(), k, gap, time_limit)
-
-    def as_query(self) -> tuple[Query, Floats]:
-        """Return a query and a table of output laws, one for each answer, through the matrix."""
-        matrix = np.array(self.matrix())
-        kinds = self._row_kinds()
-        return Listed(representatives(matrix), self.space, len(matrix), kinds), matrix
-
-    def law_factors(self) -> list[tuple[Floats, int]]:
-        """Return matrices, each with a multiplicity, a row of each of which makes every law."""
-        return [(np.array(self.matrix()), 1)]
-
-    def joined(self, other: AbstractChannel) -> AbstractChannel:
-        """Return the channel of both outputs on one database, through the matrices."""
-        from fastpriv.channels.dense import Channel
-
-        return Channel(joint_laws(self.matrix(), other.matrix()), self.space)
-
     def _row_kinds(self) -> Ints:
         """Number the rows so that rows with equal numbers play the same part."""
         return np.arange(self.space.n)
-
-    def correlation(self, prior: Distribution) -> Bracket:
-        """Maximal correlation of database and output, through the matrix."""
-        return matrix_correlation(self.matrix(), prior._vector())
-
-    def contraction(self) -> Bracket:
-        """Contraction coefficient, through the matrix."""
-        return matrix_contraction(self.matrix())
-
-    def sdpi(self, prior: Distribution) -> Bracket:
-        """Strong data-processing constant, through the matrix."""
-        return matrix_sdpi(self.matrix(), prior._vector())
-
-    def expected_cost(self, prior: Distribution, metric: Floats) -> float:
-        """Sum of p(x) W[x, y] metric[x, y], through the matrix."""
-        return float(prior._vector() @ (self.matrix() * metric).sum(axis=1))
 
     # Helpers.
 

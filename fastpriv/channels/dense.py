@@ -14,7 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_spread, round_up
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import Leakages, extremes, log_error, matrix_gain, matrix_leakages
+from fastpriv._matrices.leakage import Leakages, extremes, log_error, matrix_leakages
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, LawThresholds, ManyThresholds, fitting
 from fastpriv.channels.base import AbstractChannel
@@ -109,20 +109,6 @@ class Channel(AbstractChannel):
             worst = max(worst, float(gaps.max()))
         return round_up(worst) + log_error(table, 0.0)
 
-    def information(self, prior: Distribution) -> float:
-        """Return I(X; Y) as a sum of non-negative terms. Cost O(N K)."""
-        return matrix_information(self._matrix, prior._vector())
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Expected Hamming distance, where outputs are databases. Cost O(N^2 n)."""
-        if self.output_space != self.space:
-            raise InvalidInput(
-                f"outputs are not databases ({self.output_space.size} outputs for "
-                f"{self.space.size} databases): give metric[x, y]"
-            )
-        rows = self.space.rows(np.arange(self.space.size))
-        return kernels.hamming_cost(self._matrix, prior._vector(), rows)
-
     def leakages(self, prior: Distribution) -> Leakages:
         """How far every output moves the odds. One pass, a second where leakage is small."""
         return matrix_leakages(self._matrix, prior._vector(), logs=prior._logs())
@@ -131,10 +117,6 @@ class Channel(AbstractChannel):
         """Pointwise maximal leakage of one output, from its column."""
         column = np.ascontiguousarray(self._matrix[:, [self.output_space.index(y)]])
         return float(matrix_leakages(column, prior._vector(), logs=prior._logs()).above[0])
-
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y). Cost O(N K)."""
-        return matrix_gain(self._matrix, prior._vector())
 
     def extreme_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over all x, x' and outputs y. One pass."""
@@ -147,10 +129,6 @@ class Channel(AbstractChannel):
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
         return extremes(self._matrix)[1]
-
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x."""
-        return np.array([kernels.entropy(row) for row in self._matrix])
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         drawn = self._laws.draw(np.asarray(self.space.index(rows)), source)
@@ -190,14 +168,3 @@ def _spread(matrix: Floats, shift: float, axes: Ints, scale: float) -> float:
         return kernels.matrix_spread(matrix, shift, scale, axes, 0, matrix.shape[1])
     task = partial(kernels.matrix_spread, matrix, shift, scale, axes)
     return max(split(task, matrix.shape[1], 512))
-
-
-def matrix_information(matrix: Floats, prior: Floats) -> float:
-    """Return I(X; Y) of a matrix, its rows split over threads where there are enough."""
-    if matrix.size < _THREADED:
-        return kernels.mutual_information(matrix, prior)
-    count, grain = len(matrix), max(1, _THREADED // matrix.shape[1])
-    mass, reference = prior.sum(), matrix[np.argmax(prior)]
-    shift = sum(split(partial(kernels.shift_rows, matrix, prior, reference), count, grain)) / mass
-    parts = split(partial(kernels.information_rows, matrix, prior, reference, shift), count, grain)
-    return math.fsum(parts) / float(mass)

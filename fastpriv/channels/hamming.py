@@ -12,10 +12,8 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernels, Symmetric
-from fastpriv.channels.copies import by_copies
-from fastpriv.channels.product import SEARCHED, ProductChannel, hamming_distance
+from fastpriv.channels.product import ProductChannel
 from fastpriv.priors import Distribution
-from fastpriv.results import IndividualCapacity
 
 __all__ = ["HammingChannel"]
 
@@ -67,17 +65,6 @@ class HammingChannel(ProductChannel):
         spread = prior.epsilon_x()
         return round_up(self.epsilon + spread) if spread > 0.0 else self.neighbour_level()
 
-    def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
-        """Two opposite databases in closed form; a bracket from copies, searched while small."""
-        bracket = by_copies(self._symmetric(), self._kernels.assignment, k)
-        narrow = bracket.width <= gap * min(1.0, bracket.lower)
-        if narrow or self.space.size**2 > SEARCHED:
-            return bracket
-        found = self._searched(k, gap, time_limit)
-        best = max(found, bracket, key=lambda b: b.lower)
-        upper = max(best.lower, min(found.upper, bracket.upper))
-        return IndividualCapacity(best.lower, upper, best.adversary)
-
     def realised(self) -> tuple[HammingChannel, float]:
         """Return E_d at the realised level: what is drawn is what it gives, or garbled further."""
         return HammingChannel(self.space.n, self.space.sizes, self.realised_level()), 0.0
@@ -120,10 +107,6 @@ class HammingChannel(ProductChannel):
 
     def _symmetric(self) -> list[Symmetric]:
         return [k for k in self._kernels.distinct if isinstance(k, Symmetric)]
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Return h(epsilon), whatever the prior (Lemma 5)."""
-        return hamming_distance(self._kernels)
 
     def __repr__(self) -> str:
         sizes = self.space.m or "mixed"

@@ -14,30 +14,25 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio, log_spread, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.capacity import matrix_capacity
-from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.leakage import (
     TINY,
     Leakages,
     extremes,
     log_error,
-    matrix_gain,
     matrix_leakages,
     matrix_log_output,
-    surprise,
 )
-from fastpriv._matrices.pairs import Pairs, joint_laws
+from fastpriv._matrices.pairs import Pairs
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, LawThresholds, ManyThresholds
 from fastpriv._structure.rows import RowKernel, distinct
 from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
-from fastpriv.channels.dense import matrix_information
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.queries.sums import Histogram, Sum, corner_error, corner_laws
 from fastpriv.channels.witnesses import furthest, widest
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
-from fastpriv.results import Bracket, Witness
+from fastpriv.results import Witness
 from fastpriv.spaces import Space
 
 __all__ = ["QueryChannel"]
@@ -254,11 +249,6 @@ class QueryChannel(AbstractChannel):
             x = self.space.rows(int(chances.argmax()))
         return Witness(np.array([y]), x)
 
-    @property
-    def searched_entries(self) -> int:
-        """Entries of the kernel."""
-        return int(self._kernel.matrix.size)
-
     def neighbour_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(K) for each pair of answers."""
         return self._level(self._kernel.matrix)
@@ -279,14 +269,6 @@ class QueryChannel(AbstractChannel):
         logs = prior._logs()
         error = 0.0 if logs is None else log_error(logs, 0.0)
         return round_up(self._worst(prior)[0]) + error
-
-    def information(self, prior: Distribution) -> float:
-        """Return I(X; Y), which is I(answer; Y)."""
-        return matrix_information(self._kernel.matrix, self._query.law(prior))
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Raise: a query's outputs are not databases."""
-        raise InvalidInput("the outputs of a query are not databases: give metric[x, y]")
 
     def leakages(self, prior: Distribution) -> Leakages:
         """How far every output moves the odds of the answers, which is that of the databases."""
@@ -312,12 +294,6 @@ class QueryChannel(AbstractChannel):
         if not self._query.law_error:
             return super()._law_error
         return self._query.law_error + (2 * self._query.answers + 16) * ULP
-
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y). Cost O(N + answers K)."""
-        own, values = surprise(prior._vector()), self._query.listed()
-        inner = np.bincount(values, own, self._kernel.shape[0]).astype(np.float64)
-        return matrix_gain(self._kernel.matrix, self._query.law(prior), inner)
 
     def _row_kinds(self) -> Ints:
         return self._query.kinds()
@@ -353,48 +329,6 @@ class QueryChannel(AbstractChannel):
         seen, laws = self._query.seen(), self._kernel.matrix
         return laws if len(seen) == len(laws) else laws[seen]
 
-    def capacity(self, gap: float) -> Bracket:
-        """Capacity of the answers that occur, each counted once."""
-        return matrix_capacity(self._seen(), gap)[0]
-
-    def capacity_prior(self, gap: float) -> Distribution:
-        """Return a prior with the best law of answers."""
-        law = np.zeros(self._kernel.shape[0])
-        law[self._query.seen()] = matrix_capacity(self._seen(), gap)[1]
-        return self._query.prior(law)
-
-    def as_query(self) -> tuple[Query, Floats]:
-        """Return the query and the kernel."""
-        return self._query, self._kernel.matrix
-
-    def law_factors(self) -> list[tuple[Floats, int]]:
-        """Return the laws of the answers that occur."""
-        return [(self._seen(), 1)]
-
-    def joined(self, other: AbstractChannel) -> AbstractChannel:
-        """Return both outputs: one kernel for one query, pairs of answers for two queries."""
-        if not isinstance(other, QueryChannel):
-            return super().joined(other)
-        query, first, second = self._query, self._kernel.matrix, other._kernel.matrix
-        if not query.same(other._query):
-            codes = query.listed() * len(second) + other._query.listed()
-            pairs, values = np.unique(codes, return_inverse=True)
-            query = Listed(values.astype(np.int64), self.space, len(pairs))
-            first, second = first[pairs // len(second)], second[pairs % len(second)]
-        return QueryChannel._structured(query, joint_laws(first, second), "answers")
-
-    def correlation(self, prior: Distribution) -> Bracket:
-        """Maximal correlation of the answer and the output."""
-        return self._kernel.correlation(self._query.law(prior))
-
-    def contraction(self) -> Bracket:
-        """Contraction coefficient of the answers that occur."""
-        return matrix_contraction(self._seen())
-
-    def sdpi(self, prior: Distribution) -> Bracket:
-        """Strong data-processing constant of the answer and the output."""
-        return self._kernel.sdpi(self._query.law(prior))
-
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
         return extremes(self._seen())[0]
@@ -402,11 +336,6 @@ class QueryChannel(AbstractChannel):
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
         return extremes(self._seen())[1]
-
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x."""
-        entropies = np.array([kernels.entropy(row) for row in self._kernel.matrix])
-        return entropies[self._query.listed()]
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         return self._laws.draw(self._query.of(rows), source)

@@ -179,31 +179,6 @@ class TypeChannel(AbstractChannel):
         """As ``apart`` rounds laws over classes."""
         return apart_by(len(self._entry), self.space.n)
 
-    def information(self, prior: Distribution) -> float:
-        """Return I(X; Y) as a sum of non-negative terms over classes."""
-        from scipy.special import kl_div
-
-        weights = self._type_weights(prior)
-        if weights is None:
-            return self._plain().information(prior)
-        law = self._output_types(weights)
-        # Of the law of Y, the part that falls into this class when x is of the class's type.
-        expected = law[self._stack.kind] * np.exp(
-            self._stack.log_outputs - self._types.log_sizes[self._stack.kind]
-        )
-        seen = weights[self._stack.row] > 0
-        terms = kl_div(self._mass[seen], expected[seen])
-        return math.fsum(weights[self._stack.row][seen] * terms)
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Expected number of rows that change."""
-        weights = self._type_weights(prior)
-        if weights is None:
-            rows = self.space.rows(np.arange(len(prior._vector())))
-            found = np.bincount(self._types.number(rows), prior._vector(), len(self._classes))
-            weights = np.asarray(found, dtype=np.float64)
-        return math.fsum(weights[self._stack.row] * self._mass * self._stack.distance)
-
     def _alive(self, prior: Exchangeable) -> NDArray[np.bool_]:
         """Which types of databases can occur."""
         logs = [prior._log_weights[kind[0][1:]] for kind in self._types.counts]
@@ -245,10 +220,6 @@ class TypeChannel(AbstractChannel):
             return self._plain().leakage_at(prior, y)
         return float(self._type_leakages(prior).above[self._types.number(y[None])[0]])
 
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y) over outputs that occur, through the matrix."""
-        return self._plain().entropy_gain(prior)
-
     def extreme_level(self) -> float:
         """Largest ln W[x, y]/W[x', y] over all x, x' and outputs y. Cost O(classes)."""
         ends = [(entry.max(), entry.min()) for entry in self._entries if entry.max() > 0]
@@ -273,12 +244,6 @@ class TypeChannel(AbstractChannel):
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
         return self._spread_out(np.array([entry.min() for entry in self._entries]))
-
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(self._entry > 0, -self._mass * np.log(self._entry), 0.0)
-        return self._spread_out(np.asarray(np.bincount(self._stack.row, terms), dtype=np.float64))
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         """Draw the class that output and database make, then any of its outputs alike."""

@@ -18,6 +18,7 @@ from fastpriv.channels import AbstractChannel
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv.measures.individual import individual_capacity
+from fastpriv.measures.information import information
 from fastpriv.measures.leakage import information_privacy_level
 from fastpriv.priors import Distribution
 from fastpriv.results import Bracket
@@ -73,7 +74,7 @@ _PLAIN: Mapping[str, Callable[[_Draws], float]] = {
 
 
 def _information(draws: _Draws, prior: Distribution) -> float:
-    return draws.told(lambda channel: _above(channel.information(prior)))
+    return draws.told(lambda channel: _above(information(channel, prior)))
 
 
 def _factor(draws: _Draws, prior: Distribution) -> float:
