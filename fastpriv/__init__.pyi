@@ -48,11 +48,8 @@ from .measures.composition import (
     two_dataset_bound,
 )
 from .measures.constrained import balance_function, constrained_capacity
-from .measures.correlation import (
-    contraction_coefficient,
-    maximal_correlation,
-    sdpi_constant,
-)
+from .measures.contraction import contraction_coefficient
+from .measures.correlation import maximal_correlation
 from .measures.disclosure import (
     correlated_example,
     discloses,
@@ -61,6 +58,7 @@ from .measures.disclosure import (
     remaining_uncertainty_bound,
     singles_out,
 )
+from .measures.distortion import distortion
 from .measures.dp import dp_level, identifiability_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.fano import error_probability_bound
@@ -69,7 +67,7 @@ from .measures.individual import (
     individual_capacity,
     max_individual_capacity,
 )
-from .measures.information import distortion, mutual_information
+from .measures.information import mutual_information
 from .measures.leakage import (
     leakage_capacity,
     leakage_factor,
@@ -86,6 +84,7 @@ from .measures.pointwise import (
     row_pml,
 )
 from .measures.realised import realised_level
+from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
     is_data_independent,

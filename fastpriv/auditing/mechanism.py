@@ -6,6 +6,8 @@ from fastpriv._text.words import Value, top
 from fastpriv.auditing.case import GAP, Case, D, M, Notion, P, W, amount, ratio, share
 from fastpriv.errors import short
 from fastpriv.measures.approximate_dp import hockey_stick_epsilon
+from fastpriv.measures.capacity import capacity
+from fastpriv.measures.contraction import contraction
 from fastpriv.measures.disclosure import singles_out
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.leakage import extreme_level, maxima_level
@@ -134,7 +136,7 @@ ALWAYS = (
         "channel capacity",
         "nats",
         f"Shannon 1948; {D}, Section 3",
-        lambda case: case.search().capacity(GAP),
+        lambda case: capacity(case.search(), GAP),
         amount("An output tells at most {} about the database on average, whatever its law."),
     ),
     Notion(
@@ -154,7 +156,7 @@ ALWAYS = (
         "contraction coefficient",
         "share",
         f"{M}, Theorem 3",
-        lambda case: case.search().contraction(),
+        lambda case: contraction(case.search()),
         share(
             "Of whatever the database tells about any other secret, at most {} reaches the output."
         ),

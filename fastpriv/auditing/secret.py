@@ -17,6 +17,7 @@ from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.draws import INFORMATION_ERROR
 from fastpriv.measures.fano import error_probability_bound
+from fastpriv.measures.information import information
 from fastpriv.measures.leakage import (
     extreme_level,
     leakage_factor,
@@ -88,7 +89,7 @@ def _case(case: Case) -> SecretCase:
 
 
 def _information(case: Case) -> Value:
-    return _case(case).secret.information(case.prior)
+    return information(_case(case).secret, case.prior)
 
 
 def _strong(case: Case) -> float:

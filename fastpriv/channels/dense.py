@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import extremes, matrix_gain
+from fastpriv._matrices.leakage import extremes
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, ManyThresholds, fitting
 from fastpriv.channels.base import AbstractChannel
@@ -69,24 +66,6 @@ class Channel(AbstractChannel):
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(prior._vector() @ self._matrix, self.output_space)
 
-    def information(self, prior: Distribution) -> float:
-        """Return I(X; Y) as a sum of non-negative terms. Cost O(N K)."""
-        return matrix_information(self._matrix, prior._vector())
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Expected Hamming distance, where outputs are databases. Cost O(N^2 n)."""
-        if self.output_space != self.space:
-            raise InvalidInput(
-                f"outputs are not databases ({self.output_space.size} outputs for "
-                f"{self.space.size} databases): give metric[x, y]"
-            )
-        rows = self.space.rows(np.arange(self.space.size))
-        return kernels.hamming_cost(self._matrix, prior._vector(), rows)
-
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y). Cost O(N K)."""
-        return matrix_gain(self._matrix, prior._vector())
-
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
         return extremes(self._matrix)[0]
@@ -94,10 +73,6 @@ class Channel(AbstractChannel):
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
         return extremes(self._matrix)[1]
-
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x."""
-        return np.array([kernels.entropy(row) for row in self._matrix])
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         drawn = self._laws.draw(np.asarray(self.space.index(rows)), source)
@@ -112,14 +87,3 @@ class Channel(AbstractChannel):
     @cached_property
     def _laws(self) -> ManyThresholds:
         return ManyThresholds(self._matrix)
-
-
-def matrix_information(matrix: Floats, prior: Floats) -> float:
-    """Return I(X; Y) of a matrix, its rows split over threads where there are enough."""
-    if matrix.size < _THREADED:
-        return kernels.mutual_information(matrix, prior)
-    count, grain = len(matrix), max(1, _THREADED // matrix.shape[1])
-    mass, reference = prior.sum(), matrix[np.argmax(prior)]
-    shift = sum(split(partial(kernels.shift_rows, matrix, prior, reference), count, grain)) / mass
-    parts = split(partial(kernels.information_rows, matrix, prior, reference, shift), count, grain)
-    return math.fsum(parts) / float(mass)

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from fastpriv._core import validation as check
 from fastpriv._structure.rows import RowKernels, Symmetric
-from fastpriv.channels.copies import by_copies
-from fastpriv.channels.product import SEARCHED, ProductChannel, hamming_distance
-from fastpriv.priors import Distribution
-from fastpriv.results import IndividualCapacity
+from fastpriv.channels.product import ProductChannel
 
 __all__ = ["HammingChannel"]
 
@@ -45,23 +42,8 @@ class HammingChannel(ProductChannel):
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         self._set(RowKernels.symmetric(check.row_sizes(n, m), self.epsilon))
 
-    def individual_capacity(self, k: int, gap: float, time_limit: float) -> IndividualCapacity:
-        """Two opposite databases in closed form; a bracket from copies, searched while small."""
-        bracket = by_copies(self._symmetric(), self._kernels.assignment, k)
-        narrow = bracket.width <= gap * min(1.0, bracket.lower)
-        if narrow or self.space.size**2 > SEARCHED:
-            return bracket
-        found = self._searched(k, gap, time_limit)
-        best = max(found, bracket, key=lambda b: b.lower)
-        upper = max(best.lower, min(found.upper, bracket.upper))
-        return IndividualCapacity(best.lower, upper, best.adversary)
-
     def _symmetric(self) -> list[Symmetric]:
         return [k for k in self._kernels.distinct if isinstance(k, Symmetric)]
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Return h(epsilon), whatever the prior (Lemma 5)."""
-        return hamming_distance(self._kernels)
 
     def __repr__(self) -> str:
         sizes = self.space.m or "mixed"

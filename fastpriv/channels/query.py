@@ -8,27 +8,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.capacity import matrix_capacity
-from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.leakage import (
     extremes,
-    matrix_gain,
-    surprise,
 )
-from fastpriv._matrices.pairs import joint_laws
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, ManyThresholds
 from fastpriv._structure.rows import RowKernel, distinct
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.channels.dense import matrix_information
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.queries.sums import Histogram, Sum
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
-from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 __all__ = ["QueryChannel"]
@@ -179,25 +171,6 @@ class QueryChannel(AbstractChannel):
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._query.law(prior) @ self._kernel.matrix, self.output_space)
 
-    @property
-    def searched_entries(self) -> int:
-        """Entries of the kernel."""
-        return int(self._kernel.matrix.size)
-
-    def information(self, prior: Distribution) -> float:
-        """Return I(X; Y), which is I(answer; Y)."""
-        return matrix_information(self._kernel.matrix, self._query.law(prior))
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Raise: a query's outputs are not databases."""
-        raise InvalidInput("the outputs of a query are not databases: give metric[x, y]")
-
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y). Cost O(N + answers K)."""
-        own, values = surprise(prior._vector()), self._query.listed()
-        inner = np.bincount(values, own, self._kernel.shape[0]).astype(np.float64)
-        return matrix_gain(self._kernel.matrix, self._query.law(prior), inner)
-
     def _row_kinds(self) -> Ints:
         return self._query.kinds()
 
@@ -206,48 +179,6 @@ class QueryChannel(AbstractChannel):
         seen, laws = self._query.seen(), self._kernel.matrix
         return laws if len(seen) == len(laws) else laws[seen]
 
-    def capacity(self, gap: float) -> Bracket:
-        """Capacity of the answers that occur, each counted once."""
-        return matrix_capacity(self._seen(), gap)[0]
-
-    def capacity_prior(self, gap: float) -> Distribution:
-        """Return a prior with the best law of answers."""
-        law = np.zeros(self._kernel.shape[0])
-        law[self._query.seen()] = matrix_capacity(self._seen(), gap)[1]
-        return self._query.prior(law)
-
-    def as_query(self) -> tuple[Query, Floats]:
-        """Return the query and the kernel."""
-        return self._query, self._kernel.matrix
-
-    def law_factors(self) -> list[tuple[Floats, int]]:
-        """Return the laws of the answers that occur."""
-        return [(self._seen(), 1)]
-
-    def joined(self, other: AbstractChannel) -> AbstractChannel:
-        """Return both outputs: one kernel for one query, pairs of answers for two queries."""
-        if not isinstance(other, QueryChannel):
-            return super().joined(other)
-        query, first, second = self._query, self._kernel.matrix, other._kernel.matrix
-        if not query.same(other._query):
-            codes = query.listed() * len(second) + other._query.listed()
-            pairs, values = np.unique(codes, return_inverse=True)
-            query = Listed(values.astype(np.int64), self.space, len(pairs))
-            first, second = first[pairs // len(second)], second[pairs % len(second)]
-        return QueryChannel._structured(query, joint_laws(first, second), "answers")
-
-    def correlation(self, prior: Distribution) -> Bracket:
-        """Maximal correlation of the answer and the output."""
-        return self._kernel.correlation(self._query.law(prior))
-
-    def contraction(self) -> Bracket:
-        """Contraction coefficient of the answers that occur."""
-        return matrix_contraction(self._seen())
-
-    def sdpi(self, prior: Distribution) -> Bracket:
-        """Strong data-processing constant of the answer and the output."""
-        return self._kernel.sdpi(self._query.law(prior))
-
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
         return extremes(self._seen())[0]
@@ -255,11 +186,6 @@ class QueryChannel(AbstractChannel):
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
         return extremes(self._seen())[1]
-
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x."""
-        entropies = np.array([kernels.entropy(row) for row in self._kernel.matrix])
-        return entropies[self._query.listed()]
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         return self._laws.draw(self._query.of(rows), source)

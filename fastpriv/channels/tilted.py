@@ -13,18 +13,17 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
-from fastpriv._structure.leakage import log_masses, tilted, vector_gain
+from fastpriv._structure.leakage import log_masses
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.channels.product import ProductChannel, hamming_distance
+from fastpriv.channels.product import ProductChannel
 from fastpriv.channels.tilted_draws import tilted_draws
 from fastpriv.errors import InvalidInput
 from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.priors.arguments import as_prior
 from fastpriv.priors.columns import log_marginal
 from fastpriv.priors.dense import apply_rows
-from fastpriv.results import Bracket
 
 __all__ = ["TiltedChannel"]
 
@@ -151,88 +150,9 @@ class TiltedChannel(AbstractChannel):
     def _all_alive(self) -> bool:
         return all(map(np.all, self._alive))
 
-    def information(self, prior: Distribution) -> float | Bracket:
-        """Return I(X; Y): under its own prior that of E_d applied to q. Cost O(N n) if dense.
-
-        Under another dense prior it is E ln(R[x, y] / (v(x) c(y))), v = R q and q c the law of Y:
-        logarithms that cancel, so the absolute error is a few ulp of n ln m.
-        """
-        if self._own(prior):
-            return self._law.information_through(self._kernels)
-        if self._rows is not None:
-            return self._rows.information(prior)
-        law, home = self._vectors()
-        p = prior._vector()
-        gain = apply_rows(p / home, self._kernels)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spent = np.where(p > 0, p * np.log(home), 0.0).sum()
-            spent += np.where(law * gain > 0, law * gain * np.log(gain), 0.0).sum()
-        moved = self.epsilon * float((p * self._distances()).sum())
-        return max(0.0, math.log(self._scale()) - moved - float(spent))
-
-    @property
-    def searched_entries(self) -> int:
-        """Those of the rows where the channel is a product."""
-        return super().searched_entries if self._rows is None else self._rows.searched_entries
-
-    def capacity(self, gap: float) -> Bracket:
-        """Row by row where the channel is a product, through the matrix otherwise."""
-        return super().capacity(gap) if self._rows is None else self._rows.capacity(gap)
-
-    def capacity_prior(self, gap: float) -> Distribution:
-        """Row by row where the channel is a product, through the matrix otherwise."""
-        return super().capacity_prior(gap) if self._rows is None else self._rows.capacity_prior(gap)
-
-    def correlation(self, prior: Distribution) -> Bracket:
-        """Maximal correlation; under its own prior that of E_d applied to q, which is symmetric."""
-        if self._own(prior):
-            found = self._law.correlation_through(self._kernels)
-            misfit = math.expm1(self._misfit) + 2.0**-52
-            return Bracket(found.lower * (1.0 - misfit), min(found.upper * (1.0 + misfit), 1.0))
-        return super().correlation(prior) if self._rows is None else self._rows.correlation(prior)
-
-    def contraction(self) -> Bracket:
-        """Row by row where the channel is a product, through the matrix otherwise."""
-        return super().contraction() if self._rows is None else self._rows.contraction()
-
-    def sdpi(self, prior: Distribution) -> Bracket:
-        """Row by row where the channel is a product, through the matrix otherwise."""
-        return super().sdpi(prior) if self._rows is None else self._rows.sdpi(prior)
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Return h(epsilon) under the channel's own prior. Cost O(N n) under another."""
-        if self._own(prior):
-            return hamming_distance(self._kernels)
-        if self._rows is not None:
-            return self._rows.expected_distance(prior)
-        return float((prior._vector() * self._distances()).sum())
-
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y) over outputs that occur. Cost O(N n m)."""
-        if self._rows is not None:
-            return self._rows.entropy_gain(prior)
-        occurs, tilt = self._tilt()
-        weights, logs, _ = tilted(prior._vector(), prior._logs(), tilt)
-        return vector_gain(prior._vector(), weights, self._kernels, logs, occurs)
-
     def row_kernels(self) -> RowKernels | None:
         """Return the kernels of the rows, where they are independent."""
         return None if self._rows is None else self._rows.row_kernels()
-
-    def _distances(self) -> Floats:
-        """Expected Hamming distance of the output for every database. Cost O(N n)."""
-        value, home = self._vectors()
-        total = np.zeros_like(value)
-        # Carry (sum of R q, sum of R q d) through the axes; moving on an axis adds one to d.
-        for i, m in enumerate(self.space.sizes):
-            kernel = self._kernels[i]
-            assert isinstance(kernel, Symmetric)
-            shape = (-1, m, int(self.space._strides[i]))
-            v, t = value.reshape(shape), total.reshape(shape)
-            moved = kernel.off * (v.sum(axis=1, keepdims=True) - v)
-            total = (kernel.gap * t + kernel.off * t.sum(axis=1, keepdims=True) + moved).reshape(-1)
-            value = (kernel.stay * v + moved).reshape(-1)
-        return np.asarray(total / home)
 
     def _closure(self, start: Floats, move: float) -> Floats:
         """Max over x of start(x) move^d(x, y), for every y, axis by axis. Cost O(N n)."""
@@ -256,16 +176,6 @@ class TiltedChannel(AbstractChannel):
         law, home = self._vectors()
         with np.errstate(over="ignore"):  # beyond the range of a double the minimum rounds to 0
             return self._scale() * law / self._closure(home, float(np.exp(self.epsilon)))
-
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x. Cost O(N n)."""
-        law, home = self._vectors()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.where(law > 0, law * np.log(law), 0.0)
-        mixed = apply_rows(own, self._kernels) / home
-        return np.asarray(
-            self.epsilon * self._distances() - math.log(self._scale()) + np.log(home) - mixed
-        )
 
     @cached_property
     def _drawn(self) -> ProductChannel | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 import numpy as np
@@ -88,35 +87,6 @@ class TypeChannel(AbstractChannel):
             table[kind[0][1:]] = chance
         return Exchangeable._trusted(table / table.sum())
 
-    def information(self, prior: Distribution) -> float:
-        """Return I(X; Y) as a sum of non-negative terms over classes."""
-        from scipy.special import kl_div
-
-        weights = self._type_weights(prior)
-        if weights is None:
-            return self._plain().information(prior)
-        law = self._output_types(weights)
-        # Of the law of Y, the part that falls into this class when x is of the class's type.
-        expected = law[self._stack.kind] * np.exp(
-            self._stack.log_outputs - self._types.log_sizes[self._stack.kind]
-        )
-        seen = weights[self._stack.row] > 0
-        terms = kl_div(self._mass[seen], expected[seen])
-        return math.fsum(weights[self._stack.row][seen] * terms)
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Expected number of rows that change."""
-        weights = self._type_weights(prior)
-        if weights is None:
-            rows = self.space.rows(np.arange(len(prior._vector())))
-            found = np.bincount(self._types.number(rows), prior._vector(), len(self._classes))
-            weights = np.asarray(found, dtype=np.float64)
-        return math.fsum(weights[self._stack.row] * self._mass * self._stack.distance)
-
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y) over outputs that occur, through the matrix."""
-        return self._plain().entropy_gain(prior)
-
     def _spread_out(self, per_type: Floats) -> Floats:
         """Turn a number per type into one per database."""
         check.fits(self.space.size, "a vector over databases", "ask for single rows")
@@ -129,12 +99,6 @@ class TypeChannel(AbstractChannel):
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
         return self._spread_out(np.array([entry.min() for entry in self._entries]))
-
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(self._entry > 0, -self._mass * np.log(self._entry), 0.0)
-        return self._spread_out(np.asarray(np.bincount(self._stack.row, terms), dtype=np.float64))
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         """Draw the class that output and database make, then any of its outputs alike."""

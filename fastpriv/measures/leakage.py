@@ -24,6 +24,7 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.measures.entropy_gain import entropy_gain
 from fastpriv.measures.information import mutual_information
 from fastpriv.priors import Distribution
 from fastpriv.results import Bracket
@@ -266,7 +267,7 @@ def worst_leakage_factor(channel: ChannelLike, prior: PriorLike) -> float | Brac
     0.188722
     """
     mechanism, law = as_pair(channel, prior)
-    return _share(mechanism.entropy_gain(law), law.entropy())
+    return _share(entropy_gain(mechanism, law), law.entropy())
 
 
 def _share(part: float | Bracket, whole: float | Bracket) -> float | Bracket:

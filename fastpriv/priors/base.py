@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,6 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import (
     TINY,
 )
-from fastpriv._structure.leakage import vector_gain
 from fastpriv._structure.rows import RowKernels
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
@@ -154,65 +153,8 @@ class Distribution(ABC):
         """Law of the output of a row-by-row channel."""
 
     @abstractmethod
-    def information_through(self, kernels: RowKernels) -> float | Bracket:
-        """Return I(X; Y) across a row-by-row channel, without cancellation."""
-
-    @property
-    def through_entries(self) -> int:
-        """How many numbers a pass of the rows through a channel takes, beyond O(N) or O(n)."""
-        return 0
-
-    def gain_through(self, kernels: RowKernels) -> float:
-        """Largest H(X) - H(X | Y = y) over outputs, rounded up. Cost O(N n m)."""
-        return vector_gain(self._vector(), self._vector(), kernels, logs=self._logs())
-
-    @abstractmethod
     def given(self, values: Mapping[int, int]) -> Distribution:
         """Return the law of the databases given the values of some rows, or say it has none."""
-
-    def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Law of the sum over rows of ``scores[which[i]][x_i]``, through the vector of this law."""
-        pmf, total = self._dense("the law of a sum")._vector(), _sums(scores, which)
-        return np.asarray(np.bincount(total, pmf, largest_sum(scores, which) + 1), np.float64)
-
-    def log_score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Logs of :meth:`score_law`, -inf only where impossible."""
-        logs = np.full(largest_sum(scores, which) + 1, -math.inf)
-        np.logaddexp.at(logs, _sums(scores, which), self._all_logs())
-        return logs
-
-    def log_histogram_law(self) -> Floats:
-        """Logs of :meth:`histogram_law`, -inf only where impossible."""
-        law = self.log_score_law([self._histogram_scores()], np.zeros(self.space.n, dtype=np.int64))
-        return np.pad(law, (0, self._histograms() - len(law)), constant_values=-math.inf)
-
-    def _histograms(self) -> int:
-        return int((self.space.n + 1) ** (self.space.sizes[0] - 1))
-
-    def _histogram_scores(self) -> Ints:
-        base = (self.space.n + 1) ** np.arange(self.space.sizes[0] - 1)[::-1]
-        return np.concatenate([[0], base]).astype(np.int64)
-
-    def histogram_law(self) -> Floats:
-        """Law of how many rows hold each value, as weights of an exchangeable law, flat.
-
-        Entry (c_1, ..., c_(m-1)) in C order of arrays with n + 1 entries along every axis; it is
-        the law of a sum of scores (n + 1)^(m-1-v).
-        """
-        law = self.score_law([self._histogram_scores()], np.zeros(self.space.n, dtype=np.int64))
-        return np.pad(law, (0, self._histograms() - len(law)))
-
-    def correlation_through(self, kernels: RowKernels) -> Bracket:
-        """Maximal correlation across a row-by-row channel, through the vector of this law."""
-        from fastpriv._matrices.correlation import rows_correlation
-
-        return rows_correlation(kernels, self._dense("maximal correlation")._vector())
-
-    def sdpi_through(self, kernels: RowKernels) -> Bracket:
-        """Strong data-processing constant across a row-by-row channel, through its matrix."""
-        from fastpriv._matrices.sdpi import rows_sdpi
-
-        return rows_sdpi(kernels, self)
 
     @abstractmethod
     def _log_least(self) -> float:
@@ -240,17 +182,3 @@ class Distribution(ABC):
     def __repr__(self) -> str:
         n, m = self.space.n, self.space.m
         return f"{type(self).__name__}(n={n}, {f'm={m}' if m else 'mixed m'})"
-
-
-def largest_sum(scores: Sequence[Ints], which: Ints) -> int:
-    """Largest sum over rows of ``scores[which[i]]``."""
-    tops = [int(score.max()) for score in scores]
-    return sum(tops[kind] for kind in which.tolist())
-
-
-def _sums(scores: Sequence[Ints], which: Ints) -> Ints:
-    """Sum over rows of ``scores[which[i]][x_i]``, for every database."""
-    total = np.zeros(1, dtype=np.int64)
-    for kind in which:
-        total = np.add.outer(total, scores[kind]).reshape(-1)
-    return total

@@ -178,21 +178,6 @@ class Dense(Distribution):
 
         return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, max(sizes), fails)
 
-    def information_through(self, kernels: RowKernels) -> float:
-        """Return I(X; Y) = sum_i I(X_i; Y_i | Y_<i), every term a sum of non-negative numbers.
-
-        The i-th term needs the joint law of the first i - 1 outputs and row i, a transform of
-        the law of the first i rows. Cost O(N n), three vectors.
-        """
-        sizes, terms = self.space.sizes, []
-        prefix = self._pmf
-        for i in range(self.space.n - 1, -1, -1):
-            past = [kernels[j] for j in range(i)]
-            joint = apply_rows(prefix, past, trailing=sizes[i]).reshape(-1, sizes[i])
-            terms.append(kernels[i].information(joint))
-            prefix = prefix.reshape(-1, sizes[i]).sum(axis=1)
-        return math.fsum(terms)
-
     def given(self, values: Mapping[int, int]) -> Dense:
         """Return the law given the values of some rows: other databases get probability zero."""
         kept = np.ones(self.space.sizes, dtype=bool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,6 @@ from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.errors import InvalidInput
 from fastpriv.priors.base import (
     Distribution,
-    largest_sum,
 )
 from fastpriv.priors.product import Uniform
 from fastpriv.priors.rare import log_binomials
@@ -251,63 +250,6 @@ class Exchangeable(LineDistribution):
                 return bool(np.any(value < -error))
 
         return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, m, fails)
-
-    def information_through(self, kernels: RowKernels) -> float:
-        """Return I(X; Y) = sum_i I(X_i; Y_i | Y_<i), contexts being the types of Y_<i.
-
-        Cost O(n^2) for m = 2 and O(n (n+1)^(m-1)) per output value in general.
-        """
-        if len(kernels.distinct) > 1:
-            dense = self._dense("mutual information through different row kernels")
-            return dense.information_through(kernels)
-        kernel, n = kernels.distinct[0], self.space.n
-        if kernel.shape[1] == 1:
-            return 0.0
-        # law[s] over types of Y_<n: one pass of noise, then the outputs are dropped one by one.
-        laws = [part / n for part in without_one(self._weights)]
-        if n > 1:
-            laws = [substitute(law, kernel.matrix) for law in laws]
-        terms = []
-        for i in range(n, 0, -1):
-            joint = np.stack([law.reshape(-1) for law in laws], axis=-1)
-            terms.append(kernel.information(joint))
-            if i > 1:
-                laws = [np.asarray(sum(without_one(law))) / (i - 1) for law in laws]
-        return math.fsum(terms)
-
-    @property
-    def through_entries(self) -> int:
-        """Types of the outputs, for every number of rows."""
-        return self.space.n * self._weights.size
-
-    def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Law of a sum of scores: that of the type where all rows score alike, else dense."""
-        if len(scores) > 1:
-            return super().score_law(scores, which)
-        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
-        inside = self._rest >= 0
-        total = np.tensordot(scores[0], counts, 1)[inside]
-        most = self.space.n * int(scores[0].max())
-        return np.asarray(np.bincount(total, self._weights[inside], most + 1), np.float64)
-
-    def log_score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Logs of the law of a sum: that of the type where all rows score alike, else dense."""
-        if len(scores) > 1:
-            return super().log_score_law(scores, which)
-        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
-        inside = self._rest >= 0
-        logs = np.full(largest_sum(scores, which) + 1, -math.inf)
-        total = np.tensordot(scores[0], counts, 1)[inside]
-        np.logaddexp.at(logs, total, self._log_weights[inside])
-        return logs
-
-    def log_histogram_law(self) -> Floats:
-        """Logs of the weights."""
-        return self._log_weights.reshape(-1)
-
-    def histogram_law(self) -> Floats:
-        """Law of how many rows hold each value: the weights."""
-        return self._weights.reshape(-1)
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         flat = rng.choice(self._weights.size, size=k, p=self._weights.reshape(-1))

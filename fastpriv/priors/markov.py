@@ -131,35 +131,6 @@ class Markov(LineDistribution):
         """Law of the output: a hidden Markov chain, kept as such."""
         return HiddenMarkov(self, kernels)
 
-    def information_through(self, kernels: RowKernels) -> float | Bracket:
-        """Return I(X; Y): exact while the law of the outputs fits, otherwise a certified bracket.
-
-        I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a
-        term can only grow; knowing the window's first row as well, it can only shrink. The
-        shrunken term is linear in the law of that row and the grown one concave, so the sum over
-        all windows needs only the mean law (Jensen), not a computation per row.
-        """
-        first, n, m = self._initial, self.space.n, len(self._initial)
-        widest = max(max(kernel.shape) for kernel in kernels.distinct)
-        # The largest k with widest^(k-1) contexts times m values in bounds, at most n.
-        window = min(n, 1 + int(math.log(_MAX_WINDOW / m) / math.log(max(widest, 2))))
-        terms = self._window_terms(first[None, :], kernels, window)
-        if window == n:
-            return math.fsum(terms)
-        if len(kernels.distinct) > 1:
-            raise TooLarge(
-                f"mutual information of {n} rows of a chain through different row kernels has no "
-                "bounded window; use one kernel for all rows or a shorter chain"
-            )
-        rest = n - window
-        starts = self._expected_counts(np.arange(1, rest + 1))
-        upper = rest * self._window_terms(starts[None, :] / rest, kernels, window)[-1]
-        lower = self._window_terms(np.diag(starts), kernels, window)[-1]
-        head = math.fsum(terms)
-        slack = 1e-12 * (head + upper)
-        most = min(head + upper + slack, self.entropy())
-        return Bracket(min(max(0.0, head + lower - slack), most), most)
-
     @cached_property
     def _log_chain(self) -> tuple[Floats, Floats]:
         """Logs of the law of the first row and of the steps, [after, before]."""
@@ -167,16 +138,6 @@ class Markov(LineDistribution):
         with np.errstate(divide="ignore"):
             start, steps = (np.log(p / p.sum(axis=-1, keepdims=True)) for p in chain)
         return start, np.ascontiguousarray(steps.T)
-
-    def _window_terms(self, start: Floats, kernels: RowKernels, window: int) -> list[float]:
-        """I(X_i; Y_i | Y_<i, C) for i < window, ``start[c, s]`` = P(C = c, X_0 = s)."""
-        joint, terms = start, []
-        for i in range(window):
-            terms.append(kernels[i].information(joint))
-            if i + 1 < window:
-                emitted = joint[:, None, :] * kernels[i].matrix.T
-                joint = (emitted @ self._transition).reshape(-1, joint.shape[1])
-        return terms
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv.kernels import markov_paths
@@ -192,6 +153,49 @@ class Markov(LineDistribution):
             and np.array_equal(self._initial, other._initial)
             and np.array_equal(self._transition, other._transition)
         )
+
+
+def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
+    """Return I(X; Y) of a chain across a channel that acts row by row.
+
+    Exact while the law of the outputs fits, otherwise a certified bracket.
+
+    I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a
+    term can only grow. Given the window's first row as well, it can only shrink. The smaller
+    term is linear in the law of that row and the larger one is concave, so by Jensen's inequality
+    the sum over all windows needs only the mean law, not a computation for every row.
+    """
+    first, n, m = chain._initial, chain.space.n, len(chain._initial)
+    widest = max(max(kernel.shape) for kernel in kernels.distinct)
+    # The largest k with widest^(k-1) contexts times m values in bounds, at most n.
+    window = min(n, 1 + int(math.log(_MAX_WINDOW / m) / math.log(max(widest, 2))))
+    terms = _window_terms(chain, first[None, :], kernels, window)
+    if window == n:
+        return math.fsum(terms)
+    if len(kernels.distinct) > 1:
+        raise TooLarge(
+            f"mutual information of {n} rows of a chain through different row kernels has no "
+            "bounded window; use one kernel for all rows or a shorter chain"
+        )
+    rest = n - window
+    starts = chain._expected_counts(np.arange(1, rest + 1))
+    upper = rest * _window_terms(chain, starts[None, :] / rest, kernels, window)[-1]
+    lower = _window_terms(chain, np.diag(starts), kernels, window)[-1]
+    head = math.fsum(terms)
+    slack = 1e-12 * (head + upper)
+    most = min(head + upper + slack, chain.entropy())
+    return Bracket(min(max(0.0, head + lower - slack), most), most)
+
+
+def _window_terms(chain: Markov, start: Floats, kernels: RowKernels, window: int) -> list[float]:
+    """I(X_i; Y_i | Y_<i, C) for i < window, ``start[c, s]`` = P(C = c, X_0 = s)."""
+    joint, terms = start, []
+    for i in range(window):
+        terms.append(kernels[i].information(joint))
+        if i + 1 < window:
+            emitted = joint[:, None, :] * kernels[i].matrix.T
+            joint = (emitted @ chain._transition).reshape(-1, joint.shape[1])
+    return terms
 
 
 class HiddenMarkov(StructuredDistribution):
@@ -244,7 +248,7 @@ class HiddenMarkov(StructuredDistribution):
             float(self._chain._expected_counts(rows) @ [entropy(row) for row in kernel.matrix])
             for kernel, rows in self._kernels.groups()
         )
-        information = self._chain.information_through(self._kernels)
+        information = chain_information(self._chain, self._kernels)
         if isinstance(information, Bracket):
             return Bracket(information.lower + noise, information.upper + noise)
         return information + noise
@@ -271,10 +275,6 @@ class HiddenMarkov(StructuredDistribution):
     def through(self, kernels: RowKernels) -> Distribution:
         """Law after a further row-by-row channel, through the dense form."""
         return self._dense("the output law").through(kernels)
-
-    def information_through(self, kernels: RowKernels) -> float | Bracket:
-        """Return I(X; Y) through the dense form."""
-        return self._dense("mutual information").information_through(kernels)
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv._sampling.source import source

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,15 +11,10 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.logs import round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import (
-    matrix_gain,
-)
 from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv.errors import InvalidInput
-from fastpriv.priors.base import Distribution, largest_sum
-from fastpriv.priors.rare import log_convolve, log_power
+from fastpriv.priors.base import Distribution
 from fastpriv.priors.structured import LineDistribution
-from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 __all__ = ["Product", "Uniform"]
@@ -157,23 +151,6 @@ class Product(LineDistribution):
                 pushed.append(law @ kernel.matrix)
         return Product._trusted(pushed, assignment)
 
-    def information_through(self, kernels: RowKernels) -> float:
-        """Return I(X; Y), the sum over rows of the one-row informations."""
-        laws, which, counts, _ = self._pairs(kernels)
-        return math.fsum(
-            c * kernels.distinct[j].information(self._laws[k][None, :])
-            for k, j, c in zip(laws, which, counts.tolist(), strict=True)
-        )
-
-    def gain_through(self, kernels: RowKernels) -> float:
-        """Largest H(X) - H(X | Y = y), the sum over rows of the rows' largest. Rounded up."""
-        laws, which, counts, _ = self._pairs(kernels)
-        found = [
-            matrix_gain(kernels.distinct[j].matrix, self._laws[k])
-            for k, j in zip(laws, which, strict=True)
-        ]
-        return round_up(math.fsum(np.multiply(counts, found)))
-
     def given(self, values: Mapping[int, int]) -> Product:
         """Law given the values of some rows: they become constants, the others stay."""
         laws, assignment = list(self._laws), self._assignment.copy()
@@ -187,56 +164,6 @@ class Product(LineDistribution):
             assignment[i] = len(laws)
             laws.append(np.where(np.arange(len(law)) == value, 1.0, 0.0))
         return Product._trusted(laws, assignment)
-
-    def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Law of a sum of scores: convolved row by row, all terms positive. Cost O(n sums)."""
-        laws = self._steps(scores, which)
-        most = largest_sum(scores, which)
-        work = self.space.n * (most + 1)
-        check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_CONVOLUTION**2)
-        total, end = np.zeros(most + 1), 1
-        total[0] = 1.0
-        for k, kind in zip(self._assignment.tolist(), which.tolist(), strict=True):
-            last = total[:end].copy()
-            total[:end] = 0.0
-            for step, chance in laws[k, kind]:
-                total[step : step + end] += chance * last
-            end += laws[k, kind][-1][0]
-        return total
-
-    def _steps(
-        self, scores: Sequence[Ints], which: Ints
-    ) -> dict[tuple[int, int], list[tuple[int, float]]]:
-        """Scores that rows of each law and kind add, with their chances."""
-        laws = {}
-        for k, kind in set(zip(self._assignment.tolist(), which.tolist(), strict=True)):
-            steps = np.bincount(scores[kind], self._laws[k])
-            laws[k, kind] = [(int(s), float(steps[s])) for s in np.flatnonzero(steps)]
-        return laws
-
-    def log_score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Logs of the law of a sum: O(n) for equal bits, O(n sums) otherwise."""
-        pairs = Counter(zip(self._assignment.tolist(), which.tolist(), strict=True))
-        laws, most = self._steps(scores, which), largest_sum(scores, which)
-        if len(pairs) > 1 or any(len(steps) > 2 for steps in laws.values()):
-            work = self.space.n * (most + 1)
-            check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_LOGS)
-        total = np.zeros(1)
-        for pair, count in pairs.items():
-            total = log_convolve(total, log_power(laws[pair], count))
-        return np.pad(total, (0, most + 1 - len(total)), constant_values=-math.inf)
-
-    def correlation_through(self, kernels: RowKernels) -> Bracket:
-        """Maximal correlation: the largest of the rows' (Witsenhausen 1975)."""
-        laws, which, _, _ = self._pairs(kernels)
-        pairs = zip(laws, which, strict=True)
-        return _largest([kernels.distinct[j].correlation(self._laws[k]) for k, j in pairs])
-
-    def sdpi_through(self, kernels: RowKernels) -> Bracket:
-        """Strong data-processing constant: the largest of the rows' (Ahlswede-Gacs 1976)."""
-        laws, which, _, _ = self._pairs(kernels)
-        pairs = zip(laws, which, strict=True)
-        return _largest([kernels.distinct[j].sdpi(self._laws[k]) for k, j in pairs])
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         rows = np.empty((k, self.space.n), dtype=np.int64)
@@ -290,11 +217,6 @@ class Uniform(Product):
 
 def _load(law: ArrayLike, i: int) -> Floats:
     return check.law(law, f"the law of row {i} (for equal rows use Product.iid)")
-
-
-def _largest(rows: list[Bracket]) -> Bracket:
-    """Bracket of the largest of some numbers."""
-    return Bracket(max(row.lower for row in rows), max(row.upper for row in rows))
 
 
 def flat_excess(law: Floats) -> Floats:

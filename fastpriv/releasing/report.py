@@ -15,8 +15,11 @@ from fastpriv._core.rounding import ULP
 from fastpriv._text.numbers import shown
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.measures.capacity import capacity
+from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
+from fastpriv.measures.information import information
 from fastpriv.measures.leakage import extreme_level, maxima_level
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.realised import realised
@@ -171,14 +174,14 @@ def write(
         levels=always.found,
         levels_under_prior=under.found,
         prior=name,
-        distortion=times * channel.expected_distance(law),
+        distortion=times * expected_distance(channel, law),
         counted=plan.counted,
         secure=secure,
         domain_source=plan.domain.source,
         unit=plan.unit,
         notes=(
             *notes,
-            *_advice(plan, channel.expected_distance(law), always.found),
+            *_advice(plan, expected_distance(channel, law), always.found),
             *(f"not computed: {name}" for name in always.left_out + under.left_out),
         ),
         private={f"changed {plan.counted}": changed},
@@ -267,12 +270,12 @@ def _capacity(channel: AbstractChannel) -> float:
     """Most mutual information under any law: closed for E_d, an optimisation for matrices."""
     if not isinstance(channel, HammingChannel):
         check.fits(channel.space.size, "a capacity", "ask channel_capacity for it", _OPTIMISED)
-    return channel.capacity(1e-9).upper
+    return capacity(channel, 1e-9).upper
 
 
 def _information(channel: AbstractChannel, prior: Distribution) -> Level:
     """Mutual information: a sum of non-negative terms, raised past the rounding of any such sum."""
-    found = channel.information(prior)
+    found = information(channel, prior)
     return found if isinstance(found, Bracket) else found * (1.0 + INFORMATION_ERROR)
 
 

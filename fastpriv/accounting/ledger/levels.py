@@ -19,6 +19,7 @@ from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import posterior_level
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv.measures.individual import individual_capacity
+from fastpriv.measures.information import information
 from fastpriv.measures.leakage import extreme_level, maxima_level
 from fastpriv.measures.pointwise import information_privacy_level
 from fastpriv.measures.pointwise.database import leakage_levels
@@ -78,7 +79,7 @@ _PLAIN: Mapping[str, Callable[[_Draws], float]] = {
 
 
 def _information(draws: _Draws, prior: Distribution) -> float:
-    return draws.told(lambda channel: _above(channel.information(prior)))
+    return draws.told(lambda channel: _above(information(channel, prior)))
 
 
 def _factor(draws: _Draws, prior: Distribution) -> float:
