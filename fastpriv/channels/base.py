@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import Defined
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.source import source as random_source
@@ -19,7 +20,7 @@ from fastpriv.priors.arguments import as_prior
 from fastpriv.spaces import Space
 
 
-class AbstractChannel(ABC):
+class AbstractChannel(Defined, ABC, family="channel"):
     """A mechanism p(y|x) from the databases of a space to finitely many outputs.
 
     Subclasses answer the primitives below in their own structure; measures combine the answers

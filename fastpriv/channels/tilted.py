@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.defined import load
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.source import Source
@@ -66,6 +69,13 @@ class TiltedChannel(AbstractChannel):
                 "for their weights to be told from zero; use a smaller epsilon, or no zeros"
             )
 
+    def _definition(self) -> dict[str, Any]:
+        return {"law": self._law, "epsilon": self.epsilon}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> TiltedChannel:
+        return cls(load(given["law"]), given["epsilon"])
+
     def _set(self, law: Distribution) -> None:
         self._law = law
         self.space = self.output_space = law.space
@@ -92,7 +102,7 @@ class TiltedChannel(AbstractChannel):
         return 2.0 * math.fsum(np.bincount(self._rows._kernels.assignment) * parts)
 
     def _own(self, prior: Distribution) -> bool:
-        return prior is self.prior or prior.equals(self.prior)
+        return prior == self.prior
 
     def _vectors(self) -> tuple[Floats, Floats]:
         """Output law q and the prior R q that the channel is at home with, as vectors."""
