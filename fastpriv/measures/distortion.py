@@ -42,13 +42,14 @@ def distortion(
     prior : Distribution or 1-D array
         Law of the databases.
     metric : 2-D array, optional
-        ``metric[x, y]`` for every database and output. By default the Hamming distance, the
-        number of rows that changed, which needs outputs that are databases.
+        ``metric[x, y]`` for every database and output. The default is the Hamming distance, the
+        number of rows that change; outputs must then be databases.
 
     Returns
     -------
     float
-        h(epsilon) for E_d, and for E_i under its own prior (Wang-Ying-Zhang 2015, Lemmas 4, 5).
+        E d(X, Y). It is h(epsilon) for E_d, and for E_i under its own prior (Wang-Ying-Zhang
+        2015, Lemmas 4 and 5).
 
     Examples
     --------

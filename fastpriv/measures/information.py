@@ -34,10 +34,10 @@ def mutual_information(
 ) -> float | Bracket:
     """Mutual information I(X; Y) between database and output, in nats.
 
-    Always a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
-    f(d) = (1+d) ln(1+d) - d, or one such sum per row by the chain rule
-    I = sum_i I(X_i; Y_i | Y_<i): nothing cancels, so that a mechanism at epsilon 1e-8 gets a
-    number and not noise.
+    It is computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
+    f(d) = (1+d) ln(1+d) - d. For channels that act row by row there is one such sum for each row,
+    by the chain rule I = sum_i I(X_i; Y_i | Y_<i). No terms cancel, so the result keeps its
+    digits even at epsilon 1e-8.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def mutual_information(
     Returns
     -------
     float or Bracket
-        A certified bracket for a row-by-row channel on a Markov prior too long for the exact
-        sum, a float in every other case. Cost O(N K) for a matrix, O(N n) for E_d and E_i on a
-        dense prior, O(n^2) on a binary exchangeable one, O(distinct rows) on a product.
+        A float, except for a row-by-row channel on a Markov prior that is too long for the exact
+        sum, which gets a certified bracket. Cost O(N K) for a matrix. E_d and E_i cost O(N n) on
+        a dense prior, O(n^2) on an exchangeable prior of bits, O(distinct rows) on a product.
 
     References
     ----------
