@@ -6,6 +6,7 @@ from ._core.warm_up import warm_up
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
+    AbstractChannel,
     Channel,
     HammingChannel,
     PosteriorChannel,
@@ -58,7 +59,7 @@ from .measures.disclosure import (
     singles_out,
 )
 from .measures.distortion import distortion
-from .measures.dp import dp_level, identifiability_level, realised_level
+from .measures.dp import dp_level, identifiability_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.fano import error_probability_bound
 from .measures.individual import (
@@ -68,15 +69,21 @@ from .measures.individual import (
 )
 from .measures.information import mutual_information
 from .measures.leakage import (
-    information_privacy_level,
     leakage_capacity,
     leakage_factor,
-    max_information,
     maximal_leakage,
     strong_dp_level,
     worst_leakage_factor,
 )
-from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
+from .measures.pointwise import (
+    conditional_pml,
+    information_privacy_level,
+    max_information,
+    pml,
+    pml_level,
+    row_pml,
+)
+from .measures.realised import realised_level
 from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
@@ -95,15 +102,17 @@ from .priors import (
     estimate,
 )
 from .priors.sets import PriorSet
+from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
 from .releasing.release import Release, release
 from .releasing.report import ReleaseReport
 from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution, Witness
-from .spaces import Space, shell_profile
+from .spaces import Space
 
 __version__: str
 
 __all__ = [
+    "AbstractChannel",
     "Adversary",
     "Audit",
     "Bracket",

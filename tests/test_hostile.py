@@ -185,7 +185,7 @@ def test_other_numbers_and_layouts_give_the_same_bits():
         lambda: fp.Space([[2], [3, 4]]),
         lambda: fp.Space([2, 2]).rows(None),
         lambda: fp.Space([2**40]).neighbours(0),
-        lambda: fp.shell_profile([0.5, 0.5], 0),
+        lambda: fp.shell_profile([0.5, 0.6], 0),
         lambda: fp.h("1", 2, 2),
         lambda: fp.h(10**400, 2, 2),
         lambda: fp.h_inverse([[1.0], [1.0, 2.0]], 2, 2),

@@ -392,7 +392,7 @@ def test_samples_follow_the_channel(make):
         (lambda: fp.ProductChannel([np.eye(2), [[0.5, 0.4]]]), "factor 1"),
         (lambda: fp.QueryChannel([0, 3], np.eye(2), [2]), "rows of the kernel"),
         (lambda: fp.QueryChannel([0], np.eye(2), [2]), "one integer for each"),
-        (lambda: fp.PosteriorChannel([0.5, 0.5], 1.0), "Distribution"),
+        (lambda: fp.PosteriorChannel([0.5, 0.6], 1.0), "Distribution"),
         (
             lambda: fp.mutual_information(fp.HammingChannel(2, 2, 1.0), fp.Uniform(3, 2)),
             "same space",

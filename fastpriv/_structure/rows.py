@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, log_total, round_up
+from fastpriv._core.logs import log_ratio
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
 
@@ -87,16 +87,6 @@ class RowKernel:
 
         return factor_information(np.ascontiguousarray(joint), self.matrix)
 
-    def leakage_levels(self, law: Floats) -> tuple[float, float]:
-        """How far an output can move the odds of a value, up and down, when values follow a law."""
-        from fastpriv._matrices.leakage import vector_leakages
-
-        return vector_leakages(law, [self]).largest()
-
-    def maximal_leakage(self) -> float:
-        """Return ln of the sum of the largest entries of the columns. Rounded up."""
-        return log_total(self.tops)
-
     def worst(self) -> tuple[float, int, int]:
         """Return the largest log-ratio, and two values (s, t) that have it."""
         s, t = np.unravel_index(self.log_ratios.argmax(), self.log_ratios.shape)
@@ -115,13 +105,6 @@ class RowKernel:
     def causes(self, outputs: Ints) -> Ints:
         """Return the value that leads to each output most often."""
         return np.asarray(self.matrix.argmax(axis=0)[outputs])
-
-    def leading(self, law: Floats) -> tuple[int, int]:
-        """Return the output that leaks most when values follow a law, and a value behind it."""
-        from fastpriv._matrices.leakage import vector_leakages
-
-        y = int(vector_leakages(law, [self]).above.argmax())
-        return y, int(np.where(law > 0, self.matrix[:, y], -1.0).argmax())
 
 
 class Symmetric(RowKernel):
@@ -183,29 +166,6 @@ class Symmetric(RowKernel):
 
         return symmetric_information(np.ascontiguousarray(joint), self.off, self.gap)
 
-    def leakage_levels(self, law: Floats) -> tuple[float, float]:
-        """Up at the rarest value p that occurs, down at the commonest: no matrix is formed.
-
-        An output y has the chance b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
-        b (1 + (e^epsilon - 1) p_y). Rounded up.
-        """
-        seen = law[law > 0]
-        if len(seen) == 1:
-            return 0.0, 0.0
-        rare, common = float(seen.min()), float(seen.max())
-        if self.epsilon < 1.0:
-            above = -math.log1p(math.expm1(-self.epsilon) * (1.0 - rare))
-            below = math.log1p(math.expm1(self.epsilon) * common)
-        else:
-            r = math.exp(-self.epsilon)
-            above = -math.log(rare + (1.0 - rare) * r)
-            below = self.epsilon + math.log(common + (1.0 - common) * r)
-        return above * (1.0 + 2.0**-49), below * (1.0 + 2.0**-49)
-
-    def maximal_leakage(self) -> float:
-        """Return ln(m a) = ln(1 + (m-1)(a - b)). Rounded up."""
-        return round_up(math.log1p((self.m - 1) * self.gap))
-
     def worst(self) -> tuple[float, int, int]:
         """Any two values."""
         return (self.epsilon, 0, 1) if self.m > 1 else (0.0, 0, 0)
@@ -221,11 +181,6 @@ class Symmetric(RowKernel):
     def causes(self, outputs: Ints) -> Ints:
         """Return the outputs themselves."""
         return outputs
-
-    def leading(self, law: Floats) -> tuple[int, int]:
-        """Return the rarest value that occurs, twice."""
-        y = int(np.where(law > 0, law, math.inf).argmin())
-        return y, y
 
     @property
     def mixing(self) -> float:

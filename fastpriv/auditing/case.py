@@ -17,6 +17,9 @@ from fastpriv.measures.constrained import constrained_capacity
 from fastpriv.measures.individual import largest_leak
 from fastpriv.measures.information import through_entries
 from fastpriv.measures.leakage import leakage_factor
+from fastpriv.measures.pointwise.database import leakage_levels
+from fastpriv.measures.pointwise.row import row_level
+from fastpriv.measures.witnesses import extreme_witness, leakage_witness
 from fastpriv.priors import Distribution
 from fastpriv.results import IndividualCapacity, Witness
 
@@ -104,17 +107,17 @@ class Case:
     @cached_property
     def leakages(self) -> tuple[float, float]:
         """How far outputs move the odds of databases at most, up and down."""
-        return self.channel.leakage_levels(self.passed())
+        return leakage_levels(self.channel, self.passed())
 
     @cached_property
     def extreme(self) -> Witness:
         """What attains the largest ratio between any two databases."""
-        return self.channel.extreme_witness()
+        return extreme_witness(self.channel)
 
     @cached_property
     def leading(self) -> Witness:
         """The output that leaks most."""
-        return self.channel.leakage_witness(self.prior)
+        return leakage_witness(self.channel, self.prior)
 
     @cached_property
     def factor(self) -> Value:
@@ -134,7 +137,7 @@ class Case:
         for i in range(self.channel.space.n):
             if i > 0:
                 self.wait()
-            levels.append(self.channel.row_level(self.passed(), i))
+            levels.append(row_level(self.channel, self.passed(), i))
         return levels
 
     def entropy(self) -> float:

@@ -28,10 +28,12 @@ from fastpriv.measures.constrained import constrained_capacity
 from fastpriv.measures.correlation import correlation
 from fastpriv.measures.disclosure import discloses, disclosure_threshold
 from fastpriv.measures.distortion import expected_distance
+from fastpriv.measures.dp import posterior_level
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.measures.information import information
 from fastpriv.measures.leakage import worst_leakage_factor
 from fastpriv.measures.sdpi import sdpi
+from fastpriv.measures.witnesses import step_witness
 from fastpriv.results import Bracket, Witness
 
 #: Values of all databases that are listed.
@@ -39,7 +41,7 @@ _LISTED = 1 << 20
 
 
 def _posterior(case: Case) -> Witness:
-    return case.channel.step_witness(case.prior)
+    return step_witness(case.channel, case.prior)
 
 
 def _leading(case: Case) -> Witness:
@@ -121,7 +123,7 @@ UNDER_PRIOR = (
         "identifiability",
         "nats",
         f"{W}, Definition 2",
-        lambda case: case.channel.posterior_level(case.prior),
+        lambda case: posterior_level(case.channel, case.prior),
         ratio(
             "Whoever knows all rows but one and sees an output finds no value of that row more "
             "than {} times as likely as another.",

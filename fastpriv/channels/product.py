@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import Column, Leakages, row_slack
-from fastpriv._matrices.pairs import Pairs, all_pairs
 from fastpriv._sampling.source import Source
-from fastpriv._sampling.thresholds import Codes, LawThresholds, draw_rows
+from fastpriv._sampling.thresholds import Codes
+from fastpriv._structure.drawing import draw_rows
 from fastpriv._structure.rows import RowKernel, RowKernels, distinct
-from fastpriv.channels.base import AbstractChannel, support_range
-from fastpriv.channels.dense import Channel
-from fastpriv.channels.witnesses import rows_extreme, rows_ruling_out, rows_step
-from fastpriv.priors import Distribution, Product
-from fastpriv.results import Witness
+from fastpriv.channels.base import AbstractChannel
+from fastpriv.priors import Distribution
 from fastpriv.spaces import Space
 
 __all__ = ["ProductChannel"]
@@ -77,84 +70,11 @@ class ProductChannel(AbstractChannel):
         self._check_matrix()
         return np.array(self._kron([k.matrix for k in self._kernels.distinct]), order="C")
 
-    def scaled_matrix(self) -> Floats:
-        """Return the matrix with every column divided by its largest entry."""
-        self._check_matrix()
-        return np.array(self._kron([k.near for k in self._kernels.distinct]), order="C")
-
     def _output(self, prior: Distribution) -> Distribution:
         return prior.through(self._kernels)
 
-    def neighbour_level(self) -> float:
-        """Largest ln W[x, y]/W[x', y] over neighbours: the worst row. Cost O(distinct rows)."""
-        levels = [float(kernel.log_ratios.max()) for kernel in self._kernels.distinct]
-        return round_up(max(0.0, *levels))
-
-    def neighbour_laws(self) -> Iterator[Pairs]:
-        """Yield the laws of one row, per distinct kernel: the other rows' factors sum to one."""
-        for kernel in self._kernels.distinct:
-            yield from all_pairs(kernel.matrix)
-
-    def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-        """Least ``low`` and largest ``high`` behind each output, one row after the other."""
-        for i, m in enumerate(self.space.sizes):
-            # Rows before i are outputs by now; the row in hand comes first, the rest behind it.
-            seen = self._kernels[i].matrix > 0.0
-            before = math.prod(self.output_space.sizes[:i])
-            low, high = (np.moveaxis(v.reshape(before, m, -1), 1, 0) for v in (low, high))
-            least, most = support_range(seen, low, high)
-            low, high = (np.moveaxis(v, 0, 1).reshape(-1) for v in (least, most))
-        return low, high
-
-    def least_support(self) -> int:
-        """Product over rows of the least number of values behind an output. O(distinct rows)."""
-        counts = [(k.matrix > 0.0).sum(axis=0) for k in self._kernels.distinct]
-        least = [int(c[c > 0].min()) for c in counts]
-        used = np.bincount(self._kernels.assignment, minlength=len(least)).tolist()
-        return math.prod(size**times for size, times in zip(least, used, strict=True))
-
-    def ruling_out(self) -> tuple[int, Ints]:
-        """Count outputs that some row's value cannot cause. O(distinct rows)."""
-        return rows_ruling_out(self._kernels)
-
-    def step_witness(self, prior: Distribution | None = None) -> Witness:
-        """Find what attains the neighbour or the posterior level: one row, the others alike."""
-        return rows_step(self._kernels, prior)
-
-    def extreme_witness(self) -> Witness:
-        """Find what attains the extreme level: every row by itself."""
-        return rows_extreme(self._kernels)
-
-    def leakage_witness(self, prior: Distribution) -> Witness:
-        """Find the output that leaks most, in the prior's structure."""
-        return Witness(*prior.leading_through(self._kernels))
-
-    def posterior_level(self, prior: Distribution) -> float:
-        """Largest ln p(x|y)/p(x'|y): the worst sum of a row's and the prior's log-ratios."""
-        worst = [0.0]
-        for kernel, rows in self._kernels.groups():
-            ratios = prior._log_ratios(rows)
-            # A value that never occurs (-inf) has no posterior to compare, even with an infinity.
-            total = kernel.log_ratios[ratios > -math.inf] + ratios[ratios > -math.inf]
-            worst.append(float(total.max(initial=0.0)))
-        return round_up(max(worst))
-
     def _row_kinds(self) -> Ints:
         return self._kernels.assignment
-
-    def leakages(self, prior: Distribution) -> Leakages:
-        """How far every output moves the odds, in the prior's structure."""
-        self._check_vector()
-        return prior.leakages_through(self._kernels)
-
-    def log_output(self, prior: Distribution) -> Floats:
-        """Log of the law of the output up to a factor for every y, in the prior's structure."""
-        self._check_vector()
-        return prior.log_output_through(self._kernels)
-
-    def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
-        """Return the largest of each of the leakages, in the prior's structure."""
-        return prior.levels_through(self._kernels)
 
     def column_at(self, y: Ints) -> Floats:
         """Return p(y|x) for every database x."""
@@ -163,77 +83,6 @@ class ProductChannel(AbstractChannel):
         for kernel, value in zip(self._kernels, y.tolist(), strict=True):
             found = np.multiply.outer(found, kernel.matrix[:, value]).reshape(-1)
         return found
-
-    def row_columns(self, y: Ints) -> RowKernels | None:
-        """Return the column of every row's kernel, equal ones once."""
-        chosen, which = np.unique(
-            np.stack([self._kernels.assignment, y]), axis=1, return_inverse=True
-        )
-        kinds = [self._kernels.distinct[k].column(v) for k, v in chosen.T.tolist()]
-        return RowKernels(kinds, which.reshape(-1))
-
-    def leakage_at(self, prior: Distribution, y: Ints) -> float:
-        """Pointwise maximal leakage of one output, in the prior's structure."""
-        return prior.column_through(self._kernels, y).leakage()
-
-    def row_level(self, prior: Distribution, i: int) -> float:
-        """Largest leakage of an output about row i: that of the row where rows are independent."""
-        if not isinstance(prior, Product):
-            return super().row_level(prior, i)
-        row = Product._trusted([prior._laws[prior._assignment[i]]], np.zeros(1, dtype=np.int64))
-        return row.levels_through(RowKernels([self._kernels[i]], np.zeros(1, dtype=np.int64)))[0]
-
-    def row_leakage_at(self, prior: Distribution, i: int, y: Ints) -> float:
-        """Leakage of one output about row i: one pass along the rows for each of its values.
-
-        P(y, x_i = v) is the chance of y with row i shown as it is, times W[v, y_i].
-        """
-        kernel, (marginal, off) = self._kernels[i], prior._log_marginal(i)
-        shown = self._kernels.replaced(i, RowKernel(np.eye(len(marginal))))
-        values = np.flatnonzero((marginal + kernel.log_near[:, y[i]]) > -math.inf)
-        logs, where = kernel.log_near[values, y[i]], y.copy()
-        error = off
-        for k, value in enumerate(values):
-            where[i] = value
-            column = prior.column_through(shown, where)
-            logs[k] += column.mass
-            error = max(error, off + column.error if column.mass > -math.inf else 0.0)
-        best = float((logs - marginal[values]).max(initial=-math.inf))
-        mass = float(np.logaddexp.reduce(logs))
-        error += 16.0 * ULP * (1.0 + abs(best) + abs(mass))
-        return Column(best, mass, error).leakage()
-
-    @property
-    def _law_error(self) -> float:
-        """Bound the relative error of an output law: every row's kernel, and the prior's sums."""
-        return 4.0 * row_slack(self._kernels) + 64.0 * ULP
-
-    def _add(self, per_kernel: Sequence[float]) -> float:
-        """Add a number over rows, given its value for each distinct kernel. Rounded up."""
-        counts = np.bincount(self._kernels.assignment, minlength=len(per_kernel))
-        return round_up(math.fsum(np.multiply(counts, per_kernel)))
-
-    def extreme_level(self) -> float:
-        """Largest ln W[x, y]/W[x', y]: the sum over rows. Cost O(distinct rows)."""
-        return self._add([float(k.log_ratios.max()) for k in self._kernels.distinct])
-
-    def maximal_leakage(self) -> float:
-        """Log of the sum of column maxima: the sum over rows. Cost O(distinct rows)."""
-        return self._add([kernel.maximal_leakage() for kernel in self._kernels.distinct])
-
-    def row_ratio(self, i: int, fixed: bool) -> float:
-        """Largest ln W[x, y]/W[x', y] over x, x' that differ in row i, and only there if fixed."""
-        if self.space.sizes[i] == 1:
-            return 0.0
-        return round_up(float(self._kernels[i].log_ratios.max())) if fixed else self.extreme_level()
-
-    def bernoulli_level(self, c: float, i: int | None) -> float:
-        """Largest leakage under independent bits, each c to 1 - c: every row by itself."""
-        levels = []
-        for kernel in self._kernels.distinct if i is None else [self._kernels[i]]:
-            one = Channel(kernel.matrix, [2])
-            levels.append(one.bernoulli_level(c, 0 if i is not None else None))
-        return levels[0] if i is not None else self._add(levels)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
@@ -250,16 +99,6 @@ class ProductChannel(AbstractChannel):
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         return draw_rows(self._kernels, rows, source)
-
-    def realised_level(self) -> float:
-        """Level of the integer thresholds of the worst row; at most epsilon for E_d."""
-        return max(kernel.thresholds.level() for kernel in self._kernels.distinct)
-
-    def realised(self) -> tuple[ProductChannel, float]:
-        """Return the integer thresholds of the rows as doubles, whose ratios are good to 2^-52."""
-        kinds = [RowKernel(LawThresholds(k.matrix).chances()) for k in self._kernels.distinct]
-        rows = RowKernels(kinds, self._kernels.assignment)
-        return ProductChannel._trusted(rows), len(rows) * 2.0**-50
 
 
 def _load(factor: ArrayLike, i: int) -> Floats:

@@ -161,6 +161,7 @@ class _Task:
         """Measure the numbers that are written, or the channel itself."""
         from fastpriv.channels import Channel
         from fastpriv.measures.distortion import expected_distance
+        from fastpriv.measures.dp import neighbour_level, posterior_level
         from fastpriv.measures.draws import INFORMATION_ERROR
         from fastpriv.measures.information import information
 
@@ -168,9 +169,9 @@ class _Task:
         if self.dense:
             channel = Channel(channel.matrix(), self.prior.space)
             if self.notion == "dp":
-                level = channel.neighbour_level()
+                level = neighbour_level(channel)
             elif self.notion == "identifiability":
-                level = channel.posterior_level(self.prior)
+                level = posterior_level(channel, self.prior)
             else:
                 told = information(channel, self.prior)
                 assert isinstance(told, float)  # a matrix has no bracket

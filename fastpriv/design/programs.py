@@ -33,8 +33,9 @@ from fastpriv.design.interior import OutOfTime
 from fastpriv.design.reduced import solve_reduced
 from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.measures.distortion import expected_distance, hamming_distance
+from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
@@ -82,7 +83,7 @@ def solve_pd_dp(
     >>> round(solution.value, 4), solution.method  # E_d has 5.3788
     (3.4676, 'types')
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
@@ -136,7 +137,7 @@ def solve_pd_i(
     >>> fp.solve_pd_i(prior, 2.0).method
     'closed-form'
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
     least = prior.epsilon_x()
@@ -215,7 +216,7 @@ def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
     best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
     margin = _margin(epsilon, prior.space.n)
     channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(channel.posterior_level(prior), epsilon)
+    level = max(posterior_level(channel, prior), epsilon)
     if epsilon - margin < tilde:
         # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
         level += 2.0 * margin
@@ -334,7 +335,7 @@ def _certify(
     if relaxed < math.inf:
         free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
         bound = max(bound, free * (1.0 - 1e-12))
-    level = channel.posterior_level(prior) if joint else channel.neighbour_level()
+    level = posterior_level(channel, prior) if joint else neighbour_level(channel)
     level += _margin(0.0, prior.space.n)
     found = Solution(expected_distance(channel, prior), bound, channel, min(level, epsilon), method)
     others = [_constant(prior)]

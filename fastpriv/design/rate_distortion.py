@@ -40,7 +40,7 @@ from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.measures.distortion import expected_cost, expected_distance
 from fastpriv.measures.information import information
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["RateDistortion", "solve_pd_mip"]
@@ -138,7 +138,7 @@ def solve_pd_mip(
     >>> round(point.value, 6), point.method, point.gap < 1e-8
     (0.473827, 'types', True)
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     if (distortion is None) == (slope is None):
         raise InvalidInput("give either distortion or slope, and not both")
     check_limits(gap, time_limit)

@@ -8,7 +8,8 @@ from functools import singledispatch
 import numpy as np
 
 from fastpriv._core.logs import round_up
-from fastpriv._matrices.leakage import matrix_gain, surprise, tilted, vector_gain
+from fastpriv._matrices.leakage import matrix_gain, surprise
+from fastpriv._structure.leakage import tilted, vector_gain
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import (
     AbstractChannel,

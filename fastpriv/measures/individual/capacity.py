@@ -12,8 +12,10 @@ from fastpriv._core.rounding import ULP
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.individual.copies import by_copies, by_part
 from fastpriv.measures.individual.search import searched
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.results import IndividualCapacity
 
 __all__ = ["group_capacity", "individual_capacity", "max_individual_capacity"]
@@ -144,9 +146,9 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
     """
     mechanism = as_channel(channel)
     if priors == "all":
-        return mechanism.extreme_level()
+        return extreme_level(mechanism)
     if priors == "independent":
-        return mechanism.neighbour_level()
+        return neighbour_level(mechanism)
     raise InvalidInput(f'priors must be "all" or "independent", got {priors!r:.40}')
 
 
