@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import (
     extremes,
 )
@@ -170,9 +170,6 @@ class QueryChannel(AbstractChannel):
 
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._query.law(prior) @ self._kernel.matrix, self.output_space)
-
-    def _row_kinds(self) -> Ints:
-        return self._query.kinds()
 
     def _seen(self) -> Floats:
         """Laws of the answers that occur; the kernel itself where all do."""
