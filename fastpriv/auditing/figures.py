@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastpriv._core.extras import optional
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def figures(audit: Audit) -> list[Figure]:
 
     prior = audit.prior
     # Outputs that are drawn at random, where there are too many, each cost one pass over the rows.
-    kernels = audit.channel.row_kernels()
+    kernels = row_kernels(audit.channel)
     kinds = 1 if kernels is None else len(kernels.distinct)
     draws = min(max(10, min(100, _DRAWN // audit.channel.space.n)), _DIFFERENT // kinds)
     wanted: list[tuple[str, float, Callable[[Any], Any]]] = []

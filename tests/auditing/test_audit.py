@@ -477,10 +477,10 @@ def test_what_is_too_large_is_skipped_and_said():
 
 
 def test_a_worst_case_that_is_not_located_says_so(monkeypatch):
-    def refuse(self, prior=None):
+    def refuse(channel, prior=None):
         raise fp.TooLarge("too many entries.")
 
-    monkeypatch.setattr(fp.HammingChannel, "step_witness", refuse)
+    monkeypatch.setattr("fastpriv.auditing.mechanism.step_witness", refuse)
     level = fp.audit(fp.HammingChannel(2, 2, 1.0)).levels["dp"]
     assert level.worst is None
     assert level.where == "What attains it was not located: too many entries."
