@@ -28,6 +28,7 @@ from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
+    FastprivError,
     Infeasible,
     InvalidInput,
     LedgerError,
@@ -84,6 +85,7 @@ from .measures.pointwise import (
     row_pml,
 )
 from .measures.realised import realised_level
+from .measures.refinement import Refinement, refines
 from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
@@ -124,6 +126,7 @@ __all__ = [
     "Distribution",
     "Estimate",
     "Exchangeable",
+    "FastprivError",
     "Frequencies",
     "HammingChannel",
     "HiddenMarkov",
@@ -142,6 +145,7 @@ __all__ = [
     "ProductChannel",
     "QueryChannel",
     "RateDistortion",
+    "Refinement",
     "Release",
     "ReleaseReport",
     "Solution",
@@ -205,6 +209,7 @@ __all__ = [
     "pml_level",
     "privacy_level",
     "realised_level",
+    "refines",
     "release",
     "remaining_uncertainty_bound",
     "row_pml",

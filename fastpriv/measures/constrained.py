@@ -146,7 +146,7 @@ def balance_function(
     Returns
     -------
     Bracket or Brackets
-        Rounded outwards. The lower end is what is gained at least.
+        Rounded outwards. The guaranteed end is the lower one: at least that much is gained.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def balance_and_capacity(
     upper = (worst.upper - capacity.lower) * (1.0 + 2.0 * ULP)
     upper = np.where(np.asarray(b) == 0.0, 0.0, upper)  # the same number, however wide its bracket
     if isinstance(capacity, Bracket):
-        return Bracket(float(lower), float(upper)), capacity
+        return Bracket(float(lower), float(upper), guaranteed="lower"), capacity
     return Brackets(np.asarray(lower), np.asarray(upper)), capacity
 
 
