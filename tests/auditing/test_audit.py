@@ -56,10 +56,10 @@ def subjects():
     rng = np.random.default_rng(4)
     sizes = (2, 2, 2)
     prior = fp.Exchangeable.beta_binomial(3, 0.9, 1.3)
-    for name, channel, _ in cases.row_channels(sizes) + cases.full_channels(sizes):
+    for name, channel, _ in cases.channels(sizes):
         yield name, channel, prior
     yield "posterior", fp.PosteriorChannel(prior, prior.epsilon_tilde() + 0.2), prior
-    yield "types", fp.solve_pd_dp(prior, 0.7).channel, prior
+    yield "types", cases.once(lambda: fp.solve_pd_dp(prior, 0.7).channel), prior
     yield "count", fp.QueryChannel.count(3, cases.kernel(rng, 4, 3)), prior
     yield "plain", fp.Channel(cases.kernel(rng, 4, 3)), fp.Dense(cases.law(rng, 4))
     yield (
@@ -75,9 +75,10 @@ def subjects():
     yield "epsilon 700", fp.HammingChannel(3, 2, 700.0), prior
 
 
-SUBJECTS = list(subjects())
 every = pytest.mark.parametrize(
-    ("channel", "prior"), [pytest.param(c, p, id=name) for name, c, p in SUBJECTS]
+    ("channel", "prior"),
+    [pytest.param(channel, prior, id=name) for name, channel, prior in subjects()],
+    indirect=["channel"],
 )
 AUDITS = {}
 

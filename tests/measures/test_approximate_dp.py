@@ -9,16 +9,18 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 import oracles as o
-from cases import close, full_channels, row_channels
+from cases import channels, close, once
 from oracles import disclosure as od
 
 SPACES = [(2,), (3,), (2, 2), (3, 2), (2, 3, 1), (1,), (2, 2, 2)]
 CHANNELS = [
     pytest.param(sizes, channel, matrix, id=f"{sizes}-{name}")
     for sizes in SPACES
-    for name, channel, matrix in row_channels(sizes) + full_channels(sizes)
+    for name, channel, matrix in channels(sizes)
 ]
-every_channel = pytest.mark.parametrize(("sizes", "channel", "matrix"), CHANNELS)
+every_channel = pytest.mark.parametrize(
+    ("sizes", "channel", "matrix"), CHANNELS, indirect=["matrix"]
+)
 
 
 @every_channel
@@ -190,16 +192,18 @@ def structured():
     rng = np.random.default_rng(3)
     for sizes in [(2, 2, 2), (3, 2), (2, 1, 3), (4,)]:
         q = rng.dirichlet(np.ones(int(np.prod(sizes))))
-        yield fp.TiltedChannel(fp.Dense(q, sizes), 0.8)
+        yield f"tilted-{sizes}", fp.TiltedChannel(fp.Dense(q, sizes), 0.8)
         q[1::2] = 0.0
-        yield fp.TiltedChannel(fp.Dense(q / q.sum(), sizes), 1.3)
+        yield f"zeros-{sizes}", fp.TiltedChannel(fp.Dense(q / q.sum(), sizes), 1.3)
     three = fp.Exchangeable({(2, 0, 0): 0.5, (1, 1, 0): 0.2, (0, 1, 1): 0.2, (0, 0, 2): 0.1})
-    for prior in (three, fp.Exchangeable.beta_binomial(5, 0.5, 0.8)):
-        yield fp.solve_pd_dp(prior, 0.6).channel
-        yield fp.solve_pd_mip(prior, slope=0.7).channel
+    for name, prior in (("three", three), ("two", fp.Exchangeable.beta_binomial(5, 0.5, 0.8))):
+        yield f"dp-{name}", once(lambda p: fp.solve_pd_dp(p, 0.6).channel, prior)
+        yield f"rate-{name}", once(lambda p: fp.solve_pd_mip(p, slope=0.7).channel, prior)
 
 
-@pytest.mark.parametrize("channel", [*structured()], ids=repr)
+@pytest.mark.parametrize(
+    "channel", [pytest.param(made, id=name) for name, made in structured()], indirect=True
+)
 def test_without_the_matrix(channel):
     """What tells neighbours apart is one row of the output, or its class: the same curve."""
     plain = fp.Channel(channel.matrix(), channel.space)

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+import cases
 import fastpriv as fp
 import fastpriv._matrices.contraction as pairs
 import fastpriv._matrices.correlation as internals
 import oracles as o
-from cases import full_channels, kernel, law, priors, row_channels
+from cases import kernel, law
 from oracles import correlation as oc
 
 
@@ -76,13 +77,7 @@ def test_contraction_of_matrices(W, p):
     assert holds(fp.contraction_coefficient(W), oc.contraction(W))
 
 
-PAIRS = [
-    pytest.param(prior, pmf, channel, matrix, id=f"{a}-{b}")
-    for a, prior, pmf in priors()
-    for b, channel, matrix in row_channels(prior.space.sizes) + full_channels(prior.space.sizes)
-    if prior.space.size <= 6
-]
-every_pair = pytest.mark.parametrize(("prior", "pmf", "channel", "matrix"), PAIRS)
+every_pair = cases.every_pair(6)
 
 
 @every_pair

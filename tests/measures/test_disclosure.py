@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 import oracles as o
-from cases import close, full_channels, law, priors, row_channels
+from cases import channels, close, law, priors
 from oracles import disclosure as od
 
 SPACES = [(2,), (3,), (2, 2), (3, 2), (2, 3, 1), (1,), (2, 2, 2)]
 CHANNELS = [
     pytest.param(sizes, channel, id=f"{sizes}-{name}")
     for sizes in SPACES
-    for name, channel, _ in row_channels(sizes) + full_channels(sizes)
+    for name, channel, _ in channels(sizes)
 ]
 
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cases
 import fastpriv as fp
 import oracles as o
-from cases import close, full_channels, kernel, law, priors, row_channels
+from cases import close, kernel, law, priors
 from oracles import pointwise as op
 
 
@@ -29,13 +30,7 @@ def sparse_priors():
     return found
 
 
-PAIRS = [
-    pytest.param(prior, pmf, channel, matrix, id=f"{a}-{b}")
-    for a, prior, pmf in priors() + sparse_priors()
-    for b, channel, matrix in row_channels(prior.space.sizes) + full_channels(prior.space.sizes)
-    if prior.space.size <= 9
-]
-every_pair = pytest.mark.parametrize(("prior", "pmf", "channel", "matrix"), PAIRS)
+every_pair = cases.every_pair(9, sparse_priors())
 
 
 def covers(values, truths, rel=1e-11, abs_=1e-13):

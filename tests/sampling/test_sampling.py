@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import fastpriv as fp
+from cases import once
 from fastpriv import kernels
 from fastpriv._sampling import source as _random
 from fastpriv._sampling.sequential import States, Tree, scaled, scaled_exp, shuffle
@@ -478,16 +479,18 @@ def families():
         "E_i Markov": fp.PosteriorChannel(chain, chain.epsilon_tilde() + 0.1),
         "tilted, three values": fp.TiltedChannel(three, 0.6),
         "tilted chain": fp.TiltedChannel(chain, 0.9),
-        "types": fp.solve_pd_dp(types, 0.7).channel,
+        "types": once(lambda: fp.solve_pd_dp(types, 0.7).channel),
     }
 
 
-FAMILIES = families()
+each_family = pytest.mark.parametrize(
+    "channel", [pytest.param(made, id=name) for name, made in families().items()], indirect=True
+)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_samples_follow_the_matrix(name):
-    channel, draws = FAMILIES[name], 200_000
+@each_family
+def test_samples_follow_the_matrix(channel):
+    draws = 200_000
     rng = np.random.default_rng(1)
     for x in rng.choice(channel.space.size, size=3, replace=False):
         rows = np.repeat(channel.space.rows(np.array([x])), draws, axis=0).astype(np.int16)
@@ -506,9 +509,8 @@ def test_samples_follow_the_matrix(name):
         assert chi2.sf(statistic, max(seen.sum() - 1, 1)) > 1e-5
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_many_databases_at_once(name):
-    channel = FAMILIES[name]
+@each_family
+def test_many_databases_at_once(channel):
     space = channel.space
     x = np.random.default_rng(0).integers(space.size, size=60_000)
     out = channel.sample(space.rows(x), rng=3)
@@ -523,9 +525,8 @@ def test_many_databases_at_once(name):
     assert counts[expected == 0].sum() == 0
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_a_seed_repeats_and_nothing_else_does(name):
-    channel = FAMILIES[name]
+@each_family
+def test_a_seed_repeats_and_nothing_else_does(channel):
     rows = channel.space.rows(np.arange(200) % channel.space.size)
     first = channel.sample(rows, rng=5)
     for dtype in (np.int16, np.uint32, np.uint64):
@@ -536,9 +537,8 @@ def test_a_seed_repeats_and_nothing_else_does(name):
     assert not np.array_equal(channel.sample(rows), channel.sample(rows))
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_no_databases_no_outputs(name):
-    channel = FAMILIES[name]
+@each_family
+def test_no_databases_no_outputs(channel):
     out = channel.sample(np.empty((0, channel.space.n), dtype=np.int64), rng=1)
     assert len(out) == 0
 
