@@ -24,7 +24,8 @@ from fastpriv.accounting import LAWS, Ledger
 from fastpriv.accounting.ledger import charges as _charges
 from fastpriv.accounting.ledger import levels as _levels
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
-from oracles.ledger import accept, both, exact, truth
+from oracles.channels import both
+from oracles.ledger import accept, exact, truth
 
 NOTIONS = [
     "strong-dp",

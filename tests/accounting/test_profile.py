@@ -193,7 +193,7 @@ def test_channels_one_release(seed):
     matrix = fp.Channel(random_channel(seed)).matrix()
     profile = PrivacyProfile.of(matrix)
     for t in (0.0, 0.1, 0.7, 2.0, 5.0):
-        holds(profile.delta(t), od.hockey_stick(matrix, [3], t))
+        holds(profile.delta(t), o.hockey_stick(matrix, [3], t))
         assert profile.delta(t).width <= 1e-13
     for delta in (1e-12, 1e-3, 0.2):
         holds(profile.epsilon(delta), od.hockey_stick_epsilon(matrix, [3], delta))
@@ -334,7 +334,7 @@ def test_upper_ends_are_guarantees(matrix, k, t):
     found = profile.delta(t)
     assert 0.0 <= found.lower <= found.upper <= 1.0
     if k == 1:
-        truth = od.hockey_stick(matrix, [len(matrix)], t)
+        truth = o.hockey_stick(matrix, [len(matrix)], t)
         assert mpf(found.lower) <= truth <= mpf(found.upper) + mpf(10) ** -60
     for x, z in o.neighbour_pairs([len(matrix)]):
         law, lost = op.pair_law(matrix[x], matrix[z])
@@ -385,7 +385,7 @@ def test_ratios_beyond_the_range_of_a_double():
         profile = PrivacyProfile.of(matrix)
         with mp.workdps(700):
             for t in (0.0, 1.0, 600.0, 708.0, 712.0, 725.0):
-                holds(profile.delta(t), od.hockey_stick(plain, [2], t))
+                holds(profile.delta(t), o.hockey_stick(plain, [2], t))
         assert profile.epsilon(0.3).upper < math.inf
         assert profile.self_compose(3).delta(700.0).upper <= 1.0
 

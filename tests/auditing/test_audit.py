@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import cases
 import fastpriv as fp
+import oracles as o
 from fastpriv._text.words import factor, rounded, shown
 from fastpriv.notions.implications import NOTIONS
-from oracles import audit as o
+from oracles.witnesses import differ, ruling_out
 
 UNDER_PRIOR = {
     "identifiability": fp.identifiability_level,
@@ -121,7 +122,7 @@ def test_values_are_those_of_the_single_measures(channel, prior):
     single = fp.individual_capacity(channel)
     assert audit["individual-capacity"].lower <= single.upper
     assert audit["individual-capacity"].upper >= single.lower
-    assert audit["ruling-out"] == len(o.ruling_out(possible(channel)))
+    assert audit["ruling-out"] == len(ruling_out(possible(channel)))
     factor_ = audit["leakage-factor"]
     most = factor_.upper if isinstance(factor_, fp.Bracket) else factor_
     assert audit["error-probability"] == fp.error_probability_bound(most, prior)
@@ -132,7 +133,7 @@ def test_values_are_those_of_the_single_measures(channel, prior):
 @every
 def test_disclosure_is_a_database_ruled_out(channel, prior):
     audit, alive = audited(channel, prior), prior.pmf() > 0
-    truth = bool(o.ruling_out(possible(channel)[alive].tolist()))
+    truth = bool(ruling_out(possible(channel)[alive].tolist()))
     assert audit["disclosure"] is truth
     if truth:
         worst, sizes = audit.levels["disclosure"].worst, channel.space.sizes
@@ -153,7 +154,7 @@ def test_worst_cases_attain_the_level(channel, prior):
         if isinstance(channel, fp.HammingChannel):
             e, rows = channel.epsilon, channel.space.rows(np.array([x, y]))
             stay = sum(math.log1p((m - 1) * math.exp(-e)) for m in sizes)
-            return -e * len(o.differ(*rows)) - stay
+            return -e * len(differ(*rows)) - stay
         return math.log(matrix[x, y]) if matrix[x, y] > 0 else -math.inf
 
     for notion in ("dp", "strong-dp", "identifiability", "pml"):
@@ -270,8 +271,9 @@ def test_a_secret_behind_the_database():
     rng = np.random.default_rng(2)
     matrix = cases.kernel(rng, 4, 3)
     audit = fp.audit(fp.Channel(matrix, [2, 2]), joint=JOINT)
-    pair = np.array(o.through(JOINT, matrix))
-    assert audit["secret-mutual-information"] == pytest.approx(o.information(pair), rel=1e-12)
+    pair = JOINT @ matrix
+    information = float(o.joint_information(pair))
+    assert audit["secret-mutual-information"] == pytest.approx(information, rel=1e-12)
     given_s, law = pair / pair.sum(axis=1, keepdims=True), pair.sum(axis=0)
     odds = given_s / law
     assert audit["secret-pml"] == pytest.approx(math.log(odds.max()), rel=1e-12)
@@ -283,7 +285,7 @@ def test_a_secret_behind_the_database():
     most = math.log(given_s.max(axis=0).sum())
     assert audit["secret-maximal-leakage"] == pytest.approx(most, rel=1e-12)
     entropy = -sum(p * math.log(p) for p in JOINT.sum(axis=1))
-    share = o.information(pair) / entropy
+    share = information / entropy
     assert audit["secret-leakage-factor"] == pytest.approx(share, rel=1e-9)
     assert audit["secret-leakage-factor"] >= share
     right = math.fsum(pair.max(axis=0))

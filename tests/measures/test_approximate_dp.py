@@ -27,7 +27,7 @@ every_channel = pytest.mark.parametrize(
 def test_curve(sizes, channel, matrix):
     epsilons = [0.0, 1e-9, 0.3, 1.0, 2.5, 40.0, 800.0]
     for eps, delta in zip(epsilons, fp.hockey_stick(channel, epsilons), strict=True):
-        truth = od.hockey_stick(matrix, sizes, eps)
+        truth = o.hockey_stick(matrix, sizes, eps)
         # The laws of a tilted channel are computed, and rounded apart by a hundred ulp.
         tilted = isinstance(channel, fp.TiltedChannel)
         assert close(delta, truth, 1e-13, 3e-14 if tilted else 1e-15), eps
@@ -46,7 +46,7 @@ def test_inverse(sizes, channel, matrix, delta):
     found = fp.hockey_stick_epsilon(plain, delta)
     assert close(found, truth, 1e-13, 1e-15)
     assert found >= truth or found == fp.dp_level(plain)
-    if truth == o.inf or (truth > 0 and od.hockey_stick(shown, sizes, found) < delta * 0.99):
+    if truth == o.inf or (truth > 0 and o.hockey_stick(shown, sizes, found) < delta * 0.99):
         return  # where the curve jumps, rounding decides on which side a structured channel is
     assert close(fp.hockey_stick_epsilon(channel, delta), truth, 1e-11, 1e-13)
 
@@ -66,7 +66,7 @@ def test_upper_bounds_on_the_very_floats(case, eps, delta):
     sizes, given_matrix = case
     channel = fp.Channel(given_matrix, sizes)
     matrix = channel.matrix()
-    truth = od.hockey_stick(matrix, sizes, eps)
+    truth = o.hockey_stick(matrix, sizes, eps)
     found = fp.hockey_stick(channel, eps)
     assert min(truth, 1) <= found <= truth * (1 + o.num("1e-13")) + o.num("1e-15")
     level, least = (
@@ -76,7 +76,7 @@ def test_upper_bounds_on_the_very_floats(case, eps, delta):
     assert level >= least
     assert close(level, least, 1e-12, 1e-14)
     if level < math.inf:
-        assert od.hockey_stick(matrix, sizes, level) <= delta
+        assert o.hockey_stick(matrix, sizes, level) <= delta
 
 
 @settings(max_examples=100, deadline=None)
@@ -131,7 +131,7 @@ def test_only_answers_that_neighbours_have_are_compared():
     kernel = [[0.97, 0.01, 0.01, 0.01], [0.4, 0.4, 0.1, 0.1], [0.1, 0.1, 0.4, 0.4]]
     kernel.append([0.01, 0.01, 0.01, 0.97])
     channel = fp.QueryChannel(count, kernel, space)
-    assert close(fp.hockey_stick(channel, 0.2), od.hockey_stick(channel.matrix(), [2] * 3, 0.2))
+    assert close(fp.hockey_stick(channel, 0.2), o.hockey_stick(channel.matrix(), [2] * 3, 0.2))
     assert fp.hockey_stick(channel, 0.2) < fp.hockey_stick(kernel, 0.2)
 
 

@@ -130,7 +130,7 @@ def test_e_d(n, m, epsilon):
         for _ in range(n):
             one = [u * v for u in one for v in rows[0]]
             other = [u * v for u in other for v in rows[-1]]
-        eta = oc.curve(one, other, 0.5)
+        eta = o.chi_square(one, other, 0.5)
     uniform = fp.maximal_correlation(channel, fp.Uniform(n, m))
     assert above(uniform, gap, 1e-14) or (uniform == 1.0 and gap > 1 - 1e-16)
     assert holds(fp.contraction_coefficient(channel), min(eta, mpf(1)))
@@ -358,7 +358,7 @@ def test_no_pair_is_pruned_wrongly():
         assert lower <= bracket.upper
         assert bracket.width <= 1e-13
         best = int(np.argmax(each))
-        value = float(oc.curve(W[left[best]], W[right[best]], weight[best]))
+        value = float(o.chi_square(W[left[best]], W[right[best]], weight[best]))
         assert value == pytest.approx(bracket.upper, rel=1e-12)
 
 

@@ -22,6 +22,7 @@ from fastpriv._sampling import source as _random
 from fastpriv._sampling.sequential import States, Tree, scaled, scaled_exp, shuffle
 from fastpriv._sampling.thresholds import LawThresholds, SymmetricThresholds
 from fastpriv.errors import InvalidInput
+from oracles import log_ratio, neighbour_pairs
 from oracles import sampling as o
 
 WORDS = 1 << 64
@@ -141,7 +142,7 @@ def test_hamming_integers_are_the_best_below_e_to_the_epsilon(m, epsilon):
         growth = mpmath.exp(mpmath.mpf(epsilon))
         assert stay <= growth * move
         assert total == WORDS or stay + 1 > growth * move - mpmath.mpf("1e-29") or move == stay
-    assert level == o.double_above(o.log_ratio(stay, move))
+    assert level == o.double_above(log_ratio(stay, move))
     if epsilon <= 40.0:
         assert level >= epsilon - 2.0 / move
 
@@ -282,9 +283,9 @@ def test_rows_in_sequence_realise_the_tilted_law(law, epsilon):
             table[x, y] = found.get(y, Fraction(0))
             assert (table[x, y] == 0) == (chance == 0)
             assert abs(table[x, y] - chance) <= chance * Fraction(1, 2**45) + Fraction(8, WORDS)
-    pairs = [(a, b, y) for a, b in o.neighbours(sizes) for y in range(len(pmf)) if table[a, y]]
+    pairs = [(a, b, y) for a, b in neighbour_pairs(sizes) for y in range(len(pmf)) if table[a, y]]
     worst = max(table[a, y] / table[b, y] for a, b, y in pairs)
-    level = o.log_ratio(worst.numerator, worst.denominator)
+    level = log_ratio(worst.numerator, worst.denominator)
     assert level <= channel.realised_level() + 2.0**-30  # what halving leaves of 1e-9
 
 
@@ -382,8 +383,8 @@ def test_realised_level_of_a_matrix(seed, sizes, spread):
     weights = realised(LawThresholds(matrix))
     truth = max(
         (
-            abs(o.log_ratio(weights[a][y], weights[b][y]))
-            for a, b in o.neighbours(sizes)
+            abs(log_ratio(weights[a][y], weights[b][y]))
+            for a, b in neighbour_pairs(sizes)
             for y in range(4)
         ),
         default=0,
