@@ -26,6 +26,7 @@ def accept(budget, levels):
 
 def truth(W, p, sizes):
     """Level of a channel in every notion that has a sum law, from the definitions."""
+    W = np.asarray(W)
     K = W.shape[1]
     q = p @ W
     near = neighbour_pairs(sizes)
