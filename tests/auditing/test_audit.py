@@ -14,7 +14,7 @@ import fastpriv as fp
 import oracles as o
 from fastpriv._text.words import factor, rounded, shown
 from fastpriv.notions.implications import NOTIONS
-from oracles.witnesses import differ, ruling_out
+from oracles import witnesses as ow
 
 UNDER_PRIOR = {
     "identifiability": fp.identifiability_level,
@@ -122,7 +122,7 @@ def test_values_are_those_of_the_single_measures(channel, prior):
     single = fp.individual_capacity(channel)
     assert audit["individual-capacity"].lower <= single.upper
     assert audit["individual-capacity"].upper >= single.lower
-    assert audit["ruling-out"] == len(ruling_out(possible(channel)))
+    assert audit["ruling-out"] == len(ow.ruling_out(possible(channel)))
     factor_ = audit["leakage-factor"]
     most = factor_.upper if isinstance(factor_, fp.Bracket) else factor_
     assert audit["error-probability"] == fp.error_probability_bound(most, prior)
@@ -133,7 +133,7 @@ def test_values_are_those_of_the_single_measures(channel, prior):
 @every
 def test_disclosure_is_a_database_ruled_out(channel, prior):
     audit, alive = audited(channel, prior), prior.pmf() > 0
-    truth = bool(ruling_out(possible(channel)[alive].tolist()))
+    truth = bool(ow.ruling_out(possible(channel)[alive].tolist()))
     assert audit["disclosure"] is truth
     if truth:
         worst, sizes = audit.levels["disclosure"].worst, channel.space.sizes
@@ -154,7 +154,7 @@ def test_worst_cases_attain_the_level(channel, prior):
         if isinstance(channel, fp.HammingChannel):
             e, rows = channel.epsilon, channel.space.rows(np.array([x, y]))
             stay = sum(math.log1p((m - 1) * math.exp(-e)) for m in sizes)
-            return -e * len(differ(*rows)) - stay
+            return -e * len(ow.differ(*rows)) - stay
         return math.log(matrix[x, y]) if matrix[x, y] > 0 else -math.inf
 
     for notion in ("dp", "strong-dp", "identifiability", "pml"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -10,16 +9,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from fastpriv.accounting.ledger.amounts import amount
 from fastpriv.accounting.ledger.charges import Offer
 from fastpriv.channels import AbstractChannel
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.dp import posterior_level
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv.measures.individual import individual_capacity
-from fastpriv.measures.leakage import information_privacy_level
-from fastpriv.priors import Distribution
+from fastpriv.measures.information import information
+from fastpriv.measures.leakage import extreme_level, maxima_level
+from fastpriv.measures.pointwise import information_privacy_level
+from fastpriv.measures.pointwise.database import leakage_levels
+from fastpriv.measures.realised import drawn_level, realised
+from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ class _Draws:
 
     @cached_property
     def _realised(self) -> tuple[AbstractChannel, float]:
-        return self.channel.realised()
+        return realised(self.channel)
 
     def raised(self, measure: Callable[[AbstractChannel], float]) -> float:
         """Return a level of what is drawn, rounded up."""
@@ -52,11 +55,11 @@ class _Draws:
 
 
 def _dp(draws: _Draws) -> float:
-    return draws.channel.realised_level()
+    return drawn_level(draws.channel)
 
 
 def _extreme(draws: _Draws) -> float:
-    return draws.raised(lambda channel: channel.extreme_level())
+    return draws.raised(extreme_level)
 
 
 _PLAIN: Mapping[str, Callable[[_Draws], float]] = {
@@ -67,13 +70,13 @@ _PLAIN: Mapping[str, Callable[[_Draws], float]] = {
     "product-row-max-information": _dp,
     "product-row-information": _dp,  # at most that
     "pml-all-priors": _extreme,
-    "maximal-leakage": lambda draws: draws.raised(lambda channel: channel.maximal_leakage()),
+    "maximal-leakage": lambda draws: draws.raised(maxima_level),
     "individual-capacity": lambda draws: draws.told(lambda c: individual_capacity(c).upper),
 }
 
 
 def _information(draws: _Draws, prior: Distribution) -> float:
-    return draws.told(lambda channel: _above(channel.information(prior)))
+    return draws.told(lambda channel: _above(information(channel, prior)))
 
 
 def _factor(draws: _Draws, prior: Distribution) -> float:
@@ -85,11 +88,13 @@ def _factor(draws: _Draws, prior: Distribution) -> float:
 
 
 _UNDER_PRIOR: Mapping[str, Callable[[_Draws, Distribution], float]] = {
-    "identifiability": lambda draws, prior: draws.raised(lambda c: c.posterior_level(prior)),
+    "identifiability": lambda draws, prior: draws.raised(
+        lambda channel: posterior_level(channel, prior)
+    ),
     "information-privacy": lambda draws, prior: draws.raised(
         lambda channel: information_privacy_level(channel, prior)
     ),
-    "pml": lambda draws, prior: draws.raised(lambda channel: channel.leakage_levels(prior)[0]),
+    "pml": lambda draws, prior: draws.raised(lambda channel: leakage_levels(channel, prior)[0]),
     "mutual-information": _information,
     "leakage-factor": _factor,
 }
@@ -106,9 +111,10 @@ class _Known:
     profile: str | None = None
 
 
+#: Most databases of a prior that is told from others by its vector.
+_COMPARED = 1 << 16
 # Channels and priors do not change, so their levels are kept for as long as they live.
 _KNOWN: WeakKeyDictionary[AbstractChannel, _Known] = WeakKeyDictionary()
-_FINGERPRINTS: WeakKeyDictionary[Distribution, str] = WeakKeyDictionary()
 
 
 def measured(
@@ -134,10 +140,10 @@ def measured(
     part = _profile_text(channel, known) if curve else None
     if prior is None:
         return Offer(known.plain, part)
-    law = prior if isinstance(prior, Distribution) else channel.prior_for(prior)
+    law = as_prior(prior, channel.space)
     under = known.under.get(law)
     if under is None:
-        under = known.under[channel.prior_for(law)] = {}
+        under = known.under[law] = {}
     for notion in notions:
         if notion not in under and notion in _UNDER_PRIOR:
             under[notion] = amount(_UNDER_PRIOR[notion](draws, law), notion)
@@ -154,11 +160,10 @@ def _profile_text(channel: AbstractChannel, known: _Known) -> str:
 
 
 def _fingerprint(law: Distribution) -> str:
-    """Return a text that tells priors apart: digits of the chances of a few databases."""
-    if law not in _FINGERPRINTS:
-        sizes = law.space.sizes
-        probes = np.random.default_rng(0).integers(0, sizes, (8, len(sizes)))
-        chances = np.atleast_1d(law.log_prob(probes)).tolist()
-        text = f"{len(sizes)} {sizes[:8]} " + " ".join(f"{value:.6g}" for value in chances)
-        _FINGERPRINTS[law] = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return _FINGERPRINTS[law]
+    """Return a text that tells priors apart: a digest of all the numbers that define the law.
+
+    Few databases are compared by their probabilities, so that one law said in two ways is one.
+    """
+    if law.space.size <= _COMPARED:
+        law = Dense(law.pmf(), law.space)
+    return law._identity.hex()[:32]
