@@ -25,7 +25,8 @@ from fastpriv.accounting.ledger import charges as _charges
 from fastpriv.accounting.ledger import levels as _levels
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
 from fastpriv.measures.realised import drawn_level
-from oracles.ledger import accept, both, exact, truth
+from oracles.channels import both
+from oracles.ledger import accept, exact, truth
 
 NOTIONS = [
     "strong-dp",
