@@ -37,7 +37,9 @@ class Rows(NamedTuple):
     upper: Floats
 
 
-def minimise(cost: Floats, lower: Floats, rows: Rows, seconds: float) -> Answer:
+def minimise(
+    cost: Floats, lower: Floats, rows: Rows, seconds: float, method: str = "choose"
+) -> Answer:
     """Minimise <cost, x> over x >= lower (which may be -inf) and the rows.
 
     Parameters
@@ -48,6 +50,8 @@ def minimise(cost: Floats, lower: Floats, rows: Rows, seconds: float) -> Answer:
         The constraints.
     seconds : float
         Time after which HiGHS gives up.
+    method : {"choose", "simplex", "ipm"}
+        How. The interior-point method ends with a crossover, so that all end in a vertex.
     """
     import highspy
 
@@ -69,6 +73,7 @@ def minimise(cost: Floats, lower: Floats, rows: Rows, seconds: float) -> Answer:
         "primal_feasibility_tolerance": _TOLERANCE,
         "dual_feasibility_tolerance": _TOLERANCE,
         "time_limit": seconds,
+        "solver": method,
     }
     for name, value in options.items():
         solver.setOptionValue(name, value)
