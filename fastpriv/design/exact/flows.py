@@ -65,7 +65,7 @@ def price(
             return normal(connected(output, pattern, g, power, root))
         scale = sum(w) if cost else 1
         net = [a * (b * scale - cost) for a, b in zip(w, g, strict=True)]
-        flow, below = route(output, pattern, net)
+        flow, below = route(tight(output, pattern), net)
         if below is None:
             return Certificate(pattern, flow, cost, scale)
         lowered = [k - (u in below) for u, k in enumerate(pattern)]
@@ -77,18 +77,16 @@ def tight(output: Output, pattern: Sequence[int]) -> list[Arc]:
     return [(u, t) for u, t in output.arcs if pattern[u] == pattern[t] + 1]
 
 
-def route(
-    output: Output, pattern: Pattern, net: Sequence[int]
-) -> tuple[dict[Arc, int], set[int] | None]:
-    """Send a flow along the tight arcs so that every node receives its net amount.
+def route(arcs: Sequence[Arc], net: Sequence[int]) -> tuple[dict[Arc, int], set[int] | None]:
+    """Send a flow along the arcs so that every node receives its net amount.
 
-    Returns the flow, or the set of nodes to lower: no tight arc leads into it and it wants more
-    than nothing. Dinic's algorithm in whole numbers.
+    Returns the flow, or a set of nodes that no arc leads into and that wants more than nothing.
+    Dinic's algorithm in whole numbers.
     """
     count = len(net)
     ahead: list[list[int]] = [[] for _ in range(count)]
     back: list[list[int]] = [[] for _ in range(count)]
-    for u, t in tight(output, pattern):
+    for u, t in arcs:
         ahead[u].append(t)
         back[t].append(u)
     flow: dict[Arc, int] = {}
