@@ -86,6 +86,17 @@ class Simplex:
             rays, self.scales, self.multipliers, tuple(certificates), self.pivots
         )
 
+    def proof(self) -> list[Certificate] | None:
+        """Return the proof that this basis is optimal as it stands, None if it is not."""
+        self._multiply(feasible=True)
+        found = []
+        for k in range(len(self.program.outputs)):
+            certificate = self._price(k, feasible=True)
+            if not isinstance(certificate, Certificate):
+                return None
+            found.append(certificate)
+        return found
+
     def _minimise(self, feasible: bool) -> list[Certificate]:
         """Enter improving rays until there are none; before feasibility, real rays cost nothing."""
         while True:
