@@ -70,8 +70,11 @@ def _ratio(
     prior: Distribution, programs: Sequence[Program], epsilon: float, joint: bool
 ) -> Fraction:
     """Return the ratio that stands for e^epsilon; PD-I must leave room for the prior's own."""
-    if not joint:
-        return ratio_below(epsilon)
+    return ratio_below(epsilon, least_ratio(prior, programs, epsilon) if joint else Fraction(0))
+
+
+def least_ratio(prior: Distribution, programs: Sequence[Program], epsilon: float) -> Fraction:
+    """Return e^eps_X exactly: the least ratio of PD-I, which e^epsilon must not be below."""
     spread = [_spread(program) for program in programs]
     if None in spread:
         raise Infeasible(
@@ -84,7 +87,7 @@ def _ratio(
             f"no mechanism has identifiability {epsilon!r} for {prior!r}: the prior alone has "
             f"epsilon_x = {level_bounds(least)[1]!r}, which is the least possible"
         )
-    return ratio_below(epsilon, least)
+    return least
 
 
 def _spread(program: Program) -> Fraction | None:
