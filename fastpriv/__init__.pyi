@@ -27,6 +27,7 @@ from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
+    FastprivError,
     Infeasible,
     InvalidInput,
     LedgerError,
@@ -79,6 +80,7 @@ from .measures.leakage import (
     worst_leakage_factor,
 )
 from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
+from .measures.refinement import Refinement, refines
 from .measures.symmetry import (
     data_independent_bound,
     is_data_independent,
@@ -116,6 +118,7 @@ __all__ = [
     "Distribution",
     "Estimate",
     "Exchangeable",
+    "FastprivError",
     "Frequencies",
     "HammingChannel",
     "HiddenMarkov",
@@ -134,6 +137,7 @@ __all__ = [
     "ProductChannel",
     "QueryChannel",
     "RateDistortion",
+    "Refinement",
     "Release",
     "ReleaseReport",
     "Solution",
@@ -197,6 +201,7 @@ __all__ = [
     "pml_level",
     "privacy_level",
     "realised_level",
+    "refines",
     "release",
     "remaining_uncertainty_bound",
     "row_pml",
