@@ -69,7 +69,7 @@ def minimise(
     kept = np.abs(rows.entries) > _TINY
     lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(kept)])[rows.starts]
     lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.columns[kept], rows.entries[kept]
-    options = {
+    options: dict[str, float | str] = {
         "primal_feasibility_tolerance": _TOLERANCE,
         "dual_feasibility_tolerance": _TOLERANCE,
         "time_limit": seconds,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from fastpriv.design.exact.flows import Arc, Certificate, Pattern, tight
+from fastpriv.design.exact.flows import Certificate, tight
 from fastpriv.design.exact.numbers import level_bounds, simplest
 from fastpriv.design.exact.polynomials import (
     Poly,
@@ -19,6 +20,7 @@ from fastpriv.design.exact.polynomials import (
 )
 from fastpriv.design.exact.program import Output, Program
 from fastpriv.design.exact.simplex import Ray, Simplex
+from fastpriv.design.exact.trees import tree_flows, without_cycles
 
 #: How far beyond a root the next point is tried, relative to it.
 _BEYOND = Fraction(1, 2**40)
@@ -32,24 +34,28 @@ class End:
     limit: Fraction | None
 
     @property
-    def low(self) -> Fraction | None:
-        """A rational number no more than the end; None for infinity."""
-        return self.limit if self.root is None else self.root.low
+    def bounds(self) -> tuple[Fraction, Fraction]:
+        """Rational numbers around the end."""
+        if self.root is not None:
+            return self.root.low, self.root.high
+        if self.limit is None:
+            raise ValueError("this end is at infinity")
+        return self.limit, self.limit
 
     @property
-    def high(self) -> Fraction | None:
-        """A rational number no less than the end; None for infinity."""
-        return self.limit if self.root is None else self.root.high
+    def endless(self) -> bool:
+        """Whether the end is at infinity."""
+        return self.root is None and self.limit is None
 
     @property
     def below(self) -> float:
         """The level of the end, rounded down."""
-        return float("inf") if self.low is None else level_bounds(self.low)[0]
+        return math.inf if self.endless else level_bounds(self.bounds[0])[0]
 
     @property
     def above(self) -> float:
         """The level of the end, rounded up."""
-        return float("inf") if self.high is None else level_bounds(self.high)[1]
+        return math.inf if self.endless else level_bounds(self.bounds[1])[1]
 
 
 class Basis:
@@ -112,20 +118,17 @@ class Basis:
         """Return the rays whose scale is not identically zero."""
         return frozenset(r for r, q in zip(self.rays, self.scales[0], strict=True) if q != 0)
 
-    def conditions(self, proof: Sequence[Certificate]) -> Iterator[tuple[Poly, int]]:
+    def conditions(self, proof: Sequence[Certificate]) -> Iterator[Poly]:
         """Yield polynomials that must not change their sign for the proof to hold.
 
-        Those that are identically zero hold everywhere. The second item is the sign of the
-        denominator that the first is a numerator of: 0 for itself, 1 for scales, 2 for proofs.
+        Those that are identically zero hold everywhere.
         """
         numerators, denominator = self.scales
-        yield denominator, 0
-        yield self.multipliers[1], 0
-        for q in numerators:
-            yield q, 1
+        yield denominator
+        yield self.multipliers[1]
+        yield from numerators
         for output, certificate in zip(self.program.outputs, proof, strict=True):
-            for q in self._flows(output, certificate):
-                yield q, 2
+            yield from self._flows(output, certificate)
 
     def _flows(self, output: Output, proof: Certificate) -> Iterator[Poly]:
         """Yield the slack of an output and the flows on a spanning tree of its tight arcs."""
@@ -141,119 +144,11 @@ class Basis:
         yield cost
         scale = sum(w, polynomial([0])) if cost != 0 else polynomial([1])
         net = [a * (b * scale - cost) for a, b in zip(w, g, strict=True)]
-        for arc, towards, q in _tree_sums(output, proof.pattern, proof.flow, net):
-            yield q if towards else -q
-            del arc
+        used = without_cycles(proof.flow)
+        yield from tree_flows(used, tight(output, proof.pattern), net)
 
 
-def _tree_sums(
-    output: Output, pattern: Pattern, flow: dict[Arc, int], net: list[Poly]
-) -> Iterator[tuple[Arc, bool, Poly]]:
-    """Yield, for every arc of a spanning tree that carries the flow, the net of one side.
-
-    The tree contains the arcs in use (without cycles, which are cancelled first); leaves are
-    taken off one after the other. ``towards`` says that the arc leads to the leaf. What is left
-    at the last node of a component must be zero, and is yielded as its own negative too.
-    """
-    used = _without_cycles(flow)
-    chosen = _spanning(len(net), [*used, *tight(output, pattern)])
-    near: list[set[int]] = [set() for _ in net]
-    for u, t in chosen:
-        near[u].add(t)
-        near[t].add(u)
-    directed = set(chosen)
-    total = list(net)
-    leaves = [u for u in range(len(net)) if len(near[u]) == 1]
-    while leaves:
-        u = leaves.pop()
-        if not near[u]:
-            continue
-        (t,) = near[u]
-        towards = (t, u) in directed
-        yield ((t, u) if towards else (u, t)), towards, total[u]
-        total[t] = total[t] + total[u]
-        near[u].clear()
-        near[t].discard(u)
-        if len(near[t]) == 1:
-            leaves.append(t)
-        total[u] = polynomial([0])
-    for u, q in enumerate(total):
-        if q != 0:
-            yield (u, u), True, q
-            yield (u, u), False, q
-
-
-def _spanning(count: int, arcs: Sequence[Arc]) -> list[Arc]:
-    """Return the first arcs that join all nodes without a cycle."""
-    root = list(range(count))
-
-    def find(u: int) -> int:
-        while root[u] != u:
-            root[u] = root[root[u]]
-            u = root[u]
-        return u
-
-    kept = []
-    for u, t in arcs:
-        a, b = find(u), find(t)
-        if a != b:
-            root[a] = b
-            kept.append((u, t))
-    return kept
-
-
-def _without_cycles(flow: dict[Arc, int]) -> list[Arc]:
-    """Push a flow around the cycles of its support until there are none."""
-    left = dict(flow)
-    while True:
-        near: dict[int, list[int]] = {}
-        cycle: list[int] | None = None
-        for u, t in left:
-            cycle = _path(near, u, t)
-            if cycle is not None:
-                break
-            near.setdefault(u, []).append(t)
-            near.setdefault(t, []).append(u)
-        if cycle is None:
-            return list(left)
-        steps = list(zip([*cycle[1:], cycle[0]], cycle, strict=True))
-        backward = [(a, b) for a, b in steps if (a, b) not in left]
-        against = [(b, a) for a, b in backward]
-        along = [step for step in steps if step in left]
-        amount = min(left[arc] for arc in against) if against else 0
-        if not against:
-            along, against = against, along
-            amount = min(left[arc] for arc in against)
-        for arc in along:
-            left[arc] += amount
-        for arc in against:
-            left[arc] -= amount
-            if not left[arc]:
-                del left[arc]
-
-
-def _path(near: dict[int, list[int]], start: int, end: int) -> list[int] | None:
-    """Return the nodes of the path between two nodes of a forest, None if there is none."""
-    came: dict[int, int] = {start: start}
-    waiting = [start]
-    while waiting:
-        u = waiting.pop()
-        if u == end:
-            path = [u]
-            while u != start:
-                u = came[u]
-                path.append(u)
-            return path
-        for t in near.get(u, []):
-            if t not in came:
-                came[t] = u
-                waiting.append(t)
-    return None
-
-
-def reach(
-    basis: Basis, at: Fraction, limit: Fraction | None, up: bool
-) -> tuple[End, bool]:
+def reach(basis: Basis, at: Fraction, limit: Fraction | None, up: bool) -> tuple[End, bool]:
     """Follow a basis that is optimal at ``at`` towards ``limit`` as far as it stays optimal.
 
     Where only the proof fails, another one for the same basis takes over: it must hold from just
@@ -297,7 +192,7 @@ def _first(
 ) -> Root | None:
     """Return the nearest root of any condition between a point and a limit."""
     best: Root | None = None
-    for q, _ in basis.conditions(proof):
+    for q in basis.conditions(proof):
         if q == 0:
             continue
         if evaluate(q, at) == 0:

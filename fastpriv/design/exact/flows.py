@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from fastpriv.design.exact.program import Output
+from fastpriv.design.exact.trees import Arc, components
 
 Pattern = tuple[int, ...]
-Arc = tuple[int, int]
 
 
 class Certificate(NamedTuple):
@@ -166,7 +167,7 @@ def _augment(
     flow: dict[Arc, int],
 ) -> None:
     """Move as much as the path allows from its first node to its last."""
-    steps = list(zip(path, path[1:], strict=False))
+    steps = list(pairwise(path))
     returned = [(t, u) for u, t in steps if t not in ahead[u]]
     amount = min([surplus[path[0]], wanted[path[-1]], *(flow[arc] for arc in returned)])
     surplus[path[0]] -= amount
@@ -176,22 +177,6 @@ def _augment(
             flow[u, t] = flow.get((u, t), 0) + amount
         else:
             flow[t, u] -= amount
-
-
-def components(output: Output, arcs: Sequence[Arc]) -> list[int]:
-    """Return the component of every class in the graph of the given arcs, as its least class."""
-    root = list(range(len(output.row)))
-
-    def find(u: int) -> int:
-        while root[u] != u:
-            root[u] = root[root[u]]
-            u = root[u]
-        return u
-
-    for u, t in arcs:
-        low, high = sorted((find(u), find(t)))
-        root[high] = low
-    return [find(u) for u in range(len(root))]
 
 
 def connected(
@@ -204,7 +189,7 @@ def connected(
     """
     while True:
         pattern = normal(pattern)
-        place = components(output, tight(output, pattern))
+        place = components(len(pattern), tight(output, pattern))
         names = set(place)
         if len(names) == 1:
             return pattern

@@ -63,7 +63,7 @@ def _shrunk(vertex: Vertex, epsilon: float) -> Entries | None:
     moved = Vertex(vertex.program, ratio, Fraction(0), vertex.rays, scales, (), ())
     entries = [np.array(list(map(float, column))) for column in moved.chances]
     # A chance below the doubles would leave a zero beside a positive number.
-    if any(0.0 < column.max() and column.min() < 2.0**-1020 for column in entries):
+    if any(column.max() > 0.0 and column.min() < 2.0**-1020 for column in entries):
         return None
     return entries
 
@@ -77,5 +77,3 @@ def _mixed(program: Program, entries: Entries, trace: float) -> Entries:
         (1.0 - share) * column + share * (top / total)
         for column, top in zip(entries, tops, strict=True)
     ]
-
-

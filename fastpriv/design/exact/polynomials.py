@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from fastpriv._core.extras import optional
@@ -69,7 +70,7 @@ def square_free(q: Poly) -> Poly:
 
 def _changes(q: Poly) -> int:
     signs = [c > 0 for c in q.coeffs() if c != 0]
-    return sum(a != b for a, b in zip(signs, signs[1:], strict=False))
+    return sum(a != b for a, b in pairwise(signs))
 
 
 def _between(q: Poly, low: Fraction, high: Fraction | None) -> int:
@@ -85,7 +86,9 @@ def _between(q: Poly, low: Fraction, high: Fraction | None) -> int:
     moved = scaled(polynomial([start, step]))
     if high is None:
         return _changes(moved)
-    turned = polynomial(list(reversed([*map(int, moved.coeffs())] + [0] * (degree - moved.degree()))))
+    coefficients = [int(c) for c in moved.coeffs()]
+    padded = coefficients + [0] * (degree + 1 - len(coefficients))
+    turned = polynomial(reversed(padded))
     return _changes(turned(polynomial([1, 1])))
 
 

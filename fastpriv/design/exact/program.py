@@ -2,8 +2,8 @@
 
 For every output y a vector v_y over databases lies in the cone v(x) <= a v(x') of neighbours,
 a = e^epsilon; the vectors add up to given totals, at least cost. Databases and outputs are grouped
-into types by the row permutations that leave the prior alone (see :mod:`fastpriv._structure.types`);
-of a prior without symmetry, every database is a type of its own.
+into types by the row permutations that leave the prior alone; without symmetry, every database is
+a type of its own.
 """
 
 from __future__ import annotations
@@ -94,9 +94,7 @@ def build(types: Types, weights: Sequence[int], joint: bool) -> Program:
         )
     sizes = [types.size(t) for t in range(len(types.counts))]
     classes = tuple(classes_against(kind, types) for kind in types.counts)
-    outputs = tuple(
-        _output(types, found, sizes[k], sizes) for k, found in enumerate(classes)
-    )
+    outputs = tuple(_output(types, found, sizes[k], sizes) for k, found in enumerate(classes))
     total = sum(weights)
     if not joint:
         ones, unit = (1,) * len(sizes), Fraction(1, total)

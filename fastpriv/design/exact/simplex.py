@@ -82,9 +82,7 @@ class Simplex:
             self._make_feasible()
         certificates = self._minimise(feasible=True)
         rays = tuple(ray for ray in self.rays if ray is not None)
-        return Optimum(
-            rays, self.scales, self.multipliers, tuple(certificates), self.pivots
-        )
+        return Optimum(rays, self.scales, self.multipliers, tuple(certificates), self.pivots)
 
     def proof(self) -> list[Certificate] | None:
         """Return the proof that this basis is optimal as it stands, None if it is not."""
@@ -186,7 +184,7 @@ class Simplex:
 
     def _make_feasible(self) -> None:
         """Make all scales non-negative: one artificial column, driven to zero."""
-        values, denominator = self.scales
+        values, _ = self.scales
         negative = [i for i, value in enumerate(values) if value < 0]
         column = [-sum(self.columns[i][t] for i in negative) for t in range(self.program.size)]
         worst = min(negative, key=lambda i: values[i])

@@ -60,7 +60,7 @@ class ExactSolution:
     >>> import fastpriv as fp
     >>> best = fp.solve_pd_dp(fp.Dense([0.5, 0.25, 0.125, 0.125], [2, 2]), 0.5, exact=True)
     >>> best
-    ExactSolution(value=0.6129..., ratio=49502465/30024762, notion='dp', method='dense')
+    ExactSolution(value=0.6144949955, ratio=54516085/33065677, notion='dp', method='dense')
     >>> best.verify(), sum(best.fractions()[0])
     (True, Fraction(1, 1))
     """

@@ -94,9 +94,7 @@ def _spread(program: Program) -> Fraction | None:
     """Largest ratio of the probabilities of two neighbours; None where one of them is zero."""
     if len(program.totals) > 1 and not min(program.totals):
         return None
-    pairs = {
-        (output.row[u], output.row[t]) for output in program.outputs for u, t in output.arcs
-    }
+    pairs = {(output.row[u], output.row[t]) for output in program.outputs for u, t in output.arcs}
     totals = program.totals
     return max((Fraction(totals[s], totals[t]) for s, t in pairs), default=Fraction(1))
 

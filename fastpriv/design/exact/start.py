@@ -8,9 +8,10 @@ import numpy as np
 
 from fastpriv._core.highs import Rows, minimise
 from fastpriv._core.validation import Floats
-from fastpriv.design.exact.flows import Pattern, components, normal
+from fastpriv.design.exact.flows import Pattern, normal
 from fastpriv.design.exact.program import Output, Program
 from fastpriv.design.exact.simplex import Ray
+from fastpriv.design.exact.trees import components
 from fastpriv.errors import SolverFailure
 
 #: Levels between which floats tell the powers apart; beyond, the pattern at the end is a start.
@@ -54,7 +55,8 @@ def _vertex(program: Program, epsilon: float, seconds: float, nudge: float) -> F
 
     The variable of a class is its share of its type's total, so that equations read 1 = sum.
     """
-    row, cost, source, target, ratio = [], [], list[int](), list[int](), list[float]()
+    row, source, target = list[int](), list[int](), list[int]()
+    cost, ratio = list[float](), list[float]()
     start = 0
     expense = _float_costs(program)
     logs = [math.log(n) if n else 0.0 for n in program.totals]
@@ -122,12 +124,13 @@ def _floors(output: Output, powers: Floats) -> list[Pattern]:
     also where two fractional parts are equal.
     """
     steps = [(u, t) for u, t in output.arcs if powers[u] - powers[t] > 1.0 - _CLOSE]
-    place = np.array(components(output, steps))
+    place = np.array(components(len(powers), steps))
     parts = powers % 1.0
     parts = np.where(parts > 1.0 - _CLOSE, 0.0, parts)
     floors = np.floor(powers + _CLOSE).astype(np.int64)
     found = []
     for c in sorted(set(place.tolist()), key=lambda c: (parts[c], c)):
-        found.append(normal(floors.tolist()))
+        if all(floors[u] <= floors[t] + 1 for u, t in output.arcs):  # but for rounding
+            found.append(normal(floors.tolist()))
         floors[place == c] -= 1
     return found

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from fastpriv.design.exact.flows import Arc, Pattern, components, weights
+from fastpriv.design.exact.flows import weights
 from fastpriv.design.exact.program import Output, Program
 from fastpriv.design.exact.simplex import Optimum, Ray
+from fastpriv.design.exact.trees import Arc, components
 from fastpriv.errors import SolverFailure
 
 #: One component of an output: the power of a at every class that belongs to it.
@@ -52,9 +53,7 @@ class Vertex:
         for proof in found.certificates:
             w = weights(proof.pattern, power, root)
             scale = proof.scale * denominator
-            arcs = {
-                (u, t): Fraction(amount, scale * w[u]) for (u, t), amount in proof.flow.items()
-            }
+            arcs = {(u, t): Fraction(amount, scale * w[u]) for (u, t), amount in proof.flow.items()}
             outputs.append(Multipliers(arcs, Fraction(proof.slack, scale)))
         value = sum(map(Fraction.__mul__, totals, map(Fraction, program.totals)), Fraction(0))
         value *= program.unit
@@ -137,7 +136,7 @@ def _components(
         return ()
     tight = [(u, t) for u, t in output.arcs if entry[u] == ratio * entry[t]]
     found: dict[int, list[int]] = {}
-    for u, c in enumerate(components(output, tight)):
+    for u, c in enumerate(components(len(entry), tight)):
         found.setdefault(c, []).append(u)
     made = []
     for members in found.values():
@@ -152,11 +151,3 @@ def _power(quotient: Fraction, ratio: Fraction) -> int:
         quotient /= ratio
         k += 1
     return k
-
-
-def pattern_key(rays: tuple[Ray, ...], scales: tuple[Fraction, ...]) -> frozenset[Ray]:
-    """Return the rays that are really used."""
-    return frozenset(ray for ray, scale in zip(rays, scales, strict=True) if scale)
-
-
-__all__ = ["Component", "Multipliers", "Pattern", "Vertex", "pattern_key"]
