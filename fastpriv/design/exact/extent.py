@@ -14,8 +14,10 @@ from fastpriv.design.exact.polynomials import (
     Poly,
     Root,
     evaluate,
+    nearer,
     nearest_root,
     polynomial,
+    refine,
     solve_polynomials,
 )
 from fastpriv.design.exact.program import Output, Program
@@ -199,11 +201,9 @@ def _first(
             return Root(q, at, at)
         bound = limit if best is None else (best.high if up else best.low)
         found = nearest_root(q, at, bound, up)
-        if found is not None and (
-            best is None or (found.high < best.high if up else found.low > best.low)
-        ):
-            best = found
-    return best
+        if found is not None:
+            best = found if best is None else nearer(best, found, up)
+    return None if best is None else refine(best)
 
 
 def extent(program: Program, rays: Sequence[Ray], at: Fraction) -> tuple[End, End]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -25,9 +26,14 @@ _MAX_BITS = 4_000_000
 Poly = Any  # flint.fmpz_poly, which has no type hints
 
 
+@cache
+def _flint() -> Any:
+    return optional("flint", "exact")
+
+
 def polynomial(coefficients: Iterable[int]) -> Poly:
     """Return the polynomial with the given coefficients, the constant one first."""
-    return optional("flint", "exact").fmpz_poly(list(coefficients))
+    return _flint().fmpz_poly(list(coefficients))
 
 
 def evaluate(q: Poly, at: Fraction) -> Fraction:
@@ -105,8 +111,7 @@ def nearest_root(q: Poly, at: Fraction, limit: Fraction | None, up: bool) -> Roo
             return None
         limit = max(at, 1 + Fraction(_height(q))) + 1
     low, high = (at, limit) if up else (limit, at)
-    found = _isolate(q, low, high, up) if low < high else None
-    return None if found is None else _refine(found)
+    return _isolate(q, low, high, up) if low < high else None
 
 
 def _height(q: Poly) -> Fraction:
@@ -147,14 +152,14 @@ def _exponent(value: Fraction) -> int:
     return value.numerator.bit_length() - value.denominator.bit_length()
 
 
-def _refine(root: Root) -> Root:
-    """Halve the interval of a root until it is narrow, or the root is hit."""
+def refine(root: Root, fine: int = _FINE) -> Root:
+    """Halve the interval of a root until its relative width is 2^-fine, or the root is hit."""
     q, low, high = root.poly, root.low, root.high
     if low == high:
         return root
     # An end of the interval may itself be a root; signs are read just inside.
     sign = _sign_after(q, low)
-    while (high - low) * 2**_FINE > high:
+    while (high - low) * 2**fine > high:
         middle = _middle(low, high)
         value = evaluate(q, middle)
         if value == 0:
@@ -164,6 +169,16 @@ def _refine(root: Root) -> Root:
         else:
             high = middle
     return Root(q, low, high)
+
+
+def nearer(first: Root, second: Root, up: bool) -> Root:
+    """Return the one of two roots that comes first in a direction; either, if they are one."""
+    if first.same(second):
+        return first
+    fine = 8
+    while max(first.low, second.low) <= min(first.high, second.high):
+        first, second, fine = refine(first, fine), refine(second, fine), 2 * fine
+    return first if (first.high < second.low) == up else second
 
 
 def _sign_after(q: Poly, at: Fraction) -> bool:
@@ -183,7 +198,7 @@ def solve_polynomials(
     beyond all coefficients of the determinants in Cramer's rule (which their values at 1 bound),
     and the coefficients are read off as digits.
     """
-    flint = optional("flint", "exact")
+    flint = _flint()
     size = len(columns)
     sums = [sum(sum(entry) for entry in column) for column in columns]
     extra = [sum(entry) for entry in right]
