@@ -24,6 +24,7 @@ from fastpriv.accounting import LAWS, Ledger
 from fastpriv.accounting.ledger import charges as _charges
 from fastpriv.accounting.ledger import levels as _levels
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
+from fastpriv.measures.realised import drawn_level
 from oracles.ledger import accept, both, exact, truth
 
 NOTIONS = [
@@ -266,9 +267,12 @@ def test_what_is_drawn_counts_and_is_computed_once():
     calls = []
 
     class Drawn(fp.HammingChannel):
-        def realised_level(self):
-            calls.append(self)
-            return 0.75
+        pass
+
+    @drawn_level.register
+    def _(channel: Drawn) -> float:
+        calls.append(channel)
+        return 0.75
 
     ledger, channel = Ledger({"dp": 10.0}), Drawn(3, 2, 0.5)
     for _ in range(5):
