@@ -24,6 +24,7 @@ from fastpriv.design.exact.start import float_rays
 from fastpriv.design.exact.vertex import Vertex
 from fastpriv.design.programs import _constant, _margin, _symmetries
 from fastpriv.errors import Infeasible, SolverFailure, TooLarge
+from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
 
 
@@ -175,7 +176,7 @@ def _channel(
 
     def holds(parts: list[Entries]) -> bool:
         channel = made(parts)
-        level = channel.posterior_level(prior) if joint else channel.neighbour_level()
+        level = posterior_level(channel, prior) if joint else neighbour_level(channel)
         return level <= epsilon
 
     parts = rounded(vertices, epsilon, prior.space.n, holds)
