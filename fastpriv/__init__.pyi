@@ -28,6 +28,7 @@ from .design.solve import Optimum, solve
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
+    FastprivError,
     Infeasible,
     InvalidInput,
     LedgerError,
@@ -81,6 +82,7 @@ from .measures.leakage import (
     worst_leakage_factor,
 )
 from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
+from .measures.refinement import Refinement, refines
 from .measures.symmetry import (
     data_independent_bound,
     is_data_independent,
@@ -118,6 +120,7 @@ __all__ = [
     "Distribution",
     "Estimate",
     "Exchangeable",
+    "FastprivError",
     "Frequencies",
     "HammingChannel",
     "HiddenMarkov",
@@ -137,6 +140,7 @@ __all__ = [
     "ProductChannel",
     "QueryChannel",
     "RateDistortion",
+    "Refinement",
     "Release",
     "ReleaseReport",
     "Solution",
@@ -201,6 +205,7 @@ __all__ = [
     "pml_level",
     "privacy_level",
     "realised_level",
+    "refines",
     "release",
     "remaining_uncertainty_bound",
     "row_pml",

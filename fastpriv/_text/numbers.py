@@ -54,7 +54,8 @@ def _rounded(value: float, digits: int, direction: str) -> str:
 def shown(value: float | Interval, digits: int = DIGITS, *, from_below: bool = False) -> str:
     """Write a value: "yes" or "no", a count, a number, or the two ends of a bracket.
 
-    Numbers are rounded up, or down if ``from_below``; brackets are rounded outwards.
+    Numbers are rounded up, or down if ``from_below``; brackets are rounded outwards. A bracket
+    whose ends are the same in these digits is one number.
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -62,8 +63,9 @@ def shown(value: float | Interval, digits: int = DIGITS, *, from_below: bool = F
         return short(value)
     if isinstance(value, float):
         return down(value, digits) if from_below else up(value, digits)
-    if value.lower == value.upper:
-        return shown(float(value.upper), digits, from_below=from_below)
+    guaranteed = down if from_below else up
+    if guaranteed(value.lower, digits) == guaranteed(value.upper, digits):
+        return guaranteed(value.upper, digits)
     return f"[{down(value.lower, digits)}, {up(value.upper, digits)}]"
 
 

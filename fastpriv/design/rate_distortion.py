@@ -190,7 +190,7 @@ def _truthful(prior: Distribution) -> RateDistortion:
     values, assignment = np.unique(prior.space.sizes, return_inverse=True)
     same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
     channel = ProductChannel._trusted(same)
-    value = float(prior.entropy())  # type: ignore[arg-type]
+    value = float(prior.entropy())
     bound = max(value * (1.0 - _ROUNDED) - 1e-200, 0.0)
     return RateDistortion(value, bound, channel, value, "closed-form", 0.0, math.inf)
 
@@ -204,7 +204,7 @@ def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistort
         slope += 2.0**k * ULP * max(slope, 1.0)  # an ulp over
         channel = PosteriorChannel._near(prior, slope)
         cost = channel.expected_distance(prior)
-    value = float(channel.information(prior))  # type: ignore[arg-type]
+    value = float(channel.information(prior))
     bound = value * (1.0 - _ROUNDED) - (slope * (target - cost) if target is not None else 0.0)
     return RateDistortion(value, max(bound, 0.0), channel, value, "closed-form", cost, slope)
 
@@ -224,7 +224,7 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
         if target is None or cost <= target:
             break
         slope *= 1.0 + 2.0**k * ULP  # an ulp over
-    value = float(channel.information(prior))  # type: ignore[arg-type]
+    value = float(channel.information(prior))
     missed = 0.0 if target is None else slope * (target - cost)
     bound = max(value * (1.0 - _ROUNDED) - missed, 0.0)
     return RateDistortion(value, bound, channel, value, "rows", cost, slope)
@@ -374,7 +374,7 @@ def _finish(
             break
         slope *= 1.0 + 2.0**k * ULP  # the channel's own distortion is rounded differently
         channel, cost = make(slope)
-    value = float(channel.information(prior))  # type: ignore[arg-type]
+    value = float(channel.information(prior))
     if math.isinf(slope):
         bound = fitted.bound
     else:

@@ -146,7 +146,7 @@ def balance_function(
     Returns
     -------
     Bracket or Brackets
-        Rounded outwards: use the lower end for what is surely gained.
+        Rounded outwards. The guaranteed end is the lower one: at least that much is gained.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def balance_and_capacity(
     upper = (worst.upper - found.lower) * (1.0 + 2.0 * ULP)
     upper = np.where(np.asarray(b) == 0.0, 0.0, upper)  # the same number, however wide its bracket
     if isinstance(found, Bracket):
-        return Bracket(float(lower), float(upper)), found
+        return Bracket(float(lower), float(upper), guaranteed="lower"), found
     return Brackets(np.asarray(lower), np.asarray(upper)), found
 
 

@@ -33,8 +33,9 @@ class Dense(Distribution):
     ----------
     pmf : 1-D array
         Probability of every database.
-    sizes : sequence of int, optional
-        Number of values of each row; by default one row with ``len(pmf)`` values.
+    sizes : Space or sequence of int, optional
+        The space, or the number of values of each row; by default one row with ``len(pmf)``
+        values.
 
     Notes
     -----
@@ -48,9 +49,11 @@ class Dense(Distribution):
     1.386294
     """
 
-    def __init__(self, pmf: ArrayLike, sizes: Sequence[int] | None = None) -> None:
+    def __init__(self, pmf: ArrayLike, sizes: Space | Sequence[int] | None = None) -> None:
         self._pmf, self._rare = check.law(pmf, "pmf"), None
-        self.space = Space([len(self._pmf)] if sizes is None else sizes)
+        if sizes is None:
+            sizes = [len(self._pmf)]
+        self.space = sizes if isinstance(sizes, Space) else Space(sizes)
         if self.space.size != len(self._pmf):
             raise InvalidInput(
                 f"sizes make {short(self.space.size)} databases, but pmf has "
