@@ -147,7 +147,7 @@ def solve(
         raise InvalidInput("levels at a distortion are searched to 1e-6; gap is for epsilon")
     law = made_prior(prior)
     if dense:
-        instead = "leave out dense to have its levels and bounds without it"
+        instead = "leave out dense=True (--out) to have its levels and bounds without it"
         check.fits(law.space.size**2, "the channel", instead, _FORMED)
     limits = {"time_limit": time_limit} | ({} if gap is None else {"gap": gap})
     problem = _Problem(notion, law, dense, limits)
@@ -211,7 +211,7 @@ class _Problem:
                 solution = self.program(aim)
         raise SolverFailure(
             f"in 64-bit floats the channel has level {best.level!r}, above {epsilon!r}; ask for a "
-            "little more, or leave out the matrix"
+            "little more, or leave out dense=True (--out)"
         )
 
     def least_level(self, distortion: Any) -> Optimum:
