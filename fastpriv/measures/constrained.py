@@ -98,7 +98,7 @@ def constrained_capacity(
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> fp.constrained_capacity(channel, 0.0)  # both rows the same: two looks at one bit
-    Bracket(0.1989093021, 0.1989093021)
+    Bracket(0.1989093021, 0.1989093022)
     >>> found = fp.constrained_capacity(channel, 1.0)
     >>> round(found.lower, 3), found.width < 1e-3 * found.lower
     (0.169, True)
