@@ -122,7 +122,7 @@ def _inference(given: argparse.Namespace, limits: dict[str, float]) -> Certifica
     import numpy as np
 
     from fastpriv.design.inference import design_mapping
-    from fastpriv.measures.information import distortion
+    from fastpriv.measures.distortion import distortion
 
     joint = arrays.read(given.joint, "the joint law")
     metric = 1.0 - np.eye(joint.shape[1])

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import fastpriv as fp
 from fastpriv.accounting import LAWS, Ledger
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
+from fastpriv.measures.realised import drawn_level
 from oracles.ledger import accept, both, exact, truth
 
 NOTIONS = [
@@ -264,9 +265,12 @@ def test_what_is_drawn_counts_and_is_computed_once():
     calls = []
 
     class Drawn(fp.HammingChannel):
-        def realised_level(self):
-            calls.append(self)
-            return 0.75
+        pass
+
+    @drawn_level.register
+    def _(channel: Drawn) -> float:
+        calls.append(channel)
+        return 0.75
 
     ledger, channel = Ledger({"dp": 10.0}), Drawn(3, 2, 0.5)
     for _ in range(5):
@@ -865,3 +869,15 @@ def test_releases_and_counts_say_what_they_spend():
     assert 500.0 <= counts.spent["strong-dp"] < 500.0 + 1e-9
     with pytest.raises(fp.InvalidInput, match="got a GeometricCount; give its channel"):
         fp.dp_level(fp.mechanisms.GeometricCount(1000, 0.5))
+
+
+def test_priors_that_differ_in_one_float_are_different():
+    pmf = np.full(1024, 1.0 / 1024)
+    other = pmf.copy()
+    other[[700, 701]] += [1e-6, -1e-6]  # far from any probe, in the seventh digit
+    ledger = Ledger({"mutual-information": 5.0})
+    channel = fp.HammingChannel(10, 2, 0.5)
+    ledger.spend(channel, fp.Dense(pmf, [2] * 10))
+    ledger.spend(channel, fp.Dense(pmf.copy(), [2] * 10))
+    with pytest.raises(InvalidInput, match="prior"):
+        ledger.spend(channel, fp.Dense(other, [2] * 10))

@@ -14,6 +14,8 @@ from mpmath import mp, mpf
 import fastpriv as fp
 import fastpriv._matrices.contraction as pairs
 import fastpriv._matrices.correlation as internals
+import fastpriv.measures.contraction as products
+import fastpriv.measures.correlation as correlations
 import oracles as o
 from cases import full_channels, kernel, law, priors, row_channels
 from oracles import correlation as oc
@@ -67,7 +69,7 @@ def test_correlation_of_matrices(W, p):
     with mp.workdps(digits(W)):
         truth = oc.maximal_correlation(W, p)
     assert above(fp.maximal_correlation(W, p), truth)
-    found = fp.Channel(W).correlation(fp.Dense(p))
+    found = correlations.correlation(fp.Channel(W), fp.Dense(p))
     assert mpf(found.lower) <= truth <= mpf(found.upper)
 
 
@@ -169,8 +171,8 @@ def test_matrix_free_agrees_with_the_matrix(monkeypatch, kind, epsilon):
     pmf = law(rng, channel.space.size) * (rng.random(channel.space.size) < 0.9)
     prior = fp.Dense(pmf / pmf.sum(), channel.space.sizes)
     certified = fp.maximal_correlation(channel, prior)
-    monkeypatch.setattr(internals, "_FORMED", 1)
-    monkeypatch.setattr(internals, "_GROUP", 7)
+    monkeypatch.setattr(correlations, "_FORMED", 1)
+    monkeypatch.setattr(correlations, "_GROUP", 7)
     assert fp.maximal_correlation(channel, prior) == pytest.approx(certified, rel=1e-9)
 
 
@@ -329,7 +331,7 @@ def test_contraction_of_products(monkeypatch):
     )
     assert listed.upper == pytest.approx(exact.upper, rel=1e-12)
     assert listed.width < 1e-12
-    monkeypatch.setattr(pairs, "_LISTED", 0)
+    monkeypatch.setattr(products, "_LISTED", 0)
     bounded = fp.contraction_coefficient(channel)
     assert bounded.lower <= exact.lower <= exact.upper <= bounded.upper
     single = [fp.contraction_coefficient(W) for W in parts]

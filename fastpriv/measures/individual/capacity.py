@@ -1,16 +1,27 @@
-"""How much an output can tell about one individual, or a few, whoever draws the database."""
+"""Individual and group capacity: the most an output can tell about one row, or about k rows."""
 
 from __future__ import annotations
+
+import math
+from functools import singledispatch
 
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv.channels import AbstractChannel
+from fastpriv._core.rounding import ULP
+from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.dp import neighbour_level
+from fastpriv.measures.individual.copies import by_copies, by_part
+from fastpriv.measures.individual.search import searched
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.results import IndividualCapacity
 
 __all__ = ["group_capacity", "individual_capacity", "max_individual_capacity"]
+
+#: Largest matrix of a row-by-row channel that is searched for an adversary.
+_SEARCHED = 1 << 20
 
 
 def individual_capacity(
@@ -103,7 +114,7 @@ def group_capacity(
     if k > mechanism.space.n:
         raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
     gap = check.real(gap, "gap", least=0.0)
-    return mechanism.individual_capacity(k, gap, check.real(time_limit, "time_limit", least=0.0))
+    return largest_leak(mechanism, k, gap, check.real(time_limit, "time_limit", least=0.0))
 
 
 def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = "all") -> float:
@@ -135,7 +146,61 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
     """
     mechanism = as_channel(channel)
     if priors == "all":
-        return mechanism.extreme_level()
+        return extreme_level(mechanism)
     if priors == "independent":
-        return mechanism.neighbour_level()
+        return neighbour_level(mechanism)
     raise InvalidInput(f'priors must be "all" or "independent", got {priors!r:.40}')
+
+
+@singledispatch
+def largest_leak(
+    channel: AbstractChannel, k: int, gap: float, time_limit: float
+) -> IndividualCapacity:
+    """Largest I(X_G; Y) over groups G of k rows and all priors, for checked arguments.
+
+    The general algorithm searches the matrix, or the laws of the answers of a query.
+    """
+    return searched(channel, k, gap, time_limit)
+
+
+@largest_leak.register(ProductChannel)
+def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+    """Search the matrix while it is small.
+
+    Otherwise the lower end is what some rows tell that are searched, and the upper end is the
+    capacity of all rows.
+    """
+
+    def search(part: ProductChannel) -> IndividualCapacity:
+        return _searched_product(part, k, gap, time_limit)
+
+    small = channel.space.size * channel.output_space.size <= _SEARCHED
+    return search(channel) if small else by_part(channel, _SEARCHED, k, search)
+
+
+@largest_leak.register(HammingChannel)
+def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+    """Two opposite databases in closed form for bits. Otherwise a bracket, searched while small."""
+    bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k)
+    narrow = bracket.width <= gap * min(1.0, bracket.lower)
+    if narrow or channel.space.size**2 > _SEARCHED:
+        return bracket
+    search = _searched_product(channel, k, gap, time_limit)
+    best = max(search, bracket, key=lambda b: b.lower)
+    upper = max(best.lower, min(search.upper, bracket.upper))
+    return IndividualCapacity(best.lower, upper, best.adversary)
+
+
+def _searched_product(
+    channel: ProductChannel, k: int, gap: float, time_limit: float
+) -> IndividualCapacity:
+    """Search the matrix, whose entries have the rounding errors of n products.
+
+    Entries that are off by a share e move I(p) by at most e sum p W |ln(W/q)|, which Pinsker's
+    inequality bounds by e (I + sqrt(2 I)).
+    """
+    leak = searched(channel, k, gap, time_limit)
+    error = 8.0 * (channel.space.n + 4) * ULP
+    slack = error * (leak.upper + math.sqrt(2.0 * leak.upper) + 4.0 * error)
+    lower = max(leak.lower - slack, 0.0)
+    return IndividualCapacity(lower, leak.upper + slack, leak.adversary)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,15 +22,15 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.selection import mean_questions
 from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv.channels import ProductChannel
+from fastpriv.channels.queries.laws import score_law
 from fastpriv.channels.queries.sums import Histogram
+from fastpriv.measures.capacity import capacity, row_capacity
 from fastpriv.priors import Product
 from fastpriv.results import Adversary, Bracket, IndividualCapacity
 from fastpriv.spaces import Space
 
-if TYPE_CHECKING:
-    from fastpriv.channels.product import ProductChannel
-
-    Search = Callable[[ProductChannel], IndividualCapacity]
+Search = Callable[[ProductChannel], IndividualCapacity]
 
 #: Largest table of histograms of copies that is added up, and most values of a group listed.
 _HISTOGRAMS, _VALUES = 1 << 20, 1 << 16
@@ -86,7 +85,7 @@ def _net_law(rows: list[Symmetric]) -> Floats:
         place = {m: j for j, m in enumerate(kinds)}
         laws = [np.array([k.off, (k.m - 2) * k.off, k.stay]) for k in kinds.values()]
         which = np.array([place[kernel.m] for kernel in rows])
-        law = Product._trusted(laws, which).score_law([np.arange(3)], np.zeros(n, np.int64))
+        law = score_law(Product._trusted(laws, which), [np.arange(3)], np.zeros(n, np.int64))
         return np.asarray(law[n + 1 :] + law[:n][::-1])
     r, others = math.exp(-epsilon), rows[0].m - 2
     masses = np.zeros(n + 1)
@@ -117,7 +116,7 @@ def copied_information(kernel: Symmetric, copies: int) -> tuple[float, Floats]:
     while (copies + 1) ** (m - 1) > _HISTOGRAMS and copies > 1:
         copies = copies * 3 // 4
     if copies == 1:
-        value = kernel.capacity(0.0)[0].lower
+        value = row_capacity(kernel, 0.0)[0].lower
         return (value, uniform) if value > pair else (pair, two)
     from scipy.special import gammaln, logsumexp
 
@@ -155,7 +154,7 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity
     pair = opposite_capacity([kinds[t] for t in which[live].tolist()]).upper
     most = max(space.sizes)
     one = min(math.log(most), pair * mean_questions(most)) if most > 1 else 0.0
-    rows = math.fsum(np.bincount(which) * [kind.capacity(0.0)[0].upper for kind in kinds])
+    rows = math.fsum(np.bincount(which) * [row_capacity(kind, 0.0)[0].upper for kind in kinds])
     logs = math.fsum(math.log(space.sizes[g]) for g in group)
     upper = round_up(min(k * one, rows, logs)) if most > 2 or k > 1 else pair
     who = _copying(space, group, leader, [law for _, law in told])
@@ -185,7 +184,7 @@ def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> In
     of the group, and by the capacity of all rows.
     """
     kernels = channel._kernels
-    told = np.array([kernel.capacity(1e-3)[0].lower for kernel in kernels.distinct])
+    told = np.array([row_capacity(kernel, 1e-3)[0].lower for kernel in kernels.distinct])
     order = np.argsort(-told[kernels.assignment], kind="stable")
     sizes = np.array([math.prod(kernel.shape) for kernel in kernels.distinct], dtype=np.float64)
     logs = np.cumsum(np.log(sizes)[kernels.assignment][order])
@@ -198,5 +197,5 @@ def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> In
     databases[:, rows] = who.databases
     group = tuple(rows[list(who.rows)].tolist())
     values = round_up(math.fsum(map(math.log, sorted(channel.space.sizes)[-k:])))
-    upper = max(found.lower, min(values, channel.capacity(1e-9).upper))
+    upper = max(found.lower, min(values, capacity(channel, 1e-9).upper))
     return IndividualCapacity(found.lower, upper, Adversary(group, databases, who.law))
