@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import unrolled
-from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import (
     extremes,
 )
@@ -185,9 +185,6 @@ class QueryChannel(AbstractChannel):
 
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._query.law(prior) @ self._kernel.matrix, self.output_space)
-
-    def _row_kinds(self) -> Ints:
-        return self._query.kinds()
 
     def _seen(self) -> Floats:
         """Laws of the answers that occur; the kernel itself where all do."""

@@ -23,7 +23,8 @@ import fastpriv as fp
 from fastpriv.accounting import LAWS, Ledger
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
 from fastpriv.measures.realised import drawn_level
-from oracles.ledger import accept, both, exact, truth
+from oracles.channels import both
+from oracles.ledger import accept, exact, truth
 
 NOTIONS = [
     "strong-dp",

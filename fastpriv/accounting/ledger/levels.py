@@ -19,7 +19,7 @@ from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_informatio
 from fastpriv.measures.realised import drawn_level, realised
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS
-from fastpriv.priors import Distribution
+from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket, top
 
@@ -78,6 +78,8 @@ class _Known:
     profile: str | None = None
 
 
+#: Most databases of a prior that is told from others by its vector.
+_COMPARED = 1 << 16
 # Channels and priors do not change, so their levels are kept for as long as they live.
 _KNOWN: WeakKeyDictionary[AbstractChannel, _Known] = WeakKeyDictionary()
 
@@ -122,5 +124,10 @@ def _profile_text(channel: AbstractChannel, known: _Known) -> str:
 
 
 def _fingerprint(law: Distribution) -> str:
-    """Return a text that tells priors apart: a digest of all the numbers that define the law."""
+    """Return a text that tells priors apart: a digest of all the numbers that define the law.
+
+    Few databases are compared by their probabilities, so that one law said in two ways is one.
+    """
+    if law.space.size <= _COMPARED:
+        law = Dense(law.pmf(), law.space)
     return law._identity.hex()[:32]

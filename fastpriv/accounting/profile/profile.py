@@ -20,6 +20,7 @@ from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.measures import Measure
 from fastpriv.channels import AbstractChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.approximate_dp import response
 from fastpriv.measures.arguments import as_channel
@@ -124,7 +125,7 @@ class PrivacyProfile:
         """
         given = as_channel(channel)
         drawn, slack = realised(given)
-        atom, rows = _atom(drawn, slack), given.row_kernels()
+        atom, rows = _atom(drawn, slack), row_kernels(given)
         if atom.is_response and rows is not None:
             m = atom.key[1]  # of the rows that are the worst
             levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]
