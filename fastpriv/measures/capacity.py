@@ -71,9 +71,9 @@ def channel_capacity(
     --------
     >>> import fastpriv as fp
     >>> fp.channel_capacity([[0.9, 0.1], [0.1, 0.9]])  # ln 2 - H(0.1)
-    Bracket(0.3680642072, 0.3680642072)
+    Bracket(0.3680642071, 0.3680642072)
     >>> fp.channel_capacity(fp.HammingChannel(1_000_000, 2, 1.0))  # a million times one row's
-    Bracket(110944.0717, 110944.0717)
+    Bracket(110944.0716, 110944.0717)
     >>> fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]]).upper.round(6)
     array([0.693147, 0.      ])
     """

@@ -153,7 +153,7 @@ def composition_bound(
     >>> round(fp.composition_bound(once, once), 6)
     0.736128
     >>> fp.individual_capacity(fp.compose(once, once))
-    IndividualCapacity(0.5143747206, 0.5143747206)
+    IndividualCapacity(0.5143747205, 0.5143747206)
     """
     parts = _about_one(channels)
     clock, uppers = Clock(time_limit), []
@@ -243,7 +243,7 @@ def cross_capacity(
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> fp.cross_capacity(channel, 2), fp.cross_capacity(channel, 4)
-    (Bracket(0.1989093021, 0.1989093021), Bracket(0.2218881433, 0.2218881433))
+    (Bracket(0.1989093021, 0.1989093022), Bracket(0.2218881433, 0.2218881434))
     """
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
@@ -353,7 +353,7 @@ def pair_datasets(
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> both = fp.pair_datasets(channel, channel)
     >>> both.space, fp.individual_capacity(both)
-    (Space.hamming(n=2, m=4), IndividualCapacity(0.4127365188, 0.4127365188))
+    (Space.hamming(n=2, m=4), IndividualCapacity(0.4127365188, 0.4127365189))
     """
     one, two = _same_people(first, second)
     outputs = one.output_space.size * two.output_space.size

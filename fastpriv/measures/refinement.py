@@ -106,7 +106,7 @@ def refines(
     >>> bool(fp.refines([[0.9, 0.1], [0.1, 0.9]], [[0.7, 0.3], [0.3, 0.7]]))
     True
     >>> fp.refines([[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0, 1]])
-    Refinement(False, deficiency=Bracket(0.5, 0.5))
+    Refinement(False, deficiency=Bracket(0.4999999999, 0.5000000001))
     """
     time_limit = check.real(time_limit, "time_limit", least=0.0)
     first = as_channel(a, b.space if isinstance(b, AbstractChannel) else None)
