@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpriv.plot.style import FAMILY, INK, axes, finish
+from fastpriv._drawing.style import FAMILY, INK, axes, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
