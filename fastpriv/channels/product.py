@@ -365,10 +365,19 @@ class ProductChannel(AbstractChannel):
         return max(kernel.thresholds.level() for kernel in self._kernels.distinct)
 
     def realised(self) -> tuple[ProductChannel, float]:
-        """Return the integer thresholds of the rows as doubles, whose ratios are good to 2^-52."""
-        kinds = [RowKernel(LawThresholds(k.matrix).chances()) for k in self._kernels.distinct]
+        """Return the integer thresholds of the rows as doubles, whose ratios are good to 2^-52.
+
+        Randomised response draws with a ratio rounded down: it is R at its realised level.
+        """
+        kinds = [
+            Symmetric(k.m, k.thresholds.level())
+            if isinstance(k, Symmetric)
+            else RowKernel(LawThresholds(k.matrix).chances())
+            for k in self._kernels.distinct
+        ]
         rows = RowKernels(kinds, self._kernels.assignment)
-        return ProductChannel._trusted(rows), len(rows) * 2.0**-50
+        rounded = sum(len(which) for k, which in rows.groups() if not isinstance(k, Symmetric))
+        return ProductChannel._trusted(rows), rounded * 2.0**-50
 
 
 def _load(factor: ArrayLike, i: int) -> Floats:

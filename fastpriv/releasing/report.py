@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,13 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._text.numbers import shown
+from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import Domain
+from fastpriv.releasing.estimator import expected_errors
 from fastpriv.releasing.plan import RECORD, TABLE, Plan
 from fastpriv.results import Bracket
 
@@ -65,6 +67,11 @@ class ReleaseReport:
         What is randomised by itself.
     notes : tuple of str
         What else to know before publishing.
+    standard_errors : dict
+        For every column, the standard error that the estimated count of a value has where the
+        values are equally common.
+    receipt : Receipt or None
+        What a ledger was charged before the table was drawn.
     private : dict
         Realised distortion. It is computed from the data and not protected: keep it. ``to_dict``
         and ``to_json`` leave it out.
@@ -95,6 +102,8 @@ class ReleaseReport:
     private: dict[str, int]
     channel: AbstractChannel = field(compare=False)
     domain: Domain = field(compare=False)
+    standard_errors: dict[Hashable, float]
+    receipt: Receipt | None = None
 
     def spending(self) -> dict[str, float]:
         """Return what the release costs a ledger: levels that hold whatever the law of the table.
@@ -152,7 +161,14 @@ class ReleaseReport:
 
 
 def write(
-    plan: Plan, prior: Any, n: int, *, changed: int, secure: bool, notes: tuple[str, ...]
+    plan: Plan,
+    prior: Any,
+    n: int,
+    *,
+    changed: int,
+    secure: bool,
+    notes: tuple[str, ...],
+    receipt: Receipt | None = None,
 ) -> ReleaseReport:
     """Measure what a plan realised on n records."""
     channel, slack = plan.channel.realised()
@@ -180,6 +196,8 @@ def write(
         private={f"changed {plan.counted}": changed},
         channel=plan.channel,
         domain=plan.domain,
+        standard_errors=expected_errors(plan, n),
+        receipt=receipt,
     )
 
 
