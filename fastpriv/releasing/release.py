@@ -27,8 +27,9 @@ from fastpriv.releasing.domain import FROM_DATA, Digits, Domain
 from fastpriv.releasing.estimator import expected_errors
 from fastpriv.releasing.plan import TABLE, Plan
 from fastpriv.releasing.report import ReleaseReport
+from fastpriv.releasing.tables.arrow import ArrowTable, PolarsFrame, PolarsSeries
 from fastpriv.releasing.tables.csv import CsvFile
-from fastpriv.releasing.tables.memory import Codes, Frame, Records, Table
+from fastpriv.releasing.tables.memory import Codes, Column, Frame, Records, Table
 from fastpriv.releasing.tables.parquet import ParquetFile
 
 __all__ = ["Release", "preview_release", "release"]
@@ -100,9 +101,10 @@ def release(
 
     Parameters
     ----------
-    table : DataFrame, integer array, list of dict, or path of a .csv or .parquet file
-        One record per row. Arrays hold codes 0 .. size - 1, of shape (records,) or
-        (records, columns). Files are read and written in chunks and need not fit in memory.
+    table : DataFrame, Series, Arrow table, integer array, list of dict, or path of a file
+        One record per row: pandas, polars, pyarrow; .csv, .csv.gz or .parquet. Arrays hold codes
+        0 .. size - 1, of shape (records,) or (records, columns). Files are read and written in
+        chunks and need not fit in memory.
     epsilon : float or mapping
         Level of a whole record, in nats (of each column with ``per_column``); or a level for every
         column, ``{"column": epsilon}``, which add up to that of a record.
@@ -324,9 +326,8 @@ def open_table(
         return _open_file(Path(table), None if out is None else Path(out), overwrite)
     if out is not None:
         raise InvalidInput("out is for files; a table in memory comes back as the result's .table")
-    pandas = sys.modules.get("pandas")  # who has a frame has imported it
-    if pandas is not None and isinstance(table, pandas.DataFrame):
-        return Frame(table)
+    if (kind := _kind(table)) is not None:
+        return kind(table)
     if isinstance(table, np.ndarray):
         return Codes(table)
     if isinstance(table, Sequence) and table:
@@ -334,23 +335,50 @@ def open_table(
             return Records(table)
         return Codes(check.array(table, "table"))
     raise InvalidInput(
-        "a table is a pandas DataFrame, an integer array, a list of dicts or the path of a file, "
+        "a table is a frame or series of pandas or polars, an Arrow table, an integer array, a "
+        "list of dicts or the path of a file, "
         f"and has records; got a {type(table).__name__}"
     )
 
 
+def _kind(table: Any) -> Callable[[Any], Table] | None:
+    """Recognise what belongs to a package; who has such a table has imported the package."""
+    kinds: dict[tuple[str, str], Callable[[Any], Table]] = {
+        ("pandas", "DataFrame"): Frame,
+        ("pandas", "Series"): Column,
+        ("polars", "DataFrame"): PolarsFrame,
+        ("polars", "Series"): PolarsSeries,
+        ("pyarrow", "Table"): ArrowTable,
+        ("pyarrow", "RecordBatch"): ArrowTable,
+    }
+    for (package, name), kind in kinds.items():
+        module = sys.modules.get(package)
+        if module is not None and isinstance(table, getattr(module, name)):
+            return kind
+    return None
+
+
 def _open_file(path: Path, out: Path | None, overwrite: bool) -> Table:
-    kinds: dict[str, Callable[..., Table]] = {".csv": CsvFile, ".parquet": ParquetFile}
-    kind = path.suffix.lower()
+    kinds: dict[str, Callable[..., Table]] = {
+        ".csv": CsvFile,
+        ".csv.gz": CsvFile,
+        ".parquet": ParquetFile,
+    }
+    kind = _ending(path)
     if kind not in kinds:
-        raise InvalidInput(f"{path} must be a .csv or .parquet file")
+        raise InvalidInput(f"{path} must be a .csv, .csv.gz or .parquet file")
     if not path.is_file():
         raise InvalidInput(f"there is no file {path}")
     if out is not None:
         check_target(out, overwrite, path)
-        if out.suffix.lower() != kind:
+        if _ending(out).removesuffix(".gz") != kind.removesuffix(".gz"):
             raise InvalidInput(f"{out} must be a {kind} file, as {path.name} is")
     return kinds[kind](path, out, overwrite)
+
+
+def _ending(path: Path) -> str:
+    """Return the ending that says what a file is: .csv.gz is one."""
+    return "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else [path.suffix]).lower()
 
 
 def _paths(*given: Any) -> list[Path]:
