@@ -24,6 +24,7 @@ from .design.inference import (
 )
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
+from .design.solve import Optimum, solve
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
@@ -33,6 +34,7 @@ from .errors import (
     LedgerError,
     SolverFailure,
     TooLarge,
+    UnknownName,
 )
 from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
 from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
@@ -131,6 +133,7 @@ __all__ = [
     "LedgerError",
     "Level",
     "Markov",
+    "Optimum",
     "PosteriorChannel",
     "PriorSet",
     "Product",
@@ -148,6 +151,7 @@ __all__ = [
     "TradeoffCurve",
     "TypeChannel",
     "Uniform",
+    "UnknownName",
     "Witness",
     "audit",
     "balance_function",
@@ -209,6 +213,7 @@ __all__ = [
     "sdpi_constant",
     "shell_profile",
     "singles_out",
+    "solve",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",

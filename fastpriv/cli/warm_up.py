@@ -6,8 +6,8 @@ import argparse
 import time
 from typing import Any
 
+from fastpriv._text.encoding import to_json
 from fastpriv.cli.parser import add_json, examples
-from fastpriv.cli.text import to_json
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
