@@ -6,11 +6,8 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from fastpriv._core import validation as check
-from fastpriv._structure.rows import RowKernels, Symmetric
-from fastpriv.channels import HammingChannel, ProductChannel
+from fastpriv.channels import HammingChannel
 from fastpriv.design.closed_form import h_inverse
 from fastpriv.errors import Infeasible, InvalidInput, did_you_mean
 from fastpriv.measures.arguments import as_channel
@@ -19,7 +16,7 @@ from fastpriv.measures.leakage import leakage_capacity
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.estimator import expected_errors
-from fastpriv.releasing.plan import COLUMNS, Plan, given, hamming, record_sizes
+from fastpriv.releasing.plan import COLUMNS, Plan, given, hamming, record_sizes, responses
 
 #: Units in the last place by which the levels of columns may give way to their total.
 _GIVE = 64
@@ -29,12 +26,12 @@ def make(
     domain: Domain,
     rows: Callable[[], int],
     *,
-    epsilon: float | Mapping[Hashable, float] | None,
-    distortion: float | None,
-    mechanism: Any,
-    prior: Any,
-    per_column: bool,
-    split: str | Mapping[Hashable, float] | None,
+    epsilon: float | Mapping[Hashable, float] | None = None,
+    distortion: float | None = None,
+    mechanism: Any = None,
+    prior: Any = None,
+    per_column: bool = False,
+    split: str | Mapping[Hashable, float] | None = None,
 ) -> Plan:
     """Choose the channel: E_d at a level or a distortion, or the one that was given."""
     chosen = [value is not None for value in (epsilon, distortion, mechanism)]
@@ -114,7 +111,7 @@ def _columns(domain: Domain, epsilons: Sequence[float], total: float) -> Plan:
     """
     for units in range(_GIVE):
         levels = [epsilon * (1.0 - units * 2.0**-52) for epsilon in epsilons]
-        channel = _responses(domain.sizes, levels)
+        channel = responses(domain.sizes, levels)
         realised, slack = channel.realised()
         if raised(leakage_capacity(realised), slack) <= total:
             return Plan(channel, COLUMNS, domain)
@@ -122,16 +119,6 @@ def _columns(domain: Domain, epsilons: Sequence[float], total: float) -> Plan:
         f"the epsilons of the columns add up to {math.fsum(epsilons)!r}, more than {total!r} for a "
         "record"
     )
-
-
-def _responses(sizes: Sequence[int], epsilons: Sequence[float]) -> ProductChannel:
-    """Return randomised response on every column, each at its own level."""
-    if len(set(epsilons)) == 1:
-        return HammingChannel(len(sizes), sizes, epsilons[0])
-    kinds = sorted(set(zip(sizes, epsilons, strict=True)))
-    which = [kinds.index(pair) for pair in zip(sizes, epsilons, strict=True)]
-    kernels = [Symmetric(m, epsilon) for m, epsilon in kinds]
-    return ProductChannel._trusted(RowKernels(kernels, np.array(which, dtype=np.int64)))
 
 
 def _level(distortion: float, n: int, sizes: tuple[int, ...]) -> float:

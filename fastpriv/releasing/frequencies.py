@@ -223,8 +223,9 @@ def estimate_frequencies(
         released = released.table
     source = open_table(released)
     if isinstance(mechanism, ReleaseReport):
-        domain = mechanism.domain if domain is None else domain
-        mechanism = mechanism.channel
+        if domain is not None and not _same(domains.read(domain), mechanism.domain):
+            raise InvalidInput("the domain is not that of the release; leave it to the report")
+        domain, mechanism = mechanism.domain, mechanism.channel
     if mechanism is None:
         raise InvalidInput("say what the table went through: mechanism= a channel or a report")
     if domain is None:
@@ -262,6 +263,11 @@ def estimate_frequencies(
     if whole is not None and len(chosen) == 1:
         whole = replace(whole, values=[(value,) for value in whole.values])
     return Frequencies(counts.n, confidence, marginals, whole)
+
+
+def _same(one: Domain, other: Domain) -> bool:
+    """Whether two domains list the same values of the same columns in the same order."""
+    return one.columns == other.columns and [*map(list, one.values)] == [*map(list, other.values)]
 
 
 def _places(domain: Domain, columns: Sequence[Hashable] | None) -> Places:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv.channels import AbstractChannel, HammingChannel
+from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
 from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.releasing.domain import Digits, Domain
@@ -71,6 +72,16 @@ def hamming(domain: Domain, epsilon: float, per_column: bool) -> Plan:
     sizes = record_sizes(domain, per_column)
     channel = HammingChannel(len(sizes), sizes, epsilon)
     return Plan(channel, COLUMNS if per_column else RECORD, domain)
+
+
+def responses(sizes: Sequence[int], epsilons: Sequence[float]) -> ProductChannel:
+    """Return randomised response on every column, each at its own level."""
+    if len(set(epsilons)) == 1:
+        return HammingChannel(len(sizes), sizes, epsilons[0])
+    kinds = sorted(set(zip(sizes, epsilons, strict=True)))
+    which = [kinds.index(pair) for pair in zip(sizes, epsilons, strict=True)]
+    kernels = [Symmetric(m, epsilon) for m, epsilon in kinds]
+    return ProductChannel._trusted(RowKernels(kernels, np.array(which, dtype=np.int64)))
 
 
 def record_sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:

@@ -20,9 +20,8 @@ from fastpriv.accounting.ledger.ledger import Ledger
 from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.measures.arguments import as_channel
-from fastpriv.releasing import choice
+from fastpriv.releasing import choice, measuring
 from fastpriv.releasing import domain as domains
-from fastpriv.releasing import report as reports
 from fastpriv.releasing.domain import FROM_DATA, Digits, Domain
 from fastpriv.releasing.estimator import expected_errors
 from fastpriv.releasing.plan import TABLE, Plan
@@ -213,7 +212,7 @@ def release(
             writer.write(digits)
         if run.n == 0:
             raise InvalidInput("the table has no records, so there is nothing to release")
-        written = reports.write(
+        written = measuring.write(
             plan, prior, run.n, changed=run.changed, secure=run.secure, notes=notes, receipt=receipt
         )
         if page is not None:
@@ -265,7 +264,7 @@ def preview_release(
         per_column=per_column,
         split=split,
     )
-    return reports.write(plan, prior, n, changed=0, secure=True, notes=())
+    return measuring.write(plan, prior, n, changed=0, secure=True, notes=())
 
 
 def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
@@ -291,7 +290,7 @@ def _charge(
     n = sum(len(digits) for digits in source.chunks(plan.domain))
     if n == 0:
         raise InvalidInput("the table has no records, so there is nothing to release")
-    planned = reports.write(plan, prior, n, changed=0, secure=True, notes=())
+    planned = measuring.write(plan, prior, n, changed=0, secure=True, notes=())
     if isinstance(ledger, Ledger):
         return ledger.spend(planned, label=label)
     with Ledger.open(ledger) as opened:

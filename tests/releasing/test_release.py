@@ -421,7 +421,7 @@ except ImportError as problem:
         (np.zeros((2, 2), int), {"domain": 2, "epsilon": 1.0}, "2 columns, the domain 1"),
         (np.zeros(2, np.int8), {"domain": 1000, "epsilon": 1.0}, "do not fit into int8"),
         ("missing.csv", {"domain": 2, "epsilon": 1.0, "out": "x.csv"}, "no file missing.csv"),
-        ("table.xls", {"domain": 2, "epsilon": 1.0, "out": "x.xls"}, "must be a .csv, .csv.gz or .parquet"),
+        ("table.xls", {"domain": 2, "epsilon": 1.0, "out": "x.xls"}, "or .parquet file"),
         (7, {"domain": 2, "epsilon": 1.0}, "a table is"),
     ],
 )  # fmt: skip
