@@ -6,6 +6,7 @@ from ._core.warm_up import warm_up
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
+    AbstractChannel,
     Channel,
     HammingChannel,
     PosteriorChannel,
@@ -16,6 +17,9 @@ from .channels import (
 from .channels.types import TypeChannel
 from .design.closed_form import h, h_inverse
 from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
+from .design.exact.curve import ExactCurve, ExactPiece, exact_curve
+from .design.exact.solution import ExactSolution
+from .design.exact.threshold import hamming_threshold
 from .design.inference import (
     InferenceSolution,
     design_mapping,
@@ -50,11 +54,8 @@ from .measures.composition import (
     two_dataset_bound,
 )
 from .measures.constrained import balance_function, constrained_capacity
-from .measures.correlation import (
-    contraction_coefficient,
-    maximal_correlation,
-    sdpi_constant,
-)
+from .measures.contraction import contraction_coefficient
+from .measures.correlation import maximal_correlation
 from .measures.disclosure import (
     correlated_example,
     discloses,
@@ -63,7 +64,8 @@ from .measures.disclosure import (
     remaining_uncertainty_bound,
     singles_out,
 )
-from .measures.dp import dp_level, identifiability_level, realised_level
+from .measures.distortion import distortion
+from .measures.dp import dp_level, identifiability_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.fano import error_probability_bound
 from .measures.individual import (
@@ -71,18 +73,25 @@ from .measures.individual import (
     individual_capacity,
     max_individual_capacity,
 )
-from .measures.information import distortion, mutual_information
+from .measures.information import mutual_information
 from .measures.leakage import (
-    information_privacy_level,
     leakage_capacity,
     leakage_factor,
-    max_information,
     maximal_leakage,
     strong_dp_level,
     worst_leakage_factor,
 )
-from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
+from .measures.pointwise import (
+    conditional_pml,
+    information_privacy_level,
+    max_information,
+    pml,
+    pml_level,
+    row_pml,
+)
+from .measures.realised import realised_level
 from .measures.refinement import Refinement, refines
+from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
     is_data_independent,
@@ -100,15 +109,17 @@ from .priors import (
     estimate,
 )
 from .priors.sets import PriorSet
+from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
 from .releasing.release import Release, preview_release, release
 from .releasing.report import ReleaseReport
 from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution, Witness
-from .spaces import Space, shell_profile
+from .spaces import Space
 
 __version__: str
 
 __all__ = [
+    "AbstractChannel",
     "Adversary",
     "Audit",
     "Bracket",
@@ -119,6 +130,9 @@ __all__ = [
     "Dense",
     "Distribution",
     "Estimate",
+    "ExactCurve",
+    "ExactPiece",
+    "ExactSolution",
     "Exchangeable",
     "FastprivError",
     "Frequencies",
@@ -177,9 +191,11 @@ __all__ = [
     "error_probability_bound",
     "estimate",
     "estimate_frequencies",
+    "exact_curve",
     "group_bound",
     "group_capacity",
     "h",
+    "hamming_threshold",
     "h_inverse",
     "hockey_stick",
     "hockey_stick_epsilon",

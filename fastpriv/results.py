@@ -248,7 +248,7 @@ class IndividualCapacity(Bracket):
     >>> import fastpriv as fp
     >>> capacity = fp.individual_capacity(fp.Channel([[0.9, 0.1], [0.1, 0.9]]))
     >>> capacity
-    IndividualCapacity(0.3680642072, 0.3680642072)
+    IndividualCapacity(0.3680642071, 0.3680642072)
     >>> capacity.adversary.databases.tolist(), capacity.adversary.law.tolist()
     ([[0], [1]], [0.5, 0.5])
     """
@@ -265,7 +265,7 @@ class Brackets:
     >>> import fastpriv as fp
     >>> many = fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]])
     >>> many, many[1]
-    (Brackets([0.6931471806, 0.6931471806], [0, 0]), Bracket(0, 0))
+    (Brackets([0.6931471805, 0.6931471806], [0, 0]), Bracket(0, 0))
     """
 
     lower: Floats
@@ -318,7 +318,7 @@ class Solution:
     --------
     >>> import fastpriv as fp
     >>> fp.solve_pd_dp(fp.Uniform(3, 2), 1.0)
-    Solution(value=0.8068242641, bound=0.8068242641, level=1, method='closed-form')
+    Solution(value=0.8068242642, bound=0.8068242641, level=1, method='closed-form')
     """
 
     value: float

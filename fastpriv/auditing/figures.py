@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastpriv import plot
 from fastpriv._core.extras import optional
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def figures(audit: Audit) -> list[Figure]:
         raise ImportError(f"{missing}; or leave the figures out with plots=False") from None
     prior = audit.prior
     # Outputs that are drawn at random, where there are too many, each cost one pass over the rows.
-    rows = audit.channel.row_kernels()
+    rows = row_kernels(audit.channel)
     kinds = 1 if rows is None else len(rows.distinct)
     draws = min(max(10, min(100, _DRAWN // audit.channel.space.n)), _DIFFERENT // kinds)
     wanted: list[tuple[str, float, Callable[[Any], Any]]] = []

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from fastpriv.auditing.case import GAP, Case, Line, amount, ratio, share
 from fastpriv.errors import short
+from fastpriv.measures.capacity import capacity
+from fastpriv.measures.contraction import contraction
+from fastpriv.measures.witnesses import ruling_out, step_witness
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.results import Bracket, Value, Witness, top
 
 
 def _step(case: Case) -> Witness:
-    return case.channel.step_witness()
+    return step_witness(case.channel)
 
 
 def _extreme(case: Case) -> Witness:
@@ -31,7 +34,7 @@ def _ruling_out(value: Value, case: Case) -> str:
     count = int(top(value))
     if count == 0:
         return "No output rules any database out: 0 of " + _outputs(case) + "."
-    rows = case.channel.ruling_out()[1]
+    rows = ruling_out(case.channel)[1]
     named = ", ".join(" ".join(map(str, row[:16].tolist())) for row in rows)
     more = ", ..." if count > len(rows) else ""
     return f"{short(count)} of {_outputs(case)} rule some database out for certain: {named}{more}."
@@ -97,7 +100,7 @@ MECHANISM: dict[str, Line] = {
     ),
     "channel-capacity": Line(
         amount("An output tells at most {} about the database on average, whatever its law."),
-        lambda case: case.search().capacity(GAP),
+        lambda case: capacity(case.search(), GAP),
     ),
     "individual-capacity": Line(
         amount(
@@ -111,8 +114,8 @@ MECHANISM: dict[str, Line] = {
         share(
             "Of whatever the database tells about any other secret, at most {} reaches the output."
         ),
-        lambda case: case.search().contraction(),
+        lambda case: contraction(case.search()),
     ),
-    "ruling-out": Line(_ruling_out, lambda case: case.channel.ruling_out()[0], _extreme),
+    "ruling-out": Line(_ruling_out, lambda case: ruling_out(case.channel)[0], _extreme),
     "singles-out": Line(_singles_out),
 }

@@ -16,7 +16,14 @@ from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.draws import INFORMATION_ERROR
 from fastpriv.measures.fano import error_probability_bound
-from fastpriv.measures.leakage import leakage_factor, worst_leakage_factor
+from fastpriv.measures.information import information
+from fastpriv.measures.leakage import (
+    extreme_level,
+    leakage_factor,
+    maxima_level,
+    worst_leakage_factor,
+)
+from fastpriv.measures.pointwise.row import law_error
 from fastpriv.priors import Dense
 from fastpriv.results import Value, Witness, top
 from fastpriv.spaces import Space
@@ -44,7 +51,7 @@ class SecretCase(Case):
     @property
     def error(self) -> float:
         """Relative error of the entries."""
-        return self._mechanism._law_error + 16.0 * ULP
+        return law_error(self._mechanism) + 16.0 * ULP
 
     @cached_property
     def odds(self) -> Leakages:
@@ -82,11 +89,11 @@ def _case(case: Case) -> SecretCase:
 
 
 def _information(case: Case) -> Value:
-    return _case(case).secret.information(case.prior)
+    return information(_case(case).secret, case.prior)
 
 
 def _strong(case: Case) -> float:
-    return _case(case).secret.extreme_level() + 2.0 * _case(case).error
+    return extreme_level(_case(case).secret) + 2.0 * _case(case).error
 
 
 #: The leakage measures, about S.
@@ -123,7 +130,7 @@ ABOUT_SECRET: dict[str, Line] = {
             "average.",
             "",
         ),
-        lambda case: _case(case).secret.maximal_leakage() + _case(case).error,
+        lambda case: maxima_level(_case(case).secret) + _case(case).error,
     ),
     "secret-leakage-factor": Line(
         share("On average an output tells {} of what there is to know about the secret."),

@@ -113,6 +113,8 @@ def _check(given: argparse.Namespace) -> None:
         raise InvalidInput(f"{given.notion} needs --{needed}; see fastpriv solve --help")
     if given.epsilon is not None and given.notion == INFERENCE:
         raise InvalidInput(f"{given.notion} is minimised at a distortion: give --distortion")
+    if None not in (given.gap, given.distortion) and given.notion in ("dp", "identifiability"):
+        raise InvalidInput("levels are searched to 1e-6; --gap is for --epsilon")
 
 
 def _inference(given: argparse.Namespace, limits: dict[str, float]) -> Certificate:
@@ -120,7 +122,7 @@ def _inference(given: argparse.Namespace, limits: dict[str, float]) -> Certifica
     import numpy as np
 
     from fastpriv.design.inference import design_mapping
-    from fastpriv.measures.information import distortion
+    from fastpriv.measures.distortion import distortion
 
     joint = arrays.read(given.joint, "the joint law")
     metric = 1.0 - np.eye(joint.shape[1])

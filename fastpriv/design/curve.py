@@ -27,7 +27,7 @@ from fastpriv.design.rate_distortion import solve_pd_mip
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.notions.registry import DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket, Solution
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def privacy_level(
     >>> fp.privacy_level(prior, 4.0, "dp")
     Bracket(0, 0)
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     if notion not in DESIGNED:
         raise InvalidInput(f"notion must be one of {', '.join(DESIGNED)}, got {notion!r}")
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
@@ -264,7 +264,7 @@ def tradeoff_curve(
     >>> curve.upper["dp"].round(4).tolist()
     [2.1972, 1.3863, 0.8473]
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     if not isinstance(notions, str | Sequence):
         raise InvalidInput(f"notions must be a sequence of names, got {notions!r:.60}")
     names = [notions] if isinstance(notions, str) else list(notions)

@@ -12,6 +12,7 @@ import math
 import time
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,14 +29,18 @@ from fastpriv.channels import (
     PosteriorChannel,
     ProductChannel,
 )
-from fastpriv.channels.product import hamming_distance
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.design.interior import OutOfTime
 from fastpriv.design.reduced import solve_reduced
 from fastpriv.errors import Infeasible, TooLarge
+from fastpriv.measures.distortion import expected_distance, hamming_distance
+from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
+
+if TYPE_CHECKING:
+    from fastpriv.design.exact.solution import ExactSolution
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 
@@ -43,13 +48,32 @@ __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 _LARGEST = 200.0
 
 
+@overload
+def solve_pd_dp(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[False] = ...,
+) -> Solution: ...
+@overload
+def solve_pd_dp(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[True],
+) -> ExactSolution: ...
 def solve_pd_dp(
     prior: Distribution | ArrayLike,
     epsilon: float,
     *,
     gap: float = 1e-6,
     time_limit: float = math.inf,
-) -> Solution:
+    exact: bool = False,
+) -> Solution | ExactSolution:
     """Find the mechanism of least expected Hamming distortion at a differential privacy level.
 
     Parameters
@@ -62,11 +86,16 @@ def solve_pd_dp(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
+    exact : bool
+        Whether to solve in rational arithmetic, for small programs: to the end, so that ``gap``
+        and ``time_limit`` say nothing.
 
     Returns
     -------
     Solution
         ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+    ExactSolution
+        With ``exact``: the optimum as fractions, with its pattern and its proof.
 
     Notes
     -----
@@ -82,9 +111,13 @@ def solve_pd_dp(
     >>> round(solution.value, 4), solution.method  # E_d has 5.3788
     (3.4676, 'types')
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
+    if exact:
+        from fastpriv.design.exact.solve import solve_exact
+
+        return solve_exact(prior, epsilon, joint=False)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
         # Beyond the largest level of a program E_d errs by less than any double can tell.
         return _e_d(prior.space.sizes, epsilon)
@@ -93,13 +126,32 @@ def solve_pd_dp(
     return _solve(prior, epsilon, False, gap, time.monotonic() + time_limit)
 
 
+@overload
+def solve_pd_i(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[False] = ...,
+) -> Solution: ...
+@overload
+def solve_pd_i(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[True],
+) -> ExactSolution: ...
 def solve_pd_i(
     prior: Distribution | ArrayLike,
     epsilon: float,
     *,
     gap: float = 1e-6,
     time_limit: float = math.inf,
-) -> Solution:
+    exact: bool = False,
+) -> Solution | ExactSolution:
     """Find the mechanism of least expected Hamming distortion at an identifiability level.
 
     Parameters
@@ -112,11 +164,16 @@ def solve_pd_i(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
+    exact : bool
+        Whether to solve in rational arithmetic, for small programs: to the end, so that ``gap``
+        and ``time_limit`` say nothing.
 
     Returns
     -------
     Solution
         ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+    ExactSolution
+        With ``exact``: the optimum as fractions, with its pattern and its proof.
 
     Raises
     ------
@@ -136,9 +193,13 @@ def solve_pd_i(
     >>> fp.solve_pd_i(prior, 2.0).method
     'closed-form'
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
+    if exact:
+        from fastpriv.design.exact.solve import solve_exact
+
+        return solve_exact(prior, epsilon, joint=True)
     least = prior.epsilon_x()
     if epsilon < least:
         raise Infeasible(
@@ -215,11 +276,11 @@ def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
     best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
     margin = _margin(epsilon, prior.space.n)
     channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(channel.posterior_level(prior), epsilon)
+    level = max(posterior_level(channel, prior), epsilon)
     if epsilon - margin < tilde:
         # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
         level += 2.0 * margin
-    value = channel.expected_distance(prior)
+    value = expected_distance(channel, prior)
     return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
 
 
@@ -237,7 +298,7 @@ def _constant(prior: Distribution) -> Solution:
     channel = ProductChannel._trusted(RowKernels(answers, assignment))
     best = math.fsum(value)
     return Solution(
-        channel.expected_distance(prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
+        expected_distance(channel, prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
     )
 
 
@@ -298,7 +359,7 @@ def _one_row(
     classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, extra)
     row = Product._trusted([law], np.zeros(1, dtype=np.int64))
     best, constant = Channel(expand(types, classes, entries)), _constant(row)
-    found = best if best.expected_distance(row) <= constant.value else constant.channel
+    found = best if expected_distance(best, row) <= constant.value else constant.channel
     return found.matrix(), bound
 
 
@@ -334,9 +395,9 @@ def _certify(
     if relaxed < math.inf:
         free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
         bound = max(bound, free * (1.0 - 1e-12))
-    level = channel.posterior_level(prior) if joint else channel.neighbour_level()
+    level = posterior_level(channel, prior) if joint else neighbour_level(channel)
     level += _margin(0.0, prior.space.n)
-    found = Solution(channel.expected_distance(prior), bound, channel, min(level, epsilon), method)
+    found = Solution(expected_distance(channel, prior), bound, channel, min(level, epsilon), method)
     others = [_constant(prior)]
     if joint:
         least = prior.epsilon_x()

@@ -17,10 +17,11 @@ from fastpriv.design.curve import privacy_level
 from fastpriv.design.programs import _constant, solve_pd_dp, solve_pd_i
 from fastpriv.design.rate_distortion import solve_pd_mip
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
+from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.draws import INFORMATION_ERROR
 from fastpriv.notions.registry import DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution, top
 
 __all__ = ["Optimum", "solve"]
@@ -145,9 +146,9 @@ def solve(
         raise InvalidInput("give exactly one of epsilon and distortion")
     if gap is not None and epsilon is None and notion != "mutual-information":
         raise InvalidInput("levels at a distortion are searched to 1e-6; gap is for epsilon")
-    law = made_prior(prior)
+    law = as_prior(prior)
     if dense:
-        instead = "leave out dense to have its levels and bounds without it"
+        instead = "leave out dense=True (--out) to have its levels and bounds without it"
         check.fits(law.space.size**2, "the channel", instead, _FORMED)
     limits = {"time_limit": time_limit} | ({} if gap is None else {"gap": gap})
     problem = _Problem(notion, law, dense, limits)
@@ -182,7 +183,7 @@ class _Problem:
             level = top(NOTIONS[self.notion].level(channel, self.prior))
             if NOTIONS[self.notion].information:
                 level *= 1.0 + INFORMATION_ERROR
-        distortion = channel.expected_distance(self.prior)
+        distortion = expected_distance(channel, self.prior)
         return Optimum(
             value=distortion if minimised == "distortion" else level,
             bound=bound,
@@ -211,7 +212,7 @@ class _Problem:
                 solution = self.program(aim)
         raise SolverFailure(
             f"in 64-bit floats the channel has level {best.level!r}, above {epsilon!r}; ask for a "
-            "little more, or leave out the matrix"
+            "little more, or leave out dense=True (--out)"
         )
 
     def least_level(self, distortion: Any) -> Optimum:

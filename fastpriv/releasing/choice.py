@@ -13,6 +13,7 @@ from fastpriv.errors import Infeasible, InvalidInput, did_you_mean
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.draws import raised
 from fastpriv.measures.leakage import leakage_capacity
+from fastpriv.measures.realised import realised
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.estimator import expected_errors
@@ -112,8 +113,8 @@ def _columns(domain: Domain, epsilons: Sequence[float], total: float) -> Plan:
     for units in range(_GIVE):
         levels = [epsilon * (1.0 - units * 2.0**-52) for epsilon in epsilons]
         channel = responses(domain.sizes, levels)
-        realised, slack = channel.realised()
-        if raised(leakage_capacity(realised), slack) <= total:
+        drawn, slack = realised(channel)
+        if raised(leakage_capacity(drawn), slack) <= total:
             return Plan(channel, COLUMNS, domain)
     raise InvalidInput(
         f"the epsilons of the columns add up to {math.fsum(epsilons)!r}, more than {total!r} for a "

@@ -17,6 +17,7 @@ from fastpriv._text.numbers import shown, up
 from fastpriv._text.table import table
 from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.channels import AbstractChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.releasing import domain as domains
@@ -140,7 +141,7 @@ class ReleaseReport:
 
     def _epsilon(self) -> dict[str, Any]:
         """Return the level, or the level of each column, of randomised response."""
-        rows = self.channel.row_kernels()
+        rows = row_kernels(self.channel)
         if rows is None or not all(isinstance(row, Symmetric) for row in rows.distinct):
             return {}
         levels = [row.epsilon for row in rows.distinct if isinstance(row, Symmetric)]

@@ -11,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+import cases
 import fastpriv as fp
 import fastpriv._matrices.contraction as pairs
 import fastpriv._matrices.correlation as internals
+import fastpriv.measures.contraction as products
+import fastpriv.measures.correlation as correlations
 import oracles as o
-from cases import full_channels, kernel, law, priors, row_channels
+from cases import kernel, law
 from oracles import correlation as oc
 
 
@@ -67,7 +70,7 @@ def test_correlation_of_matrices(W, p):
     with mp.workdps(digits(W)):
         truth = oc.maximal_correlation(W, p)
     assert above(fp.maximal_correlation(W, p), truth)
-    found = fp.Channel(W).correlation(fp.Dense(p))
+    found = correlations.correlation(fp.Channel(W), fp.Dense(p))
     assert mpf(found.lower) <= truth <= mpf(found.upper)
 
 
@@ -76,13 +79,7 @@ def test_contraction_of_matrices(W, p):
     assert holds(fp.contraction_coefficient(W), oc.contraction(W))
 
 
-PAIRS = [
-    pytest.param(prior, pmf, channel, matrix, id=f"{a}-{b}")
-    for a, prior, pmf in priors()
-    for b, channel, matrix in row_channels(prior.space.sizes) + full_channels(prior.space.sizes)
-    if prior.space.size <= 6
-]
-every_pair = pytest.mark.parametrize(("prior", "pmf", "channel", "matrix"), PAIRS)
+every_pair = cases.every_pair(6)
 
 
 @every_pair
@@ -135,7 +132,7 @@ def test_e_d(n, m, epsilon):
         for _ in range(n):
             one = [u * v for u in one for v in rows[0]]
             other = [u * v for u in other for v in rows[-1]]
-        eta = oc.curve(one, other, 0.5)
+        eta = o.chi_square(one, other, 0.5)
     uniform = fp.maximal_correlation(channel, fp.Uniform(n, m))
     assert above(uniform, gap, 1e-14) or (uniform == 1.0 and gap > 1 - 1e-16)
     assert holds(fp.contraction_coefficient(channel), min(eta, mpf(1)))
@@ -169,8 +166,8 @@ def test_matrix_free_agrees_with_the_matrix(monkeypatch, kind, epsilon):
     pmf = law(rng, channel.space.size) * (rng.random(channel.space.size) < 0.9)
     prior = fp.Dense(pmf / pmf.sum(), channel.space.sizes)
     certified = fp.maximal_correlation(channel, prior)
-    monkeypatch.setattr(internals, "_FORMED", 1)
-    monkeypatch.setattr(internals, "_GROUP", 7)
+    monkeypatch.setattr(correlations, "_FORMED", 1)
+    monkeypatch.setattr(correlations, "_GROUP", 7)
     assert fp.maximal_correlation(channel, prior) == pytest.approx(certified, rel=1e-9)
 
 
@@ -329,7 +326,7 @@ def test_contraction_of_products(monkeypatch):
     )
     assert listed.upper == pytest.approx(exact.upper, rel=1e-12)
     assert listed.width < 1e-12
-    monkeypatch.setattr(pairs, "_LISTED", 0)
+    monkeypatch.setattr(products, "_LISTED", 0)
     bounded = fp.contraction_coefficient(channel)
     assert bounded.lower <= exact.lower <= exact.upper <= bounded.upper
     single = [fp.contraction_coefficient(W) for W in parts]
@@ -363,7 +360,7 @@ def test_no_pair_is_pruned_wrongly():
         assert lower <= bracket.upper
         assert bracket.width <= 1e-13
         best = int(np.argmax(each))
-        value = float(oc.curve(W[left[best]], W[right[best]], weight[best]))
+        value = float(o.chi_square(W[left[best]], W[right[best]], weight[best]))
         assert value == pytest.approx(bracket.upper, rel=1e-12)
 
 

@@ -7,17 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cases
 import fastpriv as fp
 import oracles as o
-from cases import close, full_channels, kernel, law, priors, row_channels
+from cases import close, kernel, law, priors
 
-PAIRS = [
-    pytest.param(prior, pmf, channel, matrix, id=f"{a}-{b}")
-    for a, prior, pmf in priors()
-    for b, channel, matrix in row_channels(prior.space.sizes) + full_channels(prior.space.sizes)
-    if prior.space.size <= 16
-]
-every_pair = pytest.mark.parametrize(("prior", "pmf", "channel", "matrix"), PAIRS)
+every_pair = cases.every_pair(16)
 
 
 @every_pair
@@ -44,8 +39,6 @@ def test_primitives(prior, pmf, channel, matrix):
     columns = list(zip(*matrix, strict=True))
     assert np.allclose(channel.column_maxima(), [float(max(c)) for c in columns], rtol=1e-14)
     assert np.allclose(channel.column_minima(), [float(min(c)) for c in columns], rtol=1e-14)
-    entropies = [float(o.entropy(row)) for row in matrix]
-    assert np.allclose(channel.row_entropies(), entropies, rtol=1e-13, atol=1e-15)
 
 
 @every_pair
@@ -81,8 +74,6 @@ def test_posterior_channel(prior, pmf, above):
     assert np.allclose(channel.output(prior).pmf(), law_y, rtol=1e-9, atol=1e-14)
     assert np.allclose(channel.column_maxima(), np.max(floats, axis=0), rtol=1e-9, atol=1e-14)
     assert np.allclose(channel.column_minima(), np.min(floats, axis=0), rtol=1e-9, atol=1e-14)
-    entropies = [float(o.entropy(row)) for row in matrix]
-    assert np.allclose(channel.row_entropies(), entropies, rtol=1e-9, atol=1e-12)
 
 
 @each_posterior
@@ -396,7 +387,7 @@ def test_samples_follow_the_channel(make):
         (lambda: fp.ProductChannel([np.eye(2), [[0.5, 0.4]]]), "factor 1"),
         (lambda: fp.QueryChannel([0, 3], np.eye(2), [2]), "rows of the kernel"),
         (lambda: fp.QueryChannel([0], np.eye(2), [2]), "one integer for each"),
-        (lambda: fp.PosteriorChannel([0.5, 0.5], 1.0), "Distribution"),
+        (lambda: fp.PosteriorChannel([0.5, 0.6], 1.0), "Distribution"),
         (
             lambda: fp.mutual_information(fp.HammingChannel(2, 2, 1.0), fp.Uniform(3, 2)),
             "same space",

@@ -118,7 +118,7 @@ for prior in priors:
         fp.row_pml(channel, prior, 1), fp.row_pml(channel, prior, 1, y=0)
         fp.conditional_pml(channel, prior, {0: 1}), fp.worst_leakage_factor(channel, prior)
         fp.maximal_leakage(channel), fp.leakage_capacity(channel)
-        channel.column_maxima(), channel.column_minima(), channel.row_entropies()
+        channel.column_maxima(), channel.column_minima()
         channel.output(prior).log_prob(np.zeros((1, channel.output_space.n), int))
         channel.output(prior).entropy()
         if "Query" not in repr(channel):

@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import fastpriv as fp
+import oracles as o
+from fastpriv.measures.realised import realised
 from oracles import release as oracle
 
 DATA = Path(__file__).parents[1] / "data"
@@ -38,8 +40,7 @@ def frame(**types):
 @pytest.mark.parametrize("per_column", [False, True])
 def test_records_move_with_the_chances_of_the_mechanism(per_column):
     sizes, epsilon, copies = (2, 3), 1.5, 40_000
-    make = oracle.per_column_matrix if per_column else lambda s, e: oracle.hamming_matrix(6, e)
-    matrix = make(sizes, epsilon)
+    matrix = o.floats(o.e_d_matrix(sizes if per_column else [6], epsilon))
     for x, record in enumerate(product(range(2), range(3))):
         table = np.tile(np.array(record, dtype=np.uint8), (copies, 1))
         out = fp.release(table, domain=sizes, epsilon=epsilon, per_column=per_column, rng=x).table
@@ -94,7 +95,7 @@ def test_mechanisms_on_a_record_on_its_columns_and_on_the_table():
     assert moved.table.tolist() == [[1, 1], [0, 0], [0, 2], [1, 0]]
     assert moved.table.dtype == np.int16
     assert moved.report.levels["dp"] == math.inf
-    assert json.loads(moved.report.to_json())["levels"]["differential privacy"] == "infinite"
+    assert json.loads(moved.report.to_json())["levels"]["dp"] == "infinite"
     whole = fp.Channel(np.roll(np.eye(6), 1, axis=1))
     assert fp.release(table, mechanism=whole, domain=[2, 3]).table.tolist() == [
         [0, 1], [0, 0], [1, 2], [1, 0]
@@ -107,7 +108,7 @@ def test_mechanisms_on_a_record_on_its_columns_and_on_the_table():
     ):
         found = fp.release(column, mechanism=channel)
         assert found.table.shape == (3,)
-        assert found.report.levels["dp"] >= channel.neighbour_level()
+        assert found.report.levels["dp"] >= fp.dp_level(channel)
     one = fp.PosteriorChannel(fp.Product([[0.4, 0.3, 0.3]]), 2.0)
     report = fp.release(column, mechanism=one).report
     assert report.levels_under_prior["identifiability"] == pytest.approx(2.0)
@@ -139,22 +140,20 @@ def test_levels_are_those_of_the_definition(sizes, epsilon, per_column, seed, un
     given = {} if uniform else {"prior": law}
     given["split"] = None if per_column else "record"
     report = fp.release(table, domain=sizes, epsilon=epsilon, per_column=per_column, **given).report
-    if per_column:
-        expected = oracle.levels(oracle.per_column_matrix(sizes, epsilon), law)
-    else:
-        expected = oracle.levels(oracle.hamming_matrix(size, epsilon), law)
+    matrix = o.floats(o.e_d_matrix(sizes if per_column else [size], epsilon))
+    expected = oracle.levels(matrix, law)
     found = report.levels | report.levels_under_prior
     close = {"rel": 1e-9, "abs": 1e-12}
     for name, level in expected.items():
         if name == "identifiability" and per_column:
             assert found[name] >= level - 1e-12  # a bound where columns go by themselves
-            assert found[name] <= expected["differential privacy"] + np.ptp(np.log(law)) + 1e-9
-        elif name in ("differential privacy", "identifiability"):
+            assert found[name] <= expected["dp"] + np.ptp(np.log(law)) + 1e-9
+        elif name in ("dp", "identifiability"):
             assert found[name] == pytest.approx(level, **close)
         else:
-            assert found[f"{name} per record"] == pytest.approx(level, **close)
+            assert found[f"record-{name}"] == pytest.approx(level, **close)
             assert found[name] == pytest.approx(n * level, **close)
-    assert found["leakage capacity"] == pytest.approx(n * expected["differential privacy"], **close)
+    assert found["strong-dp"] == pytest.approx(n * expected["dp"], **close)
 
 
 def test_the_realised_distortion_stays_private():
@@ -172,7 +171,7 @@ def test_levels_of_a_table_prior():
     report = fp.release(np.zeros(6, int), domain=2, epsilon=1.0, prior=prior).report
     channel = fp.HammingChannel(6, 2, 1.0)
     under = report.levels_under_prior
-    assert under["mutual information"] == pytest.approx(fp.mutual_information(channel, prior))
+    assert under["mutual-information"] == pytest.approx(fp.mutual_information(channel, prior))
     assert under["identifiability"] == fp.identifiability_level(channel, prior)
     with pytest.raises(fp.InvalidInput, match="prior is on"):
         fp.release(np.zeros(6, int), domain=2, epsilon=1.0, prior=fp.Uniform(1, 3))
@@ -182,8 +181,9 @@ def test_levels_that_take_too_much_are_named():
     long = fp.Markov([0.6, 0.4], [[0.9, 0.1], [0.2, 0.8]], 60)
     report = fp.release(np.zeros(60, int), domain=2, epsilon=1.0, prior=long).report
     assert "not computed: pointwise maximal leakage" in report.notes
-    assert "pointwise maximal leakage" not in report.levels_under_prior
-    assert isinstance(report.to_dict()["levels under the prior"]["mutual information"], list)
+    assert "pml" not in report.levels_under_prior
+    bracket = report.to_dict()["levels under the prior"]["mutual-information"]
+    assert set(bracket) == {"lower", "upper"}
 
 
 def test_levels_at_the_ends():
@@ -198,8 +198,8 @@ def test_levels_at_the_ends():
     assert alone.table.tolist() == [0] * 50
     assert alone.report.levels["dp"] == 0.0
     many = fp.release(np.zeros(3, int), domain=1 << 16, epsilon=1.0).report
-    top = many.levels_under_prior["pointwise maximal leakage per record"]
-    assert top == pytest.approx(many.levels["maximal leakage per record"], rel=1e-9)
+    top = many.levels_under_prior["record-pml"]
+    assert top == pytest.approx(many.levels["record-maximal-leakage"], rel=1e-9)
 
 
 # Kinds of tables.
@@ -555,7 +555,7 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path, monkeypatch, capsys):
 )
 def test_levels_are_those_of_what_is_drawn(channel):
     """Of the thresholds, as fractions of 2^64: a chance of 1e-25 is drawn as 2^-64."""
-    drawn, slack = channel.realised()
+    drawn, slack = realised(channel)
     matrix = [[Fraction(float(p)) for p in row] for row in drawn.matrix()]
     nominal = np.asarray(channel.matrix())
     for x, y in product(range(3), repeat=2):

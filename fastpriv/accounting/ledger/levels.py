@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -10,19 +9,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from fastpriv.accounting.ledger.amounts import amount
 from fastpriv.accounting.ledger.charges import Offer
 from fastpriv.accounting.ledger.parts import written
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel
 from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.dp import realised_level
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
+from fastpriv.measures.realised import drawn_level, realised
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS
-from fastpriv.priors import Distribution
+from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket, top
 
 if TYPE_CHECKING:
@@ -38,12 +36,12 @@ class _Draws:
     @cached_property
     def _realised(self) -> tuple[AbstractChannel, float]:
         """The channel that is drawn from, and by how much its log-ratios may be exceeded."""
-        return self.channel.realised()
+        return realised(self.channel)
 
     def level(self, notion: Notion, prior: Distribution | None) -> float:
         """Return a level of what is drawn, rounded up."""
         if notion.measure == "dp_level":  # draws have a level of their own, without slack
-            return realised_level(self.channel)
+            return drawn_level(self.channel)
         if notion.slug == "leakage-factor":
             assert prior is not None
             return _share(self.level(NOTIONS["mutual-information"], prior), prior)
@@ -80,9 +78,10 @@ class _Known:
     profile: str | None = None
 
 
+#: Most databases of a prior that is told from others by its vector.
+_COMPARED = 1 << 16
 # Channels and priors do not change, so their levels are kept for as long as they live.
 _KNOWN: WeakKeyDictionary[AbstractChannel, _Known] = WeakKeyDictionary()
-_FINGERPRINTS: WeakKeyDictionary[Distribution, str] = WeakKeyDictionary()
 
 
 def measured(
@@ -108,10 +107,10 @@ def measured(
     part = _profile_text(channel, known) if curve else None
     if prior is None:
         return Offer(known.plain, part)
-    law = prior if isinstance(prior, Distribution) else channel.prior_for(prior)
+    law = as_prior(prior, channel.space)
     under = known.under.get(law)
     if under is None:
-        under = known.under[channel.prior_for(law)] = {}
+        under = known.under[law] = {}
     for notion in _measurable(notions, "prior"):
         if notion.slug not in under:
             under[notion.slug] = amount(draws.level(notion, law), notion.slug)
@@ -125,11 +124,10 @@ def _profile_text(channel: AbstractChannel, known: _Known) -> str:
 
 
 def _fingerprint(law: Distribution) -> str:
-    """Return a text that tells priors apart: digits of the chances of a few databases."""
-    if law not in _FINGERPRINTS:
-        sizes = law.space.sizes
-        probes = np.random.default_rng(0).integers(0, sizes, (8, len(sizes)))
-        chances = np.atleast_1d(law.log_prob(probes)).tolist()
-        text = f"{len(sizes)} {sizes[:8]} " + " ".join(f"{value:.6g}" for value in chances)
-        _FINGERPRINTS[law] = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return _FINGERPRINTS[law]
+    """Return a text that tells priors apart: a digest of all the numbers that define the law.
+
+    Few databases are compared by their probabilities, so that one law said in two ways is one.
+    """
+    if law.space.size <= _COMPARED:
+        law = Dense(law.pmf(), law.space)
+    return law._identity.hex()[:32]

@@ -7,12 +7,12 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv.channels.adversaries import Candidates
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
@@ -22,6 +22,18 @@ MANY = 1 << 31
 _GROUPS, _VALUES = 1 << 14, 1 << 12
 
 Group = tuple[int, ...]
+
+
+class Candidates(NamedTuple):
+    """Which laws the output can have for each value of a group of rows.
+
+    ``slices[j]`` lists rows of a table of output laws, those of databases in which the group
+    holds ``values[j]``. Where any two different databases will do, ``group`` is empty.
+    """
+
+    group: tuple[int, ...]
+    values: list[tuple[int, ...]]
+    slices: list[Ints]
 
 
 class Query(ABC):
@@ -39,6 +51,10 @@ class Query(ABC):
     def counts_bits(self) -> bool:
         """Whether the answer is known to be the number of bits that are set."""
         return False
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return what defines the query, as plain lists and numbers."""
 
     @abstractmethod
     def kinds(self) -> Ints:
@@ -120,6 +136,10 @@ class Listed(Query):
 
     def _definition(self) -> tuple[object, ...]:
         return self.space, self.answers, self.values.tobytes()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer of every database, and the sizes of rows."""
+        return {"values": self.values.tolist(), "sizes": list(self.space.sizes)}
 
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""

@@ -7,16 +7,24 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import runs
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
-from fastpriv.channels.adversaries import Candidates
+from fastpriv.channels.queries.laws import (
+    histogram_law,
+    log_histogram_law,
+    log_score_law,
+    score_law,
+)
 from fastpriv.channels.queries.query import (
     MANY,
+    Candidates,
     Group,
     Listed,
     Query,
@@ -51,6 +59,10 @@ class Sum(Query):
 
     def _definition(self) -> tuple[object, ...]:
         return tuple(scores.tobytes() for scores in self.scores), self.which.tobytes()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores, and which of them each row has."""
+        return {"scores": [scores.tolist() for scores in self.scores], "rows": runs(self.which)}
 
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""
@@ -122,13 +134,13 @@ class Sum(Query):
 
     def law(self, prior: Distribution) -> Floats:
         """Law of the sum, in the prior's structure."""
-        return prior.score_law(self.scores, self.which)
+        return score_law(prior, self.scores, self.which)
 
     def log_law(self, prior: Distribution) -> Floats | None:
         """Logs of the law of the sum where some of it underflows, in the prior's structure."""
         if prior._log_least() > math.log(TINY):
             return None
-        return prior.log_score_law(self.scores, self.which)
+        return log_score_law(prior, self.scores, self.which)
 
     def prior(self, law: Floats) -> Distribution:
         """Return a prior with that law of the sum: exchangeable bits for a count."""
@@ -219,6 +231,10 @@ class Histogram(Query):
     def _definition(self) -> tuple[object, ...]:
         return (self.space,)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the number of rows and of values."""
+        return {"n": self.space.n, "m": self.space.m}
+
     def counts_bits(self) -> bool:
         """Whether rows are bits, of which the histogram is the number that are set."""
         return self.space.sizes[0] == 2
@@ -260,13 +276,13 @@ class Histogram(Query):
 
     def law(self, prior: Distribution) -> Floats:
         """Law of the histogram, in the prior's structure."""
-        return np.asarray(prior.histogram_law()[self._place >= 0])
+        return np.asarray(histogram_law(prior)[self._place >= 0])
 
     def log_law(self, prior: Distribution) -> Floats | None:
         """Logs of the law of the histogram where some of it underflows."""
         if prior._log_least() > math.log(TINY):
             return None
-        return np.asarray(prior.log_histogram_law()[self._place >= 0])
+        return np.asarray(log_histogram_law(prior)[self._place >= 0])
 
     def prior(self, law: Floats) -> Distribution:
         """Return an exchangeable prior with that law of the histogram."""
