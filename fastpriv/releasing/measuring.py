@@ -88,8 +88,8 @@ def _advice(plan: Plan, changed: float, levels: dict[str, Value]) -> list[str]:
     if plan.unit == RECORD and columns > 1 and changed > _MOST_CHANGED:
         notes.append(
             f"{100 * changed:.0f}% of the records are expected to change; every column by itself "
-            f"(split='columns', --split columns) at epsilon/{columns} protects a record as much and "
-            "usually keeps more of each column"
+            f"(split='columns', --split columns) at epsilon/{columns} protects a record as much "
+            "and usually keeps more of each column"
         )
     if isinstance(level, float) and level > _WEAK:
         notes.append(
