@@ -17,6 +17,9 @@ from .channels import (
 from .channels.types import TypeChannel
 from .design.closed_form import h, h_inverse
 from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
+from .design.exact.curve import ExactCurve, ExactPiece, exact_curve
+from .design.exact.solution import ExactSolution
+from .design.exact.threshold import hamming_threshold
 from .design.inference import (
     InferenceSolution,
     design_mapping,
@@ -125,6 +128,9 @@ __all__ = [
     "Dense",
     "Distribution",
     "Estimate",
+    "ExactCurve",
+    "ExactPiece",
+    "ExactSolution",
     "Exchangeable",
     "FastprivError",
     "Frequencies",
@@ -181,9 +187,11 @@ __all__ = [
     "error_probability_bound",
     "estimate",
     "estimate_frequencies",
+    "exact_curve",
     "group_bound",
     "group_capacity",
     "h",
+    "hamming_threshold",
     "h_inverse",
     "hockey_stick",
     "hockey_stick_epsilon",

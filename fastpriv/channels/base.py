@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import Defined
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import extremes
 from fastpriv._sampling.source import Source
@@ -20,7 +21,7 @@ from fastpriv.priors.arguments import as_prior
 from fastpriv.spaces import Space
 
 
-class AbstractChannel(Sampler):
+class AbstractChannel(Defined, Sampler, family="channel"):
     """A mechanism p(y|x) from the databases of a space to finitely many outputs.
 
     This is the protocol that a new channel structure implements. A subclass must set

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -49,6 +51,13 @@ class Channel(AbstractChannel):
                 f"{size} rows"
             )
         self.output_space = self.space if outputs == size else Space([outputs])
+
+    def _definition(self) -> dict[str, Any]:
+        return {"sizes": list(self.space.sizes), "matrix": self._matrix}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> Channel:
+        return cls(given["matrix"], given["sizes"])
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array (read-only)."""

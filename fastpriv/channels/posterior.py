@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import load
 from fastpriv.channels.tilted import TiltedChannel, TiltedProduct
 from fastpriv.channels.unmixed import misfit, unmixed
 from fastpriv.errors import Infeasible
@@ -76,6 +79,17 @@ class PosteriorChannel(TiltedChannel):
         self.epsilon, self.prior = epsilon, prior
         self._set(unmixed(prior, epsilon))
         return self
+
+    def _definition(self) -> dict[str, Any]:
+        return {"prior": self.prior, "epsilon": self.epsilon}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> PosteriorChannel:
+        epsilon = check.real(given["epsilon"], "epsilon", least=0.0)
+        prior = load(given["prior"])
+        if epsilon >= prior.epsilon_tilde() * (1.0 - 2.0**-30):
+            return cls._near(prior, epsilon)
+        return cls(prior, epsilon)  # says why not
 
     @cached_property
     def _own_level(self) -> float:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import unrolled
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import (
     extremes,
@@ -76,6 +78,19 @@ class QueryChannel(AbstractChannel):
         self = QueryChannel.__new__(QueryChannel)
         self._set(query, laws)
         return self
+
+    def _definition(self) -> dict[str, Any]:
+        return {"query": self._query.to_dict(), "kernel": self._kernel.matrix}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> QueryChannel:
+        query, kernel = given["query"], given["kernel"]
+        if "values" in query:
+            return cls(query["values"], kernel, query["sizes"])
+        if "scores" in query:
+            which = unrolled(query["rows"], len(query["scores"])).tolist()
+            return cls.sum([query["scores"][k] for k in which], kernel)
+        return cls.histogram(query["n"], query["m"], kernel)
 
     @classmethod
     def _structured(cls, query: Query, kernel: ArrayLike, rows: str) -> QueryChannel:

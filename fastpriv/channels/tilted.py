@@ -7,12 +7,15 @@ rows makes a ``TiltedProduct``, which acts row by row. Calling ``TiltedChannel``
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.defined import load
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.source import Source
@@ -78,13 +81,20 @@ class TiltedChannel(AbstractChannel):
                 "for their weights to be told from zero; use a smaller epsilon, or no zeros"
             )
 
+    def _definition(self) -> dict[str, Any]:
+        return {"law": self._law, "epsilon": self.epsilon}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> TiltedChannel:
+        return cls(load(given["law"]), given["epsilon"])
+
     def _set(self, law: Distribution) -> None:
         self._law = law
         self.space = self.output_space = law.space
         self._kernels = RowKernels.symmetric(law.space.sizes, self.epsilon)
 
     def _own(self, prior: Distribution) -> bool:
-        return prior is self.prior or prior.equals(self.prior)
+        return prior == self.prior
 
     def _vectors(self) -> tuple[Floats, Floats]:
         """Return the output law q and the channel's own prior R q, as vectors."""

@@ -155,7 +155,8 @@ class _Task:
         from fastpriv.design.programs import solve_pd_dp, solve_pd_i
 
         solver = solve_pd_dp if self.notion == "dp" else solve_pd_i
-        return solver(self.prior, epsilon, **(self.limits | limits))
+        asked = {"gap": 1e-6, "time_limit": math.inf} | self.limits | limits
+        return solver(self.prior, epsilon, gap=asked["gap"], time_limit=asked["time_limit"])
 
     def optimum(self, solution: Solution, asked: dict[str, float], bound: float) -> Optimum:
         """Measure the numbers that are written, or the channel itself."""

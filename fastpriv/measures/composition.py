@@ -1,4 +1,4 @@
-"""Several releases: about one data set, about two data sets of the same people, about groups."""
+"""Composition: several releases about one data set, or about two data sets of the same people."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ __all__ = [
 
 
 def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
-    """Joint channel of several independent releases about one data set: all outputs together.
+    """Joint channel of several independent releases about one data set.
 
     p(y_1, y_2, ... | x) = p_1(y_1|x) p_2(y_2|x) ... (Wu-Xia-He 2020, Definition 19). Any measure
-    of the result is exact for the composition, where bounds such as :func:`composition_bound` add.
+    of the joint channel is exact, while :func:`composition_bound` only adds the parts.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
     Returns
     -------
     channel
-        Channels that act row by row (E_d among them) give a ProductChannel, with the outputs of
-        each row paired; queries give a QueryChannel, of one kernel if it is one query; the rest a
-        matrix, N times the product of the numbers of outputs. Outputs are numbered in C order of
-        (y_1, y_2, ...), in products for each row.
+        Channels that act row by row, such as E_d, give a ProductChannel in which the outputs of
+        each row are paired. Queries give a QueryChannel, on the same answers if they are the same
+        query. Other channels give a matrix with N rows and a column for each tuple of outputs.
+        Outputs are numbered in C order of (y_1, y_2, ...), in a ProductChannel for each row.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def _about_one(channels: tuple[AbstractChannel | ArrayLike, ...]) -> list[Abstra
 
 
 def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9) -> float:
-    """Upper bound on the individual channel capacity of a composition: the sum of the parts'.
+    """Upper bound on the individual channel capacity of a composition: the sum over its parts.
 
     C_1(p_1 x p_2 x ...) <= C_1(p_1) + C_1(p_2) + ... (Wu-Xia-He 2020, Theorem 5).
 
@@ -187,9 +187,9 @@ def cross_capacity(
 ) -> Bracket:
     """Most that an output can tell about a person's value in another data set, in nats.
 
-    A row of k values in a second data set, tied in any way to the first, is seen through any k
-    output laws of the channel: the largest capacity of k rows chosen from all rows of W
-    (Wu-Xia-He 2020, Proposition 6, C^{2,1} there).
+    A row of k values in a second data set may depend on the first data set in any way. The result
+    is the largest capacity of a channel with k rows chosen from those of W (Wu-Xia-He 2020,
+    Proposition 6, C^{2,1} there).
 
     Parameters
     ----------
@@ -203,9 +203,9 @@ def cross_capacity(
     Returns
     -------
     Bracket
-        The channel capacity itself once k reaches the number of outputs or of distinct laws;
-        never less than the individual capacity of rows with at most k values. Where the matrix
-        does not fit, the channel capacity and ln k are the upper end.
+        The channel capacity if k is at least the number of outputs or of distinct output laws. It
+        is at least the individual capacity of rows with at most k values. If the matrix does not
+        fit, the upper end is the channel capacity or ln k, whichever is less.
 
     Examples
     --------
@@ -221,12 +221,12 @@ def cross_capacity(
     sizes = mechanism.space.sizes
     if k == 1:
         return Bracket(0.0, 0.0)
-    # No best input law needs more rows than there are outputs.
+    # Some optimal input law has at most as many rows as there are outputs.
     if k >= min(mechanism.output_space.size, mechanism.space.size):
         return capacity(mechanism, gap)
     if k == 2 == max(sizes):  # any two databases of bits differ in some bit
-        found = largest_leak(mechanism, 1, gap, time_limit)
-        return Bracket(found.lower, found.upper)
+        single = largest_leak(mechanism, 1, gap, time_limit)
+        return Bracket(single.lower, single.upper)
     try:
         query, table = as_query(mechanism)
     except TooLarge:
@@ -245,9 +245,9 @@ def two_dataset_bound(
 ) -> float:
     """Upper bound on what releases about two data sets of the same people tell about one of them.
 
-    Person i has row i in both data sets, tied in any way. Then
-    I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020, Theorem 6), the
-    individual capacities of either channel and what each tells about rows of the other data set.
+    Person i has row i in both data sets, and the two rows may depend on each other in any way.
+    Then I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020, Theorem 6): the
+    individual capacities of both channels and their cross capacities.
 
     Parameters
     ----------
@@ -264,8 +264,9 @@ def two_dataset_bound(
 
     Notes
     -----
-    In the proof, each channel tells about the pair (X_i^1, X_i^2) at most its individual and its
-    cross capacity, and at most its channel capacity: the smaller of the two is added.
+    In the proof, what a channel tells about the pair (X_i^1, X_i^2) is at most the sum of its
+    individual and its cross capacity. It is also at most the channel capacity. The smaller of the
+    two is used.
 
     Examples
     --------
@@ -320,7 +321,7 @@ def pair_datasets(
     pairs = np.indices((one.space.size, two.space.size)).reshape(2, -1)
     laws = joint_laws(one.matrix()[pairs[0]], two.matrix()[pairs[1]])
     n, sizes = one.space.n, (*one.space.sizes, *two.space.sizes)
-    # NumPy has few axes; those of rows with one value are none.
+    # NumPy allows few axes, so rows with one value get none.
     live = [axis for axis, size in enumerate(sizes) if size > 1]
     order = sorted(range(len(live)), key=lambda j: (live[j] % n, live[j]))
     shaped = laws.reshape(*(sizes[axis] for axis in live), outputs)
@@ -341,7 +342,7 @@ def _same_people(
 
 
 class ParallelExample(NamedTuple):
-    """Two people, each answering through their own noise, and what is told about one of them."""
+    """Two people who release one noisy bit each, and the individual capacities."""
 
     channel: ProductChannel
     alone: Bracket
@@ -349,17 +350,17 @@ class ParallelExample(NamedTuple):
 
 
 def parallel_example(p: float) -> ParallelExample:
-    """Show that disjoint parts of a data set do not compose in parallel: two people, one secret.
+    """Show that individual capacity has no parallel composition: two people with one secret.
 
-    Each of two people releases a bit turned round with chance p. For differential privacy the
-    pair of releases is as good as one. An adversary who knows that both bits are equal sees one
-    bit twice and learns strictly more for 0 < p < 1/2, as the second release is not a function of
-    the first (Wu-Xia-He 2020, Proposition 7, which leaves strictness open).
+    Each of two people releases a bit that is flipped with probability p. The differential privacy
+    level of the pair is that of one release. An adversary who knows that both bits are equal sees
+    one bit twice. For 0 < p < 1/2 this adversary learns strictly more, because the second release
+    is not a function of the first (Wu-Xia-He 2020, Proposition 7, which leaves strictness open).
 
     Parameters
     ----------
     p : float
-        Chance that a bit is turned round, 0 to 1.
+        Probability that a bit is flipped, 0 to 1.
 
     Returns
     -------
@@ -370,10 +371,11 @@ def parallel_example(p: float) -> ParallelExample:
     Examples
     --------
     >>> import fastpriv as fp
-    >>> found = fp.parallel_example(0.25)
-    >>> f"{found.alone:.6f} {found.together:.6f}"
+    >>> example = fp.parallel_example(0.25)
+    >>> f"{example.alone:.6f} {example.together:.6f}"
     '[0.130812, 0.130812] [0.230040, 0.230040]'
-    >>> round(fp.dp_level(found.channel), 12), round(fp.dp_level([[0.75, 0.25], [0.25, 0.75]]), 12)
+    >>> noise = [[0.75, 0.25], [0.25, 0.75]]
+    >>> round(fp.dp_level(example.channel), 12), round(fp.dp_level(noise), 12)
     (1.098612288668, 1.098612288668)
     """
     p = check.real(p, "p", least=0.0, most=1.0)

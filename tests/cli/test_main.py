@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from command_line import answer, done, prepare, refused
+from command_line import answer, done, prepare, refused, stopped
 from fastpriv import cli
 from fastpriv._text import numbers as _digits
 from fastpriv.cli import arrays as _arrays
@@ -267,25 +267,20 @@ def test_a_reader_that_leaves_is_no_error():
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_any_command_can_be_stopped(number, tmp_path):
+def test_any_command_can_be_stopped(number):
     slow = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs otherwise
-from fastpriv import cli
-from fastpriv._text import numbers as _digits
+from fastpriv.cli import warm_up
+from fastpriv.cli.main import main
 def wait(given):
     print("working", flush=True)
-    time.sleep(60)
-cli.warm_up.run = wait
-sys.exit(cli.main(["warm-up"]))
+    time.sleep(600)
+warm_up.run = wait
+sys.exit(main(["warm-up"]))
 """
-    running = subprocess.Popen(
-        [sys.executable, "-c", slow], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert running.stdout.readline() == "working\n"
-    running.send_signal(number)
-    _, errors = running.communicate(timeout=60)
-    assert running.returncode == 130
+    code, errors = stopped(slow, [], "working", number)
+    assert code == 130
     assert errors == "fastpriv: interrupted; no unfinished file was left\n"
 
 

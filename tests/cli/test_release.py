@@ -4,8 +4,6 @@ import csv
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from command_line import answer, done, prepare, refused
+from command_line import answer, done, prepare, refused, stopped
 from fastpriv.cli.main import main
 
 DATA = Path(__file__).parents[1] / "data"
@@ -193,6 +191,7 @@ def test_a_release_that_is_stopped_leaves_no_output(number, tmp_path):
     arguments = write(tmp_path, "c\nx\n")
     slow = """
 import signal, sys, time
+from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs otherwise
 import fastpriv.releasing.release as r
 import fastpriv as fp
@@ -201,25 +200,19 @@ write = r.CsvFile.writer
 def writer(self, domain):
     found = write(self, domain)
     def wait(digits):
+        assert any(path.suffix == ".part" for path in Path(sys.argv[2]).parent.iterdir())
         print("writing", flush=True)
-        time.sleep(60)
+        time.sleep(600)
     found.write = wait
     return found
 r.CsvFile.writer = writer
 sys.exit(main(sys.argv[1:]))
 """
-    running = subprocess.Popen(
-        [sys.executable, "-c", slow, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert running.stdout.readline() == "writing\n"
-    assert any(p.suffix == ".part" for p in tmp_path.iterdir())
-    running.send_signal(number)
-    _, errors = running.communicate(timeout=60)
+    code, errors = stopped(slow, arguments, "writing", number)
     left = [p.name for p in tmp_path.iterdir()]
     assert "out.csv" not in left
     if number != signal.SIGKILL:
-        assert running.returncode == 130
+        assert code == 130
         assert errors == "fastpriv: interrupted; no unfinished file was left\n"
         assert sorted(left) == ["domain.json", "in.csv"]
 

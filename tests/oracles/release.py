@@ -1,24 +1,6 @@
 """What E_d on records does, from its definition: loops and fractions, nothing of fastpriv."""
 
 import math
-from itertools import product
-
-
-def hamming_matrix(m, epsilon):
-    """Stay with weight 1, move to each other value with weight e^-epsilon."""
-    r = math.exp(-epsilon)
-    total = 1.0 + (m - 1) * r
-    return [[(1.0 if x == y else r) / total for y in range(m)] for x in range(m)]
-
-
-def per_column_matrix(sizes, epsilon):
-    """Every column by itself; records in the order of itertools.product."""
-    parts = [hamming_matrix(m, epsilon) for m in sizes]
-    records = list(product(*map(range, sizes)))
-    return [
-        [math.prod(p[a][b] for p, a, b in zip(parts, x, y, strict=True)) for y in records]
-        for x in records
-    ]
 
 
 def levels(matrix, prior):

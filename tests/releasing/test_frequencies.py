@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
+import oracles as o
 from oracles import release as oracle
 
 SIZES = (2, 3)
@@ -29,12 +30,12 @@ def mechanisms():
     parts = [random_channel(1, 2, 0.6), random_channel(2, 3, 0.4)]
     e_i = fp.PosteriorChannel(fp.Product([[0.3, 0.2, 0.1, 0.1, 0.1, 0.2]]), 2.5)
     return {
-        "E_d": (fp.HammingChannel(1, 6, 1.5), oracle.hamming_matrix(6, 1.5)),
+        "E_d": (fp.HammingChannel(1, 6, 1.5), o.floats(o.e_d_matrix([6], 1.5))),
         "E_d on the table": (
             fp.HammingChannel(len(TABLE), 6, 1.5),
-            oracle.hamming_matrix(6, 1.5),
+            o.floats(o.e_d_matrix([6], 1.5)),
         ),
-        "columns": (fp.HammingChannel(2, SIZES, 1.0), oracle.per_column_matrix(SIZES, 1.0)),
+        "columns": (fp.HammingChannel(2, SIZES, 1.0), o.floats(o.e_d_matrix(SIZES, 1.0))),
         "product": (fp.ProductChannel(parts), np.kron(*parts).tolist()),
         "matrix": (fp.Channel(dense), dense.tolist()),
         "matrix on columns": (fp.Channel(dense, SIZES), dense.tolist()),

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import fastpriv as fp
+import oracles as o
 from fastpriv.measures.realised import realised
 from oracles import release as oracle
 
@@ -39,8 +40,7 @@ def frame(**types):
 @pytest.mark.parametrize("per_column", [False, True])
 def test_records_move_with_the_chances_of_the_mechanism(per_column):
     sizes, epsilon, copies = (2, 3), 1.5, 40_000
-    make = oracle.per_column_matrix if per_column else lambda s, e: oracle.hamming_matrix(6, e)
-    matrix = make(sizes, epsilon)
+    matrix = o.floats(o.e_d_matrix(sizes if per_column else [6], epsilon))
     for x, record in enumerate(product(range(2), range(3))):
         table = np.tile(np.array(record, dtype=np.uint8), (copies, 1))
         out = fp.release(table, domain=sizes, epsilon=epsilon, per_column=per_column, rng=x).table
@@ -137,10 +137,8 @@ def test_levels_are_those_of_the_definition(sizes, epsilon, per_column, seed, un
     table = np.zeros((n, len(sizes)), dtype=int)
     given = {} if uniform else {"prior": law}
     report = fp.release(table, domain=sizes, epsilon=epsilon, per_column=per_column, **given).report
-    if per_column:
-        expected = oracle.levels(oracle.per_column_matrix(sizes, epsilon), law)
-    else:
-        expected = oracle.levels(oracle.hamming_matrix(size, epsilon), law)
+    matrix = o.floats(o.e_d_matrix(sizes if per_column else [size], epsilon))
+    expected = oracle.levels(matrix, law)
     found = report.levels | report.levels_under_prior
     close = {"rel": 1e-9, "abs": 1e-12}
     for name, level in expected.items():

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
-
-import numpy as np
 
 from fastpriv.accounting.ledger.amounts import amount
 from fastpriv.accounting.ledger.charges import Offer
@@ -24,7 +21,7 @@ from fastpriv.measures.leakage import extreme_level, maxima_level
 from fastpriv.measures.pointwise import information_privacy_level
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.realised import drawn_level, realised
-from fastpriv.priors import Distribution
+from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
 
@@ -114,9 +111,10 @@ class _Known:
     profile: str | None = None
 
 
+#: Most databases of a prior that is told from others by its vector.
+_COMPARED = 1 << 16
 # Channels and priors do not change, so their levels are kept for as long as they live.
 _KNOWN: WeakKeyDictionary[AbstractChannel, _Known] = WeakKeyDictionary()
-_FINGERPRINTS: WeakKeyDictionary[Distribution, str] = WeakKeyDictionary()
 
 
 def measured(
@@ -162,11 +160,10 @@ def _profile_text(channel: AbstractChannel, known: _Known) -> str:
 
 
 def _fingerprint(law: Distribution) -> str:
-    """Return a text that tells priors apart: digits of the chances of a few databases."""
-    if law not in _FINGERPRINTS:
-        sizes = law.space.sizes
-        probes = np.random.default_rng(0).integers(0, sizes, (8, len(sizes)))
-        chances = np.atleast_1d(law.log_prob(probes)).tolist()
-        text = f"{len(sizes)} {sizes[:8]} " + " ".join(f"{value:.6g}" for value in chances)
-        _FINGERPRINTS[law] = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return _FINGERPRINTS[law]
+    """Return a text that tells priors apart: a digest of all the numbers that define the law.
+
+    Few databases are compared by their probabilities, so that one law said in two ways is one.
+    """
+    if law.space.size <= _COMPARED:
+        law = Dense(law.pmf(), law.space)
+    return law._identity.hex()[:32]
