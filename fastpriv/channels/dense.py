@@ -19,13 +19,6 @@ from fastpriv.spaces import Space
 
 __all__ = ["Channel"]
 
-#: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
-_SMALL = 0.1
-#: Times 2^900 and the least double, chances from here on have all their digits.
-_RARE = 2.0**-848
-#: Smallest matrix whose rows are worth a second thread.
-_THREADED = 1 << 17
-
 
 class Channel(AbstractChannel):
     """Any mechanism, as a matrix W[x, y] = p(y|x).
