@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +14,18 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.sequential import Tree, alike, shuffle
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
-from fastpriv._structure.types import Classes, Stack, Types, expand
+from fastpriv._structure.types import (
+    Blocks,
+    Classes,
+    Stack,
+    Types,
+    classes_against,
+    expand,
+    types_of,
+)
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
+from fastpriv.errors import InvalidInput
 from fastpriv.priors import Distribution, Exchangeable
 from fastpriv.spaces import Space
 
@@ -42,6 +54,26 @@ class TypeChannel(AbstractChannel):
         self.space = self.output_space = Space.hamming(len(rows), m)
         self._types, self._classes, self._entries = types, classes, entries
 
+    def _definition(self) -> dict[str, Any]:
+        return {"n": self.space.n, "m": self.space.m, "entries": self._entries}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> TypeChannel:
+        n, m = check.integer(given["n"], "n", 1), check.integer(given["m"], "m", 1)
+        pairs = math.comb(n + m * m - 1, n)
+        check.fits(pairs, "the classes of pairs", "use fewer rows or values")
+        types = types_of(Blocks.single(n, m))
+        classes = [classes_against(kind, types) for kind in types.counts]
+        entries = [check.floats(part, "entries", 1) for part in given["entries"]]
+        if [len(part) for part in entries] != [len(part.row) for part in classes]:
+            raise InvalidInput("entries must hold a probability for each class of every output")
+        made = cls(types, classes, entries)
+        for x in range(len(types.counts)):
+            total = math.fsum(made._mass[made._stack.row == x])
+            if abs(total - 1.0) > check.SUM_TOLERANCE:
+                raise InvalidInput(f"the law of the output given type {x} sums to {total!r}, not 1")
+        return made
+
     @cached_property
     def _stack(self) -> Stack:
         return Stack.of(self._types, self._classes)
@@ -65,9 +97,6 @@ class TypeChannel(AbstractChannel):
         """Law of the output's type, from that of the database's."""
         masses = weights[self._stack.row] * self._mass
         return np.asarray(np.bincount(self._stack.kind, masses), dtype=np.float64)
-
-    def _row_kinds(self) -> Ints:
-        return np.zeros(self.space.n, dtype=np.int64)
 
     def _plain(self) -> Channel:
         return Channel(self.matrix(), self.space)

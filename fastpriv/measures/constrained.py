@@ -99,7 +99,7 @@ def constrained_capacity(
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> fp.constrained_capacity(channel, 0.0)  # both rows the same: two looks at one bit
-    Bracket(0.1989093021, 0.1989093021)
+    Bracket(0.1989093021, 0.1989093022)
     >>> bracket = fp.constrained_capacity(channel, 1.0)
     >>> round(bracket.lower, 3), bracket.width < 1e-3 * bracket.lower
     (0.169, True)

@@ -17,7 +17,8 @@ from fastpriv._matrices.contraction import (
     matrix_contraction,
 )
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.results import Bracket
 
@@ -88,12 +89,10 @@ def _(channel: ProductChannel) -> Bracket:
     return rows_contraction(channel._kernels)
 
 
-@contraction.register(TiltedChannel)
-def _(channel: TiltedChannel) -> Bracket:
-    """Take the rows where the channel is a product of them."""
-    if channel._rows is not None:
-        return contraction(channel._rows)
-    return matrix_contraction(channel.matrix())
+@contraction.register(TiltedProduct)
+def _(channel: TiltedProduct) -> Bracket:
+    """Take the rows."""
+    return contraction(channel._rows)
 
 
 @singledispatch

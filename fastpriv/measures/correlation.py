@@ -24,6 +24,7 @@ from fastpriv._matrices.correlation import (
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.sparse import sparse_matrix
@@ -123,12 +124,21 @@ def _(channel: ProductChannel, prior: Distribution) -> Bracket:
 def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
     """Under its own prior, take E_d applied to q: correlation is symmetric in X and Y."""
     if channel._own(prior):
-        rho = rows_correlation(channel._law, channel._kernels)
-        misfit = math.expm1(channel._misfit) + 2.0**-52
-        return Bracket(rho.lower * (1.0 - misfit), min(rho.upper * (1.0 + misfit), 1.0))
-    if channel._rows is not None:
-        return correlation(channel._rows, prior)
+        return _own_correlation(channel)
     return matrix_correlation(channel.matrix(), prior._vector())
+
+
+@correlation.register(TiltedProduct)
+def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
+    """Under its own prior as above, otherwise take the rows."""
+    return _own_correlation(channel) if channel._own(prior) else correlation(channel._rows, prior)
+
+
+def _own_correlation(channel: TiltedChannel) -> Bracket:
+    """Return the correlation of E_d applied to q, widened by the effect of clipping q."""
+    rho = rows_correlation(channel._law, channel._kernels)
+    misfit = math.expm1(channel._misfit) + 2.0**-52
+    return Bracket(rho.lower * (1.0 - misfit), min(rho.upper * (1.0 + misfit), 1.0))
 
 
 @singledispatch

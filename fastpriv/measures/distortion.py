@@ -20,6 +20,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
@@ -125,9 +126,15 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior. Cost O(N n) under another."""
     if channel._own(prior):
         return hamming_distance(channel._kernels)
-    if channel._rows is not None:
-        return expected_distance(channel._rows, prior)
     return float((prior._vector() * tilted_distances(channel)).sum())
+
+
+@expected_distance.register(TiltedProduct)
+def _(channel: TiltedProduct, prior: Distribution) -> float:
+    """Return h(epsilon) under the channel's own prior. Otherwise take the rows."""
+    if channel._own(prior):
+        return hamming_distance(channel._kernels)
+    return expected_distance(channel._rows, prior)
 
 
 @expected_distance.register(TypeChannel)

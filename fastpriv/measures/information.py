@@ -17,6 +17,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
@@ -103,8 +104,6 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     """
     if channel._own(prior):
         return rows_information(channel._law, channel._kernels)
-    if channel._rows is not None:
-        return information(channel._rows, prior)
     law, home = channel._vectors()
     p = prior._vector()
     gain = apply_rows(p / home, channel._kernels)
@@ -113,6 +112,14 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
         spent += np.where(law * gain > 0, law * gain * np.log(gain), 0.0).sum()
     moved = channel.epsilon * float((p * tilted_distances(channel)).sum())
     return max(0.0, math.log(channel._scale()) - moved - float(spent))
+
+
+@information.register(TiltedProduct)
+def _(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
+    """Under its own prior as above, otherwise take the rows."""
+    if channel._own(prior):
+        return rows_information(channel._law, channel._kernels)
+    return information(channel._rows, prior)
 
 
 @information.register(TypeChannel)

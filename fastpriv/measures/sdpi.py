@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from fastpriv._core.rounding import ULP
 from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._structure.rows import RowKernels
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import rows_contraction
@@ -89,12 +90,10 @@ def _(channel: ProductChannel, prior: Distribution) -> Bracket:
     return rows_sdpi(prior, channel._kernels)
 
 
-@sdpi.register(TiltedChannel)
-def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
-    """Take the rows where the channel is a product of them."""
-    if channel._rows is not None:
-        return sdpi(channel._rows, prior)
-    return matrix_sdpi(channel.matrix(), prior._vector())
+@sdpi.register(TiltedProduct)
+def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
+    """Take the rows."""
+    return sdpi(channel._rows, prior)
 
 
 @singledispatch

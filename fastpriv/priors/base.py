@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import Defined
 from fastpriv._core.logs import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import (
@@ -30,7 +31,7 @@ _KEEP = 1 << 12
 _CHUNK = 1 << 16
 
 
-class Distribution(ABC):
+class Distribution(Defined, ABC, family="prior"):
     """A law over the databases of a space.
 
     Subclasses store a structure (independent rows, exchangeable rows, a chain, a full vector) and
@@ -157,10 +158,6 @@ class Distribution(ABC):
     @abstractmethod
     def _log_least(self) -> float:
         """Log of the least positive probability of a database. Rounded down."""
-
-    @abstractmethod
-    def equals(self, other: Distribution) -> bool:
-        """Whether the two are the same law in the same structure, float for float."""
 
     # Helpers.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import numbers
 from fastpriv._core.logs import log_spread, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.threads import split
@@ -69,6 +71,20 @@ class Dense(Distribution):
         self = cls.__new__(cls)
         self._pmf, self.space, self._rare = pmf, space, logs
         return self
+
+    def _definition(self) -> dict[str, Any]:
+        rare = {} if self._rare is None else {"logs": self._rare}
+        return {"sizes": list(self.space.sizes), "pmf": self._pmf, **rare}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> Dense:
+        made = cls(given["pmf"], given["sizes"])
+        if "logs" in given:
+            logs = np.array(numbers(given["logs"]), dtype=np.float64)
+            if logs.shape != made._pmf.shape or not np.all(logs <= 1e-9):
+                raise InvalidInput("logs must be the logarithm of every probability")
+            made._rare = logs
+        return made
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers, read-only)."""
@@ -203,14 +219,6 @@ class Dense(Distribution):
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         edges = np.cumsum(self._pmf)
         return self.space.rows(np.searchsorted(edges, rng.random(k) * edges[-1], side="right"))
-
-    def equals(self, other: Distribution) -> bool:
-        """Whether the two are the same law in the same structure, float for float."""
-        return (
-            isinstance(other, Dense)
-            and self.space == other.space
-            and np.array_equal(self._pmf, other._pmf)
-        )
 
 
 def _symmetric(kernels: RowKernels) -> list[Symmetric]:

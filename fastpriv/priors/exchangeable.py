@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -80,6 +81,13 @@ class Exchangeable(LineDistribution):
             )
         self._weights = weights
         self.space = Space.hamming(n, m)
+
+    def _definition(self) -> dict[str, Any]:
+        return {"weights": self._weights}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> Exchangeable:
+        return cls(given["weights"])
 
     @classmethod
     def _trusted(cls, weights: Floats) -> Exchangeable:
@@ -261,7 +269,3 @@ class Exchangeable(LineDistribution):
             np.stack([np.repeat(values, c) for c in counts.T]) if k else np.empty((0, self.space.n))
         )
         return np.asarray(rng.permuted(rows.astype(np.int64), axis=1))
-
-    def equals(self, other: Distribution) -> bool:
-        """Whether the two are the same law in the same structure, float for float."""
-        return isinstance(other, Exchangeable) and np.array_equal(self._weights, other._weights)

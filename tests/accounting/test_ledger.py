@@ -21,11 +21,10 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 from fastpriv.accounting import LAWS, Ledger
-from fastpriv.accounting.ledger import charges as _charges
-from fastpriv.accounting.ledger import levels as _levels
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
 from fastpriv.measures.realised import drawn_level
-from oracles.ledger import accept, both, exact, truth
+from oracles.channels import both
+from oracles.ledger import accept, exact, truth
 
 NOTIONS = [
     "strong-dp",
@@ -297,9 +296,9 @@ def test_every_level_is_that_of_what_is_drawn():
 
 
 def test_every_law_has_a_measure():
-    measured = _levels._PLAIN.keys() | _levels._UNDER_PRIOR.keys()
-    assert {law.first for law in LAWS.values()} <= measured
-    assert _levels._UNDER_PRIOR.keys() == _charges.UNDER_PRIOR
+    for law in LAWS.values():
+        assert fp.notions.NOTIONS[law.first].measure is not None
+        assert fp.notions.NOTIONS[law.later].measure is not None
 
 
 @pytest.mark.parametrize("epsilon", [1e-8, 0.0, 700.0])
@@ -871,3 +870,15 @@ def test_releases_and_counts_say_what_they_spend():
     assert 500.0 <= counts.spent["strong-dp"] < 500.0 + 1e-9
     with pytest.raises(fp.InvalidInput, match="got a GeometricCount; give its channel"):
         fp.dp_level(fp.mechanisms.GeometricCount(1000, 0.5))
+
+
+def test_priors_that_differ_in_one_float_are_different():
+    pmf = np.full(1024, 1.0 / 1024)
+    other = pmf.copy()
+    other[[700, 701]] += [1e-6, -1e-6]  # far from any probe, in the seventh digit
+    ledger = Ledger({"mutual-information": 5.0})
+    channel = fp.HammingChannel(10, 2, 0.5)
+    ledger.spend(channel, fp.Dense(pmf, [2] * 10))
+    ledger.spend(channel, fp.Dense(pmf.copy(), [2] * 10))
+    with pytest.raises(InvalidInput, match="prior"):
+        ledger.spend(channel, fp.Dense(other, [2] * 10))

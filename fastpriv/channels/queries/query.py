@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,10 @@ class Query(ABC):
     def counts_bits(self) -> bool:
         """Whether the answer is known to be the number of bits that are set."""
         return False
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return what defines the query, as plain lists and numbers."""
 
     @abstractmethod
     def kinds(self) -> Ints:
@@ -132,6 +136,10 @@ class Listed(Query):
 
     def _definition(self) -> tuple[object, ...]:
         return self.space, self.answers, self.values.tobytes()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer of every database, and the sizes of rows."""
+        return {"values": self.values.tolist(), "sizes": list(self.space.sizes)}
 
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""

@@ -7,10 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import runs
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
@@ -57,6 +59,10 @@ class Sum(Query):
 
     def _definition(self) -> tuple[object, ...]:
         return tuple(scores.tobytes() for scores in self.scores), self.which.tobytes()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores, and which of them each row has."""
+        return {"scores": [scores.tolist() for scores in self.scores], "rows": runs(self.which)}
 
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""
@@ -224,6 +230,10 @@ class Histogram(Query):
 
     def _definition(self) -> tuple[object, ...]:
         return (self.space,)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the number of rows and of values."""
+        return {"n": self.space.n, "m": self.space.m}
 
     def counts_bits(self) -> bool:
         """Whether rows are bits, so that the histogram is the number of bits that are set."""

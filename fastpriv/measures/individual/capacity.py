@@ -67,9 +67,9 @@ def individual_capacity(
     >>> import fastpriv as fp
     >>> alone, tied = fp.HammingChannel(1, 2, 1.0), fp.HammingChannel(4, 2, 1.0)
     >>> fp.individual_capacity(alone)
-    IndividualCapacity(0.1109440717, 0.1109440717)
+    IndividualCapacity(0.1109440716, 0.1109440717)
     >>> fp.individual_capacity(tied)  # four noisy copies of one bit
-    IndividualCapacity(0.3318384721, 0.3318384721)
+    IndividualCapacity(0.331838472, 0.3318384721)
     """
     return group_capacity(channel, 1, gap=gap, time_limit=time_limit)
 
@@ -108,7 +108,7 @@ def group_capacity(
     >>> two_bits = fp.Channel([[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1],
     ...                        [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]], [2, 2])
     >>> fp.group_capacity(two_bits, 1), fp.group_capacity(two_bits, 2)
-    (IndividualCapacity(0.2531016154, 0.2531016154), IndividualCapacity(0.4458463725, 0.4458463725))
+    (IndividualCapacity(0.2531016154, 0.2531016155), IndividualCapacity(0.4458463724, 0.4458463725))
     """
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
