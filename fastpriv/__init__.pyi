@@ -17,6 +17,9 @@ from .channels import (
 from .channels.types import TypeChannel
 from .design.closed_form import h, h_inverse
 from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
+from .design.exact.curve import ExactCurve, ExactPiece, exact_curve
+from .design.exact.solution import ExactSolution
+from .design.exact.threshold import hamming_threshold
 from .design.inference import (
     InferenceSolution,
     design_mapping,
@@ -25,6 +28,7 @@ from .design.inference import (
 )
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
+from .design.solve import Optimum, solve
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
@@ -34,6 +38,7 @@ from .errors import (
     LedgerError,
     SolverFailure,
     TooLarge,
+    UnknownName,
 )
 from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
 from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
@@ -125,6 +130,9 @@ __all__ = [
     "Dense",
     "Distribution",
     "Estimate",
+    "ExactCurve",
+    "ExactPiece",
+    "ExactSolution",
     "Exchangeable",
     "FastprivError",
     "Frequencies",
@@ -139,6 +147,7 @@ __all__ = [
     "LedgerError",
     "Level",
     "Markov",
+    "Optimum",
     "PosteriorChannel",
     "PriorSet",
     "Product",
@@ -156,6 +165,7 @@ __all__ = [
     "TradeoffCurve",
     "TypeChannel",
     "Uniform",
+    "UnknownName",
     "Witness",
     "audit",
     "balance_function",
@@ -181,9 +191,11 @@ __all__ = [
     "error_probability_bound",
     "estimate",
     "estimate_frequencies",
+    "exact_curve",
     "group_bound",
     "group_capacity",
     "h",
+    "hamming_threshold",
     "h_inverse",
     "hockey_stick",
     "hockey_stick_epsilon",
@@ -216,6 +228,7 @@ __all__ = [
     "sdpi_constant",
     "shell_profile",
     "singles_out",
+    "solve",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",

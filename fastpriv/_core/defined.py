@@ -65,12 +65,13 @@ class Defined:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Defined) or _kind_of(self) is not _kind_of(other):
+        kind = _kind_of(self)
+        if kind is Defined or not isinstance(other, Defined) or kind is not _kind_of(other):
             return NotImplemented
         return self._identity == other._identity
 
     def __hash__(self) -> int:
-        return hash(self._identity)
+        return object.__hash__(self) if _kind_of(self) is Defined else hash(self._identity)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the definition as plain lists and numbers; ``from_dict`` reads it."""
@@ -115,7 +116,10 @@ class Defined:
 
 
 def _kind_of(item: Defined) -> type[Defined]:
-    """Return the class whose definition an object has: its own, or the one it inherits."""
+    """Return the class whose definition an object has: its own, or the one it inherits.
+
+    A class that declares none, such as one of a user, is equal to itself only: Defined.
+    """
     return next(kind for kind in type(item).__mro__ if "_definition" in kind.__dict__)
 
 

@@ -110,17 +110,24 @@ def compositions(total: int, parts: int) -> tuple[tuple[int, ...], ...]:
 
 
 @lru_cache(maxsize=4096)
-def _lookup(total: int, parts: int) -> Ints:
-    """Place of a composition among all, by its last counts: an array with parts - 1 axes."""
-    table = np.zeros((total + 1,) * (parts - 1), dtype=np.int64)
-    for k, counts in enumerate(compositions(total, parts)):
-        table[counts[1:]] = k
+def _passed(total: int, parts: int) -> Ints:
+    """How many compositions of r into ``parts`` counts begin with less than c, at ``[r, c]``."""
+    table = np.zeros((total + 1, total + 1), dtype=np.int64)
+    for rest in range(total + 1):
+        for first in range(rest):
+            later = math.comb(rest - first + parts - 2, parts - 2)
+            table[rest, first + 1] = table[rest, first] + later
     return table
 
 
 def composition_index(counts: Ints, total: int) -> Ints:
     """Place of compositions given as an array (parts, ...) of counts that add up to ``total``."""
-    return np.asarray(_lookup(total, len(counts))[tuple(counts[1:])])
+    place = np.zeros(counts.shape[1:], dtype=np.int64)
+    rest = np.full(counts.shape[1:], total, dtype=np.int64)
+    for k, count in enumerate(counts[:-1]):
+        place += _passed(total, len(counts) - k)[rest, count]
+        rest = rest - count
+    return place
 
 
 @lru_cache(maxsize=4096)

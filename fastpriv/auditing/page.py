@@ -6,14 +6,14 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from fastpriv import __version__
-from fastpriv._text import words
-from fastpriv.notions.implications import NOTIONS
+from fastpriv.auditing.figures import figures
+from fastpriv.notions.registry import NOTIONS
 
 if TYPE_CHECKING:
     from fastpriv.auditing.report import Audit, Implied, Level
 
-#: The numbers that a page starts with, those that were measured.
-_FIRST = ("dp", "strong-dp", "individual-capacity", "identifiability", "pml", "secret-pml")
+#: Most numbers that a page starts with.
+_CARDS = 4
 
 #: What a browser may load and run for the page: nothing but the styles in it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -127,11 +127,13 @@ def _header(audit: Audit) -> str:
 
 
 def _cards(audit: Audit) -> str:
-    chosen = [audit.levels[notion] for notion in _FIRST if notion in audit.levels][:4]
+    headlines = [
+        level for slug, level in audit.levels.items() if NOTIONS[slug].display == "headline"
+    ]
     cards = [
         f'<div class="card">{escape(_name(level.title))}<b>{escape(level.shown)}</b>'
         f"<small>{escape(level.meaning)}</small></div>\n"
-        for level in chosen
+        for level in headlines[:_CARDS]
     ]
     if not cards:
         return ""
@@ -139,8 +141,6 @@ def _cards(audit: Audit) -> str:
 
 
 def _plots(audit: Audit) -> str:
-    from fastpriv.auditing.figures import figures
-
     drawn = [
         f"<figure><figcaption>{escape(figure.caption)}</figcaption>{figure.svg}</figure>\n"
         for figure in figures(audit)
@@ -175,11 +175,9 @@ def _level(level: Level) -> str:
     return _row(head, escape(level.shown), escape(level.meaning) + place)
 
 
-def _implied(found: Implied) -> str:
-    from fastpriv.auditing.report import follows
-
-    head = f"{escape(found.notion)}<small>{escape(NOTIONS[found.notion])}</small>"
-    return _row(head, escape(words.shown(found.level)), escape(follows(found)))
+def _implied(implied: Implied) -> str:
+    head = f"{escape(implied.notion)}<small>{escape(NOTIONS[implied.notion].bounds)}</small>"
+    return _row(head, escape(implied.shown), escape(implied.reason))
 
 
 def _listed(title: str, items: list[str]) -> str:

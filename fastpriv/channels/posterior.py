@@ -9,7 +9,7 @@ from typing import Any
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
-from fastpriv.channels.tilted import TiltedChannel
+from fastpriv.channels.tilted import TiltedChannel, TiltedProduct
 from fastpriv.channels.unmixed import misfit, unmixed
 from fastpriv.errors import Infeasible
 from fastpriv.priors import Distribution, Product
@@ -48,6 +48,14 @@ class PosteriorChannel(TiltedChannel):
     1.0
     """
 
+    def __new__(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
+        """Make a row-by-row channel from a prior of independent rows."""
+        rows = cls is PosteriorChannel and isinstance(prior, Product)
+        return object.__new__(PosteriorProduct if rows else cls)
+
+    def __getnewargs__(self) -> tuple[Distribution, float]:
+        return self.prior, self.epsilon
+
     def __init__(self, prior: Distribution, epsilon: float) -> None:
         self.prior = as_prior(prior)
         least = self.prior.epsilon_tilde()
@@ -66,8 +74,8 @@ class PosteriorChannel(TiltedChannel):
 
     @classmethod
     def _near(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
-        """Build E_i a rounding error below ``epsilon_tilde``, where clipping p_Y costs nothing."""
-        self = cls.__new__(cls)
+        """Build E_i a rounding error below ``epsilon_tilde``, where clipping p_Y is harmless."""
+        self = cls.__new__(cls, prior, epsilon)
         self.epsilon, self.prior = epsilon, prior
         self._set(unmixed(prior, epsilon))
         return self
@@ -85,15 +93,23 @@ class PosteriorChannel(TiltedChannel):
 
     @cached_property
     def _own_level(self) -> float:
-        """Epsilon, plus what clipping p_Y cost where R^-1 had amplified the prior's rounding."""
-        if isinstance(self._law, Product) or self._misfit <= rounding(self.space.n):
+        """Epsilon, plus the effect of clipping p_Y where R^-1 amplified the prior's rounding."""
+        if self._misfit <= rounding(self.space.n):
             return self.epsilon
         return self.epsilon + 2.0 * self._misfit
 
     @cached_property
     def _misfit(self) -> float:
-        """Largest |ln p(x)/(R q)(x)|: what clipping changed, where it did."""
+        """Largest |ln p(x)/(R q)(x)|: the effect of clipping."""
         return misfit(self.prior, self._law.through(self._kernels))
 
     def __repr__(self) -> str:
         return f"PosteriorChannel({self.prior!r}, epsilon={self.epsilon:g})"
+
+
+class PosteriorProduct(PosteriorChannel, TiltedProduct):
+    """E_i for independent rows, which acts on every row by itself."""
+
+    @property
+    def _own_level(self) -> float:
+        return self.epsilon

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.validation import Floats
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.drawing import draw_rows
@@ -72,10 +72,6 @@ class ProductChannel(AbstractChannel):
         rows = unrolled(given["rows"], len(kernels))
         return ProductChannel._trusted(RowKernels(kernels, rows))
 
-    def row_kernels(self) -> RowKernels:
-        """Return the kernels of the rows."""
-        return self._kernels
-
     def _kron(self, parts: Sequence[Floats]) -> Floats:
         """Kronecker product over rows of a vector or matrix given per distinct kernel."""
         return np.asarray(reduce(np.kron, [parts[k] for k in self._kernels.assignment]))
@@ -87,17 +83,6 @@ class ProductChannel(AbstractChannel):
 
     def _output(self, prior: Distribution) -> Distribution:
         return prior.through(self._kernels)
-
-    def _row_kinds(self) -> Ints:
-        return self._kernels.assignment
-
-    def column_at(self, y: Ints) -> Floats:
-        """Return p(y|x) for every database x."""
-        check.fits(self.space.size, "a vector over databases", "use releases row by row only")
-        found = np.ones(1)
-        for kernel, value in zip(self._kernels, y.tolist(), strict=True):
-            found = np.multiply.outer(found, kernel.matrix[:, value]).reshape(-1)
-        return found
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""

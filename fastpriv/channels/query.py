@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import unrolled
-from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import (
     extremes,
 )
@@ -122,7 +122,7 @@ class QueryChannel(AbstractChannel):
         >>> share = np.linspace(0.1, 0.9, n + 1)  # of bits set, with noise
         >>> channel = fp.QueryChannel.count(n, np.stack([1 - share, share], axis=1))
         >>> fp.individual_capacity(channel)
-        IndividualCapacity(0.3680642072, 0.3680642072)
+        IndividualCapacity(0.3680642071, 0.3680642072)
         """
         n = check.integer(n, "n", 1)
         check.fits(n, "a database", "use fewer rows")
@@ -148,7 +148,7 @@ class QueryChannel(AbstractChannel):
         >>> high = np.linspace(0.2, 0.8, 101)
         >>> channel = fp.QueryChannel.sum([stars] * 50, np.stack([1 - high, high], axis=1))
         >>> fp.individual_capacity(channel)
-        IndividualCapacity(0.192744757, 0.192744757)
+        IndividualCapacity(0.192744757, 0.1927447571)
         """
         found, which = distinct(scores, _load, "scores")
         return cls._structured(Sum([s.astype(np.int64) for s in found], which), kernel, "sums")
@@ -185,9 +185,6 @@ class QueryChannel(AbstractChannel):
 
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._query.law(prior) @ self._kernel.matrix, self.output_space)
-
-    def _row_kinds(self) -> Ints:
-        return self._query.kinds()
 
     def _seen(self) -> Floats:
         """Laws of the answers that occur; the kernel itself where all do."""

@@ -98,9 +98,6 @@ class TypeChannel(AbstractChannel):
         masses = weights[self._stack.row] * self._mass
         return np.asarray(np.bincount(self._stack.kind, masses), dtype=np.float64)
 
-    def _row_kinds(self) -> Ints:
-        return np.zeros(self.space.n, dtype=np.int64)
-
     def _plain(self) -> Channel:
         return Channel(self.matrix(), self.space)
 

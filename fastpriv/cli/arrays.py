@@ -55,10 +55,10 @@ def read(path: str, name: str) -> Floats:
     try:
         with opened(path) as stream:
             if suffix == ".npy":
-                found = np.lib.format.read_array(stream, allow_pickle=False)
+                table = np.lib.format.read_array(stream, allow_pickle=False)
             else:
                 text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-                found = np.stack(_numbers(text, path))
+                table = np.stack(_numbers(text, path))
     except OSError as problem:
         why = f"{problem.strerror or problem}{_neighbour(file)}"
         raise InvalidInput(f"cannot read {name} {path}: {why}") from None
@@ -68,11 +68,11 @@ def read(path: str, name: str) -> Floats:
         raise
     except (ValueError, EOFError):
         raise InvalidInput(f"cannot read {name} {path}: it is no array saved by numpy") from None
-    if found.ndim not in (1, 2) or found.size == 0 or found.dtype.kind not in "biuf":
+    if table.ndim not in (1, 2) or table.size == 0 or table.dtype.kind not in "biuf":
         raise InvalidInput(
-            f"{name} {path} must hold a table of numbers, got shape {found.shape} of {found.dtype}"
+            f"{name} {path} must hold a table of numbers, got shape {table.shape} of {table.dtype}"
         )
-    return np.atleast_2d(found).astype(np.float64)
+    return np.atleast_2d(table).astype(np.float64)
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
+from fastpriv._text.encoding import to_json
 from fastpriv.cli.parser import add_file, add_json, examples
 from fastpriv.errors import InvalidInput
 
@@ -54,11 +54,11 @@ def run(given: argparse.Namespace) -> str:
             f"the domain does not declare {', '.join(map(repr, extra))}; records were randomised "
             "as a whole, so give the domain of the release with all of its columns"
         )
-    found = estimate_frequencies(
+    frequencies = estimate_frequencies(
         given.table,
         plans.hamming(domain, epsilon, per_column).channel,
         domain=domain,
         confidence=given.confidence,
         simultaneous=given.simultaneous,
     )
-    return json.dumps(found.to_dict(), indent=2) if given.json else str(found)
+    return to_json(frequencies) if given.json else str(frequencies)

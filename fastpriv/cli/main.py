@@ -90,6 +90,7 @@ def make_parser() -> Parser:
         + _EXITS,
     )
     parser.add_argument("--version", action="version", version=f"fastpriv {__version__}")
+    parser.set_defaults(parser=parser)  # for the command that prints completions of all of them
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for command in _COMMANDS:
         command.add(commands).set_defaults(run=command.run)

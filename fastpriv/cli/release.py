@@ -48,7 +48,7 @@ def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     from fastpriv.releasing.release import release
 
-    found = release(
+    released = release(
         given.table,
         epsilon=given.epsilon,
         distortion=given.distortion,
@@ -62,4 +62,8 @@ def run(given: argparse.Namespace) -> str:
         overwrite=given.force,
         progress=True,
     )
-    return found.report.to_json() if given.json else f"{found.report}\nWritten to {found.table}"
+    return (
+        released.report.to_json()
+        if given.json
+        else f"{released.report}\nWritten to {released.table}"
+    )

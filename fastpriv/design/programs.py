@@ -12,6 +12,7 @@ import math
 import time
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,19 +39,41 @@ from fastpriv.priors import Dense, Distribution, Exchangeable, Product
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
 
+if TYPE_CHECKING:
+    from fastpriv.design.exact.solution import ExactSolution
+
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 
 #: Programs are solved up to here; h(200) is 1e-87 of a row.
 _LARGEST = 200.0
 
 
+@overload
+def solve_pd_dp(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[False] = ...,
+) -> Solution: ...
+@overload
+def solve_pd_dp(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[True],
+) -> ExactSolution: ...
 def solve_pd_dp(
     prior: Distribution | ArrayLike,
     epsilon: float,
     *,
     gap: float = 1e-6,
     time_limit: float = math.inf,
-) -> Solution:
+    exact: bool = False,
+) -> Solution | ExactSolution:
     """Find the mechanism of least expected Hamming distortion at a differential privacy level.
 
     Parameters
@@ -63,11 +86,16 @@ def solve_pd_dp(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
+    exact : bool
+        Whether to solve in rational arithmetic, for small programs: to the end, so that ``gap``
+        and ``time_limit`` say nothing.
 
     Returns
     -------
     Solution
         ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+    ExactSolution
+        With ``exact``: the optimum as fractions, with its pattern and its proof.
 
     Notes
     -----
@@ -86,6 +114,10 @@ def solve_pd_dp(
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
+    if exact:
+        from fastpriv.design.exact.solve import solve_exact
+
+        return solve_exact(prior, epsilon, joint=False)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
         # Beyond the largest level of a program E_d errs by less than any double can tell.
         return _e_d(prior.space.sizes, epsilon)
@@ -94,13 +126,32 @@ def solve_pd_dp(
     return _solve(prior, epsilon, False, gap, time.monotonic() + time_limit)
 
 
+@overload
+def solve_pd_i(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[False] = ...,
+) -> Solution: ...
+@overload
+def solve_pd_i(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[True],
+) -> ExactSolution: ...
 def solve_pd_i(
     prior: Distribution | ArrayLike,
     epsilon: float,
     *,
     gap: float = 1e-6,
     time_limit: float = math.inf,
-) -> Solution:
+    exact: bool = False,
+) -> Solution | ExactSolution:
     """Find the mechanism of least expected Hamming distortion at an identifiability level.
 
     Parameters
@@ -113,11 +164,16 @@ def solve_pd_i(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
+    exact : bool
+        Whether to solve in rational arithmetic, for small programs: to the end, so that ``gap``
+        and ``time_limit`` say nothing.
 
     Returns
     -------
     Solution
         ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+    ExactSolution
+        With ``exact``: the optimum as fractions, with its pattern and its proof.
 
     Raises
     ------
@@ -140,6 +196,10 @@ def solve_pd_i(
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
+    if exact:
+        from fastpriv.design.exact.solve import solve_exact
+
+        return solve_exact(prior, epsilon, joint=True)
     least = prior.epsilon_x()
     if epsilon < least:
         raise Infeasible(

@@ -89,7 +89,7 @@ def design_worst_case(
     --------
     >>> import fastpriv as fp
     >>> fp.design_worst_case([1 / 3] * 3, 0.3)
-    Solution(value=0.3558823529, bound=0.3558823529, level=0.355882, method='closed-form')
+    Solution(value=0.355882353, bound=0.3558823529, level=0.355882353, method='closed-form')
     >>> round(fp.design_worst_case([0.5, 0.5], 0.1, criterion="correlation").value, 9)  # (1-2D)^2
     0.64
     """

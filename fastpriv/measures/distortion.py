@@ -20,6 +20,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
@@ -42,13 +43,14 @@ def distortion(
     prior : Distribution or 1-D array
         Law of the databases.
     metric : 2-D array, optional
-        ``metric[x, y]`` for every database and output. By default the Hamming distance, the
-        number of rows that changed, which needs outputs that are databases.
+        ``metric[x, y]`` for every database and output. The default is the Hamming distance, the
+        number of rows that change; outputs must then be databases.
 
     Returns
     -------
     float
-        h(epsilon) for E_d, and for E_i under its own prior (Wang-Ying-Zhang 2015, Lemmas 4, 5).
+        E d(X, Y). It is h(epsilon) for E_d, and for E_i under its own prior (Wang-Ying-Zhang
+        2015, Lemmas 4 and 5).
 
     Examples
     --------
@@ -124,9 +126,15 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior. Cost O(N n) under another."""
     if channel._own(prior):
         return hamming_distance(channel._kernels)
-    if channel._rows is not None:
-        return expected_distance(channel._rows, prior)
     return float((prior._vector() * tilted_distances(channel)).sum())
+
+
+@expected_distance.register(TiltedProduct)
+def _(channel: TiltedProduct, prior: Distribution) -> float:
+    """Return h(epsilon) under the channel's own prior. Otherwise take the rows."""
+    if channel._own(prior):
+        return hamming_distance(channel._kernels)
+    return expected_distance(channel._rows, prior)
 
 
 @expected_distance.register(TypeChannel)

@@ -18,6 +18,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.priors import Distribution, Product
 
@@ -59,12 +60,16 @@ def _(channel: ProductChannel, prior: Distribution) -> float:
 
 @entropy_gain.register(TiltedChannel)
 def _(channel: TiltedChannel, prior: Distribution) -> float:
-    """Take the prior divided by R q through R, or the rows of a product. Cost O(N n m)."""
-    if channel._rows is not None:
-        return entropy_gain(channel._rows, prior)
+    """Take the prior divided by R q through R. Cost O(N n m)."""
     occurs, tilt = channel._tilt()
     weights, logs, _ = tilted(prior._vector(), prior._logs(), tilt)
     return vector_gain(prior._vector(), weights, channel._kernels, logs, occurs)
+
+
+@entropy_gain.register(TiltedProduct)
+def _(channel: TiltedProduct, prior: Distribution) -> float:
+    """Take the rows."""
+    return entropy_gain(channel._rows, prior)
 
 
 @singledispatch

@@ -17,6 +17,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
@@ -34,10 +35,10 @@ def mutual_information(
 ) -> float | Bracket:
     """Mutual information I(X; Y) between database and output, in nats.
 
-    Always a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
-    f(d) = (1+d) ln(1+d) - d, or one such sum per row by the chain rule
-    I = sum_i I(X_i; Y_i | Y_<i): nothing cancels, so that a mechanism at epsilon 1e-8 gets a
-    number and not noise.
+    It is computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
+    f(d) = (1+d) ln(1+d) - d. For channels that act row by row there is one such sum for each row,
+    by the chain rule I = sum_i I(X_i; Y_i | Y_<i). No terms cancel, so the result keeps its
+    digits even at epsilon 1e-8.
 
     Parameters
     ----------
@@ -49,9 +50,9 @@ def mutual_information(
     Returns
     -------
     float or Bracket
-        A certified bracket for a row-by-row channel on a Markov prior too long for the exact
-        sum, a float in every other case. Cost O(N K) for a matrix, O(N n) for E_d and E_i on a
-        dense prior, O(n^2) on a binary exchangeable one, O(distinct rows) on a product.
+        A float, except for a row-by-row channel on a Markov prior that is too long for the exact
+        sum, which gets a certified bracket. Cost O(N K) for a matrix. E_d and E_i cost O(N n) on
+        a dense prior, O(n^2) on an exchangeable prior of bits, O(distinct rows) on a product.
 
     References
     ----------
@@ -103,8 +104,6 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     """
     if channel._own(prior):
         return rows_information(channel._law, channel._kernels)
-    if channel._rows is not None:
-        return information(channel._rows, prior)
     law, home = channel._vectors()
     p = prior._vector()
     gain = apply_rows(p / home, channel._kernels)
@@ -113,6 +112,14 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
         spent += np.where(law * gain > 0, law * gain * np.log(gain), 0.0).sum()
     moved = channel.epsilon * float((p * tilted_distances(channel)).sum())
     return max(0.0, math.log(channel._scale()) - moved - float(spent))
+
+
+@information.register(TiltedProduct)
+def _(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
+    """Under its own prior as above, otherwise take the rows."""
+    if channel._own(prior):
+        return rows_information(channel._law, channel._kernels)
+    return information(channel._rows, prior)
 
 
 @information.register(TypeChannel)

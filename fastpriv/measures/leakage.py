@@ -22,6 +22,7 @@ from fastpriv.channels import (
     ProductChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.entropy_gain import entropy_gain
@@ -102,11 +103,14 @@ def _(channel: TypeChannel) -> float:
 
 @maxima_level.register
 def _(channel: TiltedChannel) -> float:
-    """The sum over rows where they are independent, from the column maxima otherwise."""
-    plain = (
-        log_total(channel.column_maxima()) if channel._rows is None else maxima_level(channel._rows)
-    )
-    return plain + 4.0 * row_slack(channel._kernels)
+    """From the column maxima, which carry the rounding of n factors."""
+    return log_total(channel.column_maxima()) + 4.0 * row_slack(channel._kernels)
+
+
+@maxima_level.register
+def _(channel: TiltedProduct) -> float:
+    """The sum over rows, whose factors were rounded."""
+    return maxima_level(channel._rows) + 4.0 * row_slack(channel._kernels)
 
 
 def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
@@ -181,13 +185,16 @@ def _(channel: TypeChannel) -> float:
 
 @extreme_level.register
 def _(channel: TiltedChannel) -> float:
-    """The sum over rows where they are independent. Otherwise O(N n m)."""
-    slack = 4.0 * row_slack(channel._kernels)
-    if channel._rows is not None:  # whose factors were rounded
-        return extreme_level(channel._rows) + slack
+    """From the largest and least tilt behind every output. Cost O(N n m)."""
     occurs, tilt = channel._tilt()
     most, least = (tropical(tilt, channel._kernels, j) for j in (np.maximum, np.minimum))
-    return round_up(float((most - least)[occurs].max())) + slack
+    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel._kernels)
+
+
+@extreme_level.register
+def _(channel: TiltedProduct) -> float:
+    """The sum over rows, whose factors were rounded."""
+    return extreme_level(channel._rows) + 4.0 * row_slack(channel._kernels)
 
 
 def strong_dp_level(channel: ChannelLike) -> float:

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from fastpriv._core.rounding import ULP
 from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._structure.rows import RowKernels
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import rows_contraction
@@ -30,11 +31,10 @@ _FORMED = 1 << 20
 def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike) -> Bracket:
     """Strong data-processing constant S*(X; Y) of a mechanism under a prior.
 
-    The supremum of D(QW || PW) / D(Q || P) over laws Q of the database, P being the prior: for
-    all private data S that reach the output through the database only,
-    I(S; Y) <= S* I(S; X), and no smaller factor will do (Makhdoumi-Fawaz 2013, Theorem 3 and
-    Section IV). It lies between rho^2 and eta; see :func:`maximal_correlation` and
-    :func:`contraction_coefficient`.
+    The supremum of D(QW || PW) / D(Q || P) over laws Q of the database, where P is the prior. If
+    private data S influence the output only through the database, I(S; Y) <= S* I(S; X), and S* is
+    the least such factor (Makhdoumi-Fawaz 2013, Theorem 3 and Section IV). It lies between rho^2
+    and eta; see :func:`maximal_correlation` and :func:`contraction_coefficient`.
 
     Parameters
     ----------
@@ -46,15 +46,15 @@ def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | Ar
     Returns
     -------
     Bracket
-        Tight for two possible databases, or two different rows among those possible. For more
-        the lower end is the best of a few climbs, and the upper end the contraction coefficient
-        of the databases that can occur.
+        Tight if the databases that can occur have only two different output laws. Otherwise the
+        lower end is the best of a few local searches, and the upper end is the contraction
+        coefficient of the databases that can occur.
 
     Notes
     -----
-    For two databases the excess l D(Q || P) - D(QW || PW) is convex, concave and convex again, so
-    one tangent proves the upper end. Independent rows: the largest of the rows'
-    (Ahlswede-Gacs 1976). Other structured pairings go through the matrix while it is small.
+    For two databases the function l D(Q || P) - D(QW || PW) is convex, then concave, then convex,
+    so one tangent proves the upper end. For independent rows S* is the largest of the rows'
+    constants (Ahlswede-Gacs 1976). Other combinations use the matrix while it is small.
 
     Examples
     --------
@@ -90,12 +90,10 @@ def _(channel: ProductChannel, prior: Distribution) -> Bracket:
     return rows_sdpi(prior, channel._kernels)
 
 
-@sdpi.register(TiltedChannel)
-def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
-    """Take the rows where the channel is a product of them."""
-    if channel._rows is not None:
-        return sdpi(channel._rows, prior)
-    return matrix_sdpi(channel.matrix(), prior._vector())
+@sdpi.register(TiltedProduct)
+def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
+    """Take the rows."""
+    return sdpi(channel._rows, prior)
 
 
 @singledispatch

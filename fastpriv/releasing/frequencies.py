@@ -16,6 +16,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import AbstractChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, did_you_mean
 from fastpriv.measures.arguments import as_channel
 from fastpriv.releasing import domain as domains
@@ -266,7 +267,7 @@ class _Estimator:
 
     def __init__(self, plan: Plan, counts: _Counts) -> None:
         self._sizes, self._counts = plan.domain.sizes, counts
-        kernels = plan.channel.row_kernels()
+        kernels = row_kernels(plan.channel)
         if plan.unit == TABLE and (kernels is None or len(kernels.distinct) > 1):
             raise InvalidInput(
                 "frequencies can be estimated only where all records were randomised alike, each "

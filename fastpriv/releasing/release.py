@@ -147,7 +147,7 @@ def release(
     >>> people = [{"sex": "F", "smokes": "no"}, {"sex": "M", "smokes": "yes"}] * 50
     >>> domain = {"sex": ["F", "M"], "smokes": ["no", "yes"]}
     >>> released = fp.release(people, domain=domain, epsilon=2.0)
-    >>> len(released.table), released.report.levels["differential privacy"] <= 2.0
+    >>> len(released.table), released.report.levels["dp"] <= 2.0
     (100, True)
     """
     if out is None and isinstance(table, str | os.PathLike):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fastpriv._core import validation as check
 from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
-from fastpriv._text.numbers import shown
+from fastpriv._core.rounding import ULP, product_up
+from fastpriv._text import encoding
+from fastpriv._text.numbers import shown, up
+from fastpriv._text.table import table
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.capacity import capacity
@@ -23,26 +24,18 @@ from fastpriv.measures.information import information
 from fastpriv.measures.leakage import extreme_level, maxima_level
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.realised import realised
+from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.plan import RECORD, TABLE, Plan
-from fastpriv.results import Bracket
+from fastpriv.results import Bracket, Value, top
 
-Level = float | Bracket
 Raise = Callable[[float, float], float]
 
 #: Share of changed records, and level, from which a report gives advice.
 _MOST_CHANGED, _WEAK = 0.8, 10.0
 #: Most databases of a matrix whose capacity a report waits for.
 _OPTIMISED = 512
-
-#: Notions of a ledger, and what a report calls them.
-_SPENT = {
-    "dp": "differential privacy",
-    "strong-dp": "leakage capacity",
-    "pml-all-priors": "leakage capacity",
-    "maximal-leakage": "maximal leakage",
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,10 +47,11 @@ class ReleaseReport:
     n, m : int
         Number of records, and of values a record can take.
     levels : dict
-        Levels in nats that hold whatever the law of the table: those of the probabilities the
-        sampler realised, rounded up.
+        Levels in nats by notion, such as "dp", that hold whatever the law of the table: those of
+        the probabilities the sampler realised, rounded up. Names are those of
+        ``fastpriv.notions.NOTIONS``; "record-..." is about one record, the others about all.
     levels_under_prior : dict
-        Levels under ``prior``.
+        Levels under ``prior``, by notion.
     prior : str
         The law they are for, and whether it was given or assumed.
     distortion : float
@@ -83,15 +77,15 @@ class ReleaseReport:
     >>> import fastpriv as fp
     >>> import numpy as np
     >>> report = fp.release(np.zeros(100, dtype=int), domain=4, epsilon=1.0).report
-    >>> report.levels["differential privacy"] <= 1.0, report.secure
+    >>> report.levels["dp"] <= 1.0, report.secure
     (True, True)
     """
 
     n: int
     m: int
     mechanism: str
-    levels: dict[str, Level]
-    levels_under_prior: dict[str, Level]
+    levels: dict[str, Value]
+    levels_under_prior: dict[str, Value]
     prior: str
     distortion: float
     counted: str
@@ -108,12 +102,7 @@ class ReleaseReport:
 
         Neighbouring tables differ in one record, all columns of it.
         """
-        found = {notion: self.levels.get(name) for notion, name in _SPENT.items()}
-        return {
-            notion: level.upper if isinstance(level, Bracket) else level
-            for notion, level in found.items()
-            if level is not None
-        }
+        return _costs({slug: top(level) for slug, level in self.levels.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """Return what may be published, as plain numbers and words."""
@@ -129,11 +118,9 @@ class ReleaseReport:
                 if isinstance(self.channel, HammingChannel)
                 else {}
             ),
-            "levels": {name: _plain(level) for name, level in self.levels.items()},
+            "levels": encoding.plain(self.levels),
             "prior": self.prior,
-            "levels under the prior": {
-                name: _plain(level) for name, level in self.levels_under_prior.items()
-            },
+            "levels under the prior": encoding.plain(self.levels_under_prior),
             f"expected number of changed {self.counted}": self.distortion,
             "randomness": "cryptographic" if self.secure else "seeded, NOT secure",
             "domain": self.domain_source,
@@ -142,16 +129,16 @@ class ReleaseReport:
 
     def to_json(self) -> str:
         """Return what may be published, as JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        return encoding.to_json(self.to_dict())
 
     def __repr__(self) -> str:
         return f"ReleaseReport({self.n} records of {self.m} values, {self.mechanism})"
 
     def __str__(self) -> str:
         lines = [f"{self.n} records of {self.m} values each, through {self.mechanism}"]
-        lines += ["Levels whatever the law of the table (nats)", *_listed(self.levels)]
-        lines += [f"Levels under the prior ({self.prior})", *_listed(self.levels_under_prior)]
-        lines.append(f"Expected number of changed {self.counted}: {self.distortion:.6g}")
+        lines += ["Levels whatever the law of the table (nats)", _listed(self.levels)]
+        lines += [f"Levels under the prior ({self.prior})", _listed(self.levels_under_prior)]
+        lines.append(f"Expected number of changed {self.counted}: {up(self.distortion)}")
         lines.append(f"Randomness: {self.to_dict()['randomness']}")
         lines.append(f"Domain: {self.domain_source}")
         lines += [f"Note: {note}" for note in self.notes]
@@ -171,8 +158,8 @@ def write(
         n=n,
         m=plan.domain.size,
         mechanism=repr(plan.channel) + _SCOPE[plan.unit],
-        levels=always.found,
-        levels_under_prior=under.found,
+        levels=always.levels,
+        levels_under_prior=under.levels,
         prior=name,
         distortion=times * expected_distance(channel, law),
         counted=plan.counted,
@@ -181,7 +168,7 @@ def write(
         unit=plan.unit,
         notes=(
             *notes,
-            *_advice(plan, expected_distance(channel, law), always.found),
+            *_advice(plan, expected_distance(channel, law), always.levels),
             *(f"not computed: {name}" for name in always.left_out + under.left_out),
         ),
         private={f"changed {plan.counted}": changed},
@@ -190,9 +177,9 @@ def write(
     )
 
 
-def _advice(plan: Plan, changed: float, levels: dict[str, Level]) -> list[str]:
+def _advice(plan: Plan, changed: float, levels: dict[str, Value]) -> list[str]:
     """What a data owner would rather know before than after publishing."""
-    notes, columns, level = [], len(plan.domain.columns), levels.get("differential privacy", 0.0)
+    notes, columns, level = [], len(plan.domain.columns), levels.get("dp", 0.0)
     if plan.unit == RECORD and columns > 1 and changed > _MOST_CHANGED:
         notes.append(
             f"{100 * changed:.0f}% of the records are expected to change; every column by itself "
@@ -201,8 +188,8 @@ def _advice(plan: Plan, changed: float, levels: dict[str, Level]) -> list[str]:
         )
     if isinstance(level, float) and level > _WEAK:
         notes.append(
-            f"a level of {level:.3g} protects little: an output may change the odds of two records "
-            f"by a factor of e^{level:.3g}"
+            f"a level of {up(level, 3)} protects little: an output may change the odds of two "
+            f"records by a factor of e^{up(level, 3)}"
         )
     return notes
 
@@ -211,8 +198,8 @@ def response(path: str) -> tuple[float, bool]:
     """Read from a report's JSON the epsilon of its randomised response, and whether per column."""
     text = _read(path)
     try:
-        found = json.loads(text)
-        return float(found["epsilon"]), {"record": False, "columns": True}[found["randomised"]]
+        report = json.loads(text)
+        return float(report["epsilon"]), {"record": False, "columns": True}[report["randomised"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInput(
             f"{path} is no report of randomised response on records or columns; give the file that "
@@ -225,12 +212,21 @@ def spending(path: str) -> dict[str, float]:
     text = _read(path)
     try:
         levels = json.loads(text)["levels"]
-        found = {notion: levels[name] for notion, name in _SPENT.items() if name in levels}
-        return {notion: _number(level) for notion, level in found.items()}
+        return _costs({slug: encoding.number(level) for slug, level in levels.items()})
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise InvalidInput(
             f"{path} is no report of a release; give the file that the release wrote with --report"
         ) from error
+
+
+def _costs(levels: Mapping[str, float]) -> dict[str, float]:
+    """Return the level of every notion that a ledger adds up and that some level measures."""
+    measured = {NOTIONS[slug].measure: level for slug, level in levels.items() if slug in NOTIONS}
+    return {
+        slug: measured[notion.measure]
+        for slug, notion in NOTIONS.items()
+        if notion.law is not None and notion.measure is not None and notion.measure in measured
+    }
 
 
 def _read(path: str) -> bytes:
@@ -256,14 +252,14 @@ def _record_levels(
     record's channel. Whatever is additive over independent records is n times one record's.
     """
     if channel.space.n > 1:
-        always.add("differential privacy of one column", lambda: neighbour_level(channel))
-    always.add("differential privacy", lambda: extreme_level(channel))
-    always.add_scaled("maximal leakage", lambda: maxima_level(channel))
-    always.add_scaled("leakage capacity", lambda: extreme_level(channel))
-    always.add_scaled("channel capacity", lambda: _capacity(channel), raised_information)
+        always.add("column-dp", lambda: neighbour_level(channel))
+    always.add("dp", lambda: extreme_level(channel))
+    always.add_scaled("maximal-leakage", lambda: maxima_level(channel))
+    always.add_scaled("strong-dp", lambda: extreme_level(channel))
+    always.add_scaled("channel-capacity", lambda: _capacity(channel), raised_information)
     under.add("identifiability", lambda: _identifiability(channel, prior))
-    under.add_scaled("mutual information", lambda: _information(channel, prior), raised_information)
-    under.add_scaled("pointwise maximal leakage", lambda: leakage_levels(channel, prior)[0])
+    under.add_scaled("mutual-information", lambda: _information(channel, prior), raised_information)
+    under.add_scaled("pml", lambda: leakage_levels(channel, prior)[0])
 
 
 def _capacity(channel: AbstractChannel) -> float:
@@ -273,10 +269,10 @@ def _capacity(channel: AbstractChannel) -> float:
     return capacity(channel, 1e-9).upper
 
 
-def _information(channel: AbstractChannel, prior: Distribution) -> Level:
+def _information(channel: AbstractChannel, prior: Distribution) -> Value:
     """Mutual information: a sum of non-negative terms, raised past the rounding of any such sum."""
-    found = information(channel, prior)
-    return found if isinstance(found, Bracket) else found * (1.0 + INFORMATION_ERROR)
+    value = information(channel, prior)
+    return value if isinstance(value, Bracket) else value * (1.0 + INFORMATION_ERROR)
 
 
 def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
@@ -291,64 +287,52 @@ def _table_levels(
     channel: AbstractChannel, prior: Distribution, always: Levels, under: Levels
 ) -> None:
     """Measure a channel that takes the whole table at once."""
-    always.add("differential privacy", lambda: neighbour_level(channel))
-    always.add("maximal leakage", lambda: maxima_level(channel))
-    always.add("leakage capacity", lambda: extreme_level(channel))
-    always.add("channel capacity", lambda: _capacity(channel), raised_information)
+    always.add("dp", lambda: neighbour_level(channel))
+    always.add("maximal-leakage", lambda: maxima_level(channel))
+    always.add("strong-dp", lambda: extreme_level(channel))
+    always.add("channel-capacity", lambda: _capacity(channel), raised_information)
     under.add("identifiability", lambda: posterior_level(channel, prior))
-    under.add("mutual information", lambda: _information(channel, prior), raised_information)
-    under.add("pointwise maximal leakage", lambda: leakage_levels(channel, prior)[0])
+    under.add("mutual-information", lambda: _information(channel, prior), raised_information)
+    under.add("pml", lambda: leakage_levels(channel, prior)[0])
 
 
 class Levels:
-    """Levels as they are found, and the names of those that would take too much.
+    """Levels as they are measured, and the titles of those that would take too much.
 
     Each is raised by what the draws can have on top of what was measured.
     """
 
     def __init__(self, n: int, slack: float) -> None:
         self._n, self._slack = n, slack
-        self.found: dict[str, Level] = {}
+        self.levels: dict[str, Value] = {}
         self.left_out: list[str] = []
 
-    def add(self, name: str, level: Callable[[], Level], up: Raise = raised) -> None:
+    def add(self, slug: str, level: Callable[[], Value], raise_by: Raise = raised) -> None:
         """Note a level of the whole release."""
         try:
-            found = level()
+            value = level()
         except TooLarge:
-            self.left_out.append(name)
+            self.left_out.append(NOTIONS[slug].title)
             return
-        if isinstance(found, Bracket):
-            lower = max(found.lower - self._slack, 0.0)
-            self.found[name] = Bracket(lower, up(found.upper, self._slack))
+        if isinstance(value, Bracket):
+            lower = max(value.lower - self._slack, 0.0)
+            self.levels[slug] = Bracket(lower, raise_by(value.upper, self._slack))
         else:
-            self.found[name] = up(found, self._slack)
+            self.levels[slug] = raise_by(value, self._slack)
 
-    def add_scaled(self, name: str, level: Callable[[], Level], up: Raise = raised) -> None:
+    def add_scaled(self, slug: str, level: Callable[[], Value], raise_by: Raise = raised) -> None:
         """Note a level of one record, and n times it for the table."""
-        one = f"{name} per record"
-        self.add(one, level, up)
-        if one in self.found:
-            found = self.found[one]
-            self.found[name] = (
-                Bracket(self._n * found.lower * (1.0 - 4.0 * ULP), round_up(self._n * found.upper))
-                if isinstance(found, Bracket)
-                else round_up(self._n * found)
-            )
+        one = f"record-{slug}"
+        self.add(one, level, raise_by)
+        if one not in self.levels:
+            return
+        value = self.levels[one]
+        if isinstance(value, Bracket):
+            lower = self._n * value.lower * (1.0 - 4.0 * ULP)
+            self.levels[slug] = Bracket(lower, product_up(self._n, value.upper))
+        else:
+            self.levels[slug] = product_up(self._n, value)
 
 
-def _plain(level: Level) -> float | str | list[float]:
-    if isinstance(level, Bracket):
-        return [level.lower, level.upper]
-    return level if math.isfinite(level) else "infinite"  # JSON has no infinity
-
-
-def _number(level: Any) -> float:
-    """Return the upper end of what ``_plain`` made."""
-    if isinstance(level, list):
-        level = level[1]
-    return math.inf if level == "infinite" else float(level)
-
-
-def _listed(levels: dict[str, Level]) -> list[str]:
-    return [f"  {name:<38}{shown(level):>14}" for name, level in levels.items()]
+def _listed(levels: dict[str, Value]) -> str:
+    return table([(NOTIONS[slug].title, shown(level)) for slug, level in levels.items()], "  ")

@@ -45,7 +45,7 @@ def test_release_and_estimate_a_real_table(options, tmp_path, capsys):
     assert "seeded, NOT secure" in printed
     public = json.loads(report.read_text())
     level = 12.0 if options else 3.0
-    assert public["levels"]["differential privacy"] == pytest.approx(level)
+    assert public["levels"]["dp"] == pytest.approx(level)
     assert "private" not in report.read_text()
     with open(out, newline="") as stream:
         released = list(csv.DictReader(stream))
@@ -222,9 +222,10 @@ def test_printed_levels_are_rounded_up(tmp_path, monkeypatch, capsys):
     words = ["release", "people.csv", "--domain", "domain.json", "--epsilon", "0.7", "--force"]
     printed = done([*words, "--out", "out.csv"], capsys)
     levels = answer([*words, "--out", "out.csv"], capsys)["levels"]
-    for name in ("maximal leakage", "leakage capacity", "channel capacity"):
-        (line,) = (line for line in printed.splitlines() if line.startswith(f"  {name}  "))
-        assert levels[name] <= float(line.split()[-1]) <= levels[name] * (1 + 1e-8)
+    for slug in ("dp", "maximal-leakage", "strong-dp", "channel-capacity"):
+        start = f"  {fp.notions.NOTIONS[slug].title}  "
+        (line,) = (line for line in printed.splitlines() if line.startswith(start))
+        assert levels[slug] <= float(line.split()[-1]) <= levels[slug] * (1 + 1e-8)
 
 
 @pytest.mark.parametrize(

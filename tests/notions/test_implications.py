@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fastpriv as fp
 import oracles as o
 from cases import law
-from fastpriv.notions.implications import NOTIONS
+from fastpriv.notions.registry import RELATED
 from oracles import disclosure as od
 from oracles import pointwise as op
 
@@ -151,7 +151,7 @@ def test_the_printed_bound_on_worst_case_divergence_fails():
     found = fp.implications(epsilon, "information-privacy", prior=p)
     assert od.divergence_level(matrix, p) <= found.levels["divergence"]
     assert o.mutual_information(matrix, p) / o.entropy(p) <= found.levels["leakage-factor"]
-    assert not any("worst" in name for name in NOTIONS)
+    assert not any("worst" in name for name in RELATED)
 
 
 def test_known_levels():
@@ -193,7 +193,7 @@ def test_priors_without_full_support():
     assert "identifiability" not in fp.implications(0.5, "dp", prior=[1.0, 0.0]).levels
 
 
-@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("notion", RELATED)
 @pytest.mark.parametrize("level", [0.0, 1e-300, 0.3, 700.0, 1e308])
 def test_every_start(notion, level):
     found = fp.implications(level, notion, prior=fp.Product.iid([0.6, 0.4], 5))

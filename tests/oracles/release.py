@@ -9,7 +9,7 @@ def levels(matrix, prior):
     law = [sum(prior[x] * matrix[x][y] for x in range(size)) for y in outputs]
     pairs = [(x, z) for x in range(size) for z in range(size) if x != z]
     return {
-        "differential privacy": max(
+        "dp": max(
             (math.log(matrix[x][y] / matrix[z][y]) for x, z in pairs for y in outputs), default=0.0
         ),
         "identifiability": max(
@@ -20,17 +20,15 @@ def levels(matrix, prior):
             ),
             default=0.0,
         ),
-        "maximal leakage": math.log(sum(max(row[y] for row in matrix) for y in outputs)),
-        "pointwise maximal leakage": max(
-            math.log(max(row[y] for row in matrix) / law[y]) for y in outputs
-        ),
+        "maximal-leakage": math.log(sum(max(row[y] for row in matrix) for y in outputs)),
+        "pml": max(math.log(max(row[y] for row in matrix) / law[y]) for y in outputs),
         # For any law of records: reached by the uniform one, the matrix being symmetric.
-        "channel capacity": sum(
+        "channel-capacity": sum(
             matrix[x][y] / size * math.log(matrix[x][y] * size)
             for x in range(size)
             for y in outputs
         ),
-        "mutual information": sum(
+        "mutual-information": sum(
             prior[x] * matrix[x][y] * math.log(matrix[x][y] / law[y])
             for x in range(size)
             for y in outputs

@@ -18,7 +18,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = importlib.import_module("matplotlib.pyplot")
 
-FAMILY = importlib.import_module("fastpriv.plot.style").FAMILY
+FAMILY = importlib.import_module("fastpriv._drawing.style").FAMILY
 Profile = fp.accounting.PrivacyProfile
 MATRIX = [[0.5, 0.25, 0.125, 0.125], [0.25, 0.5, 0.125, 0.125], [0.125, 0.125, 0.25, 0.5]]
 PRIOR = [0.5, 0.25, 0.25]
@@ -59,7 +59,7 @@ def test_colours_are_told_apart_by_everybody(sight):
 
 
 def test_lines_of_a_family_differ_in_greyscale_too():
-    look = importlib.import_module("fastpriv.plot.style").look
+    look = importlib.import_module("fastpriv._drawing.style").look
     drawn = {(style["linestyle"], style["marker"]) for style in map(look, range(28))}
     assert len(drawn) == 28
 
@@ -297,7 +297,7 @@ def test_edges_of_composition(channel, deltas):
 
 
 def test_a_missing_bound_is_not_called_infinite():
-    band = importlib.import_module("fastpriv.plot.style").band
+    band = importlib.import_module("fastpriv._drawing.style").band
     _, ax = plt.subplots()
     x, high = np.array([0.0, 1.0]), np.array([np.inf, 2.0])
     band(ax, x, np.array([1.0, 1.0]), high, "a", color=FAMILY[0])

@@ -89,7 +89,7 @@ def _added_up(
 def _entry(given: Mapping[str, Any]) -> Entry:
     part = given["part"]
     if part is not None:
-        from fastpriv.accounting.ledger.parts import read
+        from fastpriv.accounting.ledger.parts import read  # profiles load the kernels
 
         read(part)
     return Entry(

@@ -130,10 +130,10 @@ class Store:
         if self.path is None:
             return None
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _check_file(self) -> None:
         if self._identity() != self._file:

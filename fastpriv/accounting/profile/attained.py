@@ -22,6 +22,7 @@ from fastpriv.accounting.profile.atoms import CHUNK, Atom, Source
 from fastpriv.accounting.profile.bounds import TINY
 from fastpriv.accounting.profile.measures import FINE, Measure, Releases, merged_below
 from fastpriv.channels import AbstractChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.measures.approximate_dp import laws_apart, neighbour_laws, response
 from fastpriv.spaces import Space
 
@@ -153,7 +154,7 @@ def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[float]
         error = laws_apart(channels[0]) + slacks[0]
         return (([group], [error]) for group in neighbour_laws(channels[0]))
     space = channels[0].space
-    rows = [kernels for channel in channels if (kernels := channel.row_kernels()) is not None]
+    rows = [kernels for channel in channels if (kernels := row_kernels(channel)) is not None]
     if len(rows) == len(channels) and max(k.shape[0] for r in rows for k in r.distinct) <= _VALUES:
         errors = [
             _error(channel, 1) + slack for channel, slack in zip(channels, slacks, strict=True)
