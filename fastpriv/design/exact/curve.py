@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._drawing.exact import pieces as draw_pieces
 from fastpriv.design.exact.extent import Basis, End, reach, step_over
 from fastpriv.design.exact.numbers import (
     exp_bounds,
@@ -22,8 +23,9 @@ from fastpriv.design.exact.program import Program
 from fastpriv.design.exact.simplex import Ray, Simplex
 from fastpriv.design.exact.solve import least_ratio, programs_of, vertex_at
 from fastpriv.errors import InvalidInput, SolverFailure
+from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,9 +131,7 @@ class ExactCurve:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curve with its break points; see :func:`fastpriv.plot.exact`."""
-        from fastpriv.plot.exact import exact
-
-        return exact(self, ax)
+        return draw_pieces(self.pieces, NOTIONS[self.notion].title, ax)
 
     def to_latex(self) -> str:
         """Return the curve as LaTeX cases, a standing for e^epsilon.
@@ -190,7 +190,7 @@ def exact_curve(
     >>> float(curve.value(0.9)) == float(fp.solve_pd_dp(curve.prior, 0.9, exact=True).value)
     True
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     low, high = (check.real(v, name, least=0.0) for v, name in ((low, "low"), (high, "high")))
     if notion not in ("dp", "identifiability"):
         raise InvalidInput(f"notion must be 'dp' or 'identifiability', got {notion!r:.60}")
