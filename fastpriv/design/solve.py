@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
+from fastpriv.design.common import constant_mechanism
 from fastpriv.design.curve import privacy_level
-from fastpriv.design.programs import _constant, solve_pd_dp, solve_pd_i
+from fastpriv.design.programs import solve_pd_dp, solve_pd_i
 from fastpriv.design.rate_distortion import solve_pd_mip
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
 from fastpriv.measures.distortion import expected_distance
@@ -245,7 +246,7 @@ class _Problem:
 
     def least_distortion_by_bisection(self, epsilon: float) -> Optimum:
         """Bisect the distortion: the least information falls with it, so both ends are proved."""
-        most = _constant(self.prior).value  # where a constant output does
+        most = constant_mechanism(self.prior).value  # where a constant output does
         best = self.least_information(0.0)
         low, high, bound, step = 0.0, 0.0, 0.0, _GAP * most
         if best.level > epsilon:

@@ -14,6 +14,7 @@ from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, Types, expand, types_of
 from fastpriv.channels import AbstractChannel, Channel, HammingChannel, ProductChannel
 from fastpriv.channels.types import TypeChannel
+from fastpriv.design.common import constant_mechanism, rounding_margin, symmetries
 from fastpriv.design.exact.flows import Certificate, route
 from fastpriv.design.exact.inwards import Entries, rounded
 from fastpriv.design.exact.numbers import integers, is_at_most_exp, level_bounds, ratio_below
@@ -22,7 +23,6 @@ from fastpriv.design.exact.simplex import Optimum, Ray, Simplex, complete, hammi
 from fastpriv.design.exact.solution import ExactSolution
 from fastpriv.design.exact.start import float_rays
 from fastpriv.design.exact.vertex import Vertex
-from fastpriv.design.programs import _constant, _margin, _symmetries
 from fastpriv.errors import Infeasible, SolverFailure, TooLarge
 from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
@@ -55,7 +55,7 @@ def programs_of(prior: Distribution, joint: bool) -> tuple[str, list[Program]]:
 
 
 def _over_databases(prior: Dense, joint: bool) -> Program:
-    types = types_of(_symmetries(prior))
+    types = types_of(symmetries(prior))
     return build(types, _type_weights(prior, types), joint)
 
 
@@ -159,7 +159,9 @@ def _channel(
     """Return a channel of floats whose measured level is at most epsilon."""
     sizes = prior.space.sizes
     if not joint and epsilon > 0 and all(_is_hamming(vertex) for vertex in vertices):
-        return HammingChannel(len(sizes), sizes, max(0.0, epsilon - _margin(epsilon, len(sizes))))
+        return HammingChannel(
+            len(sizes), sizes, max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
+        )
 
     def made(parts: list[Entries]) -> AbstractChannel:
         if method == "types":
@@ -180,7 +182,7 @@ def _channel(
         return level <= epsilon
 
     parts = rounded(vertices, epsilon, prior.space.n, holds)
-    return _constant(prior).channel if parts is None else made(parts)
+    return constant_mechanism(prior).channel if parts is None else made(parts)
 
 
 def _is_hamming(vertex: Vertex) -> bool:
