@@ -12,6 +12,7 @@ from fastpriv import __version__
 from fastpriv._text.numbers import down, up
 from fastpriv._text.table import table
 from fastpriv.cli import arrays as _arrays
+from fastpriv.cli import exact
 from fastpriv.cli import files as _files
 from fastpriv.cli.mechanisms import load_prior, spec_of
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
@@ -90,6 +91,10 @@ class Optimum:
             ["method", self.method],
         ]
         lines = [table(rows), *([f"The channel is {self.spec}"] if self.spec else [])]
+        if "exact" in self.about:
+            words = self.about["exact"]
+            lines.append(f"The least distortion at ratio {words['ratio']} is exactly")
+            lines.append(f"{words['value']}, verified in rational arithmetic.")
         if self.notion != "identifiability" and self.level < _NOTHING:
             lines.append("The best output does not depend on the database at all.")
         return "\n".join(lines)
@@ -118,6 +123,9 @@ def find(given: argparse.Namespace, dense: bool) -> Optimum:
         check.fits(prior.space.size**2, "the channel", instead, _WRITTEN)
     about = {"prior": _files.source(given.prior), "sizes": given.sizes}
     task = _Task(given.notion, prior, about, dense, limits)
+    if given.exact:
+        solution, about["exact"] = exact.solved(prior, given.epsilon, given.notion)
+        return task.optimum(solution, {"epsilon": given.epsilon}, solution.bound)
     if given.notion == "mutual-information":
         if given.epsilon is not None:
             return task.least_distortion_to_learn(given.epsilon)
@@ -129,6 +137,8 @@ def find(given: argparse.Namespace, dense: bool) -> Optimum:
 
 def _check(given: argparse.Namespace) -> None:
     """Refuse options that a notion has no use for, and miss those it needs."""
+    if given.exact:
+        exact.check_solve(given)
     wrong, needed = ("prior", "sizes"), "joint"
     if given.notion != "inference":
         wrong, needed = ("joint", "metric"), "prior"

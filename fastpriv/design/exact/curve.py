@@ -23,7 +23,7 @@ from fastpriv.design.exact.simplex import Ray, Simplex
 from fastpriv.design.exact.solve import least_ratio, programs_of, vertex_at
 from fastpriv.errors import InvalidInput, SolverFailure
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,7 +190,7 @@ def exact_curve(
     >>> float(curve.value(0.9)) == float(fp.solve_pd_dp(curve.prior, 0.9, exact=True).value)
     True
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     low, high = (check.real(v, name, least=0.0) for v, name in ((low, "low"), (high, "high")))
     if notion not in ("dp", "identifiability"):
         raise InvalidInput(f"notion must be 'dp' or 'identifiability', got {notion!r:.60}")

@@ -152,6 +152,18 @@ class ExactSolution:
         high = min(high.below for _, high in ends)
         return min(low, self.epsilon), max(high, self.epsilon)
 
+    @cached_property
+    def bound(self) -> Fraction:
+        """The optimum at a rational number just above e^epsilon.
+
+        e^epsilon itself is irrational; the optimum there is between ``bound`` and ``value``,
+        some 1e-15 apart.
+        """
+        from fastpriv.design.exact.numbers import ratio_above
+        from fastpriv.design.exact.solve import value_at
+
+        return value_at(self, ratio_above(self.epsilon))
+
     def verify(self) -> bool:
         """Prove the optimum again in exact arithmetic, from the stored numbers alone.
 

@@ -119,6 +119,17 @@ def vertex_at(program: Program, ratio: Fraction, epsilon: float, known: bool) ->
     return Vertex.of(program, ratio, Simplex(program, ratio, basis).optimum())
 
 
+def value_at(solution: ExactSolution, ratio: Fraction) -> Fraction:
+    """Return the optimum at a ratio near that of a solution, started from its rays."""
+    if ratio == solution.ratio:
+        return solution.value
+    vertices = [
+        Vertex.of(v.program, ratio, Simplex(v.program, ratio, v.rays).optimum())
+        for v in solution.vertices
+    ]
+    return _total(solution.prior, vertices)
+
+
 def _flat(program: Program) -> Optimum:
     """Return the optimum at ratio one, where every output is equally likely for all databases.
 

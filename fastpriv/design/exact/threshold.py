@@ -15,7 +15,7 @@ from fastpriv.design.exact.simplex import hamming_rays
 from fastpriv.design.exact.solve import programs_of
 from fastpriv.errors import TooLarge
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["hamming_threshold"]
@@ -56,7 +56,7 @@ def hamming_threshold(prior: Distribution | ArrayLike) -> Bracket:
     >>> f"{prior.epsilon_hat():.4f} {fp.hamming_threshold(prior):.4f}"
     '0.4643 [0.4189, 0.4189]'
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     enough = prior.epsilon_hat()
     if isinstance(prior, Product) or enough in (0.0, math.inf):
         return Bracket(enough, enough)
