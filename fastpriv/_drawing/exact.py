@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 _POINTS = 40
 
 
-def pieces(given: tuple[ExactPiece, ...], title: str, ax: Axes | None) -> Axes:
-    """Draw the pieces of a curve, and a dot at every break point; ``title`` names the notion."""
+def pieces(given: tuple[ExactPiece, ...], title: str, colour: int, ax: Axes | None) -> Axes:
+    """Draw the pieces of a curve, and a dot at every break point.
+
+    ``title`` names the notion, ``colour`` counts the colours of the family.
+    """
     drawn = [_points(piece) for piece in given]
     ax = axes(ax)
     levels = np.concatenate([x for x, _ in drawn])
     values = np.concatenate([y for _, y in drawn])
-    ax.plot(levels, values, color=FAMILY[0], label=f"{title}, exactly")
+    ax.plot(levels, values, color=FAMILY[colour], label=f"{title}, exactly")
     ends = [(x[-1], y[-1]) for x, y in drawn[:-1]]
     if ends:
         label = f"break points ({len(ends)})"

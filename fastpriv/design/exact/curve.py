@@ -20,10 +20,11 @@ from fastpriv.design.exact.numbers import (
 )
 from fastpriv.design.exact.polynomials import evaluate, polynomial
 from fastpriv.design.exact.program import Program
+from fastpriv.design.exact.proof import programs_of
 from fastpriv.design.exact.simplex import Ray, Simplex
-from fastpriv.design.exact.solve import least_ratio, programs_of, vertex_at
+from fastpriv.design.exact.solve import least_ratio, vertex_at
 from fastpriv.errors import InvalidInput, SolverFailure
-from fastpriv.notions.registry import NOTIONS
+from fastpriv.notions.registry import DESIGNED, NOTIONS
 from fastpriv.priors import Distribution, Product
 from fastpriv.priors.arguments import as_prior
 
@@ -131,7 +132,7 @@ class ExactCurve:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curve with its break points; see :func:`fastpriv.plot.exact`."""
-        return draw_pieces(self.pieces, NOTIONS[self.notion].title, ax)
+        return draw_pieces(self.pieces, NOTIONS[self.notion].title, DESIGNED.index(self.notion), ax)
 
     def to_latex(self) -> str:
         """Return the curve as LaTeX cases, a standing for e^epsilon.
