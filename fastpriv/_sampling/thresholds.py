@@ -102,9 +102,9 @@ class LawThresholds(Thresholds):
 
     def chances(self) -> Floats:
         """Return the chances of the outputs, each rounded to the nearest double."""
-        found = self.weights.astype(np.float64) * 2.0**-64
-        found[self._sure, self._last[self._sure]] = 1.0
-        return found
+        chances = self.weights.astype(np.float64) * 2.0**-64
+        chances[self._sure, self._last[self._sure]] = 1.0
+        return chances
 
     @property
     def _sure(self) -> NDArray[np.bool_]:

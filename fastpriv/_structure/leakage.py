@@ -68,12 +68,12 @@ def log_masses(weights: Floats, kernels: Sequence[RowKernel], logs: Floats | Non
         lost = (gone.sum(axis=0) + kernel.loss.T @ v).T.reshape(-1)
         kept = (kernel.near.T @ v).T.reshape(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(kept))
+        masses = np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(kept))
         if kept.min() < TINY:
             fine = tropical(np.log(weights) if logs is None else logs, kernels, np.logaddexp)
             fine -= math.log(total)
-            found = np.where(kept < TINY, fine, found)
-    return np.asarray(np.minimum(found, 0.0))
+            masses = np.where(kept < TINY, fine, masses)
+    return np.asarray(np.minimum(masses, 0.0))
 
 
 def tilted(prior: Floats, logs: Floats | None, tilt: Floats) -> tuple[Floats, Floats, float]:

@@ -29,6 +29,7 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.sparse import sparse_matrix
 from fastpriv.priors import Distribution, Product
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["maximal_correlation"]
@@ -93,7 +94,7 @@ def maximal_correlation(
 
 
 def _law(prior: Distribution | ArrayLike, size: int) -> Any:
-    p = prior._vector() if isinstance(prior, Distribution) else check.law(prior, "prior")
+    p = as_prior(prior)._vector()
     if len(p) != size:
         raise InvalidInput(f"prior has {len(p)} entries, but the channel has {size} databases")
     return p

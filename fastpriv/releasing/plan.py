@@ -13,6 +13,7 @@ from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
 from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.priors import Dense, Distribution, Uniform
+from fastpriv.priors.arguments import as_prior
 from fastpriv.releasing.domain import Digits, Domain
 
 RECORD, COLUMNS, TABLE = "record", "columns", "table"
@@ -54,8 +55,7 @@ class Plan:
         space = self.channel.space
         if given is None:
             return Uniform(space.n, space.sizes), "assumed: independent uniform records"
-        if not isinstance(given, Distribution):
-            given = Dense(check.law(given, "prior"), [len(given)])
+        given = as_prior(given)
         name = f"given: {given!r}"
         if given.space == space:
             return given, name if self.unit == TABLE else f"{name} for every record, independently"
