@@ -32,20 +32,20 @@ _NORMAL = 2.0**-1022
 
 
 class Leakages(NamedTuple):
-    """Both numbers for every output, or the largest of each."""
+    """Both leakages of every output."""
 
     above: Floats
     below: Floats
 
     def largest(self) -> tuple[float, float]:
-        """Return the level of each kind."""
+        """Return the largest of each over outputs."""
         return float(self.above.max()), float(self.below.max())
 
 
 def over_rows(
     task: Callable[[int, int], Floats], matrix: Floats, count: int | None = None
 ) -> list[Floats]:
-    """Run a pass over (so many of) the rows of a matrix, in threads where there are enough."""
+    """Run a task over the rows of a matrix, or the first ``count``, in threads if it is large."""
     rows = len(matrix) if count is None else count
     return split(task, rows, max(1, _THREADED // matrix.shape[1]))
 
@@ -69,7 +69,7 @@ def extremes(matrix: Floats) -> tuple[Floats, Floats]:
 def matrix_leakages(
     matrix: Floats, prior: Floats, error: float = 0.0, logs: Floats | None = None
 ) -> Leakages:
-    """Both numbers for every column of a matrix. One pass, a second where leakage is small.
+    """Return both leakages of every column. One pass, and a second where leakage is small.
 
     ``error`` bounds the relative error that entries and prior come with; ``logs`` are those of
     the prior where some of it underflows.
@@ -112,7 +112,7 @@ def matrix_leakages(
 
 
 def log_error(logs: Floats, error: float) -> float:
-    """Bound the error of log-probabilities: ``error`` and some ulp of each that was added up."""
+    """Bound the error of log-probabilities that come from sums, plus a given relative error."""
     return (64.0 * ULP + error) * float(np.abs(logs[logs > -math.inf]).max(initial=0.0))
 
 
@@ -158,7 +158,7 @@ def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floa
 
 
 def surprise(law: Floats) -> Floats:
-    """Return p ln p of a law, as if it summed to one, also where a chance is all but one."""
+    """Return p ln p of a law divided by its sum, accurate also where p is close to one."""
     from scipy.special import xlogy
 
     total, top = law.sum(), int(np.argmax(law))

@@ -130,7 +130,7 @@ class TypeChannel(AbstractChannel):
         return self._spread_out(np.array([entry.min() for entry in self._entries]))
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
-        """Draw the class that output and database make, then any of its outputs alike."""
+        """Draw the class of the pair of output and database, then one of its outputs uniformly."""
         drawn, kinds = np.empty(len(rows), dtype=np.int64), self._types.number(rows)
         for places in alike(kinds):
             members = np.flatnonzero(self._stack.row == kinds[places[0]])
@@ -152,7 +152,7 @@ class TypeChannel(AbstractChannel):
         return Tree(self._entry[members] * 2.0**500 * np.exp(self._stack.log_outputs[members]))
 
     def _pair_counts(self, number: int) -> Ints:
-        """How many rows hold v in y and s in x, [v, s], for one of all classes."""
+        """Return how many rows hold v in y and s in x, [v, s], for one class."""
         j = int(self._stack.kind[number])
         first = int(self._stack.starts[j])
         return self._classes[j].pair_counts(number - first, self._types.blocks.sizes[0])
