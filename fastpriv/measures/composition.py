@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
+from fastpriv._core.extras import progress_bar
 from fastpriv._core.rounding import ULP, sum_up
 from fastpriv._matrices.pairs import joint_laws
 from fastpriv._matrices.selection import best_selection
@@ -118,7 +120,12 @@ def _about_one(channels: tuple[AbstractChannel | ArrayLike, ...]) -> list[Abstra
     return [first, *others]
 
 
-def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9) -> float:
+def composition_bound(
+    *channels: AbstractChannel | ArrayLike,
+    gap: float = 1e-9,
+    time_limit: float = 60.0,
+    progress: bool = False,
+) -> float:
     """Upper bound on the individual channel capacity of a composition: the sum over its parts.
 
     C_1(p_1 x p_2 x ...) <= C_1(p_1) + C_1(p_2) + ... (Wu-Xia-He 2020, Theorem 5).
@@ -129,6 +136,10 @@ def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9)
         The mechanisms, all on the same databases; a plain matrix takes the first one's space.
     gap : float
         As for :func:`individual_capacity`.
+    time_limit : float
+        Seconds for all searches together; when they are over, what is proved so far counts.
+    progress : bool
+        Show a progress bar on a terminal, if tqdm is installed.
 
     Returns
     -------
@@ -145,10 +156,23 @@ def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9)
     IndividualCapacity(0.5143747205, 0.5143747206)
     """
     parts = _about_one(channels)
-    return sum_up([individual_capacity(channel, gap=gap).upper for channel in parts])
+    clock, uppers = Clock(time_limit), []
+    with progress_bar(len(parts), "channel", progress) as bar:
+        for k, channel in enumerate(parts):
+            seconds = clock.share(len(parts) - k)
+            uppers.append(individual_capacity(channel, gap=gap, time_limit=seconds).upper)
+            bar.update(1)
+    return sum_up(uppers)
 
 
-def group_bound(channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e-9) -> float:
+def group_bound(
+    channel: AbstractChannel | ArrayLike,
+    k: int,
+    *,
+    gap: float = 1e-9,
+    time_limit: float = 60.0,
+    progress: bool = False,
+) -> float:
     """Upper bound on the capacity of a group of k rows: k times that of one (Theorem 4).
 
     C_k <= k C_1 for every mechanism and k (Wu-Xia-He 2020, Theorem 4, from the chain rule of
@@ -162,6 +186,10 @@ def group_bound(channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e
         Size of the group, 1 .. n.
     gap : float
         As for :func:`individual_capacity`.
+    time_limit : float
+        Seconds for all searches together; when they are over, what is proved so far counts.
+    progress : bool
+        Show a progress bar on a terminal, if tqdm is installed.
 
     Returns
     -------
@@ -179,7 +207,10 @@ def group_bound(channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e
     k = check.integer(k, "k", 1)
     if k > mechanism.space.n:
         raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
-    return k * individual_capacity(mechanism, gap=gap).upper * (1.0 + 2.0 * ULP)
+    with progress_bar(1, "search", progress) as bar:
+        one = individual_capacity(mechanism, gap=gap, time_limit=time_limit).upper
+        bar.update(1)
+    return k * one * (1.0 + 2.0 * ULP)
 
 
 def cross_capacity(
@@ -241,7 +272,12 @@ def cross_capacity(
 
 
 def two_dataset_bound(
-    first: AbstractChannel | ArrayLike, second: AbstractChannel | ArrayLike, *, gap: float = 1e-9
+    first: AbstractChannel | ArrayLike,
+    second: AbstractChannel | ArrayLike,
+    *,
+    gap: float = 1e-9,
+    time_limit: float = 60.0,
+    progress: bool = False,
 ) -> float:
     """Upper bound on what releases about two data sets of the same people tell about one of them.
 
@@ -255,6 +291,10 @@ def two_dataset_bound(
         The mechanisms, on spaces with equally many rows.
     gap : float
         As for :func:`individual_capacity`.
+    time_limit : float
+        Seconds for all searches together; when they are over, what is proved so far counts.
+    progress : bool
+        Show a progress bar on a terminal, if tqdm is installed.
 
     Returns
     -------
@@ -276,11 +316,16 @@ def two_dataset_bound(
     0.443776
     """
     one, two = _same_people(first, second)
-    parts = []
-    for mechanism, other in ((one, two), (two, one)):
-        own = individual_capacity(mechanism, gap=gap).upper
-        cross = cross_capacity(mechanism, max(other.space.sizes), gap=gap).upper
-        parts.append(min(sum_up([own, cross]), capacity(mechanism, gap).upper))
+    clock, parts = Clock(time_limit), []
+    with progress_bar(4, "search", progress) as bar:
+        for k, (mechanism, other) in enumerate(((one, two), (two, one))):
+            seconds = clock.share(4 - 2 * k)
+            own = individual_capacity(mechanism, gap=gap, time_limit=seconds).upper
+            bar.update(1)
+            values, seconds = max(other.space.sizes), clock.share(3 - 2 * k)
+            cross = cross_capacity(mechanism, values, gap=gap, time_limit=seconds).upper
+            bar.update(1)
+            parts.append(min(sum_up([own, cross]), capacity(mechanism, gap).upper))
     return sum_up(parts)
 
 
