@@ -62,7 +62,7 @@ def lowest_versions():
 
 @nox.session(python="3.11")
 def lowest(session):
-    """Run the tests that need no extra with the lowest dependencies allowed."""
-    session.install("-e", ".", *lowest_versions(), "hypothesis", "mpmath", "pytest")
+    """Run the tests of the core with the lowest dependencies allowed."""
+    session.install("-e", ".[exact,progress]", *lowest_versions(), "hypothesis", "mpmath", "pytest")
     chosen = session.posargs or ["tests/measures", "tests/design", "tests/priors", "tests/sampling"]
     session.run("python", "-m", "pytest", "-q", *chosen)

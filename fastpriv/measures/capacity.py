@@ -15,6 +15,7 @@ from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
@@ -152,6 +153,12 @@ def capacity(channel: AbstractChannel, gap: float) -> Bracket:
     The general algorithm takes the matrix.
     """
     return matrix_capacity(np.array(channel.matrix()), gap)[0]
+
+
+@capacity.register(RecordChannel)
+def _(channel: RecordChannel, gap: float) -> Bracket:
+    """The capacity of the columns: a law of records is a law of their databases."""
+    return capacity(channel.columns, gap)
 
 
 @capacity.register(QueryChannel)

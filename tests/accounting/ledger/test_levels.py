@@ -158,7 +158,9 @@ def test_what_is_drawn_counts_and_is_computed_once():
         ledger.spend(channel)
     assert ledger.spent["dp"] == 3.75
     assert calls == [channel]
-    ledger.spend(Drawn(3, 2, 0.5))  # another one is another one
+    ledger.spend(Drawn(3, 2, 0.5))  # equal to the first one
+    assert len(calls) == 1
+    ledger.spend(Drawn(3, 2, 0.25))
     assert len(calls) == 2
 
 
