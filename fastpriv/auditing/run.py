@@ -142,7 +142,7 @@ def _arguments(
 
 
 class _Findings:
-    """Levels as they are found, and the reasons for those that are not."""
+    """The levels that were measured, and the reasons for those that were not."""
 
     def __init__(self) -> None:
         self.levels: dict[str, Level] = {}
