@@ -155,13 +155,12 @@ def capacity(channel: AbstractChannel, gap: float) -> Bracket:
     return matrix_capacity(np.array(channel.matrix()), gap)[0]
 
 
-@capacity.register(RecordChannel)
+@capacity.register
 def _(channel: RecordChannel, gap: float) -> Bracket:
     """The capacity of the columns: a law of records is a law of their databases."""
     return capacity(channel.columns, gap)
 
 
-@capacity.register(QueryChannel)
 @capacity.register
 def _(channel: QueryChannel, gap: float) -> Bracket:
     """Take the answers that occur, each of them once."""
