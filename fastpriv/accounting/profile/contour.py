@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,8 +25,9 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.nodes import Complexes, TooCostly
 
-#: Logarithm of the share of delta that aliases, and angles left out, are allowed to have.
-_SMALL = -39.0
+#: Logarithms of the share of delta that aliases, and angles left out, are allowed to have: the
+#: first that is not too costly.
+_SMALL = (-38.0, -27.0, -18.0)
 #: Most angles, and angles of the coarse grid.
 _ANGLES, _COARSE = 1 << 13, 1 << 8
 #: Share of the moments that quadrature may be off by, all releases together.
@@ -157,14 +159,21 @@ def _share(c: float) -> float:
 
 def line(terms: Terms, t: float, c: float) -> Line:
     """Prepare the integral on Re s = c for questions near t."""
+    for small in _SMALL[:-1]:
+        with suppress(TooCostly):
+            return _line(terms, t, c, small)
+    return _line(terms, t, c, _SMALL[-1])
+
+
+def _line(terms: Terms, t: float, c: float, small: float) -> Line:
     count = sum(k for _, k in terms)
     K, _, curve = cumulant(terms, c)
     # ln of delta(t) and of the integrand at the angle 0, about.
     wide = curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
     log_delta = min(K - c * t - math.log(c * (1.0 + c)) - 0.5 * math.log(2.0 * math.pi * wide), 0.0)
-    above, below, W = _aliases(terms, t, c, wide, log_delta)
+    above, below, W = _aliases(terms, t, c, wide, log_delta + small)
     tau = 2.0 * math.pi / W
-    allowed = _SMALL + log_delta - (K - c * t)
+    allowed = small + log_delta - (K - c * t)
     reach, cut = _reach(terms, c, tau, allowed)
     tolerance = _TOLERANCE / count
     angles = tau * np.arange(math.ceil(reach / tau) + 1)
@@ -201,7 +210,7 @@ def _chernoff(terms: Terms, at: float, tolerance: float) -> float:
 
 
 def _aliases(
-    terms: Terms, t: float, c: float, wide: float, log_delta: float
+    terms: Terms, t: float, c: float, wide: float, allowed: float
 ) -> tuple[float, float, float]:
     """Return exponents for Chernoff's bound on either side, and the least W that they allow."""
     unit = 1.0 / math.sqrt(wide)
@@ -221,7 +230,7 @@ def _aliases(
                 K = cumulant(terms, at)[0] if at > 0.0 else 0.0
             except TooCostly:
                 continue
-            W = (K + _share(at) - at * t - log_delta - _SMALL) / abs(at - c)
+            W = (K + _share(at) - at * t - allowed) / abs(at - c)
             found = min(found, (max(W, 1.0 / abs(at - c)), at))
         best.append(found)
     W = max(best[0][0], best[1][0])
@@ -252,13 +261,12 @@ def _reach(terms: Terms, c: float, tau: float, allowed: float) -> tuple[float, f
         return last, cut
     edges = last / _COARSE * np.arange(_COARSE + 1)
     width = float(edges[1])
-    logs = np.zeros(_COARSE)
-    for term, k in terms:
-        middles = edges[1:] - 0.5 * width
-        value, error = term.log_moments(c, np.concatenate([[0.0], middles]), 1e-6)
-        sizes = np.exp(np.minimum((value - value[0]).real[1:] + error[1:] + error[0], 0.0))
-        sizes = np.minimum(sizes + 0.5 * width * term.slope(c), 1.0)
-        logs += k * np.log(np.minimum(sizes, term.ceiling(c, np.maximum(edges[:-1], 0.5 * tau))))
+    try:
+        logs = _coarse(terms, c, edges, tau)
+    except TooCostly:
+        if last > _ANGLES * tau:
+            raise
+        return last, cut
     # In a cell there are at most width/tau + 1 angles.
     with np.errstate(divide="ignore", under="ignore"):
         parts = np.exp(logs) * (width + tau) / math.pi / np.maximum(edges[:-1], tau) ** 2
@@ -271,3 +279,16 @@ def _reach(terms: Terms, c: float, tau: float, allowed: float) -> tuple[float, f
     if stop > _ANGLES * tau:
         raise TooCostly
     return stop, (cut + more) * (1.0 + 1e-6)
+
+
+def _coarse(terms: Terms, c: float, edges: Floats, tau: float) -> Floats:
+    """Bound ln |M| / M(c) on cells of angles, from its values in their middles."""
+    width = float(edges[1])
+    middles = edges[1:] - 0.5 * width
+    logs = np.zeros(len(middles))
+    for term, k in terms:
+        value, error = term.log_moments(c, np.concatenate([[0.0], middles]), 1e-6)
+        sizes = np.exp(np.minimum((value - value[0]).real[1:] + error[1:] + error[0], 0.0))
+        sizes = np.minimum(sizes + 0.5 * width * term.slope(c), 1.0)
+        logs += k * np.log(np.minimum(sizes, term.ceiling(c, np.maximum(edges[:-1], 0.5 * tau))))
+    return logs

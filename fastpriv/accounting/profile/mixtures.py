@@ -19,7 +19,7 @@ import numpy as np
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.nodes import Nodes, TooCostly, cumulant
-from fastpriv.accounting.profile.pairs import Pair
+from fastpriv.accounting.profile.pairs import Cells, Pair
 
 #: Largest angle that the parts of A or of B are turned apart in the strip of analyticity.
 _TURN = 0.85 * math.pi
@@ -68,6 +68,11 @@ class _Sum:
         variance = (given * c * c).sum(axis=0) - mean * mean
         return logs, off, mean, np.maximum(variance, 0.0)
 
+    def tail(self, y: float, sign: float) -> float:
+        """Chance of more than y, the shifts being taken up (1) or down (-1)."""
+        shifts = [(0.0, self.rest if len(self.c) else 1.0), *zip(self.c.tolist(), self.p.tolist(), strict=True)]
+        return math.fsum(0.5 * p * math.erfc((y - sign * c) / math.sqrt(2.0)) for c, p in shifts)
+
 
 class Mixtures(Pair):
     """P a mixture of normal laws shifted up, Q one of normal laws shifted down.
@@ -95,6 +100,21 @@ class Mixtures(Pair):
         """
         first, second = c * self.a, (c - 1.0) * self.b
         return min(first, 0.0) + min(second, 0.0), max(first, 0.0) + max(second, 0.0)
+
+    def _window(self, c: float, steep: float) -> tuple[float, float]:
+        """Where that logarithm rises, and falls, by ``steep`` per unit or more from there on.
+
+        For c < 0 and B = 1 it is concave, so the place is found by looking at the derivative.
+        """
+        low, high = self._reach(c)
+        if c < 0.0 and not self.down:
+            near, far = 0.0, low - steep
+            while near - far > 0.1:
+                y = 0.5 * (near + far)
+                steeper = -y + c * float(self._A.logs(np.array([y]))[2][0]) >= steep
+                near, far = (near, y) if steeper else (y, far)
+            return far, high + steep
+        return low - steep, high + steep
 
     def _losses(self, x: Floats) -> tuple[Floats, Floats, Floats]:
         """Return losses, their error, and ln B."""
@@ -124,9 +144,9 @@ class Mixtures(Pair):
             exponent = far + 2.0 + self._strip(c, d) + angle * (self.a + self.b) * d
             best = max(best, (2.0 * math.pi * d / exponent, d))
         h, d = best
-        low, high = self._reach(c)
         reach = math.sqrt(2.0 * far) + 2.0
-        low, high = min(low, -self.b) - reach, max(high, self.a) + reach
+        low, high = self._window(c, reach)
+        low, high = min(low, -self.b - reach), max(high, self.a + reach)
         if high - low > _POINTS * h:
             raise TooCostly
         x = math.floor(low / h) * h + h * np.arange(math.ceil((high - low) / h) + 2)
@@ -169,8 +189,7 @@ class Mixtures(Pair):
         a, b = self.a, self.b
         most = max(a, b)
         G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * most * most
-        low, high = self._reach(c)
-        low, high = low - most - 10.0, high + most + 10.0
+        low, high = self._window(c, most + 10.0)
         h = (high - low) / _CELLS
         x = low + h * (np.arange(_CELLS) + 0.5)
         first, _, m_a, v_a = self._A.logs(x)
@@ -190,28 +209,48 @@ class Mixtures(Pair):
         picked = np.arange(0, _CELLS, _CELLS >> 8)
         return below[picked] * 1.001, beyond[picked] * 1.001
 
-    def edges(self, count: int) -> tuple[Floats, Floats, Floats, float]:
-        x = np.linspace(-self.b - 39.0, self.a + 39.0, count)
+    def single(self, t: float, flipped: bool) -> tuple[float, float]:
+        """Bound delta(t) of one release: P(x > y) - e^t Q(x > y), largest where the loss is t."""
+        low, high = -self.b - 60.0, self.a + 60.0
+        level = -t if flipped else t
+        while high - low > 4.0 * ULP * max(abs(low), abs(high)):
+            y = 0.5 * (low + high)
+            if not low < y < high:
+                break
+            low, high = (y, high) if self._losses(np.array([y]))[0][0] < level else (low, y)
+        y = high
+        off = float(self._losses(np.array([y]))[1][0]) + 8.0 * ULP * abs(y) * (self.a + self.b)
+        sign = -1.0 if flipped else 1.0
+        first = self._A.tail(sign * y, sign), self._B.tail(sign * y, -sign)
+        p, q = first if not flipped else first[::-1]
+        scaled = math.exp(min(t, 700.0)) * q
+        # Outputs whose loss is within an error of t count by no more than that error each. They
+        # are within a small step of y, unless losses hardly change there.
+        step = sign / (1.0 + abs(y))
+        near = self._losses(np.array([y - step, y + step]))[0]
+        own = (self._B if flipped else self._A), (-1.0 if flipped else 1.0) * sign
+        alike = own[0].tail(sign * (y - step), own[1]) if np.all(np.abs(near - level) > off) else 1.0
+        far = abs(y) + self.a + self.b
+        error = (p + scaled) * (64.0 + 4.0 * far * far + 4.0 * t) * ULP + 2.0 * off * alike
+        return max(p - scaled - error, 0.0), max(min(p - scaled + error + 1e-322, 1.0), 0.0)
+
+    def cells(self, far: float, count: int) -> Cells:
+        reach = math.sqrt(2.0 * far) + 1.0
+        low, high = -self.b - reach, self.a + reach
+        x = np.linspace(low, high, count)
         losses, off, _ = self._losses(x)
-        masses = [_cells(x, s, sign) for s, sign in ((self._A, 1.0), (self._B, -1.0))]
-        return losses, masses[0], masses[1], float(off.max())
-
-
-def _cells(x: Floats, shifts: _Sum, sign: float) -> Floats:
-    """Log-masses of a mixture between points and beyond the first and the last."""
-    from scipy.special import log_ndtr
-
-    centres = [0.0] * (shifts.rest > 0.0 or not len(shifts.c)) + (sign * shifts.c).tolist()
-    chances = [shifts.rest or 1.0] * (len(centres) - len(shifts.c)) + shifts.p.tolist()
-    parts = []
-    for centre, chance in zip(centres, chances, strict=True):
-        # Of the two tails the smaller one keeps its digits.
-        below, above = log_ndtr(x - centre), log_ndtr(centre - x)
-        ends = np.concatenate([below[:1], above[-1:]])
-        left, right = below[1:], above[:-1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            lower = left + np.log(-np.expm1(below[:-1] - left))
-            upper = right + np.log(-np.expm1(above[1:] - right))
-        inner = np.where(x[1:] < centre, lower, upper)
-        parts.append(math.log(chance) + np.concatenate([ends[:1], inner, ends[1:]]))
-    return np.asarray(np.logaddexp.reduce(np.array(parts), axis=0))
+        half = 0.5 * (x[1] - x[0])
+        at, weights = np.polynomial.legendre.leggauss(8)
+        inner = (x[:-1, None] + half * (1.0 + at)).reshape(-1)
+        logs = (-0.5 * inner * inner + math.log(half) - _HALF_LOG_TWO_PI).reshape(-1, len(at))
+        logs += np.log(weights)
+        first, second = self._A.logs(inner), self._B.logs(-inner)
+        p, q = (
+            np.logaddexp.reduce(logs + s[0].reshape(-1, len(at)), axis=1) for s in (first, second)
+        )
+        error = float(max(first[1].max(), second[1].max())) + ULP * (64.0 + 4.0 * x.max() ** 2)
+        ends = np.array([low, high])
+        tails = -0.5 * ends * ends - _HALF_LOG_TWO_PI
+        p = np.concatenate([tails[:1] + self._A.logs(ends)[0][:1], p, tails[1:] + self._A.logs(ends)[0][1:]])
+        q = np.concatenate([tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]])
+        return Cells(losses, p, q, float(off.max()), error, bounded=False)

@@ -23,6 +23,8 @@ Complexes = NDArray[np.complex128]
 
 #: Entries of an array over angles and points that are looked at together.
 _BLOCK = 1 << 17
+#: Most entries of such an array in all.
+_WORK = 1 << 23
 #: Exponents below this are summed as their excess over one.
 _MODEST = 1.0
 #: Arguments for which e^z - 1 - z is summed as a series, and its coefficients 1/n!, n = 2, 3, ...
@@ -71,6 +73,8 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
     that do not depend on the angle.
     """
     L, w = nodes.losses, c + 1j * angles
+    if len(L) * len(w) > _WORK:
+        raise TooCostly
     size = np.abs(w)
     with np.errstate(under="ignore"):
         scale = max(float((nodes.logs + c * L).max()), 0.0)

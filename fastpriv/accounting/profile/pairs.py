@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,10 +16,41 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.nodes import Complexes, Nodes, cumulant, log_moments, spread
+from fastpriv.accounting.profile.measures import Releases
+from fastpriv.accounting.profile.nodes import (
+    Complexes,
+    Nodes,
+    TooCostly,
+    cumulant,
+    log_moments,
+    spread,
+)
 
 #: Accuracy of moments that only guide a search.
 _ROUGH = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Outputs cut into cells in the order of their losses.
+
+    Attributes
+    ----------
+    losses : ndarray
+        Losses at the n edges, rising, off by at most ``off``.
+    p, q : ndarray
+        Log-masses of the n + 1 cells, those beyond the first and the last edge among them, known
+        up to a relative ``error``. Of the outer two upper bounds will do.
+    bounded : bool
+        Whether the outer cells are atoms at the first and the last edge.
+    """
+
+    losses: Floats
+    p: Floats
+    q: Floats
+    off: float
+    error: float
+    bounded: bool
 
 
 class Pair(ABC):
@@ -29,12 +61,19 @@ class Pair(ABC):
 
     key: tuple[Any, ...]
     symmetric: bool = False
+    #: Whether two databases attain the pair; else it is an upper bound only.
+    attained: bool = True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pair) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether neighbours have the same law."""
+        return False
 
     @abstractmethod
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
@@ -45,13 +84,12 @@ class Pair(ABC):
         """Return some a, b with |Phi(c + i angle)| <= a + b / angle, relative to Phi(c)."""
 
     @abstractmethod
-    def edges(self, count: int) -> tuple[Floats, Floats, Floats, float]:
-        """Cut the outputs into cells in the order of their losses, for a grid.
+    def single(self, t: float, flipped: bool) -> tuple[float, float]:
+        """Bound delta(t) of one release of P against Q, or of Q against P."""
 
-        Returns losses at the edges of the cells, log-masses of P and Q in the cells, and the error
-        of the losses and relative error of the masses. Edges and cells alternate; atoms are cells
-        between two equal edges. What lies beyond the first and the last edge is a cell as well.
-        """
+    @abstractmethod
+    def cells(self, far: float, count: int) -> Cells:
+        """Cut the outputs into cells, outside of which is at most about e^-far of the mass."""
 
     def log_moments(
         self, c: float, angles: Floats, tolerance: float
@@ -69,6 +107,10 @@ class Pair(ABC):
         """Return ln Phi(c) and two derivatives; no digit of a result."""
         return _cumulant(self, c)
 
+    def witnesses(self) -> list[Releases]:
+        """Measures of pairs that are attained, where this one is an envelope of many."""
+        return []
+
     def slope(self, c: float) -> float:
         """Bound the change of |Phi(c + i angle)| / Phi(c) with the angle."""
         return spread(self.nodes(c, 0.0, _ROUGH), c) * 1.01
@@ -85,16 +127,24 @@ def _variation(pair: Pair, c: float) -> tuple[Floats, Floats]:
 
 
 class Normal(Pair):
-    """Two normal laws of variance one whose means are mu apart: ln Phi(w) = mu^2 w (w - 1) / 2.
+    """Two normal laws whose means are one apart: ln Phi(w) = mu^2 w (w - 1) / 2, mu = 1 / sigma.
 
     ``square`` is mu^2. Compositions add it, so all normal pairs of a profile are one.
     """
 
     symmetric = True
 
-    def __init__(self, square: float, error: float = 0.0) -> None:
-        self.square, self.error = square, error
-        self.key = ("normal", square)
+    def __init__(self, sigma: float) -> None:
+        self.sigma, self.square, self.error = sigma, sigma**-2.0, 4.0 * ULP
+        self.key = ("normal", sigma)
+
+    @classmethod
+    def together(cls, parts: list[tuple[Normal, int]]) -> Normal:
+        """All releases of normal pairs as one."""
+        total = math.fsum(k * part.square for part, k in parts)
+        found = cls(total**-0.5)
+        found.square, found.error = total, 16.0 * ULP
+        return found
 
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
         raise NotImplementedError  # moments are known in closed form
@@ -121,19 +171,23 @@ class Normal(Pair):
     def slope(self, c: float) -> float:
         return math.sqrt(self.square)
 
-    def edges(self, count: int) -> tuple[Floats, Floats, Floats, float]:
+    def single(self, t: float, flipped: bool) -> tuple[float, float]:
+        raise NotImplementedError  # one release is as good as many
+
+    def cells(self, far: float, count: int) -> Cells:
         from fastpriv.accounting.profile.mixtures import Mixtures
 
-        mu = math.sqrt(self.square)
-        losses, p, q, error = Mixtures(1.0, ((mu, 1.0),)).edges(count)
-        return losses, p, q, error + self.error
+        found = Mixtures(1.0, ((math.sqrt(self.square), 1.0),)).cells(far, count)
+        return replace(found, off=found.off + self.error * float(np.abs(found.losses).max()))
 
 
 class Blend(Pair):
     """A choice among pairs by chance, the choice being shown: Phi is the mean of theirs."""
 
-    def __init__(self, pairs: tuple[Pair, ...], weights: tuple[float, ...]) -> None:
-        self.pairs, self.weights = pairs, weights
+    def __init__(
+        self, pairs: tuple[Pair, ...], weights: tuple[float, ...], slack: float = 0.0
+    ) -> None:
+        self.pairs, self.weights, self.slack = pairs, weights, slack
         self.key = ("blend", tuple(pair.key for pair in pairs), weights)
         self.symmetric = all(pair.symmetric for pair in pairs)
 
@@ -151,7 +205,7 @@ class Blend(Pair):
         return Nodes(
             np.concatenate(logs),
             np.concatenate([part.losses for part in parts]),
-            np.concatenate([part.fuzz for part in parts]) + 4.0 * ULP,
+            np.concatenate([part.fuzz for part in parts]) + 4.0 * ULP + self.slack,
             np.concatenate([part.off for part in parts]),
             remainder,
         )
@@ -174,5 +228,12 @@ class Blend(Pair):
             )
         return total
 
-    def edges(self, count: int) -> tuple[Floats, Floats, Floats, float]:
-        raise NotImplementedError
+    def single(self, t: float, flipped: bool) -> tuple[float, float]:
+        each = [pair.single(t, flipped) for pair in self.pairs]
+        low = sum(r * one[0] for r, one in zip(self.weights, each, strict=True))
+        high = sum(r * one[1] for r, one in zip(self.weights, each, strict=True))
+        slack = 16.0 * ULP + 2.0 * self.slack
+        return low * (1.0 - slack), min(high * (1.0 + slack), 1.0)
+
+    def cells(self, far: float, count: int) -> Cells:
+        raise TooCostly  # several cells for one loss
