@@ -93,10 +93,10 @@ def _rising(function: object) -> float:
 
     low, high = 1.0, 1.0
     if positive(1.0):
-        while low > 1e-12 and positive(low):
+        while low > 1e-18 and positive(low):
             high, low = low, low / 8.0
     else:
-        while high < 1e12 and not positive(high):
+        while high < 1e18 and not positive(high):
             low, high = high, high * 8.0
     while high > low * 1.001:
         middle = math.sqrt(low * high)

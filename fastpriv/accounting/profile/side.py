@@ -23,6 +23,8 @@ _WIDE = 1e-8
 _KEPT = 8
 #: Standard deviations from the saddle point within which a line is good.
 _NEAR = 1.0
+#: Levels beyond which finite losses are not looked for: noise is at least 1e-6.
+_FAR = 1e300
 #: Least delta that is told from zero.
 _LEAST = math.log(1e-320)
 
@@ -63,8 +65,8 @@ class Side:
     def delta(self, t: float) -> tuple[float, float]:
         """Lower and upper bounds on delta(t)."""
         low, high = self.infinite
-        if high >= 1.0:
-            return low, 1.0
+        if high >= 1.0 or t > _FAR:
+            return low, high
         if self._one:
             with suppress(NotImplementedError):
                 return self._pairs[0][0].single(t)
