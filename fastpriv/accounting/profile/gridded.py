@@ -8,6 +8,7 @@ from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.bounds import Bound
 from fastpriv.accounting.profile.grid import grid_above, grid_below
 from fastpriv.accounting.profile.measures import Measure, Releases
+from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.saddle import cumulant
 from fastpriv.accounting.profile.terms import Ordered
 
@@ -31,6 +32,8 @@ class Gridded:
             sides.append([*cut, *whole])
         below, above = sides
         h = _spacing(above, c)
+        if not 0.0 < h < 1.0:
+            raise TooCostly  # so coarse a grid says nothing
         self._below = _Shifted(grid_below(below, c, h), below, -1.0)
         self._above = _Shifted(grid_above(above, c, h), above, 1.0)
         # What lies beyond the last cell counts as an infinite loss.
@@ -55,8 +58,13 @@ class _Shifted:
     def __init__(self, bound: Bound, releases: list[tuple[Measure, int]], sign: float) -> None:
         self._bound, self._sign = bound, sign
         self._shift = math.fsum(k * measure.shift for measure, k in releases)
+        self._top = self._shift + math.fsum(k * measure.top for measure, k in releases) + 1.0
         self._off = math.fsum(k * measure.off for measure, k in releases) if sign > 0.0 else 0.0
 
     def value(self, t: float) -> float:
+        if t > self._top:
+            if self._sign < 0.0:
+                return 0.0
+            t = self._top  # delta falls with t
         slack = self._off + 4.0 * ULP * (abs(t) + abs(self._shift))
         return self._bound.value(t - self._shift - self._sign * slack)

@@ -114,6 +114,11 @@ class Interval(Pair):
         a = float(np.exp(chances + c * self._losses(where)[0] - value).sum())
         return np.array([a * (1.0 + 1e-6)]), np.array([b * 1.001])
 
+    def top(self, flipped: bool) -> float:
+        """Largest loss: that of one end."""
+        losses = self._losses(np.array([-self.e, self.e]))[0]
+        return float(-losses[0] if flipped else losses[1])
+
     @property
     def attained(self) -> bool:  # type: ignore[override]
         """Laplace noise is; of mechanisms of bounded range this is the envelope."""
@@ -161,6 +166,7 @@ class Interval(Pair):
         value *= factor
         return max(value - error, 0.0), min(value + error + 1e-322, 1.0)
 
+    @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:
         l = np.linspace(-self.e, self.e, count)
         width = np.log(-2.0 * np.expm1(-0.5 * np.diff(l)))

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,19 +51,39 @@ class Steps:
     logs: Longs
     count: int
 
+    @property
+    def many(self) -> bool:
+        """Whether the steps stand for a density: doubles are good enough for them."""
+        return len(self.at) > _MANY
+
+    @cached_property
+    def _plain(self) -> tuple[Floats, Floats]:
+        return self.at.astype(np.float64), self.logs.astype(np.float64)
+
     def log_total(self, s: Tilt) -> np.longdouble:
         """Return ln M(s), M(s) = sum of p(j) e^(s j)."""
+        if self.many:
+            at, logs = self._plain
+            rough = logs + float(s) * at
+            top = float(rough.max())
+            return np.longdouble(top + math.log(float(np.exp(np.maximum(rough - top, -99.0)).sum())))
         tilted = self.logs + np.longdouble(s) * self.at
         most = tilted.max()
         return np.longdouble(most + np.log(np.exp(tilted - most).sum()))
 
     def tilted(self, s: Tilt) -> Floats:
         """Masses of the steps after tilting."""
+        if self.many:
+            at, logs = self._plain
+            with np.errstate(under="ignore"):
+                return np.asarray(np.exp(logs + float(s) * at - float(self.log_total(s))))
         return np.exp(self.logs + np.longdouble(s) * self.at - self.log_total(s)).astype(np.float64)
 
     def fuzz(self, s: Tilt) -> float:
         """Relative error of the tilted masses, and of their total, before they are rounded."""
         size = float(np.abs(self.logs).max()) + abs(float(s)) * int(np.abs(self.at).max())
+        if self.many:
+            return ULP * (64.0 + 4.0 * size)
         return FINE * (8.0 + len(self.at) + size)
 
 
@@ -92,7 +113,7 @@ def tilted_law(parts: list[Steps], s: Tilt) -> Tilted:
     length = 1 << max(1, (high - low).bit_length())
     check.fits(length, "the law of the losses", "compose fewer releases at a time", _LONGEST)
     fuzz = max(part.fuzz(s) for part in parts)
-    many = sum(len(part.at) for part in parts) > _MANY
+    many = any(part.many for part in parts)
     y, error = (_transformed if many else _inverse)(parts, laws, modes, length, fuzz)
     centre = sum(part.count * mode for part, mode in zip(parts, modes, strict=True))
     inside = np.arange(low - centre, high - centre + 1) % length

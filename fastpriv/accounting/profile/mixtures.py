@@ -209,6 +209,12 @@ class Mixtures(Pair):
         picked = np.arange(0, _CELLS, _CELLS >> 8)
         return below[picked] * 1.001, beyond[picked] * 1.001
 
+    def top(self, flipped: bool) -> float:
+        """Without the person a loss is at most -ln of the chance that it does not take part."""
+        if flipped and not self.down and self._A.rest > 0.0:
+            return -math.log(self._A.rest) if self._A.rest < 0.5 else -math.log1p(-math.fsum(self._A.p))
+        return math.inf
+
     def single(self, t: float, flipped: bool) -> tuple[float, float]:
         """Bound delta(t) of one release: P(x > y) - e^t Q(x > y), largest where the loss is t."""
         low, high = -self.b - 60.0, self.a + 60.0
@@ -234,13 +240,14 @@ class Mixtures(Pair):
         error = (p + scaled) * (64.0 + 4.0 * far * far + 4.0 * t) * ULP + 2.0 * off * alike
         return max(p - scaled - error, 0.0), max(min(p - scaled + error + 1e-322, 1.0), 0.0)
 
+    @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:
         reach = math.sqrt(2.0 * far) + 1.0
         low, high = -self.b - reach, self.a + reach
         x = np.linspace(low, high, count)
         losses, off, _ = self._losses(x)
         half = 0.5 * (x[1] - x[0])
-        at, weights = np.polynomial.legendre.leggauss(8)
+        at, weights = np.polynomial.legendre.leggauss(4)
         inner = (x[:-1, None] + half * (1.0 + at)).reshape(-1)
         logs = (-0.5 * inner * inner + math.log(half) - _HALF_LOG_TWO_PI).reshape(-1, len(at))
         logs += np.log(weights)

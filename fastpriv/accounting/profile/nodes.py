@@ -175,11 +175,12 @@ def cumulant(nodes: Nodes, c: float) -> tuple[float, float, float]:
     if most > _MODEST:
         return most + math.log(total), mean, variance
     L = nodes.losses
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         small = _excess(np.asarray(c * L, dtype=np.complex128)[None, :], np.array([[c + 0j]]), L)
-    value = float((small.real[0] * np.exp(nodes.logs)).sum())
+        value = float((small.real[0] * np.exp(nodes.logs)).sum())
     value += c * nodes.extra_p + (1.0 - c) * nodes.extra_q
-    return math.log1p(value) if value > -1.0 else most + math.log(total), mean, variance
+    known = -1.0 < value < math.inf
+    return math.log1p(value) if known else most + math.log(total), mean, variance
 
 
 def spread(nodes: Nodes, c: float) -> float:

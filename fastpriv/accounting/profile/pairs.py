@@ -107,6 +107,10 @@ class Pair(ABC):
         """Return ln Phi(c) and two derivatives; no digit of a result."""
         return _cumulant(self, c)
 
+    def top(self, flipped: bool) -> float:
+        """Largest loss, to a few units."""
+        return math.inf
+
     def witnesses(self) -> list[Releases]:
         """Measures of pairs that are attained, where this one is an envelope of many."""
         return []
@@ -209,6 +213,9 @@ class Blend(Pair):
             np.concatenate([part.off for part in parts]),
             remainder,
         )
+
+    def top(self, flipped: bool) -> float:
+        return max(pair.top(flipped) for pair in self.pairs)
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
         logs = [

@@ -7,6 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
+from statistics import NormalDist
+
+import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.contour import Line, Terms, cumulant, line, tilt_at, tilt_for
@@ -17,6 +20,8 @@ from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.terms import Finite, Ordered
 from fastpriv.errors import TooLarge
 
+#: Deltas from which on the saddle point is not looked for by delta itself.
+_LARGE = 0.05
 #: Relative width at which the grid is asked too.
 _WIDE = 1e-8
 #: Lines that are kept for the next question.
@@ -25,6 +30,8 @@ _KEPT = 8
 _NEAR = 1.0
 #: Levels beyond which finite losses are not looked for: noise is at least 1e-6.
 _FAR = 1e300
+#: Deltas below this are not asked for but 0; what underflow can hide is below it.
+_TINY = 1e-305
 #: Least delta that is told from zero.
 _LEAST = math.log(1e-320)
 
@@ -62,10 +69,20 @@ class Side:
             high += part * (1.0 - high) * (1.0 + 16.0 * ULP)
         return low * (1.0 - 4.0 * ULP), min(high * (1.0 + 4.0 * ULP), 1.0)
 
+    @cached_property
+    def top(self) -> tuple[float, float]:
+        """Largest finite loss of all releases together, rounded down and up."""
+        kinds = [*self._pairs, *((Finite(m), k) for m, k in self._finite)]
+        tops = [k * term.top() for term, k in kinds]
+        if math.inf in tops:
+            return math.inf, math.inf
+        total, slack = math.fsum(tops), 8.0 * ULP * math.fsum(map(abs, tops))
+        return max(total - slack - 2.0 * self._moved, 0.0), max(total + slack, 0.0)
+
     def delta(self, t: float) -> tuple[float, float]:
         """Lower and upper bounds on delta(t)."""
         low, high = self.infinite
-        if high >= 1.0 or t > _FAR:
+        if high >= 1.0 or t > _FAR or t >= self.top[1]:
             return low, high
         if self._one:
             with suppress(NotImplementedError):
@@ -78,10 +95,14 @@ class Side:
         low, high = self.infinite
         if delta >= 1.0:
             return 0.0, 0.0
+        if low > delta:
+            return math.inf, math.inf
+        if delta < _TINY:
+            return self.top[0] if delta == 0.0 else 0.0, math.inf if high > delta else self.top[1]
         if high >= delta:
-            top = math.inf
-            return (math.inf if low > delta else self._crossing(delta, 0.5 * delta)[0]), top
-        return self._crossing(delta, delta - high)
+            return self._crossing(delta, 0.5 * delta)[0], math.inf
+        found = self._crossing(delta, delta - high)
+        return min(found[0], self.top[1]), min(found[1], self.top[1])
 
     def chernoff(self, t: float) -> float:
         """What delta(t) is below, about, by Chernoff's bound."""
@@ -96,11 +117,23 @@ class Side:
         if made is not None:
             low, high = self._loosened(made, t)
         if high - low > _WIDE * high:
+            low = max(low, self._most(t))
+        if high - low > _WIDE * high:
             grid = self._grid(c, t)
             if grid is not None:
                 more = grid.bounds(t)
                 low, high = max(low, more[0]), min(high, more[1])
         return low, high
+
+    def _most(self, t: float) -> float:
+        """Lower bound where delta is nearly one: E min(1, e^(t-L)) <= M(-1/2) e^(t/2)."""
+        if self._finite:
+            return 0.0
+        log = 0.5 * t
+        for term, k in self._terms:
+            value, error = term.log_moments(-0.5, np.zeros(1), 1e-12)
+            log += k * (float(value[0].real) + float(error[0]))
+        return max(1.0 - math.exp(min(log + 1e-12 * abs(log), 0.0)) * (1.0 + 1e-12), 0.0)
 
     def _line(self, c: float, t: float) -> Line | None:
         if c not in self._lines:
@@ -132,13 +165,20 @@ class Side:
                 self._grids[c] = None
         return self._grids[c]
 
+    def _start(self, rest: float) -> float:
+        """Return a tilt for a delta: of a normal law where it is not small."""
+        if rest < _LARGE:
+            return tilt_for(self._terms, math.log(rest))
+        _, mean, variance = cumulant(self._terms, 0.0)
+        return tilt_at(self._terms, max(mean - math.sqrt(variance) * NormalDist().inv_cdf(rest), 0.0))
+
     def _crossing(self, delta: float, rest: float) -> tuple[float, float]:
         """Where bounds on the curve cross delta, ``rest`` of which is for finite losses."""
         if self._one:
             with suppress(NotImplementedError):
                 single = self._pairs[0][0].single
                 return _search(single, (0.0, 0.0), delta, 1.0)
-        c = tilt_for(self._terms, math.log(rest))
+        c = self._start(rest)
         low, high, t = 0.0, math.inf, 0.0
         for _ in range(8):
             _, slope, curve = cumulant(self._terms, c)

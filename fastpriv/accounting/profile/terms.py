@@ -42,6 +42,10 @@ class Ordered:
         """Bound the change of |M(c + i angle)| / M(c) with the angle."""
         return self.pair.slope(self._w(c))
 
+    def top(self) -> float:
+        """Largest loss, to a few units."""
+        return self.pair.top(self.flipped)
+
     def single(self, t: float) -> tuple[float, float]:
         """Bound delta(t) of one release."""
         return self.pair.single(t, self.flipped)
@@ -141,6 +145,10 @@ class Finite:
     def cumulant(self, s: float) -> tuple[float, float, float]:
         """Return ln M(s) and two derivatives."""
         return cumulant(self._nodes, 1.0 + s)
+
+    def top(self) -> float:
+        """Largest loss, to a few units."""
+        return self.given.shift + self.given.top + self.given.off
 
     def slope(self, c: float) -> float:
         """Bound the change of |M(c + i angle)| / M(c) with the angle."""
