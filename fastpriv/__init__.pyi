@@ -12,6 +12,7 @@ from .channels import (
     PosteriorChannel,
     ProductChannel,
     QueryChannel,
+    RecordChannel,
     TiltedChannel,
 )
 from .channels.types import TypeChannel
@@ -153,6 +154,7 @@ __all__ = [
     "Product",
     "ProductChannel",
     "QueryChannel",
+    "RecordChannel",
     "RateDistortion",
     "Refinement",
     "Release",

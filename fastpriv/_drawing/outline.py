@@ -55,7 +55,7 @@ def outline(
 
 
 def _order(steps: Mapping[str, Step], root: str) -> list[str]:
-    """Return a notion and, each followed by what follows from it, all that it gives."""
+    """Return a notion and all that follows from it, depth first."""
     order = [root]
     for step in steps.values():
         if step.premise == root:

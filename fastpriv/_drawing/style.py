@@ -78,7 +78,7 @@ def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: An
 
 
 def ticks(ax: Axes) -> None:
-    """Write powers of ten to the ticks of linear axes, not above the axes where legends are."""
+    """Write powers of ten beside each tick of linear axes; above the axes there is the legend."""
     for axis in (ax.xaxis, ax.yaxis):
         if axis.get_scale() == "linear":
             axis.set_major_formatter(lambda value, _: number(value))

@@ -70,7 +70,7 @@ def _in_order(curve: TradeoffCurve) -> TradeoffCurve:
 
 
 def _best(ax: Axes, curve: TradeoffCurve, notion: str, label: str) -> None:
-    """Draw the best level, through the end of its closed form, from where it may fall steeply.
+    """Draw the best level, with a point at the end of its closed form, where it may fall steeply.
 
     A constant mechanism has level 0 at once, however far the best level was from it just before:
     up to there nothing better is known than the level of the point before.

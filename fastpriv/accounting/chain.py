@@ -1,4 +1,4 @@
-"""What outputs that were really seen tell together."""
+"""Leakage of a sequence of outputs that have been observed."""
 
 from __future__ import annotations
 

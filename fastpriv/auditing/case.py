@@ -82,7 +82,7 @@ class Case:
             raise TooLarge(f"it was not begun {_GRACE:g} s past the time limit; call the measure")
 
     def _late(self, grace: float) -> bool:
-        """Whether time is over; of a small mechanism only compiling takes any."""
+        """Whether the time is over. Small mechanisms are never late: only compiling takes time."""
         small = max(searched_entries(self.channel), self.channel.space.size) <= _QUICK
         return not small and time.monotonic() > self._end + grace
 

@@ -90,7 +90,7 @@ class Level:
 
     @property
     def place(self) -> str:
-        """What attains the level, announced as that; empty where nothing can be pointed at."""
+        """What attains the level, introduced as the worst case; empty where nothing is known."""
         return f"Worst case: {self.where}" if self.worst is not None else self.where
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +22,8 @@ from fastpriv.notions.implications import derive, facts_of
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.priors import Dense, Distribution
+from fastpriv.releasing.release import Release
+from fastpriv.releasing.report import ReleaseReport
 from fastpriv.results import Value, Worst, top
 
 __all__ = ["audit"]
@@ -31,7 +34,7 @@ LINES: dict[str, Line] = MECHANISM | UNDER_PRIOR | ABOUT_SECRET | FACTS
 
 
 def audit(
-    channel: AbstractChannel | ArrayLike,
+    channel: AbstractChannel | ArrayLike | Release | ReleaseReport,
     prior: Distribution | ArrayLike | None = None,
     joint: ArrayLike | None = None,
     *,
@@ -42,9 +45,10 @@ def audit(
 
     Parameters
     ----------
-    channel : channel or 2-D array
+    channel : channel, 2-D array, Release or ReleaseReport
         The mechanism. A plain matrix is one row with as many values as it has rows, unless the
-        prior says otherwise.
+        prior says otherwise. Of a release, the mechanism on one person's record is audited: its
+        row is the record, with all of its columns.
     prior : Distribution or 1-D array, optional
         Law of the databases; without it, levels that need one are skipped.
     joint : 2-D array, optional
@@ -85,6 +89,10 @@ def audit(
     'Output 1, for 1 against 0, which differ in row 0.'
     """
     limit = check.real(time_limit, "time_limit", least=0.0)
+    released = channel.report if isinstance(channel, Release) else channel
+    if isinstance(released, ReleaseReport):
+        name = f"the record of a person in: {released.mechanism}" if name is None else name
+        channel = released.channel
     mechanism, law = _arguments(channel, prior, joint)
     case = Case(mechanism, law, limit)
     findings = _Findings()
@@ -109,7 +117,7 @@ def audit(
 
 
 def _arguments(
-    channel: AbstractChannel | ArrayLike,
+    channel: Any,
     prior: Distribution | ArrayLike | None,
     joint: ArrayLike | None,
 ) -> tuple[AbstractChannel, Distribution | None]:
@@ -134,7 +142,7 @@ def _arguments(
 
 
 class _Findings:
-    """Levels as they are found, and the reasons for those that are not."""
+    """The levels that were measured, and the reasons for those that were not."""
 
     def __init__(self) -> None:
         self.levels: dict[str, Level] = {}

@@ -1,4 +1,4 @@
-"""Arrays of numbers in files: read with words for what is wrong, written whole or not at all."""
+"""Matrices in files: reading, with errors that name the line at fault, and writing."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read(path: str, name: str) -> Floats:
 
 @contextmanager
 def told(path: str) -> Iterator[None]:
-    """Put the file into words that say what is wrong with its numbers."""
+    """Prefix errors about the numbers with the name of their file."""
     try:
         yield
     except InvalidInput as problem:
@@ -125,7 +125,7 @@ def _row(cells: list[str], line: int, path: str) -> Floats:
 
 
 def _wrong(cell: str, cells: list[str], line: int) -> str:
-    """Return what a cell is not, and what may have been meant."""
+    """Return why a cell is no number, and what may have been meant."""
     text = cell.strip()
     if not text:
         last = cells[-1] == cell and "" not in map(str.strip, cells[:-1])

@@ -28,7 +28,7 @@ _SHOWN = 60
 
 
 def check_solve(given: argparse.Namespace) -> None:
-    """Refuse what an exact optimum has no use for."""
+    """Refuse options that do not apply to exact optima."""
     if given.notion not in NOTIONS or given.epsilon is None:
         raise InvalidInput("--exact is for dp and identifiability at a level: give --epsilon")
     if given.gap is not None or given.time_limit is not None:
@@ -48,7 +48,7 @@ def curves(given: argparse.Namespace, prior: Distribution) -> list[ExactCurve]:
 
 
 def _levels(given: argparse.Namespace, prior: Distribution, notion: str) -> tuple[float, float]:
-    """Between which levels: as given, or from the least one to where the closed form holds."""
+    """Return the range of levels: as given, or from the least one to where a closed form holds."""
     if given.levels is not None:
         if len(given.levels) != 2:
             raise InvalidInput("--levels takes two numbers, such as 0,3")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
-    """Declare the subcommand and those it has itself."""
+    """Declare the subcommand and its own subcommands."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "ledger",
         help="keep a privacy budget in a file, and spend it",

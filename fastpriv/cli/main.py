@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(text: str) -> None:
-    """Print, with escapes for what the terminal has no letters for: the work is done by now.
+    """Print a text. Characters that the terminal cannot encode are escaped: the work is done.
 
     What others wrote, such as the label of a spend, may not steer the terminal either.
     """

@@ -32,7 +32,7 @@ def posterior(epsilon: float, _prior: Distribution) -> AbstractChannel:
 
 
 def binary_symmetric(p: float, n: int = 1, at: int = 1) -> AbstractChannel:
-    """Whether at least ``at`` (1) of n bits (1) are set, turned round with chance p."""
+    """Whether at least ``at`` (1) of n bits (1) are set, flipped with chance p."""
     import numpy as np
 
     from fastpriv._core import validation as check
@@ -126,7 +126,7 @@ def load(
 
 
 def has_sizes(mechanism: str) -> bool:
-    """Whether ``--sizes`` says something about a mechanism: a matrix, or one made of a prior."""
+    """Whether ``--sizes`` applies to a mechanism: to a matrix, or to one made from a prior."""
     return arrays.is_file(mechanism) or mechanism.partition(":")[0] == "posterior"
 
 
@@ -142,7 +142,7 @@ def _from_file(
 
 
 def load_prior(prior: str, sizes: list[int] | None) -> Distribution:
-    """Return a prior that no mechanism comes with."""
+    """Return a prior that is given without a mechanism."""
     law = priors.load(prior, _space(sizes))
     if sizes is not None and law.space != _space(sizes):
         words = ",".join(map(str, sizes))

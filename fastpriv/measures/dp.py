@@ -20,9 +20,11 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Dense, Distribution, Exchangeable
 from fastpriv.spaces import Space
 
@@ -72,6 +74,12 @@ def neighbour_level(channel: AbstractChannel) -> float:
 @neighbour_level.register
 def _(channel: Channel) -> float:
     return matrix_level(channel._matrix, channel.space._axes)
+
+
+@neighbour_level.register
+def _(channel: RecordChannel) -> float:
+    """Neighbours differ in the whole record: the largest ratio between any two."""
+    return extreme_level(channel.columns)
 
 
 @neighbour_level.register

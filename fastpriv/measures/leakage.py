@@ -22,6 +22,7 @@ from fastpriv.channels import (
     ProductChannel,
     TiltedChannel,
 )
+from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
@@ -73,6 +74,12 @@ def maximal_leakage(channel: ChannelLike) -> float:
 def maxima_level(channel: AbstractChannel) -> float:
     """Return ln of the sum over outputs of the largest p(y|x)."""
     return log_total(channel.column_maxima())
+
+
+@maxima_level.register
+def _(channel: RecordChannel) -> float:
+    """The level of the columns."""
+    return maxima_level(channel.columns)
 
 
 @maxima_level.register
@@ -158,6 +165,12 @@ def _(channel: Channel) -> float:
     size = len(channel._matrix)
     axes = np.array([(1, size)] if size > 1 else [], np.int64).reshape(-1, 2)
     return matrix_level(channel._matrix, axes)
+
+
+@extreme_level.register
+def _(channel: RecordChannel) -> float:
+    """The level of the columns: any two records are any two of their databases."""
+    return extreme_level(channel.columns)
 
 
 @extreme_level.register

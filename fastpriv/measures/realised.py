@@ -8,6 +8,7 @@ from functools import partial, singledispatch
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._sampling.thresholds import LawThresholds
@@ -20,10 +21,12 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level, query_level
+from fastpriv.measures.leakage import extreme_level
 
 __all__ = ["realised_level"]
 
@@ -97,6 +100,21 @@ def realised(channel: AbstractChannel) -> tuple[AbstractChannel, float]:
 def _drawn_by_matrix(channel: AbstractChannel) -> bool:
     """Whether a channel uses the general sampler."""
     return type(channel)._sample is AbstractChannel._sample
+
+
+@drawn_level.register
+def _(channel: RecordChannel) -> float:
+    """The level of what the columns draw, between any two records."""
+    drawn, slack = realised(channel.columns)
+    level = extreme_level(drawn)
+    return round_up(level + slack) if slack else level
+
+
+@realised.register
+def _(channel: RecordChannel) -> tuple[AbstractChannel, float]:
+    """What the columns draw, seen as records."""
+    drawn, slack = realised(channel.columns)
+    return RecordChannel(drawn), slack
 
 
 @drawn_level.register

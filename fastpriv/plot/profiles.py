@@ -119,7 +119,7 @@ def _reach(curve: PrivacyProfile, floor: float) -> float:
 
 
 def _never_below(curve: PrivacyProfile) -> float:
-    """Chance of outputs that give a database away, which no epsilon helps against."""
+    """Return the probability of outputs that give a database away, which no epsilon lowers."""
     return curve.delta(_LARGEST).upper
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Any
 
 from fastpriv._core import validation as check
@@ -75,9 +76,10 @@ def write(
             *(f"not computed: {name}" for name in always.left_out + under.left_out),
         ),
         private={f"changed {plan.counted}": changed},
-        channel=plan.channel,
+        channel=plan.about_people,
         domain=plan.domain,
         standard_errors=expected_errors(plan, n),
+        time=datetime.now(timezone.utc),
         receipt=receipt,
     )
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._structure.rows import RowKernels, Symmetric
-from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
+from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel, RecordChannel
+from fastpriv.channels.record import MOST_VALUES
 from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.priors import Dense, Distribution, Uniform
+from fastpriv.priors.arguments import as_prior
 from fastpriv.releasing.domain import Digits, Domain
 
 RECORD, COLUMNS, TABLE = "record", "columns", "table"
@@ -30,6 +32,13 @@ class Plan:
     channel: AbstractChannel
     unit: str
     domain: Domain
+
+    @property
+    def about_people(self) -> AbstractChannel:
+        """The channel whose rows are records, so that its levels are those of a person."""
+        if self.unit != COLUMNS or self.channel.space.n == 1 or self.domain.size > MOST_VALUES:
+            return self.channel
+        return RecordChannel(self.channel)
 
     @property
     def counted(self) -> str:
@@ -54,8 +63,7 @@ class Plan:
         space = self.channel.space
         if given is None:
             return Uniform(space.n, space.sizes), "assumed: independent uniform records"
-        if not isinstance(given, Distribution):
-            given = Dense(check.law(given, "prior"), [len(given)])
+        given = as_prior(given)
         name = f"given: {given!r}"
         if given.space == space:
             return given, name if self.unit == TABLE else f"{name} for every record, independently"
@@ -99,6 +107,8 @@ def record_sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:
 
 def given(channel: AbstractChannel, domain: Domain, rows: Callable[[], int]) -> Plan:
     """Find out what a given channel acts on, from the sizes of its rows."""
+    if isinstance(channel, RecordChannel):
+        channel = channel.columns
     sizes, size = channel.space.sizes, domain.size
     if channel.output_space != channel.space:
         raise InvalidInput(

@@ -11,17 +11,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from fastpriv._core.files import appearing, check_target
 from fastpriv._structure.rows import Symmetric
 from fastpriv._text import encoding
 from fastpriv._text.numbers import shown, up
 from fastpriv._text.table import table
 from fastpriv.accounting.ledger.receipt import Receipt
-from fastpriv.channels import AbstractChannel
+from fastpriv.channels import AbstractChannel, RecordChannel
+from fastpriv.channels.record import MOST_VALUES
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing.domain import DECLARED, Domain
+from fastpriv.releasing.page import fragment, page
 from fastpriv.releasing.plan import COLUMNS, RECORD, responses
 from fastpriv.results import Bracket, Value, top
 
@@ -61,13 +64,19 @@ class ReleaseReport:
     standard_errors : dict
         For every column, the standard error that the estimated count of a value has where the
         values are equally common.
+    time : datetime
+        When the report was written, in UTC.
     receipt : Receipt or None
         What a ledger was charged before the table was drawn.
     private : dict
         Realised distortion. It is computed from the data and not protected: keep it. ``to_dict``
         and ``to_json`` leave it out.
-    channel, domain
-        What :func:`fastpriv.estimate_frequencies` needs.
+    channel : channel
+        The mechanism on one record, or on the table. Its row is the person's record, also where
+        every column goes by itself (:class:`fastpriv.RecordChannel`): its levels are those of a
+        person.
+    domain : Domain
+        Columns and their values, as :func:`fastpriv.estimate_frequencies` needs them.
 
     Examples
     --------
@@ -94,6 +103,7 @@ class ReleaseReport:
     channel: AbstractChannel = field(compare=False)
     domain: Domain = field(compare=False)
     standard_errors: dict[Hashable, float]
+    time: datetime = field(compare=False)
     receipt: Receipt | None = None
 
     def spending(self) -> dict[str, float]:
@@ -107,6 +117,7 @@ class ReleaseReport:
         """Return what may be published, as plain numbers and words."""
         return {
             "version": _VERSION,
+            "date": self.time.isoformat(),
             "records": self.n,
             "values of a record": self.m,
             "values of each column": dict(
@@ -121,7 +132,7 @@ class ReleaseReport:
             "levels under the prior": encoding.plain(self.levels_under_prior),
             "expected changes": {self.counted: encoding.plain(self.distortion)},
             "standard errors": encoding.plain(self.standard_errors),
-            "randomness": _SECURE if self.secure else _SEEDED,
+            "randomness": self.randomness,
             "domain": self.domain_source,
             "notes": list(self.notes),
             **({} if self.receipt is None else {"receipt": _receipt(self.receipt)}),
@@ -139,9 +150,14 @@ class ReleaseReport:
         listed = zip(names, values, strict=True)
         return {"columns": [{"name": name, "values": list(column)} for name, column in listed]}
 
+    @property
+    def _columns_channel(self) -> AbstractChannel:
+        """The channel as it acts: on the columns of a record where they go by themselves."""
+        return self.channel.columns if isinstance(self.channel, RecordChannel) else self.channel
+
     def _epsilon(self) -> dict[str, Any]:
         """Return the level, or the level of each column, of randomised response."""
-        rows = row_kernels(self.channel)
+        rows = row_kernels(self._columns_channel)
         if rows is None or not all(isinstance(row, Symmetric) for row in rows.distinct):
             return {}
         levels = [row.epsilon for row in rows.distinct if isinstance(row, Symmetric)]
@@ -152,6 +168,35 @@ class ReleaseReport:
     def to_json(self) -> str:
         """Return what may be published, as JSON; :meth:`from_json` reads it."""
         return encoding.to_json(self.to_dict())
+
+    @property
+    def randomness(self) -> str:
+        """Where the draws came from, in words."""
+        return _SECURE if self.secure else _SEEDED
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, overwrite: bool = False) -> str:
+        """Return a page for the person who signs the release off; write it to ``path`` if given.
+
+        The page says when, what and how much was released, the levels in plain words, what can be
+        estimated from it, and what was not protected. It fetches nothing and needs no plotting
+        library.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write the page. It appears whole or not at all.
+        overwrite : bool
+            Whether an existing file may be replaced.
+        """
+        text = page(self)
+        if path is not None:
+            check_target(Path(path), overwrite)
+            with appearing(Path(path), overwrite) as stream:
+                stream.write(text.encode())
+        return text
+
+    def _repr_html_(self) -> str:
+        return fragment(self)
 
     @classmethod
     def from_json(cls, text: str | os.PathLike[str]) -> ReleaseReport:
@@ -196,7 +241,7 @@ class ReleaseReport:
         lines += ["Levels whatever the law of the table (nats)", _listed(self.levels)]
         lines += [f"Levels under the prior ({self.prior})", _listed(self.levels_under_prior)]
         lines.append(f"Expected number of changed {self.counted}: {up(self.distortion)}")
-        lines.append(f"Randomness: {self.to_dict()['randomness']}")
+        lines.append(f"Randomness: {self.randomness}")
         lines.append(f"Domain: {self.domain_source}")
         lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(lines)
@@ -264,11 +309,19 @@ def _from_dict(document: Any) -> ReleaseReport:
         unit=unit,
         notes=tuple(document["notes"]),
         private={},
-        channel=responses(sizes, epsilon if isinstance(epsilon, list) else [epsilon] * len(sizes)),
+        channel=_channel(sizes, epsilon, unit),
         domain=domain,
         standard_errors={name: encoding.number(errors[str(name)]) for name in domain.columns},
+        time=datetime.fromisoformat(document["date"]),
         receipt=None if receipt is None else _read_receipt(receipt),
     )
+
+
+def _channel(sizes: tuple[int, ...], epsilon: Any, unit: str) -> AbstractChannel:
+    """Make randomised response on a record or on its columns, at one level or several."""
+    columns = responses(sizes, epsilon if isinstance(epsilon, list) else [epsilon] * len(sizes))
+    single = unit == RECORD or len(sizes) == 1 or columns.space.size > MOST_VALUES
+    return columns if single else RecordChannel(columns)
 
 
 def _levels(given: Mapping[str, Any]) -> dict[str, Value]:

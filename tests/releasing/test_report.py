@@ -93,3 +93,70 @@ def test_a_pickled_report_holds_no_tables():
 def test_what_is_no_report_is_refused_in_words(text):
     with pytest.raises(fp.InvalidInput, match="report"):
         fp.ReleaseReport.from_json(text)
+
+
+def five_columns(**how):
+    rng = np.random.default_rng(0)
+    return fp.release(rng.integers(0, 3, (500, 5)), domain=[3] * 5, rng=1, **how)
+
+
+def test_audits_of_a_release_speak_of_the_person():
+    released = five_columns(epsilon=0.4, per_column=True)
+    for given in (released, released.report, released.report.channel):
+        audit = fp.audit(given)
+        assert audit["dp"] == pytest.approx(2.0)
+        assert audit["strong-dp"] == pytest.approx(2.0)
+    assert "record of a person" in fp.audit(released).name
+    ledger = fp.accounting.Ledger({"dp": 3.0})
+    ledger.spend(released.report.channel)
+    assert ledger.spent["dp"] == pytest.approx(2.0)
+    assert fp.dp_level(released.report.channel.columns) == pytest.approx(0.4)
+    assert fp.estimate_frequencies(released.table, released.report).n == 500
+
+
+def test_a_record_of_many_columns_is_audited_without_its_matrix():
+    wide = fp.release(
+        np.zeros((200, 20), int), domain=[10] * 18 + [2, 2], epsilon=40.0, split="columns"
+    )
+    level = fp.audit(wide)["dp"]
+    assert 40.0 * (1.0 - 1e-9) <= level <= 40.0
+
+
+def test_record_channels_draw_what_their_columns_draw():
+    channel = fp.RecordChannel(fp.HammingChannel(2, [2, 3], 1.0))
+    n = 60_000
+    drawn = channel.sample(np.full((n, 1), 4), rng=3)
+    share = np.bincount(drawn[:, 0], minlength=6) / n
+    assert abs(share - channel.matrix()[4]).max() < 6.0 * np.sqrt(0.25 / n)
+    assert fp.realised_level(channel) <= 2.0
+    prior = fp.Dense([0.1, 0.2, 0.3, 0.1, 0.2, 0.1])
+    np.testing.assert_allclose(channel.output(prior).pmf(), prior.pmf() @ channel.matrix())
+    assert fp.AbstractChannel.from_json(channel.to_json()) == channel
+
+
+def test_a_page_for_the_officer(tmp_path):
+    released = five_columns(epsilon=2.0, split="columns")
+    path = tmp_path / "report.html"
+    text = released.report.to_html(path)
+    assert path.read_text() == text
+    for words in (
+        "500 records",
+        "Replacing one person&#x27;s whole record",
+        "factor of at most 7.39",
+        "NOT secure",
+        "What was not protected",
+        "order of the records",
+        "Standard error",
+    ):
+        assert words in text, words
+    assert "http://" not in text.replace("http-equiv", "")
+    assert "<script" not in text
+    with pytest.raises(fp.InvalidInput, match="exists"):
+        released.report.to_html(path)
+    assert "fp-audit" in released.report._repr_html_()
+
+
+def test_a_page_escapes_what_it_is_told():
+    domain = {"<script>alert(1)</script>": ["a", "b"]}
+    report = fp.preview_release(100, domain=domain, epsilon=1.0)
+    assert "<script" not in report.to_html()

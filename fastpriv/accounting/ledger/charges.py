@@ -33,7 +33,7 @@ class Offer:
 
 
 def declared(given: Mapping[str, Any], curve: bool) -> Offer:
-    """Return a release of which levels are declared; with its worst profile if ``curve``."""
+    """Return a release whose levels are declared; with its worst profile if ``curve``."""
     for notion in given:
         if notion not in LAWS:
             raise InvalidInput(f"levels are of {', '.join(LAWS)}; got one of {notion!r:.60}")

@@ -107,7 +107,7 @@ def _settings(connection: sqlite3.Connection) -> None:
 
 
 class Explained:
-    """Where errors of SQLite are turned into ours, in words; nothing is made to enter it."""
+    """A context in which errors of SQLite become :class:`LedgerError`, with advice."""
 
     def __init__(self, name: str) -> None:
         self._name = name
