@@ -101,7 +101,7 @@ class PosteriorChannel(TiltedChannel):
     @cached_property
     def _misfit(self) -> float:
         """Largest |ln p(x)/(R q)(x)|: the effect of clipping."""
-        return misfit(self.prior, self._law.through(self._kernels))
+        return misfit(self.prior, self._law._through(self._kernels))
 
     def __repr__(self) -> str:
         return f"PosteriorChannel({self.prior!r}, epsilon={self.epsilon:g})"

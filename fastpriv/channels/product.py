@@ -82,7 +82,7 @@ class ProductChannel(AbstractChannel):
         return np.array(self._kron([k.matrix for k in self._kernels.distinct]), order="C")
 
     def _output(self, prior: Distribution) -> Distribution:
-        return prior.through(self._kernels)
+        return prior._through(self._kernels)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""

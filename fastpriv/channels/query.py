@@ -145,8 +145,8 @@ class QueryChannel(AbstractChannel):
         >>> fp.individual_capacity(channel)
         IndividualCapacity(0.192744757, 0.1927447571)
         """
-        found, which = distinct(scores, _load, "scores")
-        return cls._structured(Sum([s.astype(np.int64) for s in found], which), kernel, "sums")
+        kinds, which = distinct(scores, _load, "scores")
+        return cls._structured(Sum([s.astype(np.int64) for s in kinds], which), kernel, "sums")
 
     @classmethod
     def histogram(cls, n: int, m: int, kernel: ArrayLike) -> QueryChannel:
@@ -203,7 +203,7 @@ class QueryChannel(AbstractChannel):
 
 
 def _load(scores: ArrayLike, i: int) -> Floats:
-    found = check.floats(scores, f"scores[{i}]", 1)
-    if (found != np.floor(found)).any() or found.max() > check.MAX_VECTOR:
+    numbers = check.floats(scores, f"scores[{i}]", 1)
+    if (numbers != np.floor(numbers)).any() or numbers.max() > check.MAX_VECTOR:
         raise InvalidInput(f"scores[{i}] must hold integers of at least 0, got {scores!r:.60}")
-    return found
+    return numbers

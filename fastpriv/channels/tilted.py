@@ -74,7 +74,7 @@ class TiltedChannel(AbstractChannel):
     def __init__(self, law: Distribution, epsilon: float) -> None:
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         self._set(as_prior(law))
-        self.prior = self._law.through(self._kernels)
+        self.prior = self._law._through(self._kernels)
         if self._moves and not math.isfinite(self.prior.epsilon_x()):
             raise InvalidInput(
                 f"at epsilon {self.epsilon:g} some database is too far from all outputs of {law!r} "

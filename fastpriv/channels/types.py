@@ -130,16 +130,16 @@ class TypeChannel(AbstractChannel):
         return self._spread_out(np.array([entry.min() for entry in self._entries]))
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
-        """Draw the class that output and database make, then any of its outputs alike."""
-        found, kinds = np.empty(len(rows), dtype=np.int64), self._types.number(rows)
+        """Draw the class of the pair of output and database, then one of its outputs uniformly."""
+        drawn, kinds = np.empty(len(rows), dtype=np.int64), self._types.number(rows)
         for places in alike(kinds):
             members = np.flatnonzero(self._stack.row == kinds[places[0]])
-            found[places] = members[self._tree(members).draws(len(places), source)]
+            drawn[places] = members[self._tree(members).draws(len(places), source)]
         # In the order of the rows' values, the outputs due to the rows of one value lie together.
         values = np.empty(rows.shape, dtype=np.int64)
         ends = np.empty((len(rows), self._types.blocks.sizes[0]), dtype=np.int64)
-        for places in alike(found):
-            pairs = self._pair_counts(int(found[places[0]]))
+        for places in alike(drawn):
+            pairs = self._pair_counts(int(drawn[places[0]]))
             values[places] = np.repeat(np.tile(np.arange(len(pairs)), len(pairs)), pairs.T.ravel())
             ends[places] = np.cumsum(pairs.sum(axis=0))
         shuffle(values, ends, source)
@@ -152,7 +152,7 @@ class TypeChannel(AbstractChannel):
         return Tree(self._entry[members] * 2.0**500 * np.exp(self._stack.log_outputs[members]))
 
     def _pair_counts(self, number: int) -> Ints:
-        """How many rows hold v in y and s in x, [v, s], for one of all classes."""
+        """Return how many rows hold v in y and s in x, [v, s], for one class."""
         j = int(self._stack.kind[number])
         first = int(self._stack.starts[j])
         return self._classes[j].pair_counts(number - first, self._types.blocks.sizes[0])

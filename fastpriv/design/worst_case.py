@@ -24,6 +24,7 @@ from fastpriv.channels import Channel
 from fastpriv.design.programs import check_limits
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
 from fastpriv.priors import Distribution
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["design_worst_case"]
@@ -127,7 +128,7 @@ def design_worst_case(
 
 
 def _law(prior: Distribution | ArrayLike) -> Floats:
-    p = prior._vector() if isinstance(prior, Distribution) else check.law(prior, "prior")
+    p = as_prior(prior)._vector()
     return np.asarray(p / math.fsum(p))
 
 

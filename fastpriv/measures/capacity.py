@@ -155,19 +155,19 @@ def capacity(channel: AbstractChannel, gap: float) -> Bracket:
     return matrix_capacity(np.array(channel.matrix()), gap)[0]
 
 
-@capacity.register(RecordChannel)
+@capacity.register
 def _(channel: RecordChannel, gap: float) -> Bracket:
     """The capacity of the columns: a law of records is a law of their databases."""
     return capacity(channel.columns, gap)
 
 
-@capacity.register(QueryChannel)
+@capacity.register
 def _(channel: QueryChannel, gap: float) -> Bracket:
     """Take the answers that occur, each of them once."""
     return matrix_capacity(channel._seen(), gap)[0]
 
 
-@capacity.register(ProductChannel)
+@capacity.register
 def _(channel: ProductChannel, gap: float) -> Bracket:
     """Add up the capacities of the rows, each to its share of the gap. Cost O(distinct rows)."""
     kinds, rows = channel._kernels.distinct, channel._kernels.assignment
@@ -176,7 +176,7 @@ def _(channel: ProductChannel, gap: float) -> Bracket:
     return repeated(list(zip(counts, parts, strict=True)))
 
 
-@capacity.register(TiltedProduct)
+@capacity.register
 def _(channel: TiltedProduct, gap: float) -> Bracket:
     """Take the rows."""
     return capacity(channel._rows, gap)
@@ -191,7 +191,7 @@ def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
     return Dense._trusted(matrix_capacity(np.array(channel.matrix()), gap)[1], channel.space)
 
 
-@optimal_prior.register(QueryChannel)
+@optimal_prior.register
 def _(channel: QueryChannel, gap: float) -> Distribution:
     """Return a prior under which the answers follow their best law."""
     law = np.zeros(channel._kernel.shape[0])
@@ -199,14 +199,14 @@ def _(channel: QueryChannel, gap: float) -> Distribution:
     return channel._query.prior(law)
 
 
-@optimal_prior.register(ProductChannel)
+@optimal_prior.register
 def _(channel: ProductChannel, gap: float) -> Product:
     """Return independent rows, each with the law that is best for its channel."""
     kinds, rows = channel._kernels.distinct, channel._kernels.assignment
     return Product._trusted([row_capacity(kernel, gap / len(rows))[1] for kernel in kinds], rows)
 
 
-@optimal_prior.register(TiltedProduct)
+@optimal_prior.register
 def _(channel: TiltedProduct, gap: float) -> Distribution:
     """Take the rows."""
     return optimal_prior(channel._rows, gap)
@@ -218,7 +218,7 @@ def row_capacity(kernel: RowKernel, gap: float) -> tuple[Bracket, Floats]:
     return matrix_capacity(kernel.matrix, gap)
 
 
-@row_capacity.register(Symmetric)
+@row_capacity.register
 def _(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
     """Return ln m - H(row), reached by the uniform law, as two terms without cancellation."""
     mean, m = 1.0 / kernel.m, kernel.m
@@ -233,20 +233,20 @@ def searched_entries(channel: AbstractChannel) -> int:
     return channel.space.size * channel.output_space.size
 
 
-@searched_entries.register(QueryChannel)
+@searched_entries.register
 def _(channel: QueryChannel) -> int:
     """Count the entries of the laws of the answers."""
     return int(channel._kernel.matrix.size)
 
 
-@searched_entries.register(ProductChannel)
+@searched_entries.register
 def _(channel: ProductChannel) -> int:
     """Count the entries of the distinct rows that have no closed forms."""
     kinds = (k for k in channel._kernels.distinct if not isinstance(k, Symmetric))
     return sum(math.prod(kernel.shape) for kernel in kinds)
 
 
-@searched_entries.register(TiltedProduct)
+@searched_entries.register
 def _(channel: TiltedProduct) -> int:
     """Count those of the rows."""
     return searched_entries(channel._rows)

@@ -76,7 +76,7 @@ def joined(first: AbstractChannel, second: AbstractChannel) -> AbstractChannel:
     return Channel(joint_laws(first.matrix(), second.matrix()), first.space)
 
 
-@joined.register(ProductChannel)
+@joined.register
 def _(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
     """Join the outputs of every row, where both act row by row. Cost O(distinct pairs of rows)."""
     if not isinstance(second, ProductChannel):
@@ -91,7 +91,7 @@ def _(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
     return ProductChannel._trusted(RowKernels(laws, which))
 
 
-@joined.register(QueryChannel)
+@joined.register
 def _(first: QueryChannel, second: AbstractChannel) -> AbstractChannel:
     """Join the laws of the answers of one query, or of the pairs of answers of two queries."""
     if not isinstance(second, QueryChannel):

@@ -77,19 +77,19 @@ def contraction(channel: AbstractChannel) -> Bracket:
     return matrix_contraction(channel.matrix())
 
 
-@contraction.register(QueryChannel)
+@contraction.register
 def _(channel: QueryChannel) -> Bracket:
     """Take the answers that occur, each of them once."""
     return matrix_contraction(channel._seen())
 
 
-@contraction.register(ProductChannel)
+@contraction.register
 def _(channel: ProductChannel) -> Bracket:
     """Row by row: closed form for E_d, pairs that are listed or bounds for other products."""
     return rows_contraction(channel._kernels)
 
 
-@contraction.register(TiltedProduct)
+@contraction.register
 def _(channel: TiltedProduct) -> Bracket:
     """Take the rows."""
     return contraction(channel._rows)
@@ -101,7 +101,7 @@ def row_contraction(kernel: RowKernel) -> Bracket:
     return matrix_contraction(kernel.matrix)
 
 
-@row_contraction.register(Symmetric)
+@row_contraction.register
 def _(kernel: Symmetric) -> Bracket:
     """Return (a - b)^2/(a + b), that of any two inputs at even odds."""
     value = kernel.gap**2 / (kernel.stay + kernel.off) if kernel.m > 1 else 0.0
@@ -114,7 +114,7 @@ def hellinger(kernel: RowKernel) -> tuple[float, float]:
     return largest_distance(kernel.matrix)
 
 
-@hellinger.register(Symmetric)
+@hellinger.register
 def _(kernel: Symmetric) -> tuple[float, float]:
     """Return (sqrt a - sqrt b)^2, without cancellation."""
     if kernel.m == 1:

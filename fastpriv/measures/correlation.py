@@ -29,6 +29,7 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.sparse import sparse_matrix
 from fastpriv.priors import Distribution, Product
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["maximal_correlation"]
@@ -93,7 +94,7 @@ def maximal_correlation(
 
 
 def _law(prior: Distribution | ArrayLike, size: int) -> Any:
-    p = prior._vector() if isinstance(prior, Distribution) else check.law(prior, "prior")
+    p = as_prior(prior)._vector()
     if len(p) != size:
         raise InvalidInput(f"prior has {len(p)} entries, but the channel has {size} databases")
     return p
@@ -108,19 +109,19 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
     return matrix_correlation(channel.matrix(), prior._vector())
 
 
-@correlation.register(QueryChannel)
+@correlation.register
 def _(channel: QueryChannel, prior: Distribution) -> Bracket:
     """Take the answer in place of the database."""
     return row_correlation(channel._kernel, channel._query.law(prior))
 
 
-@correlation.register(ProductChannel)
+@correlation.register
 def _(channel: ProductChannel, prior: Distribution) -> Bracket:
     """Row by row, in the structure of the prior."""
     return rows_correlation(prior, channel._kernels)
 
 
-@correlation.register(TiltedChannel)
+@correlation.register
 def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
     """Under its own prior, take E_d applied to q: correlation is symmetric in X and Y."""
     if channel._own(prior):
@@ -128,7 +129,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
     return matrix_correlation(channel.matrix(), prior._vector())
 
 
-@correlation.register(TiltedProduct)
+@correlation.register
 def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
     """Under its own prior as above, otherwise take the rows."""
     return _own_correlation(channel) if channel._own(prior) else correlation(channel._rows, prior)
@@ -151,7 +152,7 @@ def rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
     return vector_correlation(prior._dense("maximal correlation")._vector(), kernels)
 
 
-@rows_correlation.register(Product)
+@rows_correlation.register
 def _(prior: Product, kernels: RowKernels) -> Bracket:
     """Return the largest of the rows' correlations (Witsenhausen 1975)."""
     laws, which, _, _ = prior._pairs(kernels)
@@ -170,7 +171,7 @@ def row_correlation(kernel: RowKernel, law: Floats) -> Bracket:
     return matrix_correlation(kernel.matrix, law)
 
 
-@row_correlation.register(Symmetric)
+@row_correlation.register
 def _(kernel: Symmetric, law: Floats) -> Bracket:
     """Return a - b for the uniform law. Take the matrix for others."""
     if kernel.m > 1 and np.ptp(law) == 0.0:
@@ -178,7 +179,7 @@ def _(kernel: Symmetric, law: Floats) -> Bracket:
     return shrinking_correlation(kernel.gap, kernel.off, law)
 
 
-@row_correlation.register(TiltedRow)
+@row_correlation.register
 def _(kernel: TiltedRow, law: Floats) -> Bracket:
     """Take the logs of the row, from which differences of rows keep their digits."""
     seen = law > 0.0
@@ -198,7 +199,7 @@ def excess(kernel: RowKernel) -> tuple[Floats, Floats]:
     return np.asarray(apart - shift), np.asarray(kernel.matrix[0] + shift)
 
 
-@excess.register(Symmetric)
+@excess.register
 def _(kernel: Symmetric) -> tuple[Floats, Floats]:
     """Return (a - b) (I - 1/m) and the uniform law."""
     m, mean = kernel.m, 1.0 / kernel.m

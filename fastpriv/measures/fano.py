@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["error_probability_bound"]
@@ -51,14 +52,15 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     """
     # A quotient of two rounded numbers may slightly exceed 1.
     f = min(check.real(factor, "factor", least=0.0, most=1.0 + check.SUM_TOLERANCE), 1.0)
-    if isinstance(prior, Distribution) and not isinstance(prior, Dense):
-        entropy = prior.entropy()
-        nats = entropy.lower if isinstance(entropy, Bracket) else entropy
-        values, lost = prior.space.size, _ROUNDING
+    law = as_prior(prior)
+    if isinstance(law, Dense):
+        p = law._vector()
+        p = p[p > 0.0]
+        values, nats, lost = len(p), float(-(p @ np.log(p))), (len(p) + 32) * ULP
     else:
-        law = prior._vector() if isinstance(prior, Dense) else check.law(prior, "prior")
-        law = law[law > 0.0]
-        values, nats, lost = len(law), float(-(law @ np.log(law))), (len(law) + 32) * ULP
+        entropy = law.entropy()
+        nats = entropy.lower if isinstance(entropy, Bracket) else entropy
+        values, lost = law.space.size, _ROUNDING
     left = (1.0 - f) * nats / math.log(2.0) * (1.0 - lost)
     if values < 2 or left <= 0.0:
         return 0.0

@@ -77,25 +77,25 @@ def information(channel: AbstractChannel, prior: Distribution) -> float | Bracke
     return matrix_information(np.array(channel.matrix()), prior._vector())
 
 
-@information.register(Channel)
+@information.register
 def _(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
     return matrix_information(channel._matrix, prior._vector())
 
 
-@information.register(QueryChannel)
+@information.register
 def _(channel: QueryChannel, prior: Distribution) -> float:
     """Return I(answer; Y), which is I(X; Y). Cost O(answers K) and the law of the answer."""
     return matrix_information(channel._kernel.matrix, channel._query.law(prior))
 
 
-@information.register(ProductChannel)
+@information.register
 def _(channel: ProductChannel, prior: Distribution) -> float | Bracket:
     """Row by row, in the structure of the prior."""
     return rows_information(prior, channel._kernels)
 
 
-@information.register(TiltedChannel)
+@information.register
 def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     """Under its own prior, return the information of E_d applied to q. Cost O(N n) if dense.
 
@@ -114,7 +114,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     return max(0.0, math.log(channel._scale()) - moved - float(spent))
 
 
-@information.register(TiltedProduct)
+@information.register
 def _(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
     """Under its own prior as above, otherwise take the rows."""
     if channel._own(prior):
@@ -122,7 +122,7 @@ def _(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
     return information(channel._rows, prior)
 
 
-@information.register(TypeChannel)
+@information.register
 def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
     """Add up non-negative terms over classes if rows are exchangeable. Cost O(classes)."""
     from scipy.special import kl_div
@@ -148,7 +148,7 @@ def rows_information(prior: Distribution, kernels: RowKernels) -> float | Bracke
     return rows_information(prior._dense("mutual information"), kernels)
 
 
-@rows_information.register(Dense)
+@rows_information.register
 def _(prior: Dense, kernels: RowKernels) -> float:
     """Return sum_i I(X_i; Y_i | Y_<i). Every term is a sum of non-negative numbers.
 
@@ -165,7 +165,7 @@ def _(prior: Dense, kernels: RowKernels) -> float:
     return math.fsum(terms)
 
 
-@rows_information.register(Product)
+@rows_information.register
 def _(prior: Product, kernels: RowKernels) -> float:
     """Return the sum of the information of every row. Cost O(distinct rows)."""
     laws, which, counts, _ = prior._pairs(kernels)
@@ -175,7 +175,7 @@ def _(prior: Product, kernels: RowKernels) -> float:
     )
 
 
-@rows_information.register(Exchangeable)
+@rows_information.register
 def _(prior: Exchangeable, kernels: RowKernels) -> float | Bracket:
     """Return sum_i I(X_i; Y_i | Y_<i), where only the type of Y_<i matters.
 
@@ -200,7 +200,7 @@ def _(prior: Exchangeable, kernels: RowKernels) -> float | Bracket:
     return math.fsum(terms)
 
 
-@rows_information.register(Markov)
+@rows_information.register
 def _(prior: Markov, kernels: RowKernels) -> float | Bracket:
     """Return the exact sum while the law of the outputs fits, a certified bracket otherwise."""
     return chain_information(prior, kernels)

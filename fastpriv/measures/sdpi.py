@@ -78,19 +78,19 @@ def sdpi(channel: AbstractChannel, prior: Distribution) -> Bracket:
     return matrix_sdpi(channel.matrix(), prior._vector())
 
 
-@sdpi.register(QueryChannel)
+@sdpi.register
 def _(channel: QueryChannel, prior: Distribution) -> Bracket:
     """Take the answer in place of the database."""
     return matrix_sdpi(channel._kernel.matrix, channel._query.law(prior))
 
 
-@sdpi.register(ProductChannel)
+@sdpi.register
 def _(channel: ProductChannel, prior: Distribution) -> Bracket:
     """Row by row, in the structure of the prior."""
     return rows_sdpi(prior, channel._kernels)
 
 
-@sdpi.register(TiltedProduct)
+@sdpi.register
 def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
     """Take the rows."""
     return sdpi(channel._rows, prior)
@@ -118,7 +118,7 @@ def rows_sdpi(prior: Distribution, row_kernels: RowKernels) -> Bracket:
     )
 
 
-@rows_sdpi.register(Product)
+@rows_sdpi.register
 def _(prior: Product, row_kernels: RowKernels) -> Bracket:
     """Return the largest of the rows' constants (Ahlswede-Gacs 1976)."""
     laws, which, _, _ = prior._pairs(row_kernels)

@@ -181,13 +181,13 @@ def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
     return [(np.array(channel.matrix()), 1)]
 
 
-@law_factors.register(QueryChannel)
+@law_factors.register
 def _(channel: QueryChannel) -> list[tuple[Floats, int]]:
     """Return the laws of the answers that occur."""
     return [(channel._seen(), 1)]
 
 
-@law_factors.register(ProductChannel)
+@law_factors.register
 def _(channel: ProductChannel) -> list[tuple[Floats, int]]:
     """Return the distinct rows' matrices and the number of rows that use each."""
     kinds = channel._kernels.distinct

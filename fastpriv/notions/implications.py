@@ -13,7 +13,8 @@ from fastpriv._text.table import table
 from fastpriv.errors import InvalidInput
 from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.notions.rules import Facts
-from fastpriv.priors import Dense, Distribution
+from fastpriv.priors import Distribution
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def facts_of(prior: Distribution | ArrayLike | None, n: int | None) -> Facts:
     rows = None if n is None else check.integer(n, "n", 1)
     if prior is None:
         return Facts(rows)
-    law = prior if isinstance(prior, Distribution) else Dense(prior)
+    law = as_prior(prior)
     if rows is not None and rows != law.space.n:
         raise InvalidInput(f"n = {rows} but the prior has {law.space.n} rows; leave n out")
     entropy = law.entropy()

@@ -148,7 +148,7 @@ class Distribution(Defined, ABC, family="prior"):
         """Sum of the marginals of the given rows, which have the same size."""
 
     @abstractmethod
-    def through(self, kernels: RowKernels) -> Distribution:
+    def _through(self, kernels: RowKernels) -> Distribution:
         """Law of the output of a row-by-row channel."""
 
     @abstractmethod

@@ -112,7 +112,7 @@ class Dense(Distribution):
         """Return -ln max p(x). Cost O(N)."""
         return -math.log(self._pmf.max())
 
-    def restricted(self, event: np.ndarray) -> Dense:
+    def _restricted(self, event: np.ndarray) -> Dense:
         """Return the law given an event, True for every database in it."""
         logs = None if self._rare is None else np.where(event, self._rare, -math.inf)
         if logs is not None and logs.max() > -math.inf:
@@ -137,11 +137,11 @@ class Dense(Distribution):
         from fastpriv.kernels import axis_spreads
 
         def worst(scale: float) -> float:
-            found = [0.0]
+            spreads = [0.0]
             for inner, m, lines in self._axes():
                 task = partial(axis_spreads, self._pmf, scale, inner, m)
-                found += [pair[which] for pair in split(task, lines, _GRAIN)]
-            return max(found)
+                spreads += [pair[which] for pair in split(task, lines, _GRAIN)]
+            return max(spreads)
 
         return log_spread(worst)
 
@@ -176,7 +176,7 @@ class Dense(Distribution):
             total += self._pmf.reshape(-1, m, inner).sum(axis=(0, 2))
         return total
 
-    def through(self, kernels: RowKernels) -> Dense:
+    def _through(self, kernels: RowKernels) -> Dense:
         """Law of the output of a row-by-row channel. Cost O(N n)."""
         return Dense._trusted(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
 
@@ -204,7 +204,7 @@ class Dense(Distribution):
             lane = np.moveaxis(kept, i, 0)
             lane[:value] = False
             lane[value + 1 :] = False
-        return self.restricted(kept.reshape(-1))
+        return self._restricted(kept.reshape(-1))
 
     def _log_least(self) -> float:
         """Log of the least positive probability of a database. Rounded down."""

@@ -235,10 +235,10 @@ class Exchangeable(LineDistribution):
         means = (counts * self._weights).reshape(len(counts), -1).sum(axis=1)
         return np.asarray(len(rows) / self.space.n * means)
 
-    def through(self, kernels: RowKernels) -> Distribution:
+    def _through(self, kernels: RowKernels) -> Distribution:
         """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
         if len(kernels.distinct) > 1:
-            return self._dense("the output law of different row kernels").through(kernels)
+            return self._dense("the output law of different row kernels")._through(kernels)
         if kernels.distinct[0].shape[1] == 1:
             return Uniform(self.space.n, 1)
         return Exchangeable._trusted(substitute(self._weights, kernels.distinct[0].matrix))

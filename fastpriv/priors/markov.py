@@ -135,7 +135,7 @@ class Markov(LineDistribution):
 
         return markov_counts(self._initial, self._transition, rows)
 
-    def through(self, kernels: RowKernels) -> HiddenMarkov:
+    def _through(self, kernels: RowKernels) -> HiddenMarkov:
         """Law of the output: a hidden Markov chain, kept as such."""
         return HiddenMarkov(self, kernels)
 
@@ -201,7 +201,7 @@ class HiddenMarkov(StructuredDistribution):
     """Law of a Markov chain seen through a row-by-row channel, such as E_d of a chain.
 
     Probabilities come from the forward recursion; what has no closed form goes through the dense
-    vector while it fits. Made by ``Markov.through``, not by hand.
+    vector while it fits. Made by a channel's ``output``, not by hand.
     """
 
     def __init__(self, chain: Markov, kernels: RowKernels) -> None:
@@ -284,9 +284,9 @@ class HiddenMarkov(StructuredDistribution):
                 total += self._chain._expected_counts(shared) @ kernel.matrix
         return total
 
-    def through(self, kernels: RowKernels) -> Distribution:
+    def _through(self, kernels: RowKernels) -> Distribution:
         """Law after a further row-by-row channel, through the dense form."""
-        return self._dense("the output law").through(kernels)
+        return self._dense("the output law")._through(kernels)
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv._sampling.source import source

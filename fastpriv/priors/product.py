@@ -143,7 +143,7 @@ class Product(LineDistribution):
         place = np.cumsum(counts > 0) - 1
         return used // width, used % width, counts[used], place[keys]
 
-    def through(self, kernels: RowKernels) -> Product:
+    def _through(self, kernels: RowKernels) -> Product:
         """Law of the output: the rows stay independent. Cost O(distinct rows)."""
         laws, which, _, assignment = self._pairs(kernels)
         pushed = []

@@ -14,6 +14,7 @@ from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel, R
 from fastpriv.channels.record import MOST_VALUES
 from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.priors import Dense, Distribution, Uniform
+from fastpriv.priors.arguments import as_prior
 from fastpriv.releasing.domain import Digits, Domain
 
 RECORD, COLUMNS, TABLE = "record", "columns", "table"
@@ -62,8 +63,7 @@ class Plan:
         space = self.channel.space
         if given is None:
             return Uniform(space.n, space.sizes), "assumed: independent uniform records"
-        if not isinstance(given, Distribution):
-            given = Dense(check.law(given, "prior"), [len(given)])
+        given = as_prior(given)
         name = f"given: {given!r}"
         if given.space == space:
             return given, name if self.unit == TABLE else f"{name} for every record, independently"

@@ -522,5 +522,5 @@ def test_a_plain_vector_is_the_law_of_one_row():
     assert fp.privacy_level(p, 0.1, "dp") == fp.privacy_level(law, 0.1, "dp")
     curves = [fp.tradeoff_curve(v, ["dp"], [0.1, 0.2]).upper["dp"] for v in (p, law)]
     assert (curves[0] == curves[1]).all()
-    with pytest.raises(fp.InvalidInput, match="pmf"):
+    with pytest.raises(fp.InvalidInput, match="sum to 1"):
         fp.solve_pd_dp([0.5, 0.6], 1.0)

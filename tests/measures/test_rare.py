@@ -53,7 +53,7 @@ PRIORS = [
     pytest.param(fp.Product(ROWS), lambda: o.product_pmf(o.nums(ROWS)), id="product"),
     pytest.param(fp.Markov(*CHAIN, 4), lambda: chain_law(*CHAIN, 4), id="chain"),
     pytest.param(
-        fp.Markov(*CHAIN, 4).through(fp.HammingChannel(4, 2, 300.0)._kernels),
+        fp.HammingChannel(4, 2, 300.0).output(fp.Markov(*CHAIN, 4)),
         noisy_chain_law,
         id="noisy chain",
     ),

@@ -47,6 +47,13 @@ def attained(parts: Mapping[Atom, int]) -> list[Releases]:
     """Releases that some neighbours attain together, or a part of them: each a lower bound."""
     if sum(parts.values()) == 1:
         return [[(atom.lower, 1) for atom in parts]]
+    # One release alone is known to the last digit.
+    alone = {atom.key: [(atom.lower, 1)] for atom in parts if atom.source is not None}
+    return [*common(parts), *alone.values()]
+
+
+def common(parts: Mapping[Atom, int]) -> list[Releases]:
+    """Releases of one pair of neighbours each: what they attain together with anything else."""
     free: list[tuple[Measure, int]] = []
     spaces: dict[Space, list[tuple[Atom, int]]] = {}
     for atom, count in parts.items():
@@ -61,9 +68,7 @@ def attained(parts: Mapping[Atom, int]) -> list[Releases]:
         [*free, *chain.from_iterable(one or first for one, first in zip(row, firsts, strict=True))]
         for row in zip_longest(*found)
     ]
-    # One release alone is known to the last digit.
-    alone = {atom.key: [(atom.lower, 1)] for atom in parts if atom.source is not None}
-    return [*(together or [free]), *alone.values()]
+    return together or [free]
 
 
 def _best(kinds: Kinds) -> list[Releases]:

@@ -24,16 +24,16 @@ def ratio_below(epsilon: float, least: Fraction = Fraction(0)) -> Fraction:
     if epsilon == 0.0:
         return Fraction(1)
     low, high = exp_bounds(epsilon)
-    inside = low * (1 - _DISTANCE * min(Fraction(1), Fraction(epsilon)))
-    return simplest(max(inside, least), max(high, least))
+    inside = high * (1 - _DISTANCE * min(Fraction(1), Fraction(epsilon)))
+    return simplest(max(inside, least), max(low, least))
 
 
 def ratio_above(epsilon: float) -> Fraction:
     """Return the fraction of least denominator just above e^epsilon, as far as the one below."""
     if epsilon == 0.0:
         return Fraction(1)
-    high = exp_bounds(epsilon)[1]
-    return simplest(high, high * (1 + _DISTANCE * min(Fraction(1), Fraction(epsilon))))
+    low, high = exp_bounds(epsilon)
+    return simplest(high, low * (1 + _DISTANCE * min(Fraction(1), Fraction(epsilon))))
 
 
 def is_at_most_exp(value: Fraction, epsilon: float) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from fastpriv._core.extras import optional
 from fastpriv.design.exact import linear
+from fastpriv.design.exact.numbers import simplest
 from fastpriv.errors import TooLarge, short
 
 #: Relative width to which roots are refined: 2^-_FINE.
@@ -168,7 +169,8 @@ def refine(root: Root, fine: int = _FINE) -> Root:
             low = middle
         else:
             high = middle
-    return Root(q, low, high)
+    near = simplest(low, high)  # a rational root is one of few digits
+    return Root(q, near, near) if evaluate(q, near) == 0 else Root(q, low, high)
 
 
 def nearer(first: Root, second: Root, up: bool) -> Root:

@@ -150,7 +150,10 @@ def _channel(
         return level <= epsilon
 
     parts = rounded(vertices, epsilon, prior.space.n, holds)
-    return constant_mechanism(prior).channel if parts is None else made(parts)
+    if parts is not None:
+        return made(parts)
+    constant = constant_mechanism(prior).channel
+    return Channel(constant.matrix(), prior.space) if method == "dense" else constant
 
 
 def _is_hamming(vertex: Vertex) -> bool:

@@ -164,7 +164,7 @@ def largest_leak(
     return searched(channel, k, gap, time_limit)
 
 
-@largest_leak.register(ProductChannel)
+@largest_leak.register
 def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
     """Search the matrix while it is small.
 
@@ -178,7 +178,7 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> Individ
     return search(channel) if small else by_part(channel, _SEARCHED, k, search)
 
 
-@largest_leak.register(HammingChannel)
+@largest_leak.register
 def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
     """Closed form for one bit. Otherwise a bracket, narrowed by a search while that is small."""
     bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k)

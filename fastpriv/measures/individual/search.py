@@ -29,7 +29,7 @@ def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
     return Listed(representatives(matrix), channel.space, len(matrix), kinds), matrix
 
 
-@as_query.register(QueryChannel)
+@as_query.register
 def _(channel: QueryChannel) -> tuple[Query, Floats]:
     """Return the query itself and the laws of its answers."""
     return channel._query, channel._kernel.matrix

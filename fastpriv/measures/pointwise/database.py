@@ -122,7 +122,7 @@ def conditional_pml(
                 "given must be a mapping {row: value} or a boolean array with one entry for each "
                 f"of {law.space.size} databases, got shape {event.shape} of {event.dtype}"
             )
-        known = law._dense("the law given an event").restricted(event)
+        known = law._dense("the law given an event")._restricted(event)
     if y is not None:
         return leakage_at(mechanism, known, output_rows(mechanism, y))
     return leakages(mechanism, known).above

@@ -175,7 +175,7 @@ def small_and_large(n, seed):
         for prior in (
             chain,
             fp.Markov(start, [[0.0, 1.0], [0.5, 0.5]], n),
-            chain.through(fp.HammingChannel(n, 2, 1.1)._kernels),
+            fp.HammingChannel(n, 2, 1.1).output(chain),
             fp.Product([law(rng, 2), [0.0, 1.0]] * (n // 2)),
         )
     ]
