@@ -17,6 +17,8 @@ from typing import Annotated, Any, TypeVar, get_args
 import numpy as np
 from numba import boolean, float64, int32, int64, uint8, uint16, uint32, uint64
 from numba.core import config, sigutils
+from numba.core.compiler import Compiler
+from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
 from numpy.typing import NDArray
@@ -51,8 +53,40 @@ class UndeclaredTypes(UserWarning):
     """A kernel is called with types that it is not declared for, and compiled for them."""
 
 
+class _Unfinished(_FunctionCompiler):
+    """Compile to LLVM's language only."""
+
+    def _customize_flags(self, flags):
+        flags.no_compile = True
+        return flags
+
+
 class Helper(CPUDispatcher):
     """A numba function that only numba functions call."""
+
+    def __init__(self, function, options):
+        super().__init__(function, targetoptions=options)
+        if options.get("no_cpython_wrapper"):
+            self._compiler = _Unfinished(function, self.targetdescr, options, {}, Compiler)
+
+    def get_overload(self, sig):
+        if self.targetoptions.get("no_cpython_wrapper"):
+            args, _ = sigutils.normalize_signature(sig)
+            return self.overloads[tuple(args)].fndesc.mangled_name
+        return super().get_overload(sig)
+
+    def add_overload(self, cres):
+        if self.targetoptions.get("no_cpython_wrapper"):
+            lib = cres.library
+            lib._optimize_final_module = lambda: None
+            def fin():
+                lib._finalize_dynamic_globals()
+                lib._finalized = True
+            lib._finalize_final_module = fin
+            self.targetctx.insert_user_function(cres.fndesc.mangled_name, cres.fndesc, [lib])
+            self.overloads[tuple(cres.signature.args)] = cres
+            return
+        super().add_overload(cres)
 
     def get_call_template(self, args, kws):
         """Resolve a call from another function; a literal 0 is an integer like others."""
@@ -63,7 +97,7 @@ class Kernel(Helper):
     """A numba function that is compiled for the types it is declared for, and cached."""
 
     def __init__(self, function, options):
-        super().__init__(function, targetoptions=options)
+        super().__init__(function, options)
         self._cache = KernelCache(function.__name__)
         self.declared = _declared(function)
 
@@ -120,7 +154,7 @@ def helper(**flags: Any) -> Callable[[Function], Function]:
     def declare(function):
         if config.DISABLE_JIT:
             return function
-        return Helper(function, targetoptions={**_OPTIONS, "no_cpython_wrapper": True, **flags})
+        return Helper(function, {**_OPTIONS, "no_cpython_wrapper": True, **flags})
 
     return declare
 

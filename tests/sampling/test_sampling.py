@@ -13,16 +13,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 from scipy.stats import chi2
 
 import fastpriv as fp
 from cases import once
-from fastpriv import kernels
 from fastpriv._sampling import source as _random
 from fastpriv._sampling.sequential import States, Tree, scaled, scaled_exp, shuffle
 from fastpriv._sampling.thresholds import LawThresholds, SymmetricThresholds
 from fastpriv.channels.tilted_draws import tilted_draws
 from fastpriv.errors import InvalidInput
+from fastpriv.kernels.sampling import _coin
 from fastpriv.measures.realised import realised as realised_channel
 from oracles import log_ratio, neighbour_pairs
 from oracles import sampling as o
@@ -200,6 +201,11 @@ def test_many_values_take_whole_words(m):
 # Coins.
 
 
+@njit
+def toss(v, e, words, at):
+    return _coin(v, e, words, at)
+
+
 @pytest.mark.parametrize(
     ("v", "e"),
     [(0.5, 0), (0.3, 0), (2.0**-64, 0), (1.1e-19, 0), (1e-70, 0), (0.7, -1), (3e70, -1), (1.5, -2)],
@@ -216,7 +222,7 @@ def test_a_coin_has_exactly_its_chance(v, e):
             words = [*digits[: depth - 1], digits[depth - 1] + shift]
             if not 0 <= words[-1] < WORDS:
                 continue
-            side, used = kernels.sampling._coin(v, e, np.array(words, dtype=np.uint64), 0)
+            side, used = toss(v, e, np.array(words, dtype=np.uint64), 0)
             truth = o.heads(chance, words)
             assert side == {None: -1, True: 1, False: 0}[truth]
             assert used <= len(words)
