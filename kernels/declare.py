@@ -12,6 +12,7 @@ import itertools
 import logging
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, TypeVar, get_args
 
 import numpy as np
@@ -54,50 +55,57 @@ class UndeclaredTypes(UserWarning):
 
 
 class _Unfinished(_FunctionCompiler):
-    """Compile to LLVM's language only."""
+    """Compile to LLVM's language and no further."""
 
     def _customize_flags(self, flags):
         flags.no_compile = True
         return flags
 
 
-class Helper(CPUDispatcher):
-    """A numba function that only numba functions call."""
-
-    def __init__(self, function, options):
-        super().__init__(function, targetoptions=options)
-        if options.get("no_cpython_wrapper"):
-            self._compiler = _Unfinished(function, self.targetdescr, options, {}, Compiler)
-
-    def get_overload(self, sig):
-        if self.targetoptions.get("no_cpython_wrapper"):
-            args, _ = sigutils.normalize_signature(sig)
-            return self.overloads[tuple(args)].fndesc.mangled_name
-        return super().get_overload(sig)
-
-    def add_overload(self, cres):
-        if self.targetoptions.get("no_cpython_wrapper"):
-            lib = cres.library
-            lib._optimize_final_module = lambda: None
-            def fin():
-                lib._finalize_dynamic_globals()
-                lib._finalized = True
-            lib._finalize_final_module = fin
-            self.targetctx.insert_user_function(cres.fndesc.mangled_name, cres.fndesc, [lib])
-            self.overloads[tuple(cres.signature.args)] = cres
-            return
-        super().add_overload(cres)
+class _Typed(CPUDispatcher):
+    """A numba function that takes a literal 0 for an integer like others."""
 
     def get_call_template(self, args, kws):
         """Resolve a call from another function; a literal 0 is an integer like others."""
         return super().get_call_template(tuple(map(unliteral, args)), kws)
 
 
-class Kernel(Helper):
+class Helper(_Typed):
+    """A numba function that only numba functions call: it is optimised together with them.
+
+    Numba would optimise it by itself first, turn it into machine code that nothing calls, and
+    optimise it once more in every caller.
+    """
+
+    def __init__(self, function, options):
+        super().__init__(function, targetoptions=options)
+        self._compiler = _Unfinished(function, self.targetdescr, options, {}, Compiler)
+
+    def add_overload(self, cres):
+        """Keep a compiled form; callers know it by its name, since it has no address."""
+        library = cres.library
+        library._optimize_final_module = lambda: None
+        library._finalize_final_module = partial(_finish, library)
+        self.targetctx.insert_user_function(cres.fndesc.mangled_name, cres.fndesc, [library])
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def get_overload(self, sig):
+        """Return the name of the form for the types of a call."""
+        types, _ = sigutils.normalize_signature(sig)
+        return self.overloads[tuple(types)].fndesc.mangled_name
+
+
+def _finish(library):
+    """Make a library ready to be linked, without machine code."""
+    library._finalize_dynamic_globals()
+    library._finalized = True
+
+
+class Kernel(_Typed):
     """A numba function that is compiled for the types it is declared for, and cached."""
 
     def __init__(self, function, options):
-        super().__init__(function, options)
+        super().__init__(function, targetoptions=options)
         self._cache = KernelCache(function.__name__)
         self.declared = _declared(function)
 

@@ -32,11 +32,23 @@ import numpy as np
 from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._matrices.laws import Laws
 
 __all__ = ["Selection", "best_selection"]
 
+#: Kernels that a search of any size may need.
+_SEARCH_KERNELS = (
+    "negative_entropies",
+    "output_law",
+    "pair_bounds",
+    "row_distances",
+    "row_divergences",
+    "row_dots",
+    "sharp_pair_bounds",
+    "two_row_capacities",
+)
 #: Most selections that are listed, and of those that no law excludes, rather than split further.
 _LISTED, _ALIVE = 1 << 16, 1 << 11
 #: Most pairs whose bounds are formed in one go, and work (in entries) below which they always are.
@@ -102,6 +114,8 @@ def best_selection(
     time_limit : float
         Seconds after which the bracket is returned as it stands.
     """
+    if any(len(rows) > 1 for slices in problems for rows in slices):
+        load_kernels(*_SEARCH_KERNELS)  # compiling them does not count
     search = _Search(table, gap, time.monotonic() + time_limit * (1.0 - _FOR_PAIRS))
     upper = search.run([_Node(p, _distinct(slices)) for p, slices in enumerate(problems)])
     most = max(map(len, problems))

@@ -60,7 +60,9 @@ def compiled(folder):
 
 
 def as_nobody(code):
-    return "import os, fastpriv.kernels\nos.setgid(65534)\nos.setuid(65534)\n" + code
+    """Load all modules, which nobody may be allowed to read, and become nobody."""
+    load = "import os, numba, fastpriv.kernels\nnumba.njit(lambda: None)()\n"
+    return load + "os.setgid(65534)\nos.setuid(65534)\n" + code
 
 
 def test_a_kernel_is_compiled_once(site):
@@ -138,7 +140,7 @@ def test_processes_may_compile_at_the_same_time(site):
     assert run(CALL, site)[0] == LOADED
 
 
-@pytest.mark.parametrize("keep", [0, 32, 1000])
+@pytest.mark.parametrize("keep", [0, 1000])
 def test_a_damaged_file_is_replaced(site, keep):
     assert run(CALL, site)[0] == COMPILED
     (path,) = compiled(site)
