@@ -38,7 +38,8 @@ from fastpriv._matrices.laws import Laws
 
 __all__ = ["Selection", "best_selection"]
 
-#: Kernels that a search of any size may need.
+#: Rows of a table whose search is short and needs few kernels, and all that others may need.
+_TINY = 16
 _SEARCH_KERNELS = (
     "negative_entropies",
     "output_law",
@@ -114,7 +115,7 @@ def best_selection(
     time_limit : float
         Seconds after which the bracket is returned as it stands.
     """
-    if any(len(rows) > 1 for slices in problems for rows in slices):
+    if len(table) > _TINY:
         load_kernels(*_SEARCH_KERNELS)  # compiling them does not count
     search = _Search(table, gap, time.monotonic() + time_limit * (1.0 - _FOR_PAIRS))
     upper = search.run([_Node(p, _distinct(slices)) for p, slices in enumerate(problems)])

@@ -140,6 +140,19 @@ def test_processes_may_compile_at_the_same_time(site):
     assert run(CALL, site)[0] == LOADED
 
 
+def test_warm_up_in_processes(site):
+    # Two processes compile, here two small kernels, and the one that started them loads them.
+    code = """
+import fastpriv.kernels as k
+from fastpriv._core.warm_up import compile_all
+for name in set(k.KERNELS) - {"any_below", "axis_closure"}:
+    del k.KERNELS[name]
+print(compile_all(False, jobs=2), compile_all(False, jobs=1))
+print([kernel.stats.cache_misses for kernel in k.KERNELS.values()])
+"""
+    assert " ".join(run(code, site)[0]) == "(2, 0) (0, 2) [Counter(), Counter()]"
+
+
 @pytest.mark.parametrize("keep", [0, 1000])
 def test_a_damaged_file_is_replaced(site, keep):
     assert run(CALL, site)[0] == COMPILED

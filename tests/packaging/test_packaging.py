@@ -127,20 +127,6 @@ print("nothing new")
     assert run(code, FOLDER=str(tmp_path)).strip() == "nothing new"
 
 
-def test_warm_up_in_processes(tmp_path):
-    """Two processes compile, here two small kernels, and the one that started them loads them."""
-    code = """
-import fastpriv.kernels as k
-from fastpriv._core.warm_up import compile_all
-for name in set(k.KERNELS) - {"any_below", "axis_closure"}:
-    del k.KERNELS[name]
-print(compile_all(False, jobs=2), compile_all(False, jobs=1))
-print([kernel.stats.cache_misses for kernel in k.KERNELS.values()])
-"""
-    out = run(code, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
-    assert out == ["(2, 0) (0, 2)", "[Counter(), Counter()]"]
-
-
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "many"])
 def test_warm_up_refuses_a_wrong_number_of_processes(wrong):
     with pytest.raises(InvalidInput, match="jobs must be"):
