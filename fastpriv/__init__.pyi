@@ -111,7 +111,7 @@ from .priors import (
 from .priors.sets import PriorSet
 from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
-from .releasing.release import Release, release
+from .releasing.release import Release, preview_release, release
 from .releasing.report import ReleaseReport
 from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution, Witness
 from .spaces import Space
@@ -219,6 +219,7 @@ __all__ = [
     "perfect_privacy",
     "pml",
     "pml_level",
+    "preview_release",
     "privacy_level",
     "realised_level",
     "refines",

@@ -180,6 +180,10 @@ class SymmetricThresholds(Thresholds):
         """Return ln(stay / move), rounded up; at most epsilon."""
         return min(log_up(Fraction(self.stay, self.move)), self._epsilon) if self._m > 1 else 0.0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the table of steps: it follows from the rest and is large."""
+        return {name: value for name, value in self.__dict__.items() if name != "_steps"}
+
     @cached_property
     def _rule(self) -> tuple[int, np.uint64, np.uint64, np.uint64]:
         final = self.stay + (self._m - 1) * self.move - 1

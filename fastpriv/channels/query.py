@@ -27,11 +27,6 @@ from fastpriv.spaces import Space
 
 __all__ = ["QueryChannel"]
 
-#: Entries of the pairs of answers that are compared in one go.
-_BLOCK = 1 << 20
-#: Most products in the chances of all outputs at all corners of a set of priors.
-_CORNERS = 1 << 36
-
 
 class QueryChannel(AbstractChannel):
     """A mechanism that sees a database only through a query: p(.|x) = kernel[values[x]].

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from fastpriv import __version__
 from fastpriv._text.numbers import down, up
 from fastpriv._text.table import table
-from fastpriv.cli import arrays, files
+from fastpriv.cli import arrays, exact, files
 from fastpriv.cli.mechanisms import load_prior, spec_of
 from fastpriv.errors import InvalidInput
 from fastpriv.notions.registry import NOTIONS
 
 if TYPE_CHECKING:
+    from fastpriv.design.exact.solution import ExactSolution
     from fastpriv.results import Solution
 
 #: The task that is no notion of the registry: a mapping that tells least about a secret.
@@ -65,6 +66,10 @@ class Certificate:
         ]
         spec = self.channel["spec"]
         lines = [table(rows), *([f"The channel is {spec}"] if spec else [])]
+        if "exact" in self.sources:
+            proof = self.sources["exact"]
+            lines.append(f"The least distortion at ratio {proof['ratio']} is exactly")
+            lines.append(f"{proof['value']}, verified in rational arithmetic.")
         if self.notion != "identifiability" and best.level < _NOTHING:
             lines.append("The best output does not depend on the database at all.")
         return "\n".join(lines)
@@ -89,7 +94,8 @@ def solved(given: argparse.Namespace, dense: bool) -> Certificate:
     prior = load_prior(given.prior, given.sizes)
     goals = {"epsilon": given.epsilon, "distortion": given.distortion}
     asked = {name: value for name, value in goals.items() if value is not None}
-    best = solve(prior, given.notion, dense=dense, **asked, **limits)
+    best = solve(prior, given.notion, dense=dense, exact=given.exact, **asked, **limits)
+    sources = {"prior": files.source(given.prior), "sizes": given.sizes}
     return Certificate(
         given.notion,
         asked,
@@ -97,12 +103,23 @@ def solved(given: argparse.Namespace, dense: bool) -> Certificate:
         best,
         best.distortion,
         {"is": repr(best.structured), "spec": spec_of(best.structured)},
-        {"prior": files.source(given.prior), "sizes": given.sizes},
+        sources if best.exact is None else sources | {"exact": _proof(best.exact)},
     )
+
+
+def _proof(exact: ExactSolution) -> dict[str, str | bool]:
+    """Return what is exact about an optimum: fractions as strings, longer than doubles."""
+    return {
+        "ratio": str(exact.ratio),
+        "value": str(exact.value),
+        "verified": exact.verify(),
+    }
 
 
 def _check(given: argparse.Namespace) -> None:
     """Refuse options that a task has no use for, and ask for those it needs."""
+    if given.exact:
+        exact.check_solve(given)
     wrong, needed = ("prior", "sizes"), "joint"
     if given.notion != INFERENCE:
         wrong, needed = ("joint", "metric"), "prior"

@@ -34,6 +34,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
             "--certificate best.json",
             "fastpriv audit best.csv --prior beta-binomial:a=0.5,b=0.8,n=4",
             "fastpriv solve identifiability --prior prior.csv --distortion 0.2 --json",
+            "fastpriv solve dp --prior beta-binomial:a=0.5,b=0.8,n=4 --epsilon 1 --exact",
             "fastpriv solve inference --joint joint.csv --distortion 0.1 --out mapping.npy",
         ),
     )
@@ -52,6 +53,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--gap", type=float, help="certified gap to stop at")
     parser.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="then take the best found so far"
+    )
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="dp and identifiability: solve in rational arithmetic, and prove the optimum",
     )
     add_file(parser, "--out", metavar="FILE", help="write the channel there: .csv or .npy")
     add_file(parser, "--certificate", metavar="JSON", help="write the certificate there")

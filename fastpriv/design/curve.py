@@ -22,7 +22,8 @@ from fastpriv._core.validation import Floats
 from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
 from fastpriv.design.closed_form import h, h_inverse
-from fastpriv.design.programs import _constant, solve_pd_dp, solve_pd_i
+from fastpriv.design.common import constant_mechanism
+from fastpriv.design.programs import solve_pd_dp, solve_pd_i
 from fastpriv.design.rate_distortion import solve_pd_mip
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.notions.registry import DESIGNED, NOTIONS
@@ -83,7 +84,7 @@ def privacy_level(
         point = solve_pd_mip(prior, cost, time_limit=time_limit)
         return Bracket(point.bound, point.value * (1.0 + _WIDEN))
     least = prior.epsilon_x() if notion == "identifiability" else 0.0
-    if cost >= _constant(prior).value or math.isinf(least):
+    if cost >= constant_mechanism(prior).value or math.isinf(least):
         return Bracket(least, least)  # what the prior tells is all there is; a constant output does
     if cost == 0.0:
         return Bracket(math.inf, math.inf)
@@ -273,7 +274,7 @@ def tradeoff_curve(
     if distortions is None:
         size = check.integer(points, "points", 1)
         check.fits(size, "the curve", "ask for fewer points", _POINTS)
-        grid = _constant(prior).value * np.arange(1, size + 1) / size
+        grid = constant_mechanism(prior).value * np.arange(1, size + 1) / size
     else:
         grid = np.atleast_1d(check.array(distortions, "distortions").astype(np.float64))
         if grid.ndim != 1:

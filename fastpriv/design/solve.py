@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
+from fastpriv.design.common import constant_mechanism
 from fastpriv.design.curve import privacy_level
-from fastpriv.design.programs import _constant, solve_pd_dp, solve_pd_i
+from fastpriv.design.programs import solve_pd_dp, solve_pd_i
 from fastpriv.design.rate_distortion import solve_pd_mip
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
 from fastpriv.measures.distortion import expected_distance
@@ -23,6 +25,9 @@ from fastpriv.notions.registry import DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution, top
+
+if TYPE_CHECKING:
+    from fastpriv.design.exact.solution import ExactSolution
 
 __all__ = ["Optimum", "solve"]
 
@@ -61,6 +66,8 @@ class Optimum(Solution):
     structured : channel
         The channel as the program returned it, in its own structure. The same as ``channel``
         unless a matrix was asked for.
+    exact : ExactSolution or None
+        The optimum in rational arithmetic, where that was asked for.
 
     Examples
     --------
@@ -74,6 +81,7 @@ class Optimum(Solution):
     notion: str
     minimised: str
     structured: AbstractChannel
+    exact: ExactSolution | None = None
 
     def __repr__(self) -> str:
         return (
@@ -89,6 +97,7 @@ def solve(
     epsilon: float | None = None,
     distortion: float | None = None,
     dense: bool = False,
+    exact: bool = False,
     gap: float | None = None,
     time_limit: float = math.inf,
 ) -> Optimum:
@@ -107,6 +116,8 @@ def solve(
     dense : bool
         Whether the channel is to be a matrix. Level and distortion are then those of its entries
         as floats, and stay within what was asked for.
+    exact : bool
+        Whether to solve in rational arithmetic, for "dp" and "identifiability" at a level.
     gap : float, optional
         Certified gap at which a program stops; by default that of the program. Levels of "dp" and
         "identifiability" at a distortion are searched to 1e-6 and take none.
@@ -146,6 +157,10 @@ def solve(
         raise InvalidInput("give exactly one of epsilon and distortion")
     if gap is not None and epsilon is None and notion != "mutual-information":
         raise InvalidInput("levels at a distortion are searched to 1e-6; gap is for epsilon")
+    if exact and (epsilon is None or notion == "mutual-information"):
+        raise InvalidInput("exact=True is for dp and identifiability at a level: give epsilon")
+    if exact and (gap is not None or time_limit != math.inf):
+        raise InvalidInput("an exact optimum has no gap: leave out gap and time_limit")
     law = as_prior(prior)
     if dense:
         instead = "leave out dense=True (--out) to have its levels and bounds without it"
@@ -154,6 +169,8 @@ def solve(
     problem = _Problem(notion, law, dense, limits)
     if epsilon is not None:
         level = check.real(epsilon, "epsilon", 0.0)
+        if exact:
+            return problem.least_distortion_exactly(level)
         if notion == "mutual-information":
             return problem.least_distortion_by_bisection(level)
         return problem.least_distortion(level)
@@ -215,6 +232,17 @@ class _Problem:
             "little more, or leave out dense=True (--out)"
         )
 
+    def least_distortion_exactly(self, epsilon: float) -> Optimum:
+        """Solve in rational arithmetic; the bound is rounded down to a float."""
+        from fastpriv.design.exact.solve import solve_exact  # loads python-flint
+
+        best = solve_exact(self.prior, epsilon, joint=self.notion == "identifiability")
+        bound = float(best.bound)
+        if Fraction(bound) > best.bound:
+            bound = math.nextafter(bound, -math.inf)
+        solution = Solution(float(best.value), bound, best.channel, epsilon, best.method)
+        return replace(self.optimum(solution, "distortion", bound), exact=best)
+
     def least_level(self, distortion: Any) -> Optimum:
         """Find the level, then the channel at the proved end of it."""
         limit = self.limits["time_limit"]
@@ -245,7 +273,7 @@ class _Problem:
 
     def least_distortion_by_bisection(self, epsilon: float) -> Optimum:
         """Bisect the distortion: the least information falls with it, so both ends are proved."""
-        most = _constant(self.prior).value  # where a constant output does
+        most = constant_mechanism(self.prior).value  # where a constant output does
         best = self.least_information(0.0)
         low, high, bound, step = 0.0, 0.0, 0.0, _GAP * most
         if best.level > epsilon:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core.rounding import ULP
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._sampling.thresholds import LawThresholds
-from fastpriv._structure.rows import RowKernel, RowKernels
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -107,10 +107,16 @@ def _(channel: ProductChannel) -> float:
 
 @realised.register
 def _(channel: ProductChannel) -> tuple[AbstractChannel, float]:
-    """The integer thresholds of every row, read as doubles."""
-    kinds = [RowKernel(LawThresholds(k.matrix).chances()) for k in channel._kernels.distinct]
+    """The integer thresholds of every row, read as doubles; R_e at its realised level."""
+    kinds = [
+        Symmetric(kernel.m, kernel.thresholds.level())
+        if isinstance(kernel, Symmetric)
+        else RowKernel(LawThresholds(kernel.matrix).chances())
+        for kernel in channel._kernels.distinct
+    ]
     rows = RowKernels(kinds, channel._kernels.assignment)
-    return ProductChannel._trusted(rows), len(rows) * _READ
+    read = sum(len(which) for kernel, which in rows.groups() if not isinstance(kernel, Symmetric))
+    return ProductChannel._trusted(rows), read * _READ
 
 
 @realised.register

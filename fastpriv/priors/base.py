@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Largest pmf that a structured prior keeps once it was asked for.
 _KEEP = 1 << 12
-#: Largest law that is drawn from by sums over its prefixes.
-_MAX_DRAWN = 1 << 25
 #: Databases whose log-probabilities are asked for in one go.
 _CHUNK = 1 << 16
 

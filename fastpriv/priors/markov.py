@@ -26,8 +26,6 @@ __all__ = ["HiddenMarkov", "Markov"]
 
 #: Largest joint law of past outputs and one row that information bounds look at.
 _MAX_WINDOW = 1 << 20
-#: Log of the least chance that is not added up as a logarithm.
-_SMALL = math.log(1e-99)
 
 
 class Markov(LineDistribution):

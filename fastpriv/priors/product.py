@@ -20,11 +20,6 @@ from fastpriv.spaces import Space
 
 __all__ = ["Product", "Uniform"]
 
-#: Longest product of distinct two-point laws convolved term by term (O(n^2) work).
-_MAX_CONVOLUTION = 200_000
-#: Most terms of a convolution that is done in logarithms.
-_MAX_LOGS = 1 << 32
-
 
 class Product(LineDistribution):
     """Independent rows, which may differ in law and in number of values.

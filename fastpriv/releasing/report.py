@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import math
+import os
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP, product_up
+from fastpriv._structure.rows import Symmetric
 from fastpriv._text import encoding
 from fastpriv._text.numbers import shown, up
 from fastpriv._text.table import table
-from fastpriv.channels import AbstractChannel, HammingChannel
-from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.capacity import capacity
-from fastpriv.measures.distortion import expected_distance
-from fastpriv.measures.dp import neighbour_level, posterior_level
-from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
-from fastpriv.measures.information import information
-from fastpriv.measures.leakage import extreme_level, maxima_level
-from fastpriv.measures.pointwise.database import leakage_levels
-from fastpriv.measures.realised import realised
+from fastpriv.accounting.ledger.receipt import Receipt
+from fastpriv.channels import AbstractChannel
+from fastpriv.channels.rowwise import row_kernels
+from fastpriv.errors import InvalidInput
 from fastpriv.notions.registry import NOTIONS
-from fastpriv.priors import Distribution
-from fastpriv.releasing.domain import Domain
-from fastpriv.releasing.plan import RECORD, TABLE, Plan
+from fastpriv.releasing import domain as domains
+from fastpriv.releasing.domain import DECLARED, Domain
+from fastpriv.releasing.plan import COLUMNS, RECORD, responses
 from fastpriv.results import Bracket, Value, top
 
-Raise = Callable[[float, float], float]
-
-#: Share of changed records, and level, from which a report gives advice.
-_MOST_CHANGED, _WEAK = 0.8, 10.0
-#: Most databases of a matrix whose capacity a report waits for.
-_OPTIMISED = 512
+#: Version of the JSON form.
+_VERSION = 2
+_SECURE, _SEEDED = "cryptographic", "seeded, NOT secure"
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,6 +58,11 @@ class ReleaseReport:
         What is randomised by itself.
     notes : tuple of str
         What else to know before publishing.
+    standard_errors : dict
+        For every column, the standard error that the estimated count of a value has where the
+        values are equally common.
+    receipt : Receipt or None
+        What a ledger was charged before the table was drawn.
     private : dict
         Realised distortion. It is computed from the data and not protected: keep it. ``to_dict``
         and ``to_json`` leave it out.
@@ -96,6 +93,8 @@ class ReleaseReport:
     private: dict[str, int]
     channel: AbstractChannel = field(compare=False)
     domain: Domain = field(compare=False)
+    standard_errors: dict[Hashable, float]
+    receipt: Receipt | None = None
 
     def spending(self) -> dict[str, float]:
         """Return what the release costs a ledger: levels that hold whatever the law of the table.
@@ -106,30 +105,88 @@ class ReleaseReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what may be published, as plain numbers and words."""
-        columns = zip(self.domain.columns, self.domain.sizes, strict=True)
         return {
+            "version": _VERSION,
             "records": self.n,
             "values of a record": self.m,
-            "values of each column": {str(name): size for name, size in columns},
+            "values of each column": dict(
+                zip(map(str, self.domain.columns), self.domain.sizes, strict=True)
+            ),
+            **self._columns(),
             "mechanism": self.mechanism,
             "randomised": self.unit,
-            **(
-                {"epsilon": self.channel.epsilon}
-                if isinstance(self.channel, HammingChannel)
-                else {}
-            ),
+            **self._epsilon(),
             "levels": encoding.plain(self.levels),
             "prior": self.prior,
             "levels under the prior": encoding.plain(self.levels_under_prior),
-            f"expected number of changed {self.counted}": self.distortion,
-            "randomness": "cryptographic" if self.secure else "seeded, NOT secure",
+            "expected changes": {self.counted: encoding.plain(self.distortion)},
+            "standard errors": encoding.plain(self.standard_errors),
+            "randomness": _SECURE if self.secure else _SEEDED,
             "domain": self.domain_source,
             "notes": list(self.notes),
+            **({} if self.receipt is None else {"receipt": _receipt(self.receipt)}),
         }
 
+    def _columns(self) -> dict[str, Any]:
+        """Return the declared domain where JSON can hold it; one read off the data stays out."""
+        names, values = self.domain.columns, self.domain.values
+        plain = str | int | float | bool | None
+        holds = all(isinstance(value, plain) for column in values for value in column)
+        if self.domain_source != DECLARED or not holds:
+            return {}
+        if all(isinstance(column, range) for column in values):
+            return {"columns": list(self.domain.sizes)}
+        listed = zip(names, values, strict=True)
+        return {"columns": [{"name": name, "values": list(column)} for name, column in listed]}
+
+    def _epsilon(self) -> dict[str, Any]:
+        """Return the level, or the level of each column, of randomised response."""
+        rows = row_kernels(self.channel)
+        if rows is None or not all(isinstance(row, Symmetric) for row in rows.distinct):
+            return {}
+        levels = [row.epsilon for row in rows.distinct if isinstance(row, Symmetric)]
+        if len(set(levels)) == 1:
+            return {"epsilon": levels[0]}
+        return {"epsilon": [levels[k] for k in rows.assignment.tolist()]}
+
     def to_json(self) -> str:
-        """Return what may be published, as JSON."""
+        """Return what may be published, as JSON; :meth:`from_json` reads it."""
         return encoding.to_json(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str | os.PathLike[str]) -> ReleaseReport:
+        """Read a report back from its JSON, or from the path of a file of it.
+
+        Parameters
+        ----------
+        text : str or path
+            What :meth:`to_json` returned, or the file that ``release(..., report=)`` wrote.
+
+        Returns
+        -------
+        ReleaseReport
+            Without what is private. It must be of randomised response with a declared domain:
+            then it holds all that :func:`fastpriv.estimate_frequencies` needs.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> report = fp.preview_release(1_000, domain={"sex": ["F", "M"]}, epsilon=1.0)
+        >>> fp.ReleaseReport.from_json(report.to_json()).levels == report.levels
+        True
+        """
+        given = str(text)
+        name = "the text" if given.lstrip().startswith("{") else given
+        document = _document(given if name == "the text" else _read(given), name)
+        try:
+            return _from_dict(document)
+        except (ValueError, KeyError, TypeError, IndexError) as problem:
+            if isinstance(problem, InvalidInput):
+                raise
+            raise InvalidInput(
+                f"{name} is no report of randomised response with a declared domain; give the file "
+                "that the release wrote with report= (--report)"
+            ) from problem
 
     def __repr__(self) -> str:
         return f"ReleaseReport({self.n} records of {self.m} values, {self.mechanism})"
@@ -145,73 +202,10 @@ class ReleaseReport:
         return "\n".join(lines)
 
 
-def write(
-    plan: Plan, prior: Any, n: int, *, changed: int, secure: bool, notes: tuple[str, ...]
-) -> ReleaseReport:
-    """Measure what a plan realised on n records."""
-    channel, slack = realised(plan.channel)
-    law, name = plan.prior(prior)
-    always, under = Levels(n, slack), Levels(n, slack)
-    (_table_levels if plan.unit == TABLE else _record_levels)(channel, law, always, under)
-    times = 1 if plan.unit == TABLE else n
-    return ReleaseReport(
-        n=n,
-        m=plan.domain.size,
-        mechanism=repr(plan.channel) + _SCOPE[plan.unit],
-        levels=always.levels,
-        levels_under_prior=under.levels,
-        prior=name,
-        distortion=times * expected_distance(channel, law),
-        counted=plan.counted,
-        secure=secure,
-        domain_source=plan.domain.source,
-        unit=plan.unit,
-        notes=(
-            *notes,
-            *_advice(plan, expected_distance(channel, law), always.levels),
-            *(f"not computed: {name}" for name in always.left_out + under.left_out),
-        ),
-        private={f"changed {plan.counted}": changed},
-        channel=plan.channel,
-        domain=plan.domain,
-    )
-
-
-def _advice(plan: Plan, changed: float, levels: dict[str, Value]) -> list[str]:
-    """What a data owner would rather know before than after publishing."""
-    notes, columns, level = [], len(plan.domain.columns), levels.get("dp", 0.0)
-    if plan.unit == RECORD and columns > 1 and changed > _MOST_CHANGED:
-        notes.append(
-            f"{100 * changed:.0f}% of the records are expected to change; every column by itself "
-            f"(per_column, --per-column) at epsilon/{columns} protects a record as much and "
-            "usually keeps more of each column"
-        )
-    if isinstance(level, float) and level > _WEAK:
-        notes.append(
-            f"a level of {up(level, 3)} protects little: an output may change the odds of two "
-            f"records by a factor of e^{up(level, 3)}"
-        )
-    return notes
-
-
-def response(path: str) -> tuple[float, bool]:
-    """Read from a report's JSON the epsilon of its randomised response, and whether per column."""
-    text = _read(path)
-    try:
-        report = json.loads(text)
-        return float(report["epsilon"]), {"record": False, "columns": True}[report["randomised"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidInput(
-            f"{path} is no report of randomised response on records or columns; give the file that "
-            "the release wrote with --report, or --epsilon"
-        ) from error
-
-
 def spending(path: str) -> dict[str, float]:
     """Read from a report's JSON what the release costs a ledger."""
-    text = _read(path)
     try:
-        levels = json.loads(text)["levels"]
+        levels = _document(_read(path), path)["levels"]
         return _costs({slug: encoding.number(level) for slug, level in levels.items()})
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise InvalidInput(
@@ -229,109 +223,85 @@ def _costs(levels: Mapping[str, float]) -> dict[str, float]:
     }
 
 
+def _document(text: str | bytes, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{name} is not valid JSON, so it is no report of a release") from error
+
+
+def _from_dict(document: Any) -> ReleaseReport:
+    """Rebuild a report from its plain form."""
+    if not isinstance(document, Mapping) or "levels" not in document:
+        raise KeyError("levels")
+    if document.get("version") != _VERSION:
+        raise InvalidInput(
+            f"the report has version {document.get('version')!r:.20}, expected {_VERSION}; write "
+            "it again with this version of fastpriv"
+        )
+    given, unit = document["columns"], document["randomised"]
+    if unit not in (RECORD, COLUMNS):
+        raise KeyError(unit)
+    coded = all(isinstance(column, int) for column in given)
+    listed = given if coded else {column["name"]: column["values"] for column in given}
+    domain = domains.read(listed)
+    sizes = domain.sizes if unit == COLUMNS else (domain.size,)
+    epsilon = document["epsilon"]
+    ((counted, distortion),) = document["expected changes"].items()
+    errors = document["standard errors"]
+    receipt = document.get("receipt")
+    return ReleaseReport(
+        n=int(document["records"]),
+        m=domain.size,
+        mechanism=document["mechanism"],
+        levels=_levels(document["levels"]),
+        levels_under_prior=_levels(document["levels under the prior"]),
+        prior=document["prior"],
+        distortion=encoding.number(distortion),
+        counted=counted,
+        secure=document["randomness"] == _SECURE,
+        domain_source=document["domain"],
+        unit=unit,
+        notes=tuple(document["notes"]),
+        private={},
+        channel=responses(sizes, epsilon if isinstance(epsilon, list) else [epsilon] * len(sizes)),
+        domain=domain,
+        standard_errors={name: encoding.number(errors[str(name)]) for name in domain.columns},
+        receipt=None if receipt is None else _read_receipt(receipt),
+    )
+
+
+def _levels(given: Mapping[str, Any]) -> dict[str, Value]:
+    levels: dict[str, Value] = {}
+    for slug, value in given.items():
+        upper = encoding.number(value)
+        if math.isnan(upper) or slug not in NOTIONS:
+            raise ValueError(slug)
+        levels[slug] = Bracket(float(value["lower"]), upper) if isinstance(value, dict) else upper
+    return levels
+
+
+def _receipt(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "number": receipt.number,
+        "time": receipt.time.isoformat(),
+        "label": receipt.label,
+        "count": receipt.count,
+        "charged": encoding.plain(dict(receipt.charged)),
+    }
+
+
+def _read_receipt(given: Mapping[str, Any]) -> Receipt:
+    charged = {slug: encoding.number(level) for slug, level in given["charged"].items()}
+    when = datetime.fromisoformat(given["time"])
+    return Receipt(given["number"], when, given["label"], given["count"], charged)
+
+
 def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
         raise InvalidInput(f"the report {path} cannot be read: {error.strerror}") from error
-
-
-_SCOPE = {
-    "record": " on every record",
-    "columns": " on the columns of every record",
-    "table": " on the table",
-}
-
-
-def _record_levels(
-    channel: AbstractChannel, prior: Distribution, always: Levels, under: Levels
-) -> None:
-    """Measure records that go through the channel independently, each drawn from the prior.
-
-    A record may change altogether, so differential privacy compares any two databases of the
-    record's channel. Whatever is additive over independent records is n times one record's.
-    """
-    if channel.space.n > 1:
-        always.add("column-dp", lambda: neighbour_level(channel))
-    always.add("dp", lambda: extreme_level(channel))
-    always.add_scaled("maximal-leakage", lambda: maxima_level(channel))
-    always.add_scaled("strong-dp", lambda: extreme_level(channel))
-    always.add_scaled("channel-capacity", lambda: _capacity(channel), raised_information)
-    under.add("identifiability", lambda: _identifiability(channel, prior))
-    under.add_scaled("mutual-information", lambda: _information(channel, prior), raised_information)
-    under.add_scaled("pml", lambda: leakage_levels(channel, prior)[0])
-
-
-def _capacity(channel: AbstractChannel) -> float:
-    """Most mutual information under any law: closed for E_d, an optimisation for matrices."""
-    if not isinstance(channel, HammingChannel):
-        check.fits(channel.space.size, "a capacity", "ask channel_capacity for it", _OPTIMISED)
-    return capacity(channel, 1e-9).upper
-
-
-def _information(channel: AbstractChannel, prior: Distribution) -> Value:
-    """Mutual information: a sum of non-negative terms, raised past the rounding of any such sum."""
-    value = information(channel, prior)
-    return value if isinstance(value, Bracket) else value * (1.0 + INFORMATION_ERROR)
-
-
-def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
-    """Identifiability of a whole record: exact for one row, bounded by eps_X for several."""
-    if channel.space.n == 1:
-        return posterior_level(channel, prior)
-    spread = -prior.min_entropy() - prior._log_least()
-    return round_up(extreme_level(channel) + max(spread, 0.0))
-
-
-def _table_levels(
-    channel: AbstractChannel, prior: Distribution, always: Levels, under: Levels
-) -> None:
-    """Measure a channel that takes the whole table at once."""
-    always.add("dp", lambda: neighbour_level(channel))
-    always.add("maximal-leakage", lambda: maxima_level(channel))
-    always.add("strong-dp", lambda: extreme_level(channel))
-    always.add("channel-capacity", lambda: _capacity(channel), raised_information)
-    under.add("identifiability", lambda: posterior_level(channel, prior))
-    under.add("mutual-information", lambda: _information(channel, prior), raised_information)
-    under.add("pml", lambda: leakage_levels(channel, prior)[0])
-
-
-class Levels:
-    """Levels as they are measured, and the titles of those that would take too much.
-
-    Each is raised by what the draws can have on top of what was measured.
-    """
-
-    def __init__(self, n: int, slack: float) -> None:
-        self._n, self._slack = n, slack
-        self.levels: dict[str, Value] = {}
-        self.left_out: list[str] = []
-
-    def add(self, slug: str, level: Callable[[], Value], raise_by: Raise = raised) -> None:
-        """Note a level of the whole release."""
-        try:
-            value = level()
-        except TooLarge:
-            self.left_out.append(NOTIONS[slug].title)
-            return
-        if isinstance(value, Bracket):
-            lower = max(value.lower - self._slack, 0.0)
-            self.levels[slug] = Bracket(lower, raise_by(value.upper, self._slack))
-        else:
-            self.levels[slug] = raise_by(value, self._slack)
-
-    def add_scaled(self, slug: str, level: Callable[[], Value], raise_by: Raise = raised) -> None:
-        """Note a level of one record, and n times it for the table."""
-        one = f"record-{slug}"
-        self.add(one, level, raise_by)
-        if one not in self.levels:
-            return
-        value = self.levels[one]
-        if isinstance(value, Bracket):
-            lower = self._n * value.lower * (1.0 - 4.0 * ULP)
-            self.levels[slug] = Bracket(lower, product_up(self._n, value.upper))
-        else:
-            self.levels[slug] = product_up(self._n, value)
 
 
 def _listed(levels: dict[str, Value]) -> str:

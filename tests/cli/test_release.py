@@ -73,7 +73,8 @@ def test_release_and_estimate_a_real_table(options, tmp_path, capsys):
 
 def test_advice_before_publishing():
     table = np.zeros((100, 3), dtype=np.int64)
-    notes = " ".join(fp.release(table, domain=[4, 4, 4], epsilon=1.0).report.notes)
+    report = fp.preview_release(1_000, domain=[4, 4, 4], epsilon=1.0, split="record")
+    notes = " ".join(report.notes)
     assert "at epsilon/3 protects a record as much" in notes
     notes = " ".join(fp.release(table, domain=[4, 4, 4], distortion=0.1).report.notes)
     assert "protects little" in notes
@@ -282,7 +283,8 @@ def test_estimates_need_a_report_of_a_release(text, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["people.csv"], "required: --domain"),
+        (["people.csv"], "--epsilon --report is required"),
+        (["people.csv", "--epsilon", "1"], "give --domain"),
         (["people.csv", "--domain", "domain.json"], "--epsilon --report is required"),
         (["people.csv", "--domain", "domain.json", "--epsilon", "-1"], "epsilon must be"),
         (["people.csv", "--domain", "domain.json", "--epsilon", "1", "--confidence", "2"],

@@ -52,7 +52,7 @@ def test_chunks_do_not_repeat_their_noise(tmp_path, monkeypatch):
     monkeypatch.setattr("fastpriv.releasing.tables.csv._BLOCK", 4_000)
     path, out = tmp_path / "in.csv", tmp_path / "out.csv"
     path.write_text("bit\n" + "0\n" * 8_000)
-    fp.release(path, domain={"bit": [0, 1]}, epsilon=0.0, out=out, rng=3)
+    fp.release(path, domain={"bit": [0, 1]}, epsilon=0.0, out=out, rng=3, accept_useless=True)
     bits = np.array(out.read_text().split()[1:], dtype=int)
     assert 0.4 < bits.mean() < 0.6
     first, second = bits[:1990], bits[2000:3990]  # about one block of 4,000 characters each
@@ -80,8 +80,10 @@ def test_distortion_is_the_expected_number_of_changes():
     cells = fp.release(np.zeros((200, 2), int), domain=[4, 2], distortion=30.0, per_column=True)
     assert cells.report.distortion == pytest.approx(30.0)
     assert cells.report.counted == "cells"
-    most = fp.release(table, domain=4, distortion=180.0).report  # pure noise changes 150
-    assert most.levels["dp"] == 0.0
+    with pytest.raises(fp.Infeasible, match="useless"):
+        fp.release(table, domain=4, distortion=180.0)
+    most = fp.release(table, domain=4, distortion=180.0, accept_useless=True).report
+    assert most.levels["dp"] == 0.0  # pure noise changes 150
     with pytest.raises(fp.Infeasible, match="no finite level"):
         fp.release(table, domain=4, distortion=0.0)
 
@@ -136,6 +138,7 @@ def test_levels_are_those_of_the_definition(sizes, epsilon, per_column, seed, un
     law = law / law.sum()
     table = np.zeros((n, len(sizes)), dtype=int)
     given = {} if uniform else {"prior": law}
+    given["split"] = None if per_column else "record"
     report = fp.release(table, domain=sizes, epsilon=epsilon, per_column=per_column, **given).report
     matrix = o.floats(o.e_d_matrix(sizes if per_column else [size], epsilon))
     expected = oracle.levels(matrix, law)
@@ -209,7 +212,7 @@ def test_frames_keep_columns_types_and_index():
     found = fp.release(table, domain=domain, epsilon=700.0)
     pd.testing.assert_frame_equal(found.table, table)
     assert any("index" in note for note in found.report.notes)
-    noisy = fp.release(table, domain=domain, epsilon=0.0).table
+    noisy = fp.release(table, domain=domain, epsilon=0.0, accept_useless=True).table
     assert list(noisy.dtypes) == list(table.dtypes)
     assert set(noisy["sex"]) == {"F", "M"}
 
@@ -418,7 +421,7 @@ except ImportError as problem:
         (np.zeros((2, 2), int), {"domain": 2, "epsilon": 1.0}, "2 columns, the domain 1"),
         (np.zeros(2, np.int8), {"domain": 1000, "epsilon": 1.0}, "do not fit into int8"),
         ("missing.csv", {"domain": 2, "epsilon": 1.0, "out": "x.csv"}, "no file missing.csv"),
-        ("table.xls", {"domain": 2, "epsilon": 1.0, "out": "x.xls"}, "must be a .csv or .parquet"),
+        ("table.xls", {"domain": 2, "epsilon": 1.0, "out": "x.xls"}, "or .parquet file"),
         (7, {"domain": 2, "epsilon": 1.0}, "a table is"),
     ],
 )  # fmt: skip
@@ -484,7 +487,7 @@ def test_a_domain_from_the_data_is_named_as_such(tmp_path):
 def test_records_too_many_to_number_go_by_column():
     wide = np.zeros((5, 30), dtype=np.uint8)
     with pytest.raises(fp.TooLarge, match="per_column=True"):
-        fp.release(wide, domain=[10] * 30, epsilon=1.0)
+        fp.release(wide, domain=[10] * 30, epsilon=1.0, split="record")
     with pytest.raises(fp.TooLarge, match="per_column=True"):
         fp.release(wide, domain=[10] * 30, distortion=1.0)
     found = fp.release(wide, domain=[10] * 30, epsilon=1.0, per_column=True)

@@ -28,6 +28,14 @@ def ratio_below(epsilon: float, least: Fraction = Fraction(0)) -> Fraction:
     return simplest(max(inside, least), max(high, least))
 
 
+def ratio_above(epsilon: float) -> Fraction:
+    """Return the fraction of least denominator just above e^epsilon, as far as the one below."""
+    if epsilon == 0.0:
+        return Fraction(1)
+    high = exp_bounds(epsilon)[1]
+    return simplest(high, high * (1 + _DISTANCE * min(Fraction(1), Fraction(epsilon))))
+
+
 def is_at_most_exp(value: Fraction, epsilon: float) -> bool:
     """Decide whether a rational number is at most e^epsilon.
 

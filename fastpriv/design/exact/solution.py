@@ -12,6 +12,8 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Ints
 from fastpriv.channels import AbstractChannel
+from fastpriv.design.exact.numbers import ratio_above
+from fastpriv.design.exact.proof import value_at, verify
 from fastpriv.design.exact.vertex import Vertex
 from fastpriv.priors import Distribution, Product
 
@@ -152,14 +154,21 @@ class ExactSolution:
         high = min(high.below for _, high in ends)
         return min(low, self.epsilon), max(high, self.epsilon)
 
+    @cached_property
+    def bound(self) -> Fraction:
+        """The optimum at a rational number just above e^epsilon.
+
+        e^epsilon itself is irrational; the optimum there is between ``bound`` and ``value``,
+        some 1e-15 apart.
+        """
+        return value_at(self, ratio_above(self.epsilon))
+
     def verify(self) -> bool:
         """Prove the optimum again in exact arithmetic, from the stored numbers alone.
 
         Checks that the mechanism is feasible, that the multipliers are, and that both have the
         same value: then neither can be improved. Returns True, or raises ``SolverFailure``.
         """
-        from fastpriv.design.exact.solve import verify
-
         verify(self)
         return True
 
