@@ -6,16 +6,21 @@ from ._core.warm_up import warm_up
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
+    AbstractChannel,
     Channel,
     HammingChannel,
     PosteriorChannel,
     ProductChannel,
     QueryChannel,
+    RecordChannel,
     TiltedChannel,
 )
 from .channels.types import TypeChannel
 from .design.closed_form import h, h_inverse
 from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
+from .design.exact.curve import ExactCurve, ExactPiece, exact_curve
+from .design.exact.solution import ExactSolution
+from .design.exact.threshold import hamming_threshold
 from .design.inference import (
     InferenceSolution,
     design_mapping,
@@ -24,14 +29,17 @@ from .design.inference import (
 )
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
+from .design.solve import Optimum, solve
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
+    FastprivError,
     Infeasible,
     InvalidInput,
     LedgerError,
     SolverFailure,
     TooLarge,
+    UnknownName,
 )
 from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
 from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
@@ -47,11 +55,8 @@ from .measures.composition import (
     two_dataset_bound,
 )
 from .measures.constrained import balance_function, constrained_capacity
-from .measures.correlation import (
-    contraction_coefficient,
-    maximal_correlation,
-    sdpi_constant,
-)
+from .measures.contraction import contraction_coefficient
+from .measures.correlation import maximal_correlation
 from .measures.disclosure import (
     correlated_example,
     discloses,
@@ -60,7 +65,8 @@ from .measures.disclosure import (
     remaining_uncertainty_bound,
     singles_out,
 )
-from .measures.dp import dp_level, identifiability_level, realised_level
+from .measures.distortion import distortion
+from .measures.dp import dp_level, identifiability_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.fano import error_probability_bound
 from .measures.individual import (
@@ -68,17 +74,25 @@ from .measures.individual import (
     individual_capacity,
     max_individual_capacity,
 )
-from .measures.information import distortion, mutual_information
+from .measures.information import mutual_information
 from .measures.leakage import (
-    information_privacy_level,
     leakage_capacity,
     leakage_factor,
-    max_information,
     maximal_leakage,
     strong_dp_level,
     worst_leakage_factor,
 )
-from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
+from .measures.pointwise import (
+    conditional_pml,
+    information_privacy_level,
+    max_information,
+    pml,
+    pml_level,
+    row_pml,
+)
+from .measures.realised import realised_level
+from .measures.refinement import Refinement, refines
+from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
     is_data_independent,
@@ -96,15 +110,17 @@ from .priors import (
     estimate,
 )
 from .priors.sets import PriorSet
+from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
-from .releasing.release import Release, release
+from .releasing.release import Release, preview_release, release
 from .releasing.report import ReleaseReport
 from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution, Witness
-from .spaces import Space, shell_profile
+from .spaces import Space
 
 __version__: str
 
 __all__ = [
+    "AbstractChannel",
     "Adversary",
     "Audit",
     "Bracket",
@@ -115,7 +131,11 @@ __all__ = [
     "Dense",
     "Distribution",
     "Estimate",
+    "ExactCurve",
+    "ExactPiece",
+    "ExactSolution",
     "Exchangeable",
+    "FastprivError",
     "Frequencies",
     "HammingChannel",
     "HiddenMarkov",
@@ -128,12 +148,15 @@ __all__ = [
     "LedgerError",
     "Level",
     "Markov",
+    "Optimum",
     "PosteriorChannel",
     "PriorSet",
     "Product",
     "ProductChannel",
     "QueryChannel",
+    "RecordChannel",
     "RateDistortion",
+    "Refinement",
     "Release",
     "ReleaseReport",
     "Solution",
@@ -144,6 +167,7 @@ __all__ = [
     "TradeoffCurve",
     "TypeChannel",
     "Uniform",
+    "UnknownName",
     "Witness",
     "audit",
     "balance_function",
@@ -169,9 +193,11 @@ __all__ = [
     "error_probability_bound",
     "estimate",
     "estimate_frequencies",
+    "exact_curve",
     "group_bound",
     "group_capacity",
     "h",
+    "hamming_threshold",
     "h_inverse",
     "hockey_stick",
     "hockey_stick_epsilon",
@@ -195,14 +221,17 @@ __all__ = [
     "perfect_privacy",
     "pml",
     "pml_level",
+    "preview_release",
     "privacy_level",
     "realised_level",
+    "refines",
     "release",
     "remaining_uncertainty_bound",
     "row_pml",
     "sdpi_constant",
     "shell_profile",
     "singles_out",
+    "solve",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",

@@ -6,23 +6,35 @@ from collections.abc import Iterable
 
 __all__ = [
     "BudgetExceeded",
+    "FastprivError",
     "Infeasible",
     "InvalidInput",
     "LedgerError",
     "SolverFailure",
     "TooLarge",
+    "UnknownName",
 ]
 
 
-class InvalidInput(ValueError):
+class FastprivError(Exception):
+    """Base of every error that fastpriv raises on purpose."""
+
+
+class InvalidInput(FastprivError, ValueError):
     """An argument does not mean what the function needs it to mean."""
 
 
-class Infeasible(ValueError):
+class UnknownName(InvalidInput, KeyError):
+    """A name that is asked for is not there: an error of input and of looking up at once."""
+
+    __str__ = Exception.__str__  # KeyError would put the sentence in quotes
+
+
+class Infeasible(FastprivError, ValueError):
     """No mechanism meets the request; the message names the level that would do."""
 
 
-class TooLarge(ValueError):
+class TooLarge(FastprivError, ValueError):
     """The answer needs an array that does not fit; the message says which structure avoids it."""
 
     @classmethod
@@ -41,11 +53,11 @@ class TooLarge(ValueError):
         return cls(f"{what} has {short(count)} entries ({short(8 * count)} bytes); {instead}.")
 
 
-class SolverFailure(ValueError):
+class SolverFailure(FastprivError, ValueError):
     """A solver stopped without an answer; the message keeps the solver's own status."""
 
 
-class BudgetExceeded(ValueError):
+class BudgetExceeded(FastprivError, ValueError):
     """A release would cost more than a ledger has left; nothing was spent.
 
     Attributes
@@ -68,7 +80,7 @@ class BudgetExceeded(ValueError):
         )
 
 
-class LedgerError(OSError):
+class LedgerError(FastprivError, OSError):
     """The file that keeps a ledger cannot be opened, locked, written or trusted."""
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from fastpriv._text.numbers import down, up
 
 if TYPE_CHECKING:
     from fastpriv._core.validation import Floats, Ints
@@ -13,23 +16,43 @@ if TYPE_CHECKING:
 __all__ = ["Adversary", "Bracket", "Brackets", "IndividualCapacity", "Solution", "Witness"]
 
 
-@dataclass(frozen=True)
-class Bracket:
-    """A value that is proved to lie in ``[lower, upper]``.
+#: Significant digits of numbers in a repr; brackets are rounded outwards.
+_DIGITS = 10
+#: Longest database that JSON spells out.
+_SPELT = 1 << 12
 
-    Where one number is needed, ``upper`` of a leakage or a level is the one that is guaranteed.
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bracket:
+    """A value that is proved to lie in ``[lower, upper]``, usable as a number.
+
+    ``float(bracket)`` is the end that is guaranteed. For a level, a leakage or a capacity this is
+    ``upper``: the mechanism leaks no more. For a quantity that protects, such as a remaining
+    uncertainty or a balance, it is ``lower``: at least that much is left. Comparisons with
+    numbers and other brackets, and conversions in NumPy arrays, use that end. Two brackets are
+    equal where both ends are; a bracket equals a number where both of its ends do.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The two bounds.
+    guaranteed : {"upper", "lower"}
+        Which of them is the guarantee.
 
     Examples
     --------
     >>> from fastpriv import Bracket
-    >>> Bracket(0.5, 0.75).width
-    0.25
-    >>> 0.6 in Bracket(0.5, 0.75)
-    True
+    >>> level = Bracket(0.5, 0.75)
+    >>> level.width, float(level), level <= 0.75, 0.6 in level
+    (0.25, 0.75, True, True)
+    >>> import numpy as np
+    >>> np.array([level, Bracket(1.0, 1.0)])
+    array([0.75, 1.  ])
     """
 
     lower: float
     upper: float
+    guaranteed: str = field(default="upper", kw_only=True)
 
     @property
     def width(self) -> float:
@@ -41,14 +64,50 @@ class Bracket:
         """Halfway between the two bounds; the value is within half a width of it."""
         return self.lower if self.lower == self.upper else 0.5 * (self.lower + self.upper)
 
+    def __float__(self) -> float:
+        return float(self.lower if self.guaranteed == "lower" else self.upper)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        return np.array(float(self), dtype=dtype)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Bracket):
+            return self.lower == other.lower and self.upper == other.upper
+        if isinstance(other, Real):
+            return self.lower == other == self.upper
+        return NotImplemented
+
+    # Orders compare guaranteed ends. They are written out since "<=" is not "< or ==" here.
+    def __lt__(self, other: float | Bracket) -> bool:
+        return float(self) < float(other) if isinstance(other, Bracket | Real) else NotImplemented
+
+    def __le__(self, other: float | Bracket) -> bool:
+        return float(self) <= float(other) if isinstance(other, Bracket | Real) else NotImplemented
+
+    def __gt__(self, other: float | Bracket) -> bool:
+        return float(self) > float(other) if isinstance(other, Bracket | Real) else NotImplemented
+
+    def __ge__(self, other: float | Bracket) -> bool:
+        return float(self) >= float(other) if isinstance(other, Bracket | Real) else NotImplemented
+
+    def __hash__(self) -> int:
+        # Equal to a number where both ends are, so it must hash like one.
+        return hash(self.lower) if self.lower == self.upper else hash((self.lower, self.upper))
+
     def __format__(self, spec: str) -> str:
         return f"[{self.lower:{spec}}, {self.upper:{spec}}]"
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
 
+    def to_dict(self) -> dict[str, float]:
+        """Return the two bounds by name."""
+        return {"lower": self.lower, "upper": self.upper}
+
     def __repr__(self) -> str:
-        return f"Bracket({self.lower:.10g}, {self.upper:.10g})"
+        return f"{type(self).__name__}({down(self.lower, _DIGITS)}, {up(self.upper, _DIGITS)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,6 +138,11 @@ class Adversary:
     rows: tuple[int, ...]
     databases: Ints
     law: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the adversary as lists and words."""
+        databases = [_spelt(database) for database in self.databases]
+        return {"rows": list(self.rows), "databases": databases, "law": self.law.tolist()}
 
     def __repr__(self) -> str:
         names = ", ".join(map(str, self.rows[:8])) + (", ..." if len(self.rows) > 8 else "")
@@ -122,6 +186,15 @@ class Witness:
         rows = [] if self.other is None else (self.database != self.other).nonzero()[0].tolist()
         return rows[0] if len(rows) == 1 else None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the witness as lists and words."""
+        return {
+            "output": _spelt(self.output),
+            "database": _spelt(self.database),
+            "other": None if self.other is None else _spelt(self.other),
+            "row": self.row,
+        }
+
     def __repr__(self) -> str:
         against = "" if self.other is None else f" against {written(self.other)}"
         place = "" if self.row is None else f" (row {self.row})"
@@ -140,11 +213,30 @@ def written(database: Ints) -> str:
         return " ".join(map(str, values))
     runs = [(value, len(list(same))) for value, same in groupby(values)]
     if len(runs) <= _LONG // 2:
-        return " ".join(f"{value} ({count} times)" for value, count in runs)
+        return " ".join(
+            f"{value} ({count} times)" if count > 1 else str(value) for value, count in runs
+        )
     return " ".join(map(str, values[:_LONG])) + " ..."
 
 
-@dataclass(frozen=True, repr=False)
+def _spelt(database: Ints) -> list[int] | str:
+    """Return a database as a list while it is short enough, else in words."""
+    values: list[int] = database.tolist()
+    return values if len(values) <= _SPELT else written(database)
+
+
+#: A float that is known, a yes or no, a count, or a number between two bounds.
+Value = float | Bracket
+#: What attains a level.
+Worst = Witness | Adversary
+
+
+def top(value: Value) -> float:
+    """Return the number that is guaranteed from above: the upper end of a bracket."""
+    return value.upper if isinstance(value, Bracket) else value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class IndividualCapacity(Bracket):
     """How much can leak about one individual (or group), and to whom.
 
@@ -154,17 +246,14 @@ class IndividualCapacity(Bracket):
     Examples
     --------
     >>> import fastpriv as fp
-    >>> found = fp.individual_capacity(fp.Channel([[0.9, 0.1], [0.1, 0.9]]))
-    >>> found
-    IndividualCapacity(0.3680642072, 0.3680642072)
-    >>> found.adversary.databases.tolist(), found.adversary.law.tolist()
+    >>> capacity = fp.individual_capacity(fp.Channel([[0.9, 0.1], [0.1, 0.9]]))
+    >>> capacity
+    IndividualCapacity(0.3680642071, 0.3680642072)
+    >>> capacity.adversary.databases.tolist(), capacity.adversary.law.tolist()
     ([[0], [1]], [0.5, 0.5])
     """
 
     adversary: Adversary | None
-
-    def __repr__(self) -> str:
-        return f"IndividualCapacity({self.lower:.10g}, {self.upper:.10g})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,9 +263,9 @@ class Brackets:
     Examples
     --------
     >>> import fastpriv as fp
-    >>> found = fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]])
-    >>> found, found[1]
-    (Brackets([0.6931471806, 0.6931471806], [0, 0]), Bracket(0, 0))
+    >>> many = fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]])
+    >>> many, many[1]
+    (Brackets([0.6931471805, 0.6931471806], [0, 0]), Bracket(0, 0))
     """
 
     lower: Floats
@@ -201,7 +290,11 @@ class Brackets:
     def __repr__(self) -> str:
         if len(self) > 4:
             return f"Brackets({len(self)} values)"
-        return f"Brackets({', '.join(f'{self[b]:.10g}' for b in range(len(self)))})"
+        pairs = (
+            f"[{down(float(low), _DIGITS)}, {up(float(high), _DIGITS)}]"
+            for low, high in zip(self.lower, self.upper, strict=True)
+        )
+        return f"Brackets({', '.join(pairs)})"
 
 
 @dataclass(frozen=True)
@@ -225,7 +318,7 @@ class Solution:
     --------
     >>> import fastpriv as fp
     >>> fp.solve_pd_dp(fp.Uniform(3, 2), 1.0)
-    Solution(value=0.8068242641, bound=0.8068242641, level=1, method='closed-form')
+    Solution(value=0.8068242642, bound=0.8068242641, level=1, method='closed-form')
     """
 
     value: float
@@ -241,6 +334,6 @@ class Solution:
 
     def __repr__(self) -> str:
         return (
-            f"Solution(value={self.value:.10g}, bound={self.bound:.10g}, level={self.level:.6g}, "
-            f"method={self.method!r})"
+            f"Solution(value={up(self.value, _DIGITS)}, bound={down(self.bound, _DIGITS)}, "
+            f"level={up(self.level, _DIGITS)}, method={self.method!r})"
         )

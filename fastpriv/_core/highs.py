@@ -37,7 +37,9 @@ class Rows(NamedTuple):
     upper: Floats
 
 
-def minimise(cost: Floats, lower: Floats, rows: Rows, seconds: float) -> Answer:
+def minimise(
+    cost: Floats, lower: Floats, rows: Rows, seconds: float, method: str = "choose"
+) -> Answer:
     """Minimise <cost, x> over x >= lower (which may be -inf) and the rows.
 
     Parameters
@@ -48,6 +50,8 @@ def minimise(cost: Floats, lower: Floats, rows: Rows, seconds: float) -> Answer:
         The constraints.
     seconds : float
         Time after which HiGHS gives up.
+    method : {"choose", "simplex", "ipm"}
+        How. The interior-point method ends with a crossover, so that all end in a vertex.
     """
     import highspy
 
@@ -65,10 +69,11 @@ def minimise(cost: Floats, lower: Floats, rows: Rows, seconds: float) -> Answer:
     kept = np.abs(rows.entries) > _TINY
     lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(kept)])[rows.starts]
     lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.columns[kept], rows.entries[kept]
-    options = {
+    options: dict[str, float | str] = {
         "primal_feasibility_tolerance": _TOLERANCE,
         "dual_feasibility_tolerance": _TOLERANCE,
         "time_limit": seconds,
+        "solver": method,
     }
     for name, value in options.items():
         solver.setOptionValue(name, value)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from fastpriv import kernels
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.source import Source, Words
-
-if TYPE_CHECKING:
-    from fastpriv._structure.rows import RowKernels
 
 Codes = NDArray[Any]
 
@@ -39,8 +36,6 @@ _GRAIN = 1 << 17
 _KEEP = 1 << 20
 #: What a level can gain when thresholds are read as doubles.
 _ROUNDED = 2.0**-51
-#: Values sorted by their rows' kernels at a time.
-_BLOCK = 1 << 22
 _TIE = 65535
 
 
@@ -83,7 +78,7 @@ class Thresholds(ABC):
 
 
 class LawThresholds(Thresholds):
-    """Any laws, one per input: a word is looked up among the edges of its integer weights."""
+    """Any laws, one per input. A random word is looked up among the cumulated integer weights."""
 
     _chunk = 1 << 15
 
@@ -107,9 +102,9 @@ class LawThresholds(Thresholds):
 
     def chances(self) -> Floats:
         """Return the chances of the outputs, each rounded to the nearest double."""
-        found = self.weights.astype(np.float64) * 2.0**-64
-        found[self._sure, self._last[self._sure]] = 1.0
-        return found
+        chances = self.weights.astype(np.float64) * 2.0**-64
+        chances[self._sure, self._last[self._sure]] = 1.0
+        return chances
 
     @property
     def _sure(self) -> NDArray[np.bool_]:
@@ -132,7 +127,7 @@ class LawThresholds(Thresholds):
 
 
 class ManyThresholds:
-    """The rows of a matrix as integer thresholds: all kept if few, else those asked for."""
+    """The rows of a matrix as integer thresholds: all are kept if small, else made on demand."""
 
     def __init__(self, matrix: Floats) -> None:
         self._matrix = matrix
@@ -149,7 +144,7 @@ class ManyThresholds:
         return LawThresholds(self._matrix[seen]).draw(which.reshape(-1), source)
 
     def level(self, of: Callable[[Floats], float]) -> float:
-        """Level of the realised chances, where ``of`` gives that of a matrix of doubles."""
+        """Return the level of the realised chances; ``of`` is the level of a matrix of doubles."""
         level = of(LawThresholds(self._matrix).chances())
         # A double is within 2^-53 of each chance, so a ratio of two is within 2^-52 of theirs.
         # Where neighbours have equal laws they have equal thresholds.
@@ -185,6 +180,10 @@ class SymmetricThresholds(Thresholds):
         """Return ln(stay / move), rounded up; at most epsilon."""
         return min(log_up(Fraction(self.stay, self.move)), self._epsilon) if self._m > 1 else 0.0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the table of steps: it follows from the rest and is large."""
+        return {name: value for name, value in self.__dict__.items() if name != "_steps"}
+
     @cached_property
     def _rule(self) -> tuple[int, np.uint64, np.uint64, np.uint64]:
         final = self.stay + (self._m - 1) * self.move - 1
@@ -192,7 +191,7 @@ class SymmetricThresholds(Thresholds):
 
     @cached_property
     def _steps(self) -> NDArray[np.uint16]:
-        """The step that the top 16 bits of a word settle, or a tie."""
+        """The step that the top 16 bits of a word decide, or a tie where they do not."""
         _, stay, move, final = self._rule
         low = np.arange(1 << 16, dtype=np.uint64) << np.uint64(48)
         high = low | np.uint64((1 << 48) - 1)
@@ -218,20 +217,6 @@ class SymmetricThresholds(Thresholds):
             words = high | (source.words(count) >> np.uint64(16))
         while len(words):
             words = source.words(kernels.step_by_words(codes, left, words, *self._rule, out))
-
-
-def draw_rows(kernels: RowKernels, rows: Codes, source: Source) -> Codes:
-    """Send every row through its kernel, independently."""
-    if len(kernels.distinct) == 1:
-        return kernels.distinct[0].thresholds.draw(rows, source)
-    widest = max(kernel.shape[1] for kernel in kernels.distinct)
-    out = np.empty(rows.shape, dtype=fitting(rows.dtype, widest))
-    step = max(1, _BLOCK // rows.shape[1])
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        for kernel, which in kernels.groups():
-            out[part, which] = kernel.thresholds.draw(rows[part, which], source)
-    return out
 
 
 def log_up(ratio: Fraction) -> float:

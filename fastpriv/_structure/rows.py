@@ -1,8 +1,7 @@
 """Channels that act on each row of a database by itself.
 
-A mechanism such as E_d is one small kernel per row. Rows that share a kernel share the object, so
-that a million identical rows cost as much as one. Priors answer questions about such mechanisms
-(`Distribution.through`, `Distribution.information_through`, ...) in their own structure.
+A mechanism such as E_d is a small channel for each row. Rows with equal channels share one object,
+so a million identical rows cost as much as one.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, log_total, round_up
+from fastpriv._core.logs import log_ratio
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
-from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
     from fastpriv._sampling.thresholds import Thresholds
@@ -53,13 +51,13 @@ class RowKernel:
 
     @cached_property
     def loss(self) -> Floats:
-        """1 - W[s, y] / max W[., y], without cancellation; 1 where y never comes out."""
+        """1 - W[s, y] / max W[., y], without cancellation; 1 if y never occurs."""
         tops = np.where(self.tops > 0, self.tops, 1.0)
         return np.where(self.tops > 0, (self.tops - self.matrix) / tops, 1.0)
 
     @cached_property
     def near(self) -> Floats:
-        """W[s, y] / max W[., y]; 0 where y never comes out."""
+        """W[s, y] / max W[., y]; 0 if y never occurs."""
         return np.asarray(self.matrix / np.where(self.tops > 0, self.tops, 1.0))
 
     @cached_property
@@ -70,7 +68,7 @@ class RowKernel:
         return np.where(seen, logs, -math.inf)
 
     def column(self, y: int) -> RowKernel:
-        """Return the part of the kernel that leads to one output, with all its digits."""
+        """Return the column of one output, with accurate logarithms."""
         part = RowKernel(self.matrix[:, [y]])
         for name in ("loss", "near", "log_near"):
             part.__dict__[name] = np.ascontiguousarray(getattr(self, name)[:, [y]])
@@ -78,62 +76,16 @@ class RowKernel:
 
     @cached_property
     def thresholds(self) -> Thresholds:
-        """The kernel in integers, as samplers use it."""
+        """Integer thresholds, from which samplers draw."""
         from fastpriv._sampling.thresholds import LawThresholds
 
         return LawThresholds(self.matrix)
 
     def information(self, joint: Floats) -> float:
-        """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""
+        """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
         from fastpriv.kernels import factor_information
 
         return factor_information(np.ascontiguousarray(joint), self.matrix)
-
-    def capacity(self, gap: float) -> tuple[Bracket, Floats]:
-        """Largest I(S; Y) over laws of S, and a law that reaches its lower end."""
-        from fastpriv._matrices.capacity import matrix_capacity
-
-        return matrix_capacity(self.matrix, gap)
-
-    def excess(self) -> tuple[Floats, Floats]:
-        """Return the matrix minus the mean of its rows, from differences, and that mean."""
-        apart = self.matrix - self.matrix[0]
-        shift = apart.mean(axis=0)
-        return np.asarray(apart - shift), np.asarray(self.matrix[0] + shift)
-
-    def correlation(self, law: Floats) -> Bracket:
-        """Maximal correlation of input and output when the row follows ``law``."""
-        from fastpriv._matrices.correlation import matrix_correlation
-
-        return matrix_correlation(self.matrix, law)
-
-    def contraction(self) -> Bracket:
-        """Contraction coefficient of the row."""
-        from fastpriv._matrices.contraction import matrix_contraction
-
-        return matrix_contraction(self.matrix)
-
-    def hellinger(self) -> tuple[float, float]:
-        """Largest 1 - sum_y sqrt(W[s, y] W[t, y]), rounded down and up."""
-        from fastpriv._matrices.contraction import largest_distance
-
-        return largest_distance(self.matrix)
-
-    def sdpi(self, law: Floats) -> Bracket:
-        """Strong data-processing constant when the row follows ``law``."""
-        from fastpriv._matrices.sdpi import matrix_sdpi
-
-        return matrix_sdpi(self.matrix, law)
-
-    def leakage_levels(self, law: Floats) -> tuple[float, float]:
-        """How far an output can move the odds of a value, up and down, when values follow a law."""
-        from fastpriv._matrices.leakage import vector_leakages
-
-        return vector_leakages(law, [self]).largest()
-
-    def maximal_leakage(self) -> float:
-        """Return ln of the sum of the largest entries of the columns. Rounded up."""
-        return log_total(self.tops)
 
     def worst(self) -> tuple[float, int, int]:
         """Return the largest log-ratio, and two values (s, t) that have it."""
@@ -141,32 +93,25 @@ class RowKernel:
         return float(self.log_ratios[s, t]), int(s), int(t)
 
     def telling(self, s: int, t: int) -> int:
-        """Return the output that speaks most for s against t."""
+        """Return the output with the largest W[s, y] / W[t, y]."""
         top, seen = self.matrix[s], self.matrix[s] > 0
         logs = log_ratio(np.where(seen, top, 1.0), np.where(seen, self.matrix[t], 1.0))
         return int(np.where(seen, logs, -math.inf).argmax())
 
     def likeliest(self, values: Ints) -> Ints:
-        """Return the output that each value leads to most often."""
+        """Return the likeliest output for each value."""
         return np.asarray(self.matrix.argmax(axis=1)[values])
 
     def causes(self, outputs: Ints) -> Ints:
-        """Return the value that leads to each output most often."""
+        """Return the value with the largest probability of each output."""
         return np.asarray(self.matrix.argmax(axis=0)[outputs])
-
-    def leading(self, law: Floats) -> tuple[int, int]:
-        """Return the output that leaks most when values follow a law, and a value behind it."""
-        from fastpriv._matrices.leakage import vector_leakages
-
-        y = int(vector_leakages(law, [self]).above.argmax())
-        return y, int(np.where(law > 0, self.matrix[:, y], -1.0).argmax())
 
 
 class Symmetric(RowKernel):
     """The m-ary symmetric channel R_epsilon (Wang-Ying-Zhang 2015, eq. (27) for one row).
 
-    Keeps ``off`` = b, the chance of each wrong value, and ``gap`` = a - b apart from the matrix:
-    at small epsilon the difference of the rounded a and b has lost most of its digits.
+    Besides the matrix it keeps ``off`` = b, the probability of each wrong value, and ``gap`` =
+    a - b, because at small epsilon the difference of the rounded a and b has lost most digits.
     """
 
     def __init__(self, m: int, epsilon: float) -> None:
@@ -210,77 +155,19 @@ class Symmetric(RowKernel):
 
     @cached_property
     def thresholds(self) -> Thresholds:
-        """The kernel in integers, its ratio rounded down."""
+        """Integer thresholds with a ratio that is rounded down."""
         from fastpriv._sampling.thresholds import SymmetricThresholds
 
         return SymmetricThresholds(self.m, self.epsilon)
 
     def information(self, joint: Floats) -> float:
-        """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""
+        """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
         from fastpriv.kernels import symmetric_information
 
         return symmetric_information(np.ascontiguousarray(joint), self.off, self.gap)
 
-    def capacity(self, gap: float) -> tuple[Bracket, Floats]:
-        """Return ln m - H(row), reached by the uniform law, as two terms without cancellation."""
-        from fastpriv.kernels import divergence
-
-        mean, m = 1.0 / self.m, self.m
-        stays = divergence(self.stay, mean, self.gap * (m - 1) / m)
-        value = stays + (m - 1) * divergence(self.off, mean, -self.gap / m)
-        return Bracket(value * (1.0 - 2.0**-44), value * (1.0 + 2.0**-44)), np.full(m, mean)
-
-    def excess(self) -> tuple[Floats, Floats]:
-        """Return gap (I - 1/m) and the uniform law, around which R shrinks by ``gap``."""
-        mean = 1.0 / self.m
-        check.fits(self.m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
-        return self.gap * (np.eye(self.m) - mean), np.full(self.m, mean)
-
-    def correlation(self, law: Floats) -> Bracket:
-        """Return ``gap`` for the uniform law; through the matrix for others."""
-        from fastpriv._matrices.correlation import shrinking_correlation
-
-        if self.m > 1 and np.ptp(law) == 0.0:
-            return Bracket(self.gap * (1.0 - 2.0**-50), min(self.gap * (1.0 + 2.0**-50), 1.0))
-        return shrinking_correlation(self.gap, self.off, law)
-
-    def contraction(self) -> Bracket:
-        """Return gap^2/(a + b), that of any two inputs at even odds."""
-        value = self.gap**2 / (self.stay + self.off) if self.m > 1 else 0.0
-        return Bracket(value * (1.0 - 2.0**-49), min(value * (1.0 + 2.0**-49), 1.0))
-
-    def hellinger(self) -> tuple[float, float]:
-        """Largest 1 - sum_y sqrt(W[s, y] W[t, y]), rounded down and up."""
-        if self.m == 1:
-            return 0.0, 0.0
-        value = (self.gap / (math.sqrt(self.stay) + math.sqrt(self.off))) ** 2
-        return value * (1.0 - 2.0**-48), value * (1.0 + 2.0**-48)
-
-    def leakage_levels(self, law: Floats) -> tuple[float, float]:
-        """Up at the rarest value p that occurs, down at the commonest: no matrix is formed.
-
-        An output y has the chance b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
-        b (1 + (e^epsilon - 1) p_y). Rounded up.
-        """
-        seen = law[law > 0]
-        if len(seen) == 1:
-            return 0.0, 0.0
-        rare, common = float(seen.min()), float(seen.max())
-        if self.epsilon < 1.0:
-            above = -math.log1p(math.expm1(-self.epsilon) * (1.0 - rare))
-            below = math.log1p(math.expm1(self.epsilon) * common)
-        else:
-            r = math.exp(-self.epsilon)
-            above = -math.log(rare + (1.0 - rare) * r)
-            below = self.epsilon + math.log(common + (1.0 - common) * r)
-        return above * (1.0 + 2.0**-49), below * (1.0 + 2.0**-49)
-
-    def maximal_leakage(self) -> float:
-        """Return ln(m a) = ln(1 + (m-1)(a - b)). Rounded up."""
-        return round_up(math.log1p((self.m - 1) * self.gap))
-
     def worst(self) -> tuple[float, int, int]:
-        """Any two values."""
+        """Return epsilon, for any two values."""
         return (self.epsilon, 0, 1) if self.m > 1 else (0.0, 0, 0)
 
     def telling(self, s: int, t: int) -> int:
@@ -295,11 +182,6 @@ class Symmetric(RowKernel):
         """Return the outputs themselves."""
         return outputs
 
-    def leading(self, law: Floats) -> tuple[int, int]:
-        """Return the rarest value that occurs, twice."""
-        y = int(np.where(law > 0, law, math.inf).argmin())
-        return y, y
-
     @property
     def mixing(self) -> float:
         """The c in v <- v + c (sum - m v), which applies R to the row's axis."""
@@ -309,7 +191,7 @@ class Symmetric(RowKernel):
     def unmixing(self) -> float:
         """The c in v <- v + c (sum - m v), which applies the inverse of R.
 
-        Near epsilon 0, R keeps nothing but the sum: only a flat law can be unmixed, by any c.
+        Near epsilon 0, R keeps only the sum. Then only a uniform law has an inverse, for any c.
         """
         if self.epsilon < 1e-300:
             return 0.0
@@ -317,7 +199,7 @@ class Symmetric(RowKernel):
 
 
 class RowKernels(Sequence[RowKernel]):
-    """One kernel per row: the distinct ones, and which of them each row uses."""
+    """The channels of all rows: the distinct ones, and which of them each row uses."""
 
     def __init__(self, distinct: Sequence[RowKernel], assignment: Ints) -> None:
         self.distinct = tuple(distinct)
@@ -325,7 +207,7 @@ class RowKernels(Sequence[RowKernel]):
 
     @classmethod
     def symmetric(cls, sizes: Sequence[int], epsilon: float) -> RowKernels:
-        """R_epsilon on every row, each with its own number of values."""
+        """Return R_epsilon on rows with the given numbers of values."""
         values, assignment = distinct_sizes(sizes)
         return cls([Symmetric(m, epsilon) for m in values], assignment)
 
@@ -364,8 +246,8 @@ class RowKernels(Sequence[RowKernel]):
 
     def _sizes(self, side: int) -> tuple[int, ...]:
         sides = np.array([kernel.shape[side] for kernel in self.distinct])
-        found: list[int] = sides[self.assignment].tolist()
-        return tuple(found)
+        sizes: list[int] = sides[self.assignment].tolist()
+        return tuple(sizes)
 
 
 def distinct_sizes(sizes: Sequence[int]) -> tuple[list[int], Ints]:
@@ -381,11 +263,11 @@ def distinct(
 ) -> tuple[list[Floats], Ints]:
     """Return the distinct arrays among ``items``, and which of them each item is.
 
-    Items are recognised first by identity, which is what a list such as ``[p] * n`` holds, and
-    only new ones are checked by ``load(item, i)`` and compared by their numbers.
+    Items are compared by identity first, which is enough for a list such as ``[p] * n``. New items
+    are checked by ``load(item, i)`` and compared by value.
     """
     try:
-        kept = list(items)  # alive until the end, so that no identity is used twice
+        kept = list(items)  # keeps the items alive, so that no two of them share an id
     except TypeError:
         raise InvalidInput(f"{what} must be a sequence with one item per row") from None
     if not kept or isinstance(items, Mapping):
@@ -397,10 +279,10 @@ def distinct(
     for i, item in enumerate(kept):
         k = by_object.get(id(item))
         if k is None:
-            found = load(item, i)
-            k = by_value.setdefault((found.shape, found.tobytes()), len(arrays))
+            array = load(item, i)
+            k = by_value.setdefault((array.shape, array.tobytes()), len(arrays))
             if k == len(arrays):
-                arrays.append(found)
+                arrays.append(array)
             by_object[id(item)] = k
         assignment[i] = k
     return arrays, assignment

@@ -1,4 +1,4 @@
-"""One row of a product law that is tilted towards the database, with all its digits."""
+"""One row of a tilted product law, with accurate logarithms."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.correlation import SCALE, excess_correlation
 from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv.results import Bracket
 
 
 class TiltedRow(RowKernel):
     """One row of a tilted product law, W[s, y] = q(y) R[s, y] / (R q)(s).
 
-    Its logs come from epsilon and from differences of q, of which those of the rounded matrix have
-    lost most digits at small epsilon.
+    Its logarithms are computed from epsilon and from differences of q. Those of the rounded matrix
+    would lose most digits at small epsilon.
     """
 
     def __init__(self, kernel: RowKernel, law: Floats) -> None:
@@ -47,13 +45,3 @@ class TiltedRow(RowKernel):
     def loss(self) -> Floats:
         """1 - near, without cancellation; 1 where y never comes out."""
         return np.asarray(-np.expm1(self.log_near))
-
-    def correlation(self, law: Floats) -> Bracket:
-        """Maximal correlation, from differences of rows that keep their digits."""
-        seen = law > 0.0
-        p = law[seen] / law[seen].sum()
-        base = self.matrix[seen][np.argmax(p)]
-        logs = self._logs[seen] - self._logs[seen][np.argmax(p)]
-        found = excess_correlation(base * np.expm1(logs), p, (p * SCALE) @ self.matrix[seen])
-        error = len(law) * self.noise
-        return Bracket(max(found.lower - error, 0.0), min(found.upper + error, 1.0))

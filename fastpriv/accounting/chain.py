@@ -1,20 +1,23 @@
-"""What outputs that were really seen tell together."""
+"""Leakage of a sequence of outputs that have been observed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
-from fastpriv.channels import AbstractChannel
+from fastpriv.channels import AbstractChannel, ProductChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.pointwise import _output_rows
+from fastpriv.measures.arguments import as_pair, output_rows
 from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.columns import column
 
 __all__ = ["pml_chain"]
 
@@ -63,21 +66,47 @@ def pml_chain(
                 f"every release must be a pair (channel, y), got {release!r:.60}"
             ) from None
         mechanism, law = as_pair(channel, prior if law is None else law)
-        seen.append((mechanism, _output_rows(mechanism, y)))
+        seen.append((mechanism, output_rows(mechanism, y)))
     if law is None:
         return np.zeros(0)
-    parts = [mechanism.row_columns(y) for mechanism, y in seen]
+    parts = [_row_columns(mechanism, y) for mechanism, y in seen]
     rows = [part for part in parts if part is not None]
     if len(rows) < len(parts):
-        kernels = [RowKernel(mechanism.column_at(y)[:, None]) for mechanism, y in seen]
+        kernels = [RowKernel(_column(mechanism, y)[:, None]) for mechanism, y in seen]
         rows = [RowKernels([kernel], np.zeros(1, dtype=np.int64)) for kernel in kernels]
         law = Dense(law._vector())
     total = rows[0]
     for i, part in enumerate(rows):
         total = _joined(total, part) if i else total
         first = np.zeros(len(total), dtype=np.int64)
-        found.append(law.column_through(total, first).leakage() + _error(total, i + 1))
+        found.append(column(law, total, first).leakage() + _error(total, i + 1))
     return np.array(found)
+
+
+@singledispatch
+def _column(channel: AbstractChannel, y: Ints) -> Floats:
+    """Return p(y|x) for every database x, through the matrix."""
+    return np.array(channel.matrix()[:, channel.output_space.index(y)])
+
+
+@_column.register
+def _(channel: ProductChannel, y: Ints) -> Floats:
+    """The product over rows. Cost O(N)."""
+    check.fits(channel.space.size, "a vector over databases", "use releases row by row only")
+    column = np.ones(1)
+    for kernel, value in zip(channel._kernels, y.tolist(), strict=True):
+        column = np.multiply.outer(column, kernel.matrix[:, value]).reshape(-1)
+    return column
+
+
+def _row_columns(channel: AbstractChannel, y: Ints) -> RowKernels | None:
+    """Return p(y|x) as a product over rows of kernels with one output, where it is one."""
+    kernels = row_kernels(channel)
+    if kernels is None:
+        return None
+    chosen, which = np.unique(np.stack([kernels.assignment, y]), axis=1, return_inverse=True)
+    kinds = [kernels.distinct[k].column(v) for k, v in chosen.T.tolist()]
+    return RowKernels(kinds, which.reshape(-1))
 
 
 def _joined(first: RowKernels, second: RowKernels) -> RowKernels:

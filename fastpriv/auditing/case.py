@@ -1,4 +1,4 @@
-"""What a notion of an audit is: a formula over a case, a sentence and what attains it."""
+"""What an audit works on, and what a line of it is: a measurement, a sentence, a worst case."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from fastpriv._core import validation as check
-from fastpriv._text.words import Value, Worst, factor, nats, percent, rounded, top
+from fastpriv._text.numbers import down, up
+from fastpriv.auditing.words import DIGITS, factor, nats, percent
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import TooLarge
+from fastpriv.measures.capacity import searched_entries
 from fastpriv.measures.constrained import constrained_capacity
+from fastpriv.measures.individual import largest_leak
+from fastpriv.measures.information import through_entries
 from fastpriv.measures.leakage import leakage_factor
+from fastpriv.measures.pointwise.database import leakage_levels
+from fastpriv.measures.pointwise.row import row_level
+from fastpriv.measures.witnesses import extreme_witness, leakage_witness
 from fastpriv.priors import Distribution
-from fastpriv.results import IndividualCapacity, Witness
-
-#: How sources are cited.
-W, M = "Wang-Ying-Zhang 2015", "Makhdoumi-Fawaz 2013"
-D, P = "Wu-Xia-He 2020", "Saeidian et al. 2024"
+from fastpriv.results import IndividualCapacity, Value, Witness, Worst, top
 
 #: Entries, and comparisons of entries, that an audit waits for.
 SEARCHED, _COMPARED = 1 << 20, 1 << 27
@@ -39,7 +42,7 @@ GAP = 1e-9
 def _compile_searches() -> None:
     """Search a tiny channel, so that a search that is timed finds its code compiled."""
     tiny = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.1, 0.1, 0.8]], [2, 2])
-    tiny.individual_capacity(1, GAP, math.inf)
+    largest_leak(tiny, 1, GAP, math.inf)
     constrained_capacity(tiny, 1.25, gap=0.1, time_limit=1.0)
 
 
@@ -49,6 +52,11 @@ class Case:
     def __init__(self, channel: AbstractChannel, prior: Distribution | None, limit: float) -> None:
         self.channel, self._prior, self._limit = channel, prior, limit
         self._end = time.monotonic() + limit
+
+    @property
+    def law(self) -> Distribution | None:
+        """The prior, or None where none is given."""
+        return self._prior
 
     @property
     def prior(self) -> Distribution:
@@ -74,44 +82,44 @@ class Case:
             raise TooLarge(f"it was not begun {_GRACE:g} s past the time limit; call the measure")
 
     def _late(self, grace: float) -> bool:
-        """Whether time is over; of a small mechanism only compiling takes any."""
-        small = max(self.channel.searched_entries, self.channel.space.size) <= _QUICK
+        """Whether the time is over. Small mechanisms are never late: only compiling takes time."""
+        small = max(searched_entries(self.channel), self.channel.space.size) <= _QUICK
         return not small and time.monotonic() > self._end + grace
 
     def search(self) -> AbstractChannel:
         """Return the channel for an optimisation, unless that takes too long."""
         self.wait()
-        entries = self.channel.searched_entries
+        entries = searched_entries(self.channel)
         check.fits(entries, "the matrix to search", "call the measure", SEARCHED)
         return self.channel
 
     def compare(self) -> AbstractChannel:
         """Return the channel for a comparison of all neighbours, unless that takes too long."""
-        work = self.channel.searched_entries * max(self.channel.space.sizes)
+        work = searched_entries(self.channel) * max(self.channel.space.sizes)
         self.wait()
         check.fits(work, "the comparison of neighbours", "call the measure", _COMPARED)
         return self.channel
 
     def passed(self) -> Distribution:
         """Return the prior for a pass of its rows through the channel, unless that takes long."""
-        work = self.prior.through_entries
+        work = through_entries(self.prior)
         check.fits(work, "the types of outputs, row by row,", "call the measure", _PASSED)
         return self.prior
 
     @cached_property
     def leakages(self) -> tuple[float, float]:
         """How far outputs move the odds of databases at most, up and down."""
-        return self.channel.leakage_levels(self.passed())
+        return leakage_levels(self.channel, self.passed())
 
     @cached_property
     def extreme(self) -> Witness:
         """What attains the largest ratio between any two databases."""
-        return self.channel.extreme_witness()
+        return extreme_witness(self.channel)
 
     @cached_property
     def leading(self) -> Witness:
         """The output that leaks most."""
-        return self.channel.leakage_witness(self.prior)
+        return leakage_witness(self.channel, self.prior)
 
     @cached_property
     def factor(self) -> Value:
@@ -121,7 +129,7 @@ class Case:
     @cached_property
     def individual(self) -> IndividualCapacity:
         """Individual capacity."""
-        return self.search().individual_capacity(1, GAP, self.time())
+        return largest_leak(self.search(), 1, GAP, self.time())
 
     @cached_property
     def row_levels(self) -> list[float]:
@@ -131,7 +139,7 @@ class Case:
         for i in range(self.channel.space.n):
             if i > 0:
                 self.wait()
-            levels.append(self.channel.row_level(self.passed(), i))
+            levels.append(row_level(self.channel, self.passed(), i))
         return levels
 
     def entropy(self) -> float:
@@ -140,15 +148,21 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Notion:
-    """One line of an audit."""
+class Line:
+    """How an audit measures a notion of the registry and puts its number into words.
 
-    slug: str
-    title: str
-    unit: str
-    source: str
-    measure: Callable[[Case], Value]
+    Attributes
+    ----------
+    says : callable
+        One sentence that says what the number means.
+    measure : callable or None
+        The number, within the limits of the case; None for the notion's own function.
+    worst : callable or None
+        What attains the number, where that can be pointed at.
+    """
+
     says: Callable[[Value, Case], str]
+    measure: Callable[[Case], Value] | None = None
     worst: Callable[[Case], Worst | None] | None = None
 
 
@@ -174,14 +188,14 @@ def share(text: str) -> Callable[[Value, Case], str]:
 
 def number(text: str) -> Callable[[Value, Case], str]:
     """Say a number, rounded up."""
-    return lambda value, case: text.format(rounded(top(value), 4))
+    return lambda value, case: text.format(up(top(value), DIGITS))
 
 
 def wrong(what: str) -> Callable[[Value, Case], str]:
     """Say how often a guess is wrong at least."""
 
     def says(value: Value, case: Case) -> str:
-        least = rounded(top(value), 4, down=True)
+        least = down(top(value), DIGITS)
         if least == "0":
             return f"An output may give {what} away: the bound on the chance of a wrong guess is 0."
         return (

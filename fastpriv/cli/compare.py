@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fastpriv._text.encoding import to_json
 from fastpriv._text.table import table
 from fastpriv.cli.audit import add_audit, audited
 from fastpriv.cli.mechanisms import add_mechanism, has_sizes
 from fastpriv.cli.parser import add_json, examples
-from fastpriv.cli.text import to_json
 from fastpriv.errors import InvalidInput
-from fastpriv.results import Bracket
-
-if TYPE_CHECKING:
-    from fastpriv.auditing.report import Level
-
-#: Levels that are closer than this, relative to 1 + level, are not told apart.
-_SAME = 1e-9
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -54,11 +46,9 @@ def run(given: argparse.Namespace) -> str:
             f"the two are for different databases, {one.space!r} and {two.space!r}; for a matrix "
             "in a file give --sizes"
         )
-    pairs = {
-        notion: (level, second.levels[notion])
-        for notion, level in first.levels.items()
-        if notion in second.levels and level.scope != "facts"
-    }
+    from fastpriv.auditing.compare import better, common
+
+    pairs = common(first, second)
     if given.json:
         levels = {
             notion: {
@@ -66,33 +56,11 @@ def run(given: argparse.Namespace) -> str:
                 "unit": a.unit,
                 "first": a.value,
                 "second": b.value,
-                "better": _better(a, b),
+                "better": better(a, b),
             }
             for notion, (a, b) in pairs.items()
         }
         return to_json({"first": given.first, "second": given.second, "levels": levels})
     rows = [["", "first", "second", "better"]]
-    rows += [[a.title, a.shown, b.shown, _better(a, b) or "?"] for a, b in pairs.values()]
+    rows += [[a.title, a.shown, b.shown, better(a, b) or "?"] for a, b in pairs.values()]
     return f"first:  {given.first}\nsecond: {given.second}\n\n{table(rows)}"
-
-
-def _better(first: Level, second: Level) -> str | None:
-    """Return which of two levels is proved to be better: "first", "second", "same", or None."""
-    from fastpriv.auditing.report import FROM_BELOW
-
-    a, b = (_bounds(level) for level in (first, second))
-    if a.lower == b.lower == math.inf:
-        return "same"
-    lower, upper = min(a.lower, b.lower), max(a.upper, b.upper)
-    if upper < math.inf and upper - lower <= _SAME * (1.0 + abs(upper)):
-        return "same"
-    if a.upper < b.lower:
-        return "second" if first.notion in FROM_BELOW else "first"
-    if b.upper < a.lower:
-        return "first" if first.notion in FROM_BELOW else "second"
-    return None
-
-
-def _bounds(level: Level) -> Bracket:
-    value = level.value
-    return value if isinstance(value, Bracket) else Bracket(float(value), float(value))

@@ -12,6 +12,7 @@ import math
 import time
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,14 +29,19 @@ from fastpriv.channels import (
     PosteriorChannel,
     ProductChannel,
 )
-from fastpriv.channels.product import hamming_distance
 from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.design.common import constant_mechanism, rounding_margin, symmetries
 from fastpriv.design.interior import OutOfTime
 from fastpriv.design.reduced import solve_reduced
 from fastpriv.errors import Infeasible, TooLarge
-from fastpriv.priors import Dense, Distribution, Exchangeable, Product
-from fastpriv.priors.base import made_prior
+from fastpriv.measures.distortion import expected_distance, hamming_distance
+from fastpriv.measures.dp import neighbour_level, posterior_level
+from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
+
+if TYPE_CHECKING:
+    from fastpriv.design.exact.solution import ExactSolution
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 
@@ -43,13 +49,32 @@ __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 _LARGEST = 200.0
 
 
+@overload
+def solve_pd_dp(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[False] = ...,
+) -> Solution: ...
+@overload
+def solve_pd_dp(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[True],
+) -> ExactSolution: ...
 def solve_pd_dp(
     prior: Distribution | ArrayLike,
     epsilon: float,
     *,
     gap: float = 1e-6,
     time_limit: float = math.inf,
-) -> Solution:
+    exact: bool = False,
+) -> Solution | ExactSolution:
     """Find the mechanism of least expected Hamming distortion at a differential privacy level.
 
     Parameters
@@ -62,11 +87,16 @@ def solve_pd_dp(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
+    exact : bool
+        Whether to solve in rational arithmetic, for small programs: to the end, so that ``gap``
+        and ``time_limit`` say nothing.
 
     Returns
     -------
     Solution
         ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+    ExactSolution
+        With ``exact``: the optimum as fractions, with its pattern and its proof.
 
     Notes
     -----
@@ -82,24 +112,47 @@ def solve_pd_dp(
     >>> round(solution.value, 4), solution.method  # E_d has 5.3788
     (3.4676, 'types')
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
+    if exact:
+        from fastpriv.design.exact.solve import solve_exact
+
+        return solve_exact(prior, epsilon, joint=False)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
         # Beyond the largest level of a program E_d errs by less than any double can tell.
         return _e_d(prior.space.sizes, epsilon)
     if epsilon == 0.0:
-        return _constant(prior)
+        return constant_mechanism(prior)
     return _solve(prior, epsilon, False, gap, time.monotonic() + time_limit)
 
 
+@overload
+def solve_pd_i(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[False] = ...,
+) -> Solution: ...
+@overload
+def solve_pd_i(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    exact: Literal[True],
+) -> ExactSolution: ...
 def solve_pd_i(
     prior: Distribution | ArrayLike,
     epsilon: float,
     *,
     gap: float = 1e-6,
     time_limit: float = math.inf,
-) -> Solution:
+    exact: bool = False,
+) -> Solution | ExactSolution:
     """Find the mechanism of least expected Hamming distortion at an identifiability level.
 
     Parameters
@@ -112,11 +165,16 @@ def solve_pd_i(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
+    exact : bool
+        Whether to solve in rational arithmetic, for small programs: to the end, so that ``gap``
+        and ``time_limit`` say nothing.
 
     Returns
     -------
     Solution
         ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+    ExactSolution
+        With ``exact``: the optimum as fractions, with its pattern and its proof.
 
     Raises
     ------
@@ -136,9 +194,13 @@ def solve_pd_i(
     >>> fp.solve_pd_i(prior, 2.0).method
     'closed-form'
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
+    if exact:
+        from fastpriv.design.exact.solve import solve_exact
+
+        return solve_exact(prior, epsilon, joint=True)
     least = prior.epsilon_x()
     if epsilon < least:
         raise Infeasible(
@@ -198,13 +260,8 @@ def _tilde(prior: Distribution) -> float:
 # Closed forms. Levels are lowered by a margin so that the rounded numbers still meet epsilon.
 
 
-def _margin(epsilon: float, n: int) -> float:
-    """What rounding can add to the log of a ratio of matrix entries with n row factors."""
-    return (16 + 8 * min(n, 64) + 4 * epsilon) * ULP
-
-
 def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
-    safe = max(0.0, epsilon - _margin(epsilon, len(sizes)))
+    safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
     channel = HammingChannel(len(sizes), sizes, safe)
     value = hamming_distance(RowKernels.symmetric(sizes, safe))
     best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
@@ -213,32 +270,14 @@ def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
 
 def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
     best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
-    margin = _margin(epsilon, prior.space.n)
+    margin = rounding_margin(epsilon, prior.space.n)
     channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(channel.posterior_level(prior), epsilon)
+    level = max(posterior_level(channel, prior), epsilon)
     if epsilon - margin < tilde:
         # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
         level += 2.0 * margin
-    value = channel.expected_distance(prior)
+    value = expected_distance(channel, prior)
     return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
-
-
-def _constant(prior: Distribution) -> Solution:
-    """Best mechanism at level 0: always answer with the likeliest value of every row."""
-    answers: list[RowKernel] = []
-    value, assignment = [], np.empty(prior.space.n, dtype=np.int64)
-    for rows in prior._alike():
-        mean = prior._expected_counts(rows) / len(rows)
-        kernel = np.zeros((len(mean), len(mean)))
-        kernel[:, int(mean.argmax())] = 1.0
-        assignment[rows] = len(answers)
-        answers.append(RowKernel(kernel))
-        value.append(len(rows) * float(np.delete(mean, mean.argmax()).sum()))
-    channel = ProductChannel._trusted(RowKernels(answers, assignment))
-    best = math.fsum(value)
-    return Solution(
-        channel.expected_distance(prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
-    )
 
 
 # Programs.
@@ -250,7 +289,9 @@ def _solve(
     try:
         return _program(prior, epsilon, joint, gap, deadline)
     except OutOfTime:  # what needs no program is what there is
-        return _certify(prior, epsilon, joint, _constant(prior).channel, 0.0, "closed-form")
+        return _certify(
+            prior, epsilon, joint, constant_mechanism(prior).channel, 0.0, "closed-form"
+        )
 
 
 def _program(
@@ -265,7 +306,7 @@ def _program(
         channel: AbstractChannel = TypeChannel(types, classes, entries)
         return _certify(prior, epsilon, joint, channel, bound, "types")
     dense = prior._dense("the program", 1 << 13)
-    types = types_of(_symmetries(dense))
+    types = types_of(symmetries(dense))
     rows = dense.space.rows(np.arange(dense.space.size))
     weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
     classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
@@ -278,7 +319,7 @@ def _rows(prior: Product, epsilon: float, joint: bool, gap: float, deadline: flo
     found, bounds = [], []
     solve_row = partial(_one_row, epsilon=epsilon, joint=joint, gap=gap, deadline=deadline)
     for law in prior._laws:
-        matrix, bound = solve_row(law, extra=_margin(0.0, prior.space.n))
+        matrix, bound = solve_row(law, extra=rounding_margin(0.0, prior.space.n))
         found.append(RowKernel(matrix))
         bounds.append(bound)
     channel = ProductChannel._trusted(RowKernels(found, prior._assignment))
@@ -297,24 +338,9 @@ def _one_row(
     weights[order] = law
     classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, extra)
     row = Product._trusted([law], np.zeros(1, dtype=np.int64))
-    best, constant = Channel(expand(types, classes, entries)), _constant(row)
-    found = best if best.expected_distance(row) <= constant.value else constant.channel
+    best, constant = Channel(expand(types, classes, entries)), constant_mechanism(row)
+    found = best if expected_distance(best, row) <= constant.value else constant.channel
     return found.matrix(), bound
-
-
-def _symmetries(prior: Dense) -> Blocks:
-    """Group the rows that may be swapped without changing the prior. Cost O(n^2 N)."""
-    sizes = prior.space.sizes
-    cube = prior._vector().reshape(sizes)
-    blocks: list[list[int]] = []
-    for i, m in enumerate(sizes):
-        for block in blocks:
-            if sizes[block[0]] == m and np.array_equal(cube.swapaxes(block[0], i), cube):
-                block.append(i)
-                break
-        else:
-            blocks.append([i])
-    return Blocks(tuple(map(tuple, blocks)), tuple(sizes[block[0]] for block in blocks))
 
 
 def _certify(
@@ -334,16 +360,16 @@ def _certify(
     if relaxed < math.inf:
         free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
         bound = max(bound, free * (1.0 - 1e-12))
-    level = channel.posterior_level(prior) if joint else channel.neighbour_level()
-    level += _margin(0.0, prior.space.n)
-    found = Solution(channel.expected_distance(prior), bound, channel, min(level, epsilon), method)
-    others = [_constant(prior)]
+    level = posterior_level(channel, prior) if joint else neighbour_level(channel)
+    level += rounding_margin(0.0, prior.space.n)
+    found = Solution(expected_distance(channel, prior), bound, channel, min(level, epsilon), method)
+    others = [constant_mechanism(prior)]
     if joint:
         least = prior.epsilon_x()
         others = [Solution(others[0].value, bound, others[0].channel, least, method)]
     else:
         others.append(_e_d(sizes, epsilon))
-    if not level <= epsilon + _margin(0.0, prior.space.n) or not math.isfinite(found.value):
+    if not level <= epsilon + rounding_margin(0.0, prior.space.n) or not math.isfinite(found.value):
         found = others[0]
     best = min([found, *others], key=lambda solution: solution.value)
     return Solution(best.value, min(bound, best.value), best.channel, best.level, method)

@@ -1,7 +1,9 @@
-"""How much an output can tell about the database, whoever draws the database."""
+"""Channel capacity: the largest mutual information over all priors."""
 
 from __future__ import annotations
 
+import math
+from functools import singledispatch
 from typing import Any, overload
 
 import numpy as np
@@ -10,11 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.capacity import capacities
-from fastpriv.channels import AbstractChannel
+from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
+from fastpriv._structure.rows import RowKernel, Symmetric
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
-from fastpriv.priors import Dense, Distribution
+from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
 
@@ -32,18 +37,18 @@ def channel_capacity(
 ) -> Bracket | Brackets:
     """Shannon capacity of a mechanism: the largest mutual information over all priors, in nats.
 
-    C = max over p of I(p, W), certified by duality: for the output law q of any prior p,
-    sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q). It bounds what any adversary, whatever the
-    prior, learns on average, and is where individual leakage starts from (Wu-Xia-He 2020).
+    C = max over p of I(p, W). It is certified by duality: for the output law q of any prior p,
+    sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q). No adversary learns more than C on average,
+    whatever the prior. Individual capacities build on it (Wu-Xia-He 2020).
 
     Parameters
     ----------
     channel : channel, 2-D array or 3-D array
-        The mechanism, or a batch of B mechanisms as an array of shape (B, N, K). Rows count as the
-        floats they are: one that sums to 1 + 1e-16 is not divided by its sum.
+        The mechanism, or a batch of B mechanisms as an array of shape (B, N, K). Rows are taken
+        as the floats they are: a row that sums to 1 + 1e-16 is not divided by its sum.
     gap : float
-        Width to reach, in nats, and relative to capacities below one nat. 0 asks for all that
-        rounding allows. Where that is less than asked for, the bracket is wider and still true.
+        Width to reach, in nats, and relative to capacities below one nat. With 0 the bracket is
+        as narrow as rounding allows. If the gap cannot be reached, the bracket is wider but valid.
 
     Returns
     -------
@@ -52,29 +57,30 @@ def channel_capacity(
 
     Notes
     -----
-    Divergences are sums of w ln(w/q) - w + q >= 0, each good to 100 units of 2^-53, so D is good
-    to K + 100 of them relatively, however small it is; the upper end is raised by K + 128 of them,
-    the lower end is cut by K + 2N + 136 and by the square of the error of q. Positive capacities
-    below 1e-280 are not resolved further: Bracket(0, 1e-280).
+    A divergence D is a sum of terms w ln(w/q) - w + q >= 0. Each term has a relative error of at
+    most 100 units of 2^-53, so D has one of at most K + 100 units, however small it is. The upper
+    end is raised by K + 128 units. The lower end is reduced by K + 2N + 136 units and by the
+    square of the error of q. Positive capacities below 1e-280 get Bracket(0, 1e-280).
 
-    Two rows take a root of one variable, more an interior-point method with about ten steps of
-    O(N^2 K); beyond 64 rows only rows that may carry mass enter, and a step over all rows costs
-    O(N K). Independent rows add up (one solution per distinct row, a closed form for E_d);
-    a query counts each of its answers once; other structured channels are solved as matrices.
+    Two rows need the root of one function of one variable. More rows take an interior-point method
+    with about ten steps of O(N^2 K). Beyond 64 rows it works on a subset of rows that may carry
+    mass, and checking all rows costs O(N K). The capacities of independent rows add up, with one
+    solution for each distinct row and a closed form for E_d. A query counts each of its answers
+    once. Other structured channels are solved as matrices.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> fp.channel_capacity([[0.9, 0.1], [0.1, 0.9]])  # ln 2 - H(0.1)
-    Bracket(0.3680642072, 0.3680642072)
+    Bracket(0.3680642071, 0.3680642072)
     >>> fp.channel_capacity(fp.HammingChannel(1_000_000, 2, 1.0))  # a million times one row's
-    Bracket(110944.0717, 110944.0717)
+    Bracket(110944.0716, 110944.0717)
     >>> fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]]).upper.round(6)
     array([0.693147, 0.      ])
     """
     gap = check.real(gap, "gap", least=0.0)
     if isinstance(channel, AbstractChannel | Distribution):
-        return as_channel(channel).capacity(gap)
+        return capacity(as_channel(channel), gap)
     given = check.array(channel, "channel")
     lower, upper, _ = capacities(_checked(given), gap)
     if given.ndim == 2:
@@ -91,21 +97,21 @@ def capacity_prior(channel: ArrayLike, *, gap: float = ...) -> Distribution | Fl
 def capacity_prior(
     channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9
 ) -> Distribution | Floats:
-    """Find a prior under which a mechanism tells most: one that attains its capacity.
+    """Return a prior that attains the capacity of a mechanism.
 
     Parameters
     ----------
     channel : channel, 2-D array or 3-D array
         The mechanism, or a batch of B mechanisms as an array of shape (B, N, K).
     gap : float
-        As for :func:`channel_capacity`, whose lower end is the information of this prior (up to
-        the rounding of its probabilities).
+        As for :func:`channel_capacity`. Its lower end is the mutual information under this prior,
+        up to the rounding of the prior's probabilities.
 
     Returns
     -------
     Distribution or ndarray
-        A prior on the channel's space, a product for channels that act row by row; for a batch
-        an array of shape (B, N), one law in each row.
+        A prior on the channel's space, which is a product if the channel acts row by row. A batch
+        gets an array of shape (B, N) with one law in each row.
 
     Examples
     --------
@@ -116,7 +122,7 @@ def capacity_prior(
     """
     gap = check.real(gap, "gap", least=0.0)
     if isinstance(channel, AbstractChannel | Distribution):
-        return as_channel(channel).capacity_prior(gap)
+        return optimal_prior(as_channel(channel), gap)
     given = check.array(channel, "channel")
     laws = capacities(_checked(given), gap)[2]
     return Dense._trusted(laws[0], Space([len(given)])) if given.ndim == 2 else laws
@@ -130,10 +136,117 @@ def _checked(given: NDArray[Any]) -> Floats:
             f"got shape {given.shape}"
         )
     batch = given.reshape((-1, *given.shape[-2:]))
-    # Nothing is kept, so an array in order is used as it is: at small sizes copies cost most.
+    # The array is not kept, so one in C order is used without a copy, which would cost most at
+    # small sizes.
     plain = batch.dtype == np.float64 and batch.flags.carray
     if plain and kernels.are_channels(batch, check.ROUNDED):
         return batch
     rows = batch.reshape(-1, given.shape[-1])
     name = "matrix" if given.ndim == 2 else "the batch, channel after channel"
     return check.stochastic(rows, name).reshape(batch.shape)
+
+
+@singledispatch
+def capacity(channel: AbstractChannel, gap: float) -> Bracket:
+    """Largest I(X; Y) over priors, for checked arguments.
+
+    The general algorithm takes the matrix.
+    """
+    return matrix_capacity(np.array(channel.matrix()), gap)[0]
+
+
+@capacity.register
+def _(channel: RecordChannel, gap: float) -> Bracket:
+    """The capacity of the columns: a law of records is a law of their databases."""
+    return capacity(channel.columns, gap)
+
+
+@capacity.register
+def _(channel: QueryChannel, gap: float) -> Bracket:
+    """Take the answers that occur, each of them once."""
+    return matrix_capacity(channel._seen(), gap)[0]
+
+
+@capacity.register
+def _(channel: ProductChannel, gap: float) -> Bracket:
+    """Add up the capacities of the rows, each to its share of the gap. Cost O(distinct rows)."""
+    kinds, rows = channel._kernels.distinct, channel._kernels.assignment
+    counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows).tolist()
+    parts = [row_capacity(kernel, gap / len(rows))[0] for kernel in kinds]
+    return repeated(list(zip(counts, parts, strict=True)))
+
+
+@capacity.register
+def _(channel: TiltedProduct, gap: float) -> Bracket:
+    """Take the rows."""
+    return capacity(channel._rows, gap)
+
+
+@singledispatch
+def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
+    """Return a prior that reaches the lower end of the capacity, for checked arguments.
+
+    The general algorithm takes the matrix.
+    """
+    return Dense._trusted(matrix_capacity(np.array(channel.matrix()), gap)[1], channel.space)
+
+
+@optimal_prior.register
+def _(channel: QueryChannel, gap: float) -> Distribution:
+    """Return a prior under which the answers follow their best law."""
+    law = np.zeros(channel._kernel.shape[0])
+    law[channel._query.seen()] = matrix_capacity(channel._seen(), gap)[1]
+    return channel._query.prior(law)
+
+
+@optimal_prior.register
+def _(channel: ProductChannel, gap: float) -> Product:
+    """Return independent rows, each with the law that is best for its channel."""
+    kinds, rows = channel._kernels.distinct, channel._kernels.assignment
+    return Product._trusted([row_capacity(kernel, gap / len(rows))[1] for kernel in kinds], rows)
+
+
+@optimal_prior.register
+def _(channel: TiltedProduct, gap: float) -> Distribution:
+    """Take the rows."""
+    return optimal_prior(channel._rows, gap)
+
+
+@singledispatch
+def row_capacity(kernel: RowKernel, gap: float) -> tuple[Bracket, Floats]:
+    """Capacity of the channel of one row, and a law of its value that reaches the lower end."""
+    return matrix_capacity(kernel.matrix, gap)
+
+
+@row_capacity.register
+def _(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
+    """Return ln m - H(row), reached by the uniform law, as two terms without cancellation."""
+    mean, m = 1.0 / kernel.m, kernel.m
+    stays = kernels.divergence(kernel.stay, mean, kernel.gap * (m - 1) / m)
+    value = stays + (m - 1) * kernels.divergence(kernel.off, mean, -kernel.gap / m)
+    return Bracket(value * (1.0 - 2.0**-44), value * (1.0 + 2.0**-44)), np.full(m, mean)
+
+
+@singledispatch
+def searched_entries(channel: AbstractChannel) -> int:
+    """Return how many numbers an optimisation over all databases goes through."""
+    return channel.space.size * channel.output_space.size
+
+
+@searched_entries.register
+def _(channel: QueryChannel) -> int:
+    """Count the entries of the laws of the answers."""
+    return int(channel._kernel.matrix.size)
+
+
+@searched_entries.register
+def _(channel: ProductChannel) -> int:
+    """Count the entries of the distinct rows that have no closed forms."""
+    kinds = (k for k in channel._kernels.distinct if not isinstance(k, Symmetric))
+    return sum(math.prod(kernel.shape) for kernel in kinds)
+
+
+@searched_entries.register
+def _(channel: TiltedProduct) -> int:
+    """Count those of the rows."""
+    return searched_entries(channel._rows)

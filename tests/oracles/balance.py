@@ -1,0 +1,89 @@
+"""Plain references for information about one row under priors that keep an entropy.
+
+W[x, y] = p(y|x), databases in C order. Nothing here knows how the library searches.
+"""
+
+import math
+
+import numpy as np
+
+from oracles.information import joint_information
+from oracles.numbers import normal, num
+
+
+def value_of_row(sizes, i):
+    """Value of row i in every database."""
+    return np.indices(sizes)[i].reshape(-1)
+
+
+def informations(W, sizes, priors):
+    """I(X_i; Y) of many priors, an array with a row for each i, from the joint laws."""
+    found = []
+    for i, m in enumerate(sizes):
+        where = value_of_row(sizes, i)
+        joint = np.stack([priors[:, where == a] @ W[where == a] for a in range(m)], axis=1)
+        product = joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
+        ratio = np.divide(joint, product, out=np.ones_like(joint), where=joint > 0.0)
+        found.append((joint * np.log(ratio)).sum(axis=(1, 2)))
+    return np.array(found)
+
+
+def entropies(priors):
+    """H of many priors."""
+    return -(priors * np.log(np.where(priors > 0.0, priors, 1.0))).sum(axis=1)
+
+
+def exact_information(W, sizes, i, prior):
+    """I(X_i; Y) in 50 digits."""
+    where, p, outputs = value_of_row(sizes, i), normal(prior), range(len(W[0]))
+    values = [[x for x in range(len(p)) if where[x] == a] for a in range(sizes[i])]
+    return joint_information(
+        [[sum(p[x] * num(W[x][y]) for x in xs) for y in outputs] for xs in values]
+    )
+
+
+def random_priors(rng, W, count):
+    """Priors of all kinds: flat, peaked, and those that follow the outputs in some direction."""
+    size = len(W)
+    third = count // 3
+    flat = rng.dirichlet(np.ones(size), third)
+    peaked = rng.dirichlet(np.full(size, 0.15), third)
+    rest = count - 2 * third
+    scores = rng.normal(size=(rest, W.shape[1])) @ W.T + 0.2 * rng.normal(size=(rest, size))
+    scores *= rng.exponential(6.0, size=(rest, 1))
+    tilted = np.exp(scores - scores.max(axis=1, keepdims=True))
+    priors = np.concatenate([flat, peaked, tilted / tilted.sum(axis=1, keepdims=True)])
+    even = rng.random((count, 1)) ** 4
+    return (1.0 - even) * priors + even / size
+
+
+def whole_database(W, b, steps=2000):
+    """max {I(X; Y): H(X) >= b}, a concave problem: alternate with the posterior, bisect on t."""
+
+    def best(t, p):
+        for _ in range(steps):
+            q = p @ W
+            ratio = np.divide(W, q, out=np.ones_like(W), where=W > 0.0)
+            score = (W * np.log(ratio)).sum(axis=1) + np.log(np.maximum(p, 1e-300))
+            new = np.exp((score - score.max()) / (1.0 + t))
+            new /= new.sum()
+            if np.abs(new - p).max() < 1e-13:
+                break
+            p = new
+        return p
+
+    def value(p):
+        return float(informations(W, (len(W),), p[None])[0, 0])
+
+    p = best(0.0, np.full(len(W), 1.0 / len(W)))
+    if entropies(p[None])[0] >= b:
+        return value(p)
+    low, high = -8.0, 6.0
+    for _ in range(36):
+        middle = 0.5 * (low + high)
+        p = best(math.exp(middle), p)  # the last one is a good start
+        if entropies(p[None])[0] < b:
+            low = middle
+        else:
+            high = middle
+    return value(best(math.exp(high), p))
