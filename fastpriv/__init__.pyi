@@ -49,7 +49,6 @@ from .measures.collusion import Collusion, collusion
 from .measures.composition import (
     compose,
     composition_bound,
-    cross_capacity,
     group_bound,
     pair_datasets,
     parallel_example,
@@ -71,6 +70,7 @@ from .measures.dp import dp_level, identifiability_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.fano import error_probability_bound
 from .measures.individual import (
+    cross_capacity,
     group_capacity,
     individual_capacity,
     max_individual_capacity,
