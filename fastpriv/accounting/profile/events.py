@@ -83,7 +83,7 @@ class Events:
         >>> import fastpriv as fp
         >>> step = fp.accounting.PrivacyProfile.gaussian(0.8, 0.005)
         >>> step.self_compose(1000).epsilon(1e-6)
-        Bracket(2.004106293, 2.004106293)
+        Bracket(2.004106293, 2.004106294)
         """
         sigma = _noise(noise_multiplier, "noise_multiplier")
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
@@ -123,7 +123,7 @@ class Events:
         --------
         >>> import fastpriv as fp
         >>> fp.accounting.PrivacyProfile.laplace(1.0).self_compose(100).epsilon(1e-6)
-        Bracket(71.54600366, 71.54600366)
+        Bracket(71.54600365, 71.54600366)
         """
         scale = _noise(noise_multiplier, "noise_multiplier")
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
@@ -269,7 +269,7 @@ class Events:
         --------
         >>> import fastpriv as fp
         >>> fp.accounting.PrivacyProfile.discrete_gaussian(2.0).self_compose(10).epsilon(1e-6)
-        Bracket(8.303280557, 8.303280557)
+        Bracket(8.303280557, 8.303280558)
         """
         scale = check.real(sigma, "sigma", least=0.0, most=1e4)
         distance = check.integer(sensitivity, "sensitivity", 0)
@@ -328,7 +328,7 @@ class Events:
         --------
         >>> import fastpriv as fp
         >>> fp.accounting.PrivacyProfile.exponential(1.0).delta(0.0)
-        Bracket(0.2449186624, 0.2449186624)
+        Bracket(0.2449186624, 0.2449186625)
         """
         level = check.real(epsilon, "epsilon", least=0.0, most=1e6)
         kind = as_relation(relation)
