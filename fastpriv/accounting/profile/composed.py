@@ -76,6 +76,10 @@ class Composed:
                 low = max(low, side.epsilon(delta)[0])
         return certified(low, high)
 
+    def guaranteed(self, delta: float) -> float:
+        """Upper end of epsilon alone."""
+        return max(float(side.epsilon(delta)[1]) for side in self._above)
+
     def _ordered(self, flipped: bool, attained: bool) -> list[tuple[Ordered, int]]:
         return [
             (Ordered(pair, flipped), k) for pair, k in self._pairs if pair.attained or not attained
@@ -144,9 +148,7 @@ def _witnesses(envelopes: list[tuple[Pair, int]]) -> list[list[tuple[Measure, in
     if not rows:
         return [[]]
     count = len(rows[0][0])
-    return [
-        [(measure, k) for each, k in rows for measure, _ in each[i]] for i in range(count)
-    ]
+    return [[(measure, k) for each, k in rows for measure, _ in each[i]] for i in range(count)]
 
 
 class _Upper:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, overload
@@ -19,7 +19,7 @@ from fastpriv.accounting.profile.attained import attained
 from fastpriv.accounting.profile.composed import Composed, Part
 from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
-from fastpriv.accounting.profile.events import Events
+from fastpriv.accounting.profile.events import Events, as_relation
 from fastpriv.accounting.profile.measures import Measure
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
@@ -195,6 +195,40 @@ class PrivacyProfile(Events):
         times = check.integer(count, "count", 0)
         return PrivacyProfile({part: k * times for part, k in self._parts.items()}, self.relation)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the releases are, for JSON; of channels only their curves are kept.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.accounting.PrivacyProfile.gaussian(2.0).self_compose(3).to_dict()
+        {'relation': None, 'releases': [[['normal', 2.0], 3]]}
+        """
+        from fastpriv.accounting.profile.text import plain
+
+        releases = [[plain(part), count] for part, count in self._parts.items()]
+        return {"relation": self.relation, "releases": releases}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> PrivacyProfile:
+        """Return the profile that :meth:`to_dict` was called on.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> profile = fp.accounting.PrivacyProfile.laplace(2.0, 0.1).self_compose(5)
+        >>> fp.accounting.PrivacyProfile.from_dict(profile.to_dict()).epsilon(0.0)
+        Bracket(0.3142736173, 0.3142736174)
+        """
+        from fastpriv.accounting.profile.text import part_of
+
+        try:
+            relation, releases = given["relation"], given["releases"]
+            parts = {part_of(part): check.integer(count, "count", 0) for part, count in releases}
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f"this is no profile: {given!r:.60} ({error})") from None
+        return cls(parts, as_relation(relation))
+
     # Questions.
 
     @overload
@@ -301,6 +335,11 @@ class PrivacyProfile(Events):
                 if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
                     low = max(low, curve.epsilon(delta))
         return certified(low, high)
+
+    def _guaranteed(self, delta: float) -> float:
+        """Upper end of epsilon alone."""
+        engine = self._above if self._composed is None else self._composed
+        return engine.epsilon(delta) if isinstance(engine, Curve) else engine.guaranteed(delta)
 
     def _hopeful(self, epsilon: float) -> list[Curve]:
         """Curves from below, those first that are likely to be the highest."""
