@@ -3,6 +3,7 @@ from . import mechanisms as mechanisms
 from . import notions as notions
 from . import plot as plot
 from ._core.warm_up import warm_up
+from .auditing.compare import Comparison, compare
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
@@ -12,6 +13,7 @@ from .channels import (
     PosteriorChannel,
     ProductChannel,
     QueryChannel,
+    RecordChannel,
     TiltedChannel,
 )
 from .channels.types import TypeChannel
@@ -28,6 +30,7 @@ from .design.inference import (
 )
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
+from .design.solve import Optimum, solve
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
@@ -37,6 +40,7 @@ from .errors import (
     LedgerError,
     SolverFailure,
     TooLarge,
+    UnknownName,
 )
 from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
 from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
@@ -109,7 +113,7 @@ from .priors import (
 from .priors.sets import PriorSet
 from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
-from .releasing.release import Release, release
+from .releasing.release import Release, preview_release, release
 from .releasing.report import ReleaseReport
 from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution, Witness
 from .spaces import Space
@@ -125,6 +129,7 @@ __all__ = [
     "BudgetExceeded",
     "Channel",
     "Collusion",
+    "Comparison",
     "Dense",
     "Distribution",
     "Estimate",
@@ -145,11 +150,13 @@ __all__ = [
     "LedgerError",
     "Level",
     "Markov",
+    "Optimum",
     "PosteriorChannel",
     "PriorSet",
     "Product",
     "ProductChannel",
     "QueryChannel",
+    "RecordChannel",
     "RateDistortion",
     "Refinement",
     "Release",
@@ -162,12 +169,14 @@ __all__ = [
     "TradeoffCurve",
     "TypeChannel",
     "Uniform",
+    "UnknownName",
     "Witness",
     "audit",
     "balance_function",
     "capacity_prior",
     "channel_capacity",
     "collusion",
+    "compare",
     "compose",
     "composition_bound",
     "conditional_pml",
@@ -215,6 +224,7 @@ __all__ = [
     "perfect_privacy",
     "pml",
     "pml_level",
+    "preview_release",
     "privacy_level",
     "realised_level",
     "refines",
@@ -224,6 +234,7 @@ __all__ = [
     "sdpi_constant",
     "shell_profile",
     "singles_out",
+    "solve",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",

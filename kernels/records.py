@@ -1,15 +1,17 @@
 """Lines of a text file that were seen before: their numbers in, their bytes out."""
 
 import numpy as np
-from numba import int64, njit, uint64
+from numba import int64, uint64
+
+from fastpriv.kernels.declare import Bytes, Ints, kernel
 
 _NEW_LINE, _QUOTE = 10, 34
 #: Multiplier and start of the FNV-1a hash.
 _PRIME, _BASIS = np.uint64(1099511628211), np.uint64(14695981039346656037)
 
 
-@njit(nogil=True, cache=True)
-def remember_record(slots, edges, known, k):
+@kernel()
+def remember_record(slots: Ints, edges: Ints, known: Bytes, k: int) -> None:
     """Enter record k, known[edges[k] : edges[k + 1]], into a table of at least k + 2 slots."""
     found = _BASIS
     for j in range(edges[k], edges[k + 1]):
@@ -21,8 +23,10 @@ def remember_record(slots, edges, known, k):
     slots[slot] = k
 
 
-@njit(nogil=True, cache=True)
-def number_records(text, begin, slots, edges, known, numbers, count):
+@kernel()
+def number_records(
+    text: Bytes, begin: int, slots: Ints, edges: Ints, known: Bytes, numbers: Ints, count: int
+) -> tuple[int, int, int]:
     """Number the records of a text until one is new or unfinished.
 
     A record ends at a line end outside quotes. Returns how many numbers there are, where the record
@@ -64,8 +68,8 @@ def number_records(text, begin, slots, edges, known, numbers, count):
         start = end + uint64(1)
 
 
-@njit(nogil=True, cache=True)
-def spell_records(numbers, edges, known, out):
+@kernel()
+def spell_records(numbers: Ints, edges: Ints, known: Bytes, out: Bytes) -> None:
     """Write the text of every numbered record, one behind the other."""
     place = uint64(0)
     for k in numbers:
@@ -74,10 +78,3 @@ def spell_records(numbers, edges, known, out):
         for j in range(length):
             out[place + j] = known[first + j]
         place += length
-
-
-SIGNATURES = {
-    "number_records": ["UniTuple(i8, 3)(u1[::1], i8, i8[::1], i8[::1], u1[::1], i8[::1], i8)"],
-    "remember_record": ["void(i8[::1], i8[::1], u1[::1], i8)"],
-    "spell_records": ["void(i8[::1], i8[::1], u1[::1], u1[::1])"],
-}

@@ -52,6 +52,13 @@ def real(value: Any, name: str, least: float = -math.inf, most: float = math.inf
     return number
 
 
+def limit(value: Any, name: str) -> float:
+    """Return ``value`` as a number of seconds of at least 0; infinity is no limit."""
+    if isinstance(value, float) and value == math.inf:
+        return value
+    return real(value, name, least=0.0)
+
+
 def _range(least: float, most: float) -> str:
     if math.isinf(most):
         return "" if math.isinf(least) else f" of at least {least:g}"

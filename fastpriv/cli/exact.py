@@ -6,18 +6,17 @@ import argparse
 import csv
 import io
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from fastpriv._core.extras import optional
+from fastpriv._text.encoding import to_json
+from fastpriv._text.numbers import down, up
 from fastpriv._text.table import table
-from fastpriv.cli.text import to_json
 from fastpriv.errors import InvalidInput, TooLarge
 
 if TYPE_CHECKING:
     from fastpriv.design.exact.curve import ExactCurve
     from fastpriv.priors import Distribution
-    from fastpriv.results import Solution
 
 NOTIONS = ("dp", "identifiability")
 #: How far beyond the end of the last closed form a curve goes by default.
@@ -29,31 +28,11 @@ _SHOWN = 60
 
 
 def check_solve(given: argparse.Namespace) -> None:
-    """Refuse what an exact optimum has no use for."""
+    """Refuse options that do not apply to exact optima."""
     if given.notion not in NOTIONS or given.epsilon is None:
         raise InvalidInput("--exact is for dp and identifiability at a level: give --epsilon")
     if given.gap is not None or given.time_limit is not None:
         raise InvalidInput("an exact optimum has no gap: leave out --gap and --time-limit")
-
-
-def solved(
-    prior: Distribution, epsilon: float, notion: str
-) -> tuple[Solution, dict[str, str | bool]]:
-    """Return the optimum as other solutions are, and what is exact about it."""
-    from fastpriv.design.exact.solve import solve_exact
-    from fastpriv.results import Solution
-
-    best = solve_exact(prior, epsilon, joint=notion == "identifiability")
-    bound = float(best.bound)
-    if Fraction(bound) > best.bound:
-        bound = math.nextafter(bound, -math.inf)
-    solution = Solution(float(best.value), bound, best.channel, epsilon, best.method)
-    words: dict[str, str | bool] = {
-        "ratio": str(best.ratio),
-        "value": str(best.value),
-        "verified": best.verify(),
-    }
-    return solution, words
 
 
 def curves(given: argparse.Namespace, prior: Distribution) -> list[ExactCurve]:
@@ -69,7 +48,7 @@ def curves(given: argparse.Namespace, prior: Distribution) -> list[ExactCurve]:
 
 
 def _levels(given: argparse.Namespace, prior: Distribution, notion: str) -> tuple[float, float]:
-    """Between which levels: as given, or from the least one to where the closed form holds."""
+    """Return the range of levels: as given, or from the least one to where a closed form holds."""
     if given.levels is not None:
         if len(given.levels) != 2:
             raise InvalidInput("--levels takes two numbers, such as 0,3")
@@ -83,7 +62,7 @@ def _levels(given: argparse.Namespace, prior: Distribution, notion: str) -> tupl
     return least, last + _BEYOND if last < math.inf else least + _ENDLESS
 
 
-def as_json(found: list[ExactCurve]) -> str:
+def as_json(given: list[ExactCurve]) -> str:
     """Return the pieces as JSON, coefficients as strings: they are longer than doubles."""
     page: dict[str, Any] = {
         curve.notion: [
@@ -95,29 +74,29 @@ def as_json(found: list[ExactCurve]) -> str:
             }
             for piece in curve.pieces
         ]
-        for curve in found
+        for curve in given
     }
     return to_json(page)
 
 
-def as_csv(found: list[ExactCurve]) -> str:
+def as_csv(given: list[ExactCurve]) -> str:
     """Return one line per piece, with all coefficients."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["notion", "low", "high", "numerator", "denominator"])
-    for curve in found:
+    for curve in given:
         for piece in curve.pieces:
             sides = (" ".join(map(str, side)) for side in (piece.numerator, piece.denominator))
             writer.writerow([curve.notion, repr(piece.low), repr(piece.high), *sides])
     return stream.getvalue()
 
 
-def as_table(found: list[ExactCurve]) -> str:
+def as_table(given: list[ExactCurve]) -> str:
     """Return one line per piece."""
     rows = [["notion", "from", "to", "numerator", "denominator"]]
-    for curve in found:
+    for curve in given:
         for piece in curve.pieces:
-            ends = f"{piece.low:.9g}", f"{piece.high:.9g}"
+            ends = down(piece.low), up(piece.high)
             sides = _polynomial(piece.numerator), _polynomial(piece.denominator)
             rows.append([curve.notion, *ends, *sides])
     return f"Least distortion as a quotient of polynomials in a = e^epsilon:\n{table(rows)}"
@@ -130,11 +109,11 @@ def _polynomial(coefficients: tuple[int, ...]) -> str:
     return text if len(text) <= _SHOWN else f"degree {len(coefficients) - 1} (see --out or --json)"
 
 
-def drawn(found: list[ExactCurve], kind: str) -> bytes:
+def drawn(given: list[ExactCurve], kind: str) -> bytes:
     """Return the figure of the curves as a file of a kind."""
     stream = io.BytesIO()
-    ax = found[0].plot()
-    for curve in found[1:]:
+    ax = given[0].plot()
+    for curve in given[1:]:
         curve.plot(ax)
     figure: Any = ax.figure
     figure.savefig(stream, format=kind, dpi=200)

@@ -30,12 +30,13 @@ from fastpriv.channels import (
     ProductChannel,
 )
 from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.design.common import constant_mechanism, rounding_margin, symmetries
 from fastpriv.design.interior import OutOfTime
 from fastpriv.design.reduced import solve_reduced
 from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.measures.distortion import expected_distance, hamming_distance
 from fastpriv.measures.dp import neighbour_level, posterior_level
-from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+from fastpriv.priors import Distribution, Exchangeable, Product
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
 
@@ -122,7 +123,7 @@ def solve_pd_dp(
         # Beyond the largest level of a program E_d errs by less than any double can tell.
         return _e_d(prior.space.sizes, epsilon)
     if epsilon == 0.0:
-        return _constant(prior)
+        return constant_mechanism(prior)
     return _solve(prior, epsilon, False, gap, time.monotonic() + time_limit)
 
 
@@ -259,13 +260,8 @@ def _tilde(prior: Distribution) -> float:
 # Closed forms. Levels are lowered by a margin so that the rounded numbers still meet epsilon.
 
 
-def _margin(epsilon: float, n: int) -> float:
-    """What rounding can add to the log of a ratio of matrix entries with n row factors."""
-    return (16 + 8 * min(n, 64) + 4 * epsilon) * ULP
-
-
 def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
-    safe = max(0.0, epsilon - _margin(epsilon, len(sizes)))
+    safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
     channel = HammingChannel(len(sizes), sizes, safe)
     value = hamming_distance(RowKernels.symmetric(sizes, safe))
     best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
@@ -274,7 +270,7 @@ def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
 
 def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
     best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
-    margin = _margin(epsilon, prior.space.n)
+    margin = rounding_margin(epsilon, prior.space.n)
     channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
     level = max(posterior_level(channel, prior), epsilon)
     if epsilon - margin < tilde:
@@ -282,24 +278,6 @@ def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
         level += 2.0 * margin
     value = expected_distance(channel, prior)
     return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
-
-
-def _constant(prior: Distribution) -> Solution:
-    """Best mechanism at level 0: always answer with the likeliest value of every row."""
-    answers: list[RowKernel] = []
-    value, assignment = [], np.empty(prior.space.n, dtype=np.int64)
-    for rows in prior._alike():
-        mean = prior._expected_counts(rows) / len(rows)
-        kernel = np.zeros((len(mean), len(mean)))
-        kernel[:, int(mean.argmax())] = 1.0
-        assignment[rows] = len(answers)
-        answers.append(RowKernel(kernel))
-        value.append(len(rows) * float(np.delete(mean, mean.argmax()).sum()))
-    channel = ProductChannel._trusted(RowKernels(answers, assignment))
-    best = math.fsum(value)
-    return Solution(
-        expected_distance(channel, prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
-    )
 
 
 # Programs.
@@ -311,7 +289,9 @@ def _solve(
     try:
         return _program(prior, epsilon, joint, gap, deadline)
     except OutOfTime:  # what needs no program is what there is
-        return _certify(prior, epsilon, joint, _constant(prior).channel, 0.0, "closed-form")
+        return _certify(
+            prior, epsilon, joint, constant_mechanism(prior).channel, 0.0, "closed-form"
+        )
 
 
 def _program(
@@ -326,7 +306,7 @@ def _program(
         channel: AbstractChannel = TypeChannel(types, classes, entries)
         return _certify(prior, epsilon, joint, channel, bound, "types")
     dense = prior._dense("the program", 1 << 13)
-    types = types_of(_symmetries(dense))
+    types = types_of(symmetries(dense))
     rows = dense.space.rows(np.arange(dense.space.size))
     weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
     classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
@@ -339,7 +319,7 @@ def _rows(prior: Product, epsilon: float, joint: bool, gap: float, deadline: flo
     found, bounds = [], []
     solve_row = partial(_one_row, epsilon=epsilon, joint=joint, gap=gap, deadline=deadline)
     for law in prior._laws:
-        matrix, bound = solve_row(law, extra=_margin(0.0, prior.space.n))
+        matrix, bound = solve_row(law, extra=rounding_margin(0.0, prior.space.n))
         found.append(RowKernel(matrix))
         bounds.append(bound)
     channel = ProductChannel._trusted(RowKernels(found, prior._assignment))
@@ -358,24 +338,9 @@ def _one_row(
     weights[order] = law
     classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, extra)
     row = Product._trusted([law], np.zeros(1, dtype=np.int64))
-    best, constant = Channel(expand(types, classes, entries)), _constant(row)
+    best, constant = Channel(expand(types, classes, entries)), constant_mechanism(row)
     found = best if expected_distance(best, row) <= constant.value else constant.channel
     return found.matrix(), bound
-
-
-def _symmetries(prior: Dense) -> Blocks:
-    """Group the rows that may be swapped without changing the prior. Cost O(n^2 N)."""
-    sizes = prior.space.sizes
-    cube = prior._vector().reshape(sizes)
-    blocks: list[list[int]] = []
-    for i, m in enumerate(sizes):
-        for block in blocks:
-            if sizes[block[0]] == m and np.array_equal(cube.swapaxes(block[0], i), cube):
-                block.append(i)
-                break
-        else:
-            blocks.append([i])
-    return Blocks(tuple(map(tuple, blocks)), tuple(sizes[block[0]] for block in blocks))
 
 
 def _certify(
@@ -396,15 +361,15 @@ def _certify(
         free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
         bound = max(bound, free * (1.0 - 1e-12))
     level = posterior_level(channel, prior) if joint else neighbour_level(channel)
-    level += _margin(0.0, prior.space.n)
+    level += rounding_margin(0.0, prior.space.n)
     found = Solution(expected_distance(channel, prior), bound, channel, min(level, epsilon), method)
-    others = [_constant(prior)]
+    others = [constant_mechanism(prior)]
     if joint:
         least = prior.epsilon_x()
         others = [Solution(others[0].value, bound, others[0].channel, least, method)]
     else:
         others.append(_e_d(sizes, epsilon))
-    if not level <= epsilon + _margin(0.0, prior.space.n) or not math.isfinite(found.value):
+    if not level <= epsilon + rounding_margin(0.0, prior.space.n) or not math.isfinite(found.value):
         found = others[0]
     best = min([found, *others], key=lambda solution: solution.value)
     return Solution(best.value, min(bound, best.value), best.channel, best.level, method)

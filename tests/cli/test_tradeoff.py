@@ -55,9 +55,9 @@ def test_levels_too_close_to_tell_are_bounded(work, capsys):
     assert found["dp upper"][0] < 0.55 < found["dp theorem upper"][0]
 
 
-def test_infinite_levels_are_null(work, capsys):
+def test_infinite_levels_are_words(work, capsys):
     words = ["tradeoff", "--prior", "prior.csv", "--notions", "dp", "--distortions", "0"]
-    assert answer(words, capsys)["dp upper"] == [None]
+    assert answer(words, capsys)["dp upper"] == ["infinite"]
     assert "infinite" in done(words, capsys)
 
 

@@ -30,7 +30,7 @@ def _plain(atom: Atom) -> list[Any]:
 
 @lru_cache(maxsize=4096)
 def read(text: str) -> PrivacyProfile:
-    """Return the profile that was written, for its upper ends: of channels nothing is kept."""
+    """Read a profile. Only its upper ends mean something: the channel itself is not stored."""
     try:
         return PrivacyProfile({_atom(*plain): int(count) for plain, count in json.loads(text)})
     except (TypeError, ValueError, IndexError, KeyError) as error:

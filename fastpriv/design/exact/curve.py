@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._drawing.exact import pieces as draw_pieces
 from fastpriv.design.exact.extent import Basis, End, reach, step_over
 from fastpriv.design.exact.numbers import (
     exp_bounds,
@@ -19,9 +20,11 @@ from fastpriv.design.exact.numbers import (
 )
 from fastpriv.design.exact.polynomials import evaluate, polynomial
 from fastpriv.design.exact.program import Program
+from fastpriv.design.exact.proof import programs_of
 from fastpriv.design.exact.simplex import Ray, Simplex
-from fastpriv.design.exact.solve import least_ratio, programs_of, vertex_at
+from fastpriv.design.exact.solve import least_ratio, vertex_at
 from fastpriv.errors import InvalidInput, SolverFailure
+from fastpriv.notions.registry import DESIGNED, NOTIONS
 from fastpriv.priors import Distribution, Product
 from fastpriv.priors.arguments import as_prior
 
@@ -53,6 +56,13 @@ class ExactPiece:
         programs (one unless rows are independent) and their outputs.
     ratios : pair of pairs of Fraction
         Rational numbers around e^low and around e^high, with no other break point inside.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> piece = fp.exact_curve([0.75, 0.25], 1.2, 2.0).pieces[0]
+    >>> piece.numerator, piece.denominator  # 1/(1 + a)
+    ((1,), (1, 1))
     """
 
     low: float
@@ -129,9 +139,7 @@ class ExactCurve:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curve with its break points; see :func:`fastpriv.plot.exact`."""
-        from fastpriv.plot.exact import exact
-
-        return exact(self, ax)
+        return draw_pieces(self.pieces, NOTIONS[self.notion].title, DESIGNED.index(self.notion), ax)
 
     def to_latex(self) -> str:
         """Return the curve as LaTeX cases, a standing for e^epsilon.

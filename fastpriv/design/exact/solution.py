@@ -12,6 +12,8 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Ints
 from fastpriv.channels import AbstractChannel
+from fastpriv.design.exact.numbers import ratio_above
+from fastpriv.design.exact.proof import value_at, verify
 from fastpriv.design.exact.vertex import Vertex
 from fastpriv.priors import Distribution, Product
 
@@ -159,9 +161,6 @@ class ExactSolution:
         e^epsilon itself is irrational; the optimum there is between ``bound`` and ``value``,
         some 1e-15 apart.
         """
-        from fastpriv.design.exact.numbers import ratio_above
-        from fastpriv.design.exact.solve import value_at
-
         return value_at(self, ratio_above(self.epsilon))
 
     def verify(self) -> bool:
@@ -170,8 +169,6 @@ class ExactSolution:
         Checks that the mechanism is feasible, that the multipliers are, and that both have the
         same value: then neither can be improved. Returns True, or raises ``SolverFailure``.
         """
-        from fastpriv.design.exact.solve import verify
-
         verify(self)
         return True
 

@@ -5,27 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
-
 from fastpriv._structure.rows import RowKernel, RowKernels
-from fastpriv._structure.types import Blocks, Types, expand, types_of
+from fastpriv._structure.types import expand
 from fastpriv.channels import AbstractChannel, Channel, HammingChannel, ProductChannel
 from fastpriv.channels.types import TypeChannel
+from fastpriv.design.common import constant_mechanism, rounding_margin
 from fastpriv.design.exact.flows import Certificate, route
 from fastpriv.design.exact.inwards import Entries, rounded
-from fastpriv.design.exact.numbers import integers, is_at_most_exp, level_bounds, ratio_below
-from fastpriv.design.exact.program import Program, build, check_size
+from fastpriv.design.exact.numbers import is_at_most_exp, level_bounds, ratio_below
+from fastpriv.design.exact.program import Program, check_size
+from fastpriv.design.exact.proof import programs_of, total
 from fastpriv.design.exact.simplex import Optimum, Ray, Simplex, complete, hamming_rays
 from fastpriv.design.exact.solution import ExactSolution
 from fastpriv.design.exact.start import float_rays
 from fastpriv.design.exact.vertex import Vertex
-from fastpriv.design.programs import _constant, _margin, _symmetries
 from fastpriv.errors import Infeasible, SolverFailure, TooLarge
 from fastpriv.measures.dp import neighbour_level, posterior_level
-from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+from fastpriv.priors import Distribution, Product
 
 
 def solve_exact(prior: Distribution, epsilon: float, joint: bool) -> ExactSolution:
@@ -36,35 +34,10 @@ def solve_exact(prior: Distribution, epsilon: float, joint: bool) -> ExactSoluti
         check_size(program, ratio)
     known = _closed_form(prior, epsilon, joint)
     vertices = tuple(vertex_at(program, ratio, epsilon, known) for program in programs)
-    value = _total(prior, vertices)
+    value = total(prior, vertices)
     channel = _channel(prior, vertices, epsilon, joint, method)
     notion = "identifiability" if joint else "dp"
     return ExactSolution(prior, epsilon, notion, ratio, value, channel, method, vertices)
-
-
-def programs_of(prior: Distribution, joint: bool) -> tuple[str, list[Program]]:
-    """Return the way that fits the prior, and its programs: one per distinct row of a product."""
-    if isinstance(prior, Product):
-        return "rows", [_over_databases(Dense(law), joint) for law in prior._laws]
-    if isinstance(prior, Exchangeable):
-        types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
-        table = prior.weights
-        weights = integers(float(table[kind[0][1:]]) for kind in types.counts)
-        return "types", [build(types, weights, joint)]
-    return "dense", [_over_databases(prior._dense("the exact program", 1 << 12), joint)]
-
-
-def _over_databases(prior: Dense, joint: bool) -> Program:
-    types = types_of(_symmetries(prior))
-    return build(types, _type_weights(prior, types), joint)
-
-
-def _type_weights(prior: Dense, types: Types) -> list[int]:
-    rows = prior.space.rows(np.arange(prior.space.size))
-    weights = [0] * len(types.counts)
-    for t, weight in zip(types.number(rows).tolist(), integers(prior._vector()), strict=True):
-        weights[t] += weight
-    return weights
 
 
 def _ratio(
@@ -119,17 +92,6 @@ def vertex_at(program: Program, ratio: Fraction, epsilon: float, known: bool) ->
     return Vertex.of(program, ratio, Simplex(program, ratio, basis).optimum())
 
 
-def value_at(solution: ExactSolution, ratio: Fraction) -> Fraction:
-    """Return the optimum at a ratio near that of a solution, started from its rays."""
-    if ratio == solution.ratio:
-        return solution.value
-    vertices = [
-        Vertex.of(v.program, ratio, Simplex(v.program, ratio, v.rays).optimum())
-        for v in solution.vertices
-    ]
-    return _total(solution.prior, vertices)
-
-
 def _flat(program: Program) -> Optimum:
     """Return the optimum at ratio one, where every output is equally likely for all databases.
 
@@ -159,18 +121,15 @@ def _flat(program: Program) -> Optimum:
     return Optimum((ray,), scales, (numerators, sizes[best]), tuple(certificates), 0)
 
 
-def _total(prior: Distribution, vertices: Sequence[Vertex]) -> Fraction:
-    counts = prior._counts().tolist() if isinstance(prior, Product) else [1]
-    return sum((c * v.value for c, v in zip(counts, vertices, strict=True)), Fraction(0))
-
-
 def _channel(
     prior: Distribution, vertices: Sequence[Vertex], epsilon: float, joint: bool, method: str
 ) -> AbstractChannel:
     """Return a channel of floats whose measured level is at most epsilon."""
     sizes = prior.space.sizes
     if not joint and epsilon > 0 and all(_is_hamming(vertex) for vertex in vertices):
-        return HammingChannel(len(sizes), sizes, max(0.0, epsilon - _margin(epsilon, len(sizes))))
+        return HammingChannel(
+            len(sizes), sizes, max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
+        )
 
     def made(parts: list[Entries]) -> AbstractChannel:
         if method == "types":
@@ -193,25 +152,10 @@ def _channel(
     parts = rounded(vertices, epsilon, prior.space.n, holds)
     if parts is not None:
         return made(parts)
-    constant = _constant(prior).channel
+    constant = constant_mechanism(prior).channel
     return Channel(constant.matrix(), prior.space) if method == "dense" else constant
 
 
 def _is_hamming(vertex: Vertex) -> bool:
     """Whether the optimum is E_d itself."""
     return set(vertex.rays) == set(hamming_rays(vertex.program)) and min(vertex.scales) > 0
-
-
-def verify(solution: ExactSolution) -> None:
-    """Prove a solution from its numbers: the programs are built again from the prior."""
-    _, programs = programs_of(solution.prior, solution.notion == "identifiability")
-    if not is_at_most_exp(solution.ratio, solution.epsilon):
-        raise SolverFailure("verification failed: the ratio is above e^epsilon")
-    if len(programs) != len(solution.vertices):
-        raise SolverFailure("verification failed: there is not one vertex for every program")
-    for program, vertex in zip(programs, solution.vertices, strict=True):
-        if vertex.ratio != solution.ratio:
-            raise SolverFailure("verification failed: a vertex has another ratio")
-        replace(vertex, program=program).verify()
-    if _total(solution.prior, solution.vertices) != solution.value:
-        raise SolverFailure("verification failed: the value is not that of the vertices")

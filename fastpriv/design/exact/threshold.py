@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from fastpriv._core.rounding import ULP
 from fastpriv.design.exact.extent import Basis, reach, step_over
 from fastpriv.design.exact.numbers import exp_bounds, level_bounds, simplest
+from fastpriv.design.exact.proof import programs_of
 from fastpriv.design.exact.simplex import hamming_rays
-from fastpriv.design.exact.solve import programs_of
 from fastpriv.errors import TooLarge
 from fastpriv.priors import Distribution, Product
 from fastpriv.priors.arguments import as_prior
