@@ -118,7 +118,7 @@ class Side:
             low, high = self._loosened(made, t)
         if high - low > _WIDE * high:
             low = max(low, self._most(t))
-        if high - low > _WIDE * high:
+        if high - low > _WIDE * high and high > _TINY:
             grid = self._grid(c, t)
             if grid is not None:
                 more = grid.bounds(t)
