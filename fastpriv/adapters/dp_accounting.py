@@ -80,7 +80,7 @@ class ProfileAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         self._profile, self._private = PrivacyProfile({}), True
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
-        relation = self._neighboring_relation
+        relation = self.neighboring_relation
         if self._open and _replaces(event):
             relation = _Relation.REPLACE_ONE
         times = check.integer(count, "count", 0)

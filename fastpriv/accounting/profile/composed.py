@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core.rounding import ULP
-
 from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.attained import common
+from fastpriv.accounting.profile.contour import Term
 from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.lopsided import Lopsided
@@ -93,11 +93,11 @@ class Composed:
         low = high = 0.0
         more = sum(k * part.log_moment(s) for part, k in self._moments)
         for flipped in self._orders:
-            sampled = [(p, p.measure(flipped, True), p.measure(flipped, False), k) for p, k in self._lopsided]
-            above = [*atoms.values(), *((up, k) for _, up, _, k in sampled)]
+            above = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
             high = max(high, more + _log(self._ordered(flipped, False), above, s, True))
+            attained = [(p.measure(flipped, False), k) for p, k in self._lopsided if p.attained]
             for candidate in common(self._atoms):
-                below = [*candidate, *((low, k) for p, _, low, k in sampled if p.attained)]
+                below = [*candidate, *attained]
                 low = max(low, _log(self._ordered(flipped, True), below, s, False))
         return min(low, high), high
 
@@ -190,7 +190,8 @@ def _log(pairs: list[tuple[Ordered, int]], finite: Releases, s: float, up: bool)
     if any(measure.infinite > 0.0 for measure, _ in finite):
         return math.inf
     total, sign = 0.0, 1.0 if up else -1.0
-    for term, k in [*pairs, *((Finite(measure), k) for measure, k in finite)]:
+    terms: list[tuple[Term, int]] = [*pairs, *((Finite(measure), k) for measure, k in finite)]
+    for term, k in terms:
         log, error = term.log_moments(s, np.zeros(1), 1e-14 / k)
         total += k * (float(log[0].real) + sign * float(error[0]))
     slack = math.fsum(k * (measure.error + s * measure.off) for measure, k in finite)

@@ -90,7 +90,9 @@ class Questions:
         t = abs(math.log(p) - math.log1p(-p))
         slack = 4.0 * ULP * (1.0 + t)
         high, low = self._delta(max(t - slack, 0.0)).upper, self._delta(t + slack).lower
-        return Bracket(less * (1.0 - high) * (1.0 - 4.0 * ULP), less * (1.0 - low) * (1.0 + 4.0 * ULP))
+        return Bracket(
+            less * (1.0 - high) * (1.0 - 4.0 * ULP), less * (1.0 - low) * (1.0 + 4.0 * ULP)
+        )
 
     def renyi_level(self, order: float) -> Bracket:
         """Renyi divergence of an order above 1 between the laws of neighbours, composed.
@@ -116,7 +118,9 @@ class Questions:
 def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
     """1 - delta(t) - e^t alpha, from below and above."""
     cost = math.exp(t) * alpha
-    return 1.0 - delta.upper - cost * (1.0 + 4.0 * ULP), 1.0 - delta.lower - cost * (1.0 - 4.0 * ULP)
+    return 1.0 - delta.upper - cost * (1.0 + 4.0 * ULP), 1.0 - delta.lower - cost * (
+        1.0 - 4.0 * ULP
+    )
 
 
 def _mirrored(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
@@ -148,24 +152,22 @@ def _largest(
     ordered = sorted(seen)
     best = max(range(len(ordered)), key=lambda i: seen[ordered[i]][0])
     points = [(scale(t), *seen[t]) for t in ordered]
-    return points[best][1], max(up for _, _, up in points) if len(points) < 3 else _above(points, best)
+    return points[best][1], _above(points)
 
 
-def _above(points: list[tuple[float, float, float]], best: int) -> float:
-    """Upper bound on the largest value of a concave function, from secants around the best point.
+def _above(points: list[tuple[float, float, float]]) -> float:
+    """Upper bound on the largest value of a concave function between points (x, low, high).
 
     Between two neighbouring points it is below the secant of the two points before them, and below
     that of the two points after them, both drawn on.
     """
-    bound = max(up for _, _, up in points)
-    for i in (best - 1, best):
-        if not 0 <= i < len(points) - 1:
-            continue
+    bound = max(high for _, _, high in points)
+    for i in range(len(points) - 1):
         found = []
         for near, far, end in ((i, i - 1, i + 1), (i + 1, i + 2, i)):
-            if 0 <= far < len(points):
-                run = points[near][0] - points[far][0]
-                rise = max((points[near][2] - points[far][1]) / run * (points[end][0] - points[near][0]), 0.0)
-                found.append(points[near][2] + rise)
-        bound = max(bound, min(found))
+            if 0 <= far < len(points) and points[near][0] != points[far][0]:
+                slope = (points[near][2] - points[far][1]) / (points[near][0] - points[far][0])
+                rise = slope * (points[end][0] - points[near][0])
+                found.append(points[near][2] + max(rise, 0.0))
+        bound = max(bound, min(found, default=math.inf))
     return bound
