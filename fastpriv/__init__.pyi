@@ -3,6 +3,7 @@ from . import mechanisms as mechanisms
 from . import notions as notions
 from . import plot as plot
 from ._core.warm_up import warm_up
+from .auditing.compare import Comparison, compare
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
@@ -128,6 +129,7 @@ __all__ = [
     "BudgetExceeded",
     "Channel",
     "Collusion",
+    "Comparison",
     "Dense",
     "Distribution",
     "Estimate",
@@ -174,6 +176,7 @@ __all__ = [
     "capacity_prior",
     "channel_capacity",
     "collusion",
+    "compare",
     "compose",
     "composition_bound",
     "conditional_pml",

@@ -10,13 +10,14 @@ from typing import Any
 
 from fastpriv._text.encoding import plain, to_json
 from fastpriv._text.numbers import quantity, shown
+from fastpriv._text.tabular import Tabular
 from fastpriv.auditing.page import fragment, page
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import UnknownName, did_you_mean, short
 from fastpriv.notions.implications import Step
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
-from fastpriv.results import Value, Worst, top
+from fastpriv.results import Bracket, Value, Worst, top
 
 __all__ = ["Audit", "Implied", "Level"]
 
@@ -172,7 +173,7 @@ class Implied:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class Audit(Tabular):
     """Every level of a mechanism that applies; see :func:`fastpriv.audit`.
 
     Attributes
@@ -260,6 +261,26 @@ class Audit:
     def to_json(self, indent: int | None = 2) -> str:
         """Return the audit as JSON."""
         return to_json(self.to_dict(), indent)
+
+    def columns_of_table(self) -> dict[str, list[Any]]:
+        """Return one row for each level: its notion, both of its ends, unit, meaning and source."""
+        levels = list(self.levels.values())
+        ends = [
+            value if isinstance(value, Bracket) else Bracket(float(value), float(value))
+            for value in (level.value for level in levels)
+        ]
+        return {
+            "notion": [level.notion for level in levels],
+            "title": [level.title for level in levels],
+            "value": [float(top(level.value)) for level in levels],
+            "lower": [end.lower for end in ends],
+            "upper": [end.upper for end in ends],
+            "unit": [level.unit for level in levels],
+            "scope": [level.scope for level in levels],
+            "meaning": [level.meaning for level in levels],
+            "where": [level.where for level in levels],
+            "source": [level.source for level in levels],
+        }
 
     def to_html(self, path: str | Path | None = None, *, plots: bool = True) -> str:
         """Return the audit as one page that needs nothing else, and write it to a file.

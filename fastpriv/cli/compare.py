@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 from fastpriv._text.encoding import to_json
-from fastpriv._text.table import table
 from fastpriv.cli.audit import add_audit, audited
 from fastpriv.cli.mechanisms import add_mechanism, has_sizes
 from fastpriv.cli.parser import add_json, examples
@@ -38,29 +38,10 @@ def run(given: argparse.Namespace) -> str:
     names = given.first, given.second
     if given.sizes is not None and not any(map(has_sizes, names)):
         raise InvalidInput("--sizes is for files; named mechanisms have rows of their own")
-    (one, first), (two, second) = (
+    (_, first), (_, second) = (
         audited(given, name, given.sizes if has_sizes(name) else None) for name in names
     )
-    if one.space != two.space:
-        raise InvalidInput(
-            f"the two are for different databases, {one.space!r} and {two.space!r}; for a matrix "
-            "in a file give --sizes"
-        )
-    from fastpriv.auditing.compare import better, common
+    from fastpriv.auditing.compare import side_by_side
 
-    pairs = common(first, second)
-    if given.json:
-        levels = {
-            notion: {
-                "title": a.title,
-                "unit": a.unit,
-                "first": a.value,
-                "second": b.value,
-                "better": better(a, b),
-            }
-            for notion, (a, b) in pairs.items()
-        }
-        return to_json({"first": given.first, "second": given.second, "levels": levels})
-    rows = [["", "first", "second", "better"]]
-    rows += [[a.title, a.shown, b.shown, better(a, b) or "?"] for a, b in pairs.values()]
-    return f"first:  {given.first}\nsecond: {given.second}\n\n{table(rows)}"
+    comparison = side_by_side(replace(first, name=given.first), replace(second, name=given.second))
+    return to_json(comparison) if given.json else repr(comparison)

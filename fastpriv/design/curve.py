@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -21,6 +19,7 @@ from fastpriv._core.extras import optional
 from fastpriv._core.validation import Floats
 from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
+from fastpriv._text.tabular import Tabular
 from fastpriv.design.closed_form import h, h_inverse
 from fastpriv.design.common import constant_mechanism
 from fastpriv.design.programs import solve_pd_dp, solve_pd_i
@@ -169,7 +168,7 @@ def _aside(
 
 
 @dataclass(frozen=True)
-class TradeoffCurve:
+class TradeoffCurve(Tabular):
     """Best levels over a grid of distortions, with Theorem 1's bounds beside them.
 
     Attributes
@@ -203,14 +202,9 @@ class TradeoffCurve:
                     columns[f"{notion} theorem {name}"] = table[notion]
         return columns
 
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the table as CSV, written to ``path`` if one is given."""
-        columns = self.columns()
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*(map(repr, c.tolist()) for c in columns.values()), strict=True))
-        return _write(text.getvalue(), path)
+    def columns_of_table(self) -> dict[str, list[float]]:
+        """Return the columns as lists."""
+        return {name: column.tolist() for name, column in self.columns().items()}
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the table as JSON, written to ``path`` if one is given.

@@ -61,9 +61,9 @@ def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket:
     --------
     >>> import fastpriv as fp
     >>> fp.contraction_coefficient([[0.7, 0.15, 0.15], [0.15, 0.7, 0.15], [0.15, 0.15, 0.7]])
-    Bracket(0.3558823529, 0.3558823529)
+    Bracket(0.3558823529, 0.355882353)
     >>> fp.contraction_coefficient(fp.HammingChannel(10, 2, 1.0))  # one bit: 0.2135522671
-    Bracket(0.8244043077, 0.8244043077)
+    Bracket(0.8244043077, 0.8244043078)
     """
     return contraction(as_mechanism(channel))
 

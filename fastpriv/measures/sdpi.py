@@ -60,10 +60,10 @@ def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | Ar
     --------
     >>> import fastpriv as fp
     >>> fp.sdpi_constant([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5])  # (1 - 2 D)^2
-    Bracket(0.64, 0.64)
+    Bracket(0.6399999999, 0.6400000001)
     >>> z = [[1.0, 0.0], [0.5, 0.5]]
     >>> fp.sdpi_constant(z, [0.5, 0.5])  # ln(4/3) / ln 2; rho^2 is 1/3
-    Bracket(0.4150374993, 0.4150374993)
+    Bracket(0.4150374992, 0.4150374993)
     """
     mechanism, law = as_pair(as_mechanism(channel, prior), prior)
     return sdpi(mechanism, law)

@@ -12,6 +12,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
+from fastpriv._text.tabular import Tabular
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, TooLarge, did_you_mean
 from fastpriv.measures.arguments import as_channel
@@ -91,10 +92,11 @@ class Marginal:
 
 
 @dataclass(frozen=True, repr=False)
-class Frequencies:
+class Frequencies(Tabular):
     """Estimated frequencies of every column, ``found[column]``, and of whole ``records``.
 
-    ``records`` is None where a record has more than 2^20 values.
+    ``records`` are the joint counts of all columns, or of those that were chosen: then ``joint``
+    is True. They are None where a record has more than 2^20 values.
 
     Examples
     --------
@@ -109,6 +111,7 @@ class Frequencies:
     confidence: float
     columns: dict[Hashable, Marginal]
     records: Marginal | None
+    joint: bool = False
 
     def __getitem__(self, column: Hashable) -> Marginal:
         if isinstance(column, tuple) and column not in self.columns:
@@ -121,6 +124,23 @@ class Frequencies:
             hint = did_you_mean(column, self.columns)
             raise InvalidInput(f"there is no column {column!r:.60}{hint}; see .columns")
         return self.columns[column]
+
+    def columns_of_table(self) -> dict[str, list[Any]]:
+        """Return one row for each value of each column; the joint counts if columns were chosen."""
+        chosen = self.records if self.joint and self.records is not None else None
+        parts = {tuple(self.columns): chosen} if chosen is not None else self.columns
+        rows: dict[str, list[Any]] = {
+            name: [] for name in ("column", "value", "count", "standard error", "lower", "upper")
+        }
+        for name, part in parts.items():
+            shown = " x ".join(map(str, name)) if isinstance(name, tuple) else name
+            rows["column"] += [shown] * len(part.values)
+            rows["value"] += list(part.values)
+            rows["count"] += part.estimates.tolist()
+            rows["standard error"] += part.standard_errors.tolist()
+            rows["lower"] += part.lower.tolist()
+            rows["upper"] += part.upper.tolist()
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
@@ -262,7 +282,7 @@ def estimate_frequencies(
     whole = marginal(chosen) if joint else None
     if whole is not None and len(chosen) == 1:
         whole = replace(whole, values=[(value,) for value in whole.values])
-    return Frequencies(counts.n, confidence, marginals, whole)
+    return Frequencies(counts.n, confidence, marginals, whole, columns is not None)
 
 
 def _same(one: Domain, other: Domain) -> bool:

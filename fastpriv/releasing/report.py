@@ -249,8 +249,9 @@ class ReleaseReport:
 
 def spending(path: str) -> dict[str, float]:
     """Read from a report's JSON what the release costs a ledger."""
+    document = _document(_read(path), path)
     try:
-        levels = _document(_read(path), path)["levels"]
+        levels = document["levels"]
         return _costs({slug: encoding.number(level) for slug, level in levels.items()})
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise InvalidInput(

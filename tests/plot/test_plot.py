@@ -28,6 +28,7 @@ SKEWED = fp.Product.iid([0.75, 0.25], 12)
 @pytest.fixture(autouse=True)
 def _figures():
     """Every figure can be drawn, no setting is changed, and nothing is left behind."""
+    plt.close("all")  # what examples of the documentation left
     before = dict(matplotlib.rcParams)
     yield
     try:
@@ -375,6 +376,7 @@ def test_tradeoff_of_priors_with_nothing_to_say():
 CALLS = {
     "balance": lambda ax: fp.plot.balance(fp.HammingChannel(2, 2, 1.0), points=3, ax=ax),
     "composition": lambda ax: fp.plot.composition(MATRIX, 5, ax=ax),
+    "exact": lambda ax: fp.plot.exact(fp.exact_curve([0.75, 0.25], 0.0, 2.0), ax),
     "implications": lambda ax: fp.plot.implications(fp.implications(1.0, "dp", n=3), ax),
     "leakage": lambda ax: fp.plot.leakage(MATRIX, PRIOR, ax=ax),
     "mean_deviation": lambda ax: fp.plot.mean_deviation(ax=ax),

@@ -56,6 +56,13 @@ class ExactPiece:
         programs (one unless rows are independent) and their outputs.
     ratios : pair of pairs of Fraction
         Rational numbers around e^low and around e^high, with no other break point inside.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> piece = fp.exact_curve([0.75, 0.25], 1.2, 2.0).pieces[0]
+    >>> piece.numerator, piece.denominator  # 1/(1 + a)
+    ((1,), (1, 1))
     """
 
     low: float

@@ -56,21 +56,22 @@ def price(
     """Certify that <g, v> >= 0 on the whole cone, or return a pattern where it is negative.
 
     Starting from a pattern, the slack is what makes its own reduced cost zero. Where the flow
-    does not exist, the cut gives a pattern of smaller slack, until the flow exists or the slack
-    is negative. Slacks fall strictly and patterns are finitely many, so that this ends.
+    does not exist, the cut gives a pattern of smaller slack, until the flow exists: then no ray
+    has a smaller cost per sum of its entries. Slacks fall strictly and patterns are finitely many,
+    so that this ends.
     """
     while True:
         w = weights(pattern, power, root)
         cost = sum(a * b for a, b in zip(w, g, strict=True))
-        if cost < 0:
-            return normal(connected(output, pattern, g, power, root))
         scale = sum(w) if cost else 1
         net = [a * (b * scale - cost) for a, b in zip(w, g, strict=True)]
         flow, below = route(tight(output, pattern), net)
         if below is None:
-            return Certificate(pattern, flow, cost, scale)
-        lowered = [k - (u in below) for u, k in enumerate(pattern)]
-        pattern = normal(lowered)
+            break
+        pattern = normal([k - (u in below) for u, k in enumerate(pattern)])
+    if cost < 0:
+        return connected(output, pattern, g, power, root)
+    return Certificate(pattern, flow, cost, scale)
 
 
 def tight(output: Output, pattern: Sequence[int]) -> list[Arc]:

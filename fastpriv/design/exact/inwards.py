@@ -82,8 +82,12 @@ def _mixed(program: Program, entries: Entries, trace: float, epsilon: float) -> 
 
 
 def _tilts(program: Program, epsilon: float) -> Floats:
-    """Return factors of rows next to one, smaller for likelier databases: by 8 ulp at e^epsilon."""
+    """Return factors of rows next to one, smaller for likelier databases.
+
+    Two rows whose probabilities have the ratio e^epsilon get factors 8 + 4 epsilon ulp apart.
+    """
     if not program.joint:
         return np.ones(program.size)
     logs = np.array([math.log(total) for total in program.totals])
-    return np.asarray(1.0 + 8 * ULP * (logs.max() - logs) / max(epsilon, ULP))
+    middle = 0.5 * (logs.max() + logs.min())
+    return np.asarray(1.0 + (8 + 4 * epsilon) * ULP * (middle - logs) / max(epsilon, ULP))

@@ -171,7 +171,7 @@ def test_realised_profiles_cover_the_integer_thresholds(seed, t, query):
     matrix[rng.integers(3)] = matrix[0]
     matrix /= matrix.sum(axis=1, keepdims=True)
     channel = fp.QueryChannel([0, 1, 2], matrix, [3]) if query else fp.Channel(matrix)
-    weights = _thresholds.LawThresholds(channel.matrix()).weights.tolist()
+    weights = _thresholds.LawThresholds(np.array(channel.matrix())).weights.tolist()
     assert all(sum(row) == 2**64 for row in weights)
     laws = [[mpf(w) / 2**64 for w in row] for row in weights]
     found = PrivacyProfile.realised(channel).delta(t)
