@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from fastpriv.accounting import PrivacyProfile, calibrate
-from fastpriv.errors import Infeasible, InvalidInput, TooLarge
+from fastpriv.accounting import Ledger, PrivacyProfile, calibrate
+from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, TooLarge
 
 gaussian = PrivacyProfile.gaussian
 
@@ -133,7 +133,7 @@ def test_fixed_and_free():
 @pytest.mark.parametrize("alpha", [1e-6, 0.05, 0.31, 0.5, 0.9])
 def test_tradeoff_of_gaussian_noise(mu, alpha):
     law = NormalDist()
-    truth = law.cdf(law.inv_cdf(1.0 - alpha) - mu)
+    truth = law.cdf(-law.inv_cdf(alpha) - mu)
     profile = gaussian(1.0 / mu)
     found = profile.tradeoff(alpha)
     assert found.lower - 1e-12 <= truth <= found.upper + 1e-12
@@ -205,3 +205,21 @@ def test_no_plain_data(given):
     with pytest.raises(InvalidInput):
         PrivacyProfile.from_dict({"relation": None, "releases": [[["normal", -1.0], 1]]})
 
+
+def test_ledgers_take_profiles():
+    ledger = Ledger({"approximate-dp": (2.0, 1e-6)})
+    step = gaussian(20.0)
+    count = ledger.runs_left(step)
+    assert step.self_compose(count).epsilon(1e-6).upper <= 2.0
+    assert step.self_compose(count + 1).epsilon(1e-6).upper > 2.0
+    ledger.spend(step, count=count)
+    assert ledger.spent["approximate-dp"] == pytest.approx(
+        step.self_compose(count).epsilon(1e-6).upper, rel=1e-9
+    )
+    assert ledger.runs_left(step) == 0
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(step)
+    pure = Ledger({"dp": 1.0})
+    assert pure.runs_left(PrivacyProfile.laplace(10.0)) in (9, 10)  # rounded up
+    with pytest.raises(InvalidInput):
+        pure.spend(gaussian(1.0))
