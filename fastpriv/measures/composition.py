@@ -19,7 +19,6 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.individual import cross_capacity, individual_capacity
-from fastpriv.results import Bracket
 
 __all__ = [
     "compose",

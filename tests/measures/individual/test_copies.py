@@ -85,7 +85,7 @@ def test_more_copies_than_can_be_listed(m, epsilon, monkeypatch):
         bracket = types.copies_bracket(n, fp.HammingChannel(n, m, epsilon)._symmetric()[0])
         assert bracket.lower <= exact.upper
         assert exact.lower <= bracket.upper
-        assert 0.0 < bracket.lower
+        assert bracket.lower > 0.0
     assert bracket.width > exact.width
 
 
