@@ -99,6 +99,7 @@ from .measures.symmetry import (
     is_data_independent,
     is_weakly_symmetric,
 )
+from .measures.uncertainty import remaining_uncertainty
 from .notions.implications import Implications, implications
 from .priors import (
     Dense,
@@ -230,6 +231,7 @@ __all__ = [
     "realised_level",
     "refines",
     "release",
+    "remaining_uncertainty",
     "remaining_uncertainty_bound",
     "row_pml",
     "sdpi_constant",
