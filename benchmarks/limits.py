@@ -2,7 +2,7 @@
 
     python benchmarks/limits.py [--before OLD.json] [--save NEW.json]
 
-Every question is asked once, with a time limit of 20 seconds. ``--save`` keeps the numbers, and
+Every question is asked once, with a time limit of 10 seconds. ``--save`` keeps the numbers, and
 ``--before`` prints those of an earlier version beside them. Questions that a version refuses are
 printed with the name of the error.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 import fastpriv as fp
 
-LIMIT = 20.0
+LIMIT = 10.0
 BIT = [[0.8, 0.2], [0.4, 0.6]]
 
 

@@ -28,6 +28,7 @@ from .design.inference import (
     least_distortion,
     perfect_privacy,
 )
+from .design.pml_program import solve_pd_pml
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.solve import Optimum, solve
@@ -241,6 +242,7 @@ __all__ = [
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",
+    "solve_pd_pml",
     "solve_r_pd",
     "strong_dp_level",
     "threshold_query_bound",
