@@ -256,7 +256,9 @@ def _poisson(event: Any, relation: str) -> PrivacyProfile | None:
     try:
         return made if made is None else made.poisson_subsampled(q)
     except InvalidInput as error:
-        raise _Unsupported(event, f"Unsupported subevent of `PoissonSampledDpEvent`: {error}.") from None
+        raise _Unsupported(
+            event, f"Unsupported subevent of `PoissonSampledDpEvent`: {error}."
+        ) from None
 
 
 def _tree(event: Any, relation: str) -> PrivacyProfile | None:

@@ -144,9 +144,7 @@ def _witnesses(envelopes: list[tuple[Pair, int]]) -> list[list[tuple[Measure, in
     if not rows:
         return [[]]
     count = len(rows[0][0])
-    return [
-        [(measure, k) for each, k in rows for measure, _ in each[i]] for i in range(count)
-    ]
+    return [[(measure, k) for each, k in rows for measure, _ in each[i]] for i in range(count)]
 
 
 class _Upper:

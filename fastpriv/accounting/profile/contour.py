@@ -234,7 +234,7 @@ def _aliases(
             found = min(found, (max(W, 1.0 / abs(at - c)), at))
         best.append(found)
     W = max(best[0][0], best[1][0])
-    if W == math.inf:
+    if math.inf == W:
         raise TooCostly
     return best[0][1], best[1][1], W
 

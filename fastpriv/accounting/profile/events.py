@@ -353,9 +353,7 @@ class Events:
         return cls({} if part.is_trivial else {part: 1}, as_relation(relation))
 
     @classmethod
-    def renyi(
-        cls, orders: ArrayLike, levels: ArrayLike, *, relation: str | None = None
-    ) -> Self:
+    def renyi(cls, orders: ArrayLike, levels: ArrayLike, *, relation: str | None = None) -> Self:
         """Profile of any mechanism with given Renyi divergences: bounds from above only.
 
         Parameters
@@ -420,7 +418,9 @@ class Events:
 def _sampled(parts: dict[Part, int], q: float) -> Part | None:
     """Return one release by a Poisson sample, None where its pair is not known."""
     if all(isinstance(part, Normal) for part in parts):
-        whole = Normal.together([(part, k) for part, k in parts.items() if isinstance(part, Normal)])
+        whole = Normal.together(
+            [(part, k) for part, k in parts.items() if isinstance(part, Normal)]
+        )
         return Mixtures(whole.sigma, ((1.0, q),))
     if sum(parts.values()) > 1:
         return None

@@ -37,7 +37,10 @@ class Lopsided:
     def measure(self, flipped: bool, up: bool) -> Measure:
         """Measure of one order, from above or below."""
         given = self.atom.upper if up else self.atom.lower
-        q, l = np.longdouble(self.q), given.losses.astype(np.longdouble) + np.longdouble(given.shift)
+        q, l = (
+            np.longdouble(self.q),
+            given.losses.astype(np.longdouble) + np.longdouble(given.shift),
+        )
         losses = np.log1p(q * np.expm1(l)) if self.q < 1.0 else l
         with np.errstate(divide="ignore"):
             low = np.log1p(-q)  # the loss where the person's own law puts nothing

@@ -40,7 +40,11 @@ class _Sum:
 
     def __init__(self, shifts: Shifts) -> None:
         kept = [(c, p) for c, p in shifts if c > 0.0 and p > 0.0]
-        self.c, self.p = (np.array(v, dtype=np.float64) for v in zip(*kept, strict=True)) if kept else (np.zeros(0),) * 2
+        self.c, self.p = (
+            (np.array(v, dtype=np.float64) for v in zip(*kept, strict=True))
+            if kept
+            else (np.zeros(0),) * 2
+        )
         rest = math.fsum([1.0, *(-self.p).tolist()])
         self.slack = 0.0 if len(self.p) <= 1 else 4.0 * ULP * len(self.p)
         self.rest = 0.0 if rest <= self.slack else rest
@@ -53,7 +57,12 @@ class _Sum:
             return zero, zero, zero, zero
         c, p = self.c[:, None], self.p[:, None]
         u = c * x - 0.5 * c * c
-        parts = np.concatenate([np.log(p) + u, np.full((1, len(x)), math.log(self.rest) if self.rest > 0.0 else -math.inf)])
+        parts = np.concatenate(
+            [
+                np.log(p) + u,
+                np.full((1, len(x)), math.log(self.rest) if self.rest > 0.0 else -math.inf),
+            ]
+        )
         most = parts.max(axis=0)
         masses = np.exp(parts - most)
         total = masses.sum(axis=0)
@@ -70,7 +79,10 @@ class _Sum:
 
     def tail(self, y: float, sign: float) -> float:
         """Chance of more than y, the shifts being taken up (1) or down (-1)."""
-        shifts = [(0.0, self.rest if len(self.c) else 1.0), *zip(self.c.tolist(), self.p.tolist(), strict=True)]
+        shifts = [
+            (0.0, self.rest if len(self.c) else 1.0),
+            *zip(self.c.tolist(), self.p.tolist(), strict=True),
+        ]
         return math.fsum(0.5 * p * math.erfc((y - sign * c) / math.sqrt(2.0)) for c, p in shifts)
 
 
@@ -212,7 +224,11 @@ class Mixtures(Pair):
     def top(self, flipped: bool) -> float:
         """Without the person a loss is at most -ln of the chance that it does not take part."""
         if flipped and not self.down and self._A.rest > 0.0:
-            return -math.log(self._A.rest) if self._A.rest < 0.5 else -math.log1p(-math.fsum(self._A.p))
+            return (
+                -math.log(self._A.rest)
+                if self._A.rest < 0.5
+                else -math.log1p(-math.fsum(self._A.p))
+            )
         return math.inf
 
     def single(self, t: float, flipped: bool) -> tuple[float, float]:
@@ -237,7 +253,9 @@ class Mixtures(Pair):
         step = sign / (1.0 + abs(y))
         near = self._losses(np.array([y - step, y + step]))[0]
         own = (self._B if flipped else self._A), (-1.0 if flipped else 1.0) * sign
-        alike = own[0].tail(sign * (y - step), own[1]) if np.all(np.abs(near - level) > off) else 1.0
+        alike = (
+            own[0].tail(sign * (y - step), own[1]) if np.all(np.abs(near - level) > off) else 1.0
+        )
         far = abs(y) + self.a + self.b
         error = (p + scaled) * (64.0 + 4.0 * far * far + 4.0 * t) * ULP + 2.0 * off * alike
         return max(p - scaled - error, 0.0), max(min(p - scaled + error + 1e-322, 1.0), 0.0)
@@ -266,7 +284,9 @@ class Mixtures(Pair):
         off = 16.0 * ULP * (1.0 + level) * (level > 0.0) + slack
         made = line(noise, level, tilt_at(noise, level))
         low, high = made.bounds(level + off)[0], made.bounds(max(level - off, 0.0))[1]
-        return low * factor * (1.0 - 2.0 * slack), min(high * factor * (1.0 + 2.0 * slack) + 1e-322, 1.0)
+        return low * factor * (1.0 - 2.0 * slack), min(
+            high * factor * (1.0 + 2.0 * slack) + 1e-322, 1.0
+        )
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:
@@ -286,6 +306,10 @@ class Mixtures(Pair):
         error = float(max(first[1].max(), second[1].max())) + ULP * (64.0 + 4.0 * x.max() ** 2)
         ends = np.array([low, high])
         tails = -0.5 * ends * ends - _HALF_LOG_TWO_PI
-        p = np.concatenate([tails[:1] + self._A.logs(ends)[0][:1], p, tails[1:] + self._A.logs(ends)[0][1:]])
-        q = np.concatenate([tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]])
+        p = np.concatenate(
+            [tails[:1] + self._A.logs(ends)[0][:1], p, tails[1:] + self._A.logs(ends)[0][1:]]
+        )
+        q = np.concatenate(
+            [tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]]
+        )
         return Cells(losses, p, q, float(off.max()), error, bounded=False)

@@ -91,9 +91,7 @@ class Pair(ABC):
     def cells(self, far: float, count: int) -> Cells:
         """Cut the outputs into cells, outside of which is at most about e^-far of the mass."""
 
-    def log_moments(
-        self, c: float, angles: Floats, tolerance: float
-    ) -> tuple[Complexes, Floats]:
+    def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
         """Return ln Phi(c + i angle), and bounds on its error."""
         nodes = self.nodes(c, float(np.abs(angles).max(initial=0.0)), tolerance)
         return log_moments(nodes, c, angles)
@@ -153,9 +151,7 @@ class Normal(Pair):
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
         raise NotImplementedError  # moments are known in closed form
 
-    def log_moments(
-        self, c: float, angles: Floats, tolerance: float
-    ) -> tuple[Complexes, Floats]:
+    def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
         half = 0.5 * self.square
         real = half * (c * (c - 1.0) - angles * angles)
         turn = half * angles * (2.0 * c - 1.0)

@@ -10,8 +10,8 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.contour import Term
-from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.measures import Releases
+from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.terms import Finite, Ordered
 
 
@@ -22,7 +22,9 @@ class Moments:
     the largest order.
     """
 
-    def __init__(self, orders: tuple[float, ...], levels: tuple[float, ...], rho: float, xi: float) -> None:
+    def __init__(
+        self, orders: tuple[float, ...], levels: tuple[float, ...], rho: float, xi: float
+    ) -> None:
         self.orders, self.levels, self.rho, self.xi = orders, levels, rho, xi
         self.key: tuple[Any, ...] = ("renyi", orders, levels, rho, xi)
 
@@ -39,7 +41,10 @@ class Moments:
         at = [0.0, *(order - 1.0 for order in self.orders)]
         if s > at[-1]:
             return math.inf
-        values = [0.0, *((order - 1.0) * level for order, level in zip(self.orders, self.levels, strict=True))]
+        values = [
+            0.0,
+            *((order - 1.0) * level for order, level in zip(self.orders, self.levels, strict=True)),
+        ]
         return float(np.interp(s, at, values)) * (1.0 + 16.0 * ULP)
 
     @property
@@ -61,7 +66,9 @@ class Chernoff:
         self._terms: list[tuple[Term, int]] = [*pairs, *((Finite(m), k) for m, k in finite)]
         self._slack = math.fsum(k * (m.error + 8.0 * ULP) for m, k in finite)
         self._moved = math.fsum(k * m.off for m, k in finite)
-        missed = math.fsum(-k * math.log1p(-m.infinite) if m.infinite < 1.0 else math.inf for m, k in finite)
+        missed = math.fsum(
+            -k * math.log1p(-m.infinite) if m.infinite < 1.0 else math.inf for m, k in finite
+        )
         self.infinite = -math.expm1(-missed * (1.0 + 1e-12))
 
     def delta(self, t: float) -> float:
@@ -69,7 +76,9 @@ class Chernoff:
         log = min(self._log(s) - s * t for s in self._tried(lambda s: self._about(s) - s * t))
         if not log < 700.0:
             return 1.0
-        return min(self.infinite + math.exp(log + 8.0 * ULP * (abs(log) + 1.0)) * (1.0 + 1e-12), 1.0)
+        return min(
+            self.infinite + math.exp(log + 8.0 * ULP * (abs(log) + 1.0)) * (1.0 + 1e-12), 1.0
+        )
 
     def epsilon(self, delta: float) -> float:
         """Upper bound on the least t with delta(t) <= delta."""
@@ -77,7 +86,10 @@ class Chernoff:
         if rest <= 0.0:
             return math.inf
         target = math.log(rest)
-        found = [(self._log(s) - target) / s for s in self._tried(lambda s: (self._about(s) - target) / s)]
+        found = [
+            (self._log(s) - target) / s
+            for s in self._tried(lambda s: (self._about(s) - target) / s)
+        ]
         best = min(found)
         return max(best + 16.0 * ULP * (abs(best) + 1.0), 0.0) if math.isfinite(best) else math.inf
 

@@ -12,8 +12,8 @@ from statistics import NormalDist
 import numpy as np
 
 from fastpriv._core.rounding import ULP
-from fastpriv.accounting.profile.contour import Line, Terms, cumulant, line, tilt_at, tilt_for
 from fastpriv.accounting.profile.bounds import TooMany
+from fastpriv.accounting.profile.contour import Line, Terms, cumulant, line, tilt_at, tilt_for
 from fastpriv.accounting.profile.gridded import Gridded
 from fastpriv.accounting.profile.measures import Releases
 from fastpriv.accounting.profile.nodes import TooCostly
@@ -170,7 +170,9 @@ class Side:
         if rest < _LARGE:
             return tilt_for(self._terms, math.log(rest))
         _, mean, variance = cumulant(self._terms, 0.0)
-        return tilt_at(self._terms, max(mean - math.sqrt(variance) * NormalDist().inv_cdf(rest), 0.0))
+        return tilt_at(
+            self._terms, max(mean - math.sqrt(variance) * NormalDist().inv_cdf(rest), 0.0)
+        )
 
     def _crossing(self, delta: float, rest: float) -> tuple[float, float]:
         """Where bounds on the curve cross delta, ``rest`` of which is for finite losses."""

@@ -86,7 +86,7 @@ class Simplex:
 
     def proof(self) -> list[Certificate] | None:
         """Return the proof that this basis is optimal as it stands, None if it is not."""
-        self._multiply(feasible=True)
+        self.multiply()
         found = []
         for k in range(len(self.program.outputs)):
             certificate = self._price(k, feasible=True)
@@ -95,10 +95,14 @@ class Simplex:
             found.append(certificate)
         return found
 
+    def certificate(self, k: int) -> Certificate | Pattern:
+        """Return the proof that one output cannot improve the basis, or a ray that does."""
+        return self._price(k, feasible=True)
+
     def _minimise(self, feasible: bool) -> list[Certificate]:
         """Enter improving rays until there are none; before feasibility, real rays cost nothing."""
         while True:
-            self._multiply(feasible)
+            self.multiply(feasible)
             certificates: list[Certificate] = []
             better: list[Ray] = []
             for k in range(len(self.program.outputs)):
@@ -115,9 +119,9 @@ class Simplex:
                     self._enter(ray)
                     if not feasible and None not in self.rays:
                         return []
-                    self._multiply(feasible)
+                    self.multiply(feasible)
 
-    def _multiply(self, feasible: bool) -> None:
+    def multiply(self, feasible: bool = True) -> None:
         """Solve for the multipliers of the basis."""
         costs = [
             self.cost(ray) if ray is not None and feasible else int(ray is None)
