@@ -42,6 +42,8 @@ from .errors import (
     TooLarge,
     UnknownName,
 )
+from .examples.correlated import correlated_example
+from .examples.parallel import ParallelExample, parallel_example
 from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
 from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
 from .measures.capacity import capacity_prior, channel_capacity
@@ -52,14 +54,12 @@ from .measures.composition import (
     cross_capacity,
     group_bound,
     pair_datasets,
-    parallel_example,
     two_dataset_bound,
 )
 from .measures.constrained import balance_function, constrained_capacity
 from .measures.contraction import contraction_coefficient
 from .measures.correlation import maximal_correlation
 from .measures.disclosure import (
-    correlated_example,
     discloses,
     disclosure_threshold,
     lower_entropy_attribute,
@@ -151,6 +151,7 @@ __all__ = [
     "Level",
     "Markov",
     "Optimum",
+    "ParallelExample",
     "PosteriorChannel",
     "PriorSet",
     "Product",

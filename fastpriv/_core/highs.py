@@ -81,8 +81,8 @@ def minimise(
     if status != highspy.HighsStatus.kOk:
         raise SolverFailure(f"HiGHS did not take the linear program: passModel said {status.name}")
     solver.run()
-    found = solver.getModelStatus()
-    if found != highspy.HighsModelStatus.kOptimal:
-        raise SolverFailure(f"HiGHS stopped with {solver.modelStatusToString(found)!r}")
+    model_status = solver.getModelStatus()
+    if model_status != highspy.HighsModelStatus.kOptimal:
+        raise SolverFailure(f"HiGHS stopped with {solver.modelStatusToString(model_status)!r}")
     solution = solver.getSolution()
     return Answer(np.array(solution.col_value), np.array(solution.row_dual))

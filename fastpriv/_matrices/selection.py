@@ -32,11 +32,24 @@ import numpy as np
 from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._matrices.laws import Laws
 
 __all__ = ["Selection", "best_selection"]
 
+#: Rows of a table whose search is short and needs few kernels, and all that others may need.
+_TINY = 16
+_SEARCH_KERNELS = (
+    "negative_entropies",
+    "output_law",
+    "pair_bounds",
+    "row_distances",
+    "row_divergences",
+    "row_dots",
+    "sharp_pair_bounds",
+    "two_row_capacities",
+)
 #: Most selections that are listed, and most that may remain after the bounds to be listed.
 _LISTED, _ALIVE = 1 << 16, 1 << 11
 #: Most pairs whose bounds are computed at once, and the work (in entries) that is always allowed.
@@ -102,6 +115,8 @@ def best_selection(
     time_limit : float
         Seconds after which the bracket is returned as it stands.
     """
+    if len(table) > _TINY:
+        load_kernels(*_SEARCH_KERNELS)  # compiling them does not count
     search = _Search(table, gap, time.monotonic() + time_limit * (1.0 - _FOR_PAIRS))
     upper = search.run([_Node(p, _distinct(slices)) for p, slices in enumerate(problems)])
     most = max(map(len, problems))
