@@ -27,6 +27,7 @@ from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
+    GapWarning,
     Infeasible,
     InvalidInput,
     LedgerError,
@@ -117,6 +118,7 @@ __all__ = [
     "Estimate",
     "Exchangeable",
     "Frequencies",
+    "GapWarning",
     "HammingChannel",
     "HiddenMarkov",
     "Implications",

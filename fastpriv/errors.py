@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "BudgetExceeded",
+    "GapWarning",
     "Infeasible",
     "InvalidInput",
     "LedgerError",
@@ -43,6 +44,13 @@ class TooLarge(ValueError):
 
 class SolverFailure(ValueError):
     """A solver stopped without an answer; the message keeps the solver's own status."""
+
+
+class GapWarning(UserWarning):
+    """An optimum was certified less closely than was asked for; ``Solution.gap`` says how closely.
+
+    The mechanism is private and its bound is proved all the same. ``Solution.converged`` is False.
+    """
 
 
 class BudgetExceeded(ValueError):

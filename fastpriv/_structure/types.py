@@ -120,6 +120,8 @@ def _lookup(total: int, parts: int) -> Ints:
 
 def composition_index(counts: Ints, total: int) -> Ints:
     """Place of compositions given as an array (parts, ...) of counts that add up to ``total``."""
+    if total == 1:  # one row: the place of the one, the last value first; no table of 2^(m-1)
+        return np.asarray(len(counts) - 1 - np.argmax(counts, axis=0))
     return np.asarray(_lookup(total, len(counts))[tuple(counts[1:])])
 
 

@@ -149,9 +149,9 @@ class _Task:
     prior: Distribution
     about: dict[str, Any]
     dense: bool
-    limits: dict[str, float]
+    limits: dict[str, Any]
 
-    def solve(self, epsilon: float, **limits: float) -> Solution:
+    def solve(self, epsilon: float, **limits: Any) -> Solution:
         from fastpriv.design.programs import solve_pd_dp, solve_pd_i
 
         solver = solve_pd_dp if self.notion == "dp" else solve_pd_i

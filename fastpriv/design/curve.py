@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -23,7 +24,7 @@ from fastpriv._core.validation import Floats
 from fastpriv.design.closed_form import h, h_inverse
 from fastpriv.design.programs import _constant, solve_pd_dp, solve_pd_i
 from fastpriv.design.rate_distortion import solve_pd_mip
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.errors import GapWarning, InvalidInput, TooLarge
 from fastpriv.priors import Distribution
 from fastpriv.priors.base import made_prior
 from fastpriv.results import Bracket, Solution
@@ -129,7 +130,7 @@ def _search(
             nudge = max(0.02 * width, 0.4 * _TOLERANCE * (1.0 + high))
             guess += nudge if guess - low < high - guess else -nudge
             guess = min(max(guess, low + 0.01 * width), high - 0.01 * width)
-        solution = solve(prior, guess, gap=2e-7, time_limit=time_limit)
+        solution = _quietly(solve, prior, guess, time_limit)
         if solution.value <= cost:
             high, ends[1] = guess, (guess, solution.value)
         elif solution.bound > cost:
@@ -138,6 +139,15 @@ def _search(
             low, high = _aside(prior, cost, solve, low, guess, high, time_limit)
             break
     return Bracket(low, high)
+
+
+def _quietly(
+    solve: Callable[..., Solution], prior: Distribution, epsilon: float, time_limit: float
+) -> Solution:
+    """Solve a program whose gap, met or not, shows in the width of the bracket."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GapWarning)
+        return solve(prior, epsilon, gap=2e-7, time_limit=time_limit)
 
 
 def _aside(
@@ -157,7 +167,7 @@ def _aside(
             guess = middle + sign * step * 4.0**k
             if not low < guess < high:
                 break
-            solution = solve(prior, guess, gap=2e-7, time_limit=time_limit)
+            solution = _quietly(solve, prior, guess, time_limit)
             if (solution.bound > cost, solution.value <= cost)[side]:
                 ends[side] = guess
                 break

@@ -52,6 +52,7 @@ class Program:
     target: Ints
     ratio: Floats  # slack = e^epsilon ratio v[target] - v[source]
     epsilon: float
+    margin: float  # how far below the level that was asked for the program is posed
     starts: Ints  # classes of every block
     edges: Ints  # pairs of every block
     bands: Ints
@@ -61,6 +62,11 @@ class Program:
     def growth(self) -> float:
         """Return e^epsilon - 1."""
         return math.expm1(self.epsilon)
+
+    @cached_property
+    def granted(self) -> float:
+        """Return e^epsilon - 1 at the level that was asked for: bounds must hold there."""
+        return math.expm1(self.epsilon + self.margin)
 
     def slack(self, v: Floats) -> Floats:
         """A v."""
@@ -86,7 +92,10 @@ class Program:
         are filled first. Filling is what makes the bound robust: a class whose z is noise has a
         tiny ceiling when its multipliers are huge. z is rounded down by the error of its sum.
         """
-        pull = self.adjoint(weight)
+        # What a pair pulls at its target stays as the solver balanced it: it is the larger part.
+        weight = weight * math.exp(-self.margin)
+        pull = np.empty(len(self.row))
+        kernels.cone_adjoint(weight, self.source, self.target, self.ratio, self.granted, pull)
         size = pull + 2.0 * np.bincount(self.source, weight, len(self.row))
         z = self.cost - pull - self.rounding * (size + self.cost)
         order = np.lexsort((z, self.row))
@@ -107,7 +116,7 @@ class Program:
     def most(self) -> Floats:
         """Largest value any class can take: that of its equation, or e^epsilon of a neighbour's."""
         ceiling = self.rhs[self.row].copy()
-        grow = (1.0 + self.growth) * (1.0 + 1e-12)
+        grow = (1.0 + self.granted) * (1.0 + 1e-12)
         kernels.cone_ceiling(ceiling, self.source, self.target, self.ratio, grow, 10_000)
         return ceiling
 

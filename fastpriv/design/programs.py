@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from contextlib import suppress
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,9 +31,10 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.product import hamming_distance
 from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.design.engine import check_solver
 from fastpriv.design.interior import OutOfTime
-from fastpriv.design.reduced import solve_reduced
-from fastpriv.errors import Infeasible, TooLarge
+from fastpriv.design.reduced import Task, solve_reduced
+from fastpriv.errors import GapWarning, Infeasible, TooLarge
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
 from fastpriv.priors.base import made_prior
 from fastpriv.results import Solution
@@ -49,6 +51,7 @@ def solve_pd_dp(
     *,
     gap: float = 1e-6,
     time_limit: float = math.inf,
+    solver: str = "auto",
 ) -> Solution:
     """Find the mechanism of least expected Hamming distortion at a differential privacy level.
 
@@ -62,11 +65,15 @@ def solve_pd_dp(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
+    solver : {"auto", "interior", "highs"}
+        Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the one
+        that is faster at the size, and HiGHS to finish where the other stops above the gap.
 
     Returns
     -------
     Solution
-        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound. Where they
+        are further apart than ``gap``, ``.converged`` is False and a :class:`GapWarning` says so.
 
     Notes
     -----
@@ -85,12 +92,13 @@ def solve_pd_dp(
     prior = made_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
+    check_solver(solver)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
         # Beyond the largest level of a program E_d errs by less than any double can tell.
         return _e_d(prior.space.sizes, epsilon)
     if epsilon == 0.0:
         return _constant(prior)
-    return _solve(prior, epsilon, False, gap, time.monotonic() + time_limit)
+    return _solve(prior, Task(epsilon, False, gap, time.monotonic() + time_limit, solver))
 
 
 def solve_pd_i(
@@ -99,6 +107,7 @@ def solve_pd_i(
     *,
     gap: float = 1e-6,
     time_limit: float = math.inf,
+    solver: str = "auto",
 ) -> Solution:
     """Find the mechanism of least expected Hamming distortion at an identifiability level.
 
@@ -112,11 +121,15 @@ def solve_pd_i(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
+    solver : {"auto", "interior", "highs"}
+        Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the one
+        that is faster at the size, and HiGHS to finish where the other stops above the gap.
 
     Returns
     -------
     Solution
-        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound. Where they
+        are further apart than ``gap``, ``.converged`` is False and a :class:`GapWarning` says so.
 
     Raises
     ------
@@ -139,6 +152,7 @@ def solve_pd_i(
     prior = made_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
+    check_solver(solver)
     least = prior.epsilon_x()
     if epsilon < least:
         raise Infeasible(
@@ -150,7 +164,7 @@ def solve_pd_i(
         # A nearly uniform prior may leave E_i to rounding; then the program has to do.
         with suppress(Infeasible):
             return _e_i(prior, epsilon, tilde)
-    return _solve(prior, epsilon, True, gap, time.monotonic() + time_limit)
+    return _solve(prior, Task(epsilon, True, gap, time.monotonic() + time_limit, solver))
 
 
 def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
@@ -244,62 +258,71 @@ def _constant(prior: Distribution) -> Solution:
 # Programs.
 
 
-def _solve(
-    prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
-) -> Solution:
+def _solve(prior: Distribution, task: Task) -> Solution:
     try:
-        return _program(prior, epsilon, joint, gap, deadline)
+        solution = _program(prior, task)
     except OutOfTime:  # what needs no program is what there is
-        return _certify(prior, epsilon, joint, _constant(prior).channel, 0.0, "closed-form")
+        solution = _certify(prior, task, _constant(prior).channel, 0.0, "closed-form", None)
+    return told(solution, task)
 
 
-def _program(
-    prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
-) -> Solution:
+def told(solution: Solution, task: Task) -> Solution:
+    """Return the solution, and warn where its gap is wider than was asked for."""
+    if solution.gap <= task.gap:
+        return solution
+    why = "the time limit passed" if time.monotonic() > task.deadline else "rounding allows no less"
+    warnings.warn(
+        f"the certified gap is {solution.gap:.1e}, wider than gap={task.gap:g}: {why}",
+        GapWarning,
+        stacklevel=4,
+    )
+    return replace(solution, converged=False)
+
+
+def _program(prior: Distribution, task: Task) -> Solution:
     if isinstance(prior, Product):
-        return _rows(prior, epsilon, joint, gap, deadline)
+        return _rows(prior, task)
     if isinstance(prior, Exchangeable):
         types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
-        weights = type_weights(types, prior)
-        classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
-        channel: AbstractChannel = TypeChannel(types, classes, entries)
-        return _certify(prior, epsilon, joint, channel, bound, "types")
+        solved = solve_reduced(types, type_weights(types, prior), task)
+        channel: AbstractChannel = TypeChannel(types, solved.classes, solved.entries)
+        return _certify(prior, task, channel, solved.bound, "types", solved.solver)
     dense = prior._dense("the program", 1 << 13)
     types = types_of(_symmetries(dense))
     rows = dense.space.rows(np.arange(dense.space.size))
     weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
-    classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
-    channel = Channel(expand(types, classes, entries), dense.space)
-    return _certify(dense, epsilon, joint, channel, bound, "dense")
+    solved = solve_reduced(types, weights, task)
+    channel = Channel(expand(types, solved.classes, solved.entries), dense.space)
+    return _certify(dense, task, channel, solved.bound, "dense", solved.solver)
 
 
-def _rows(prior: Product, epsilon: float, joint: bool, gap: float, deadline: float) -> Solution:
+def _rows(prior: Product, task: Task) -> Solution:
     """Independent rows: both programs tensorise, so the optimum is the sum over rows."""
-    found, bounds = [], []
-    solve_row = partial(_one_row, epsilon=epsilon, joint=joint, gap=gap, deadline=deadline)
+    kernels, bounds, solvers = [], [], list[str]()
     for law in prior._laws:
-        matrix, bound = solve_row(law, extra=_margin(0.0, prior.space.n))
-        found.append(RowKernel(matrix))
+        matrix, bound, solver = _one_row(law, task, extra=_margin(0.0, prior.space.n))
+        kernels.append(RowKernel(matrix))
         bounds.append(bound)
-    channel = ProductChannel._trusted(RowKernels(found, prior._assignment))
-    return _certify(prior, epsilon, joint, channel, prior._sum(bounds), "rows")
+        solvers += [solver] if solver else []
+    channel = ProductChannel._trusted(RowKernels(kernels, prior._assignment))
+    # One row that took the interior-point method is worth telling.
+    engine = max(solvers, default=None)
+    return _certify(prior, task, channel, prior._sum(bounds), "rows", engine)
 
 
-def _one_row(
-    law: Floats, epsilon: float, joint: bool, gap: float, deadline: float, extra: float
-) -> tuple[Floats, float]:
+def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str | None]:
     m = len(law)
     if m == 1:
-        return np.ones((1, 1)), 0.0
+        return np.ones((1, 1)), 0.0, None
     types = types_of(Blocks(((0,),), (m,)))
     order = types.number(np.arange(m)[:, None])
     weights = np.empty(m)
     weights[order] = law
-    classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, extra)
+    solved = solve_reduced(types, weights, task, extra)
     row = Product._trusted([law], np.zeros(1, dtype=np.int64))
-    best, constant = Channel(expand(types, classes, entries)), _constant(row)
-    found = best if best.expected_distance(row) <= constant.value else constant.channel
-    return found.matrix(), bound
+    best, constant = Channel(expand(types, solved.classes, solved.entries)), _constant(row)
+    chosen = best if best.expected_distance(row) <= constant.value else constant.channel
+    return chosen.matrix(), solved.bound, solved.solver
 
 
 def _symmetries(prior: Dense) -> Blocks:
@@ -319,31 +342,30 @@ def _symmetries(prior: Dense) -> Blocks:
 
 def _certify(
     prior: Distribution,
-    epsilon: float,
-    joint: bool,
+    task: Task,
     channel: AbstractChannel,
     bound: float,
     method: str,
+    solver: str | None,
 ) -> Solution:
     """Keep the best of what is known to be private: the program's mechanism, a constant, E_d.
 
     The bound is at least what the relaxation R-PD gives for nothing (Theorem 1).
     """
-    sizes = prior.space.sizes
-    relaxed = epsilon if joint else epsilon + prior.epsilon_x()
+    sizes, epsilon = prior.space.sizes, task.epsilon
+    relaxed = epsilon if task.joint else epsilon + prior.epsilon_x()
     if relaxed < math.inf:
         free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
         bound = max(bound, free * (1.0 - 1e-12))
-    level = channel.posterior_level(prior) if joint else channel.neighbour_level()
+    level = channel.posterior_level(prior) if task.joint else channel.neighbour_level()
     level += _margin(0.0, prior.space.n)
-    found = Solution(channel.expected_distance(prior), bound, channel, min(level, epsilon), method)
+    made = Solution(channel.expected_distance(prior), bound, channel, min(level, epsilon), method)
     others = [_constant(prior)]
-    if joint:
-        least = prior.epsilon_x()
-        others = [Solution(others[0].value, bound, others[0].channel, least, method)]
+    if task.joint:
+        others = [replace(others[0], level=prior.epsilon_x())]
     else:
         others.append(_e_d(sizes, epsilon))
-    if not level <= epsilon + _margin(0.0, prior.space.n) or not math.isfinite(found.value):
-        found = others[0]
-    best = min([found, *others], key=lambda solution: solution.value)
-    return Solution(best.value, min(bound, best.value), best.channel, best.level, method)
+    if not level <= epsilon + _margin(0.0, prior.space.n) or not math.isfinite(made.value):
+        made = others[0]
+    best = min([made, *others], key=lambda solution: solution.value)
+    return replace(best, bound=min(bound, best.value), method=method, solver=solver)

@@ -1,0 +1,81 @@
+"""From a solver's floats to a mechanism whose floats meet the privacy level.
+
+A solver obeys its constraints up to a tolerance, and a zero beside 1e-16 is infinite leakage. Two
+steps are repeated: columns are raised to their Lipschitz closure, which restores every ratio, and
+rows are divided by their sums. The closure's level is a little lower than the one that is asked
+for, so that sums that differ by no more than a tolerance do no harm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+
+#: Relative differences of row sums that the closure's level allows for.
+TOLERANCE = 1e-13
+_REPAIRS = 30
+#: Traces of a constant mechanism, in the order in which they are tried.
+_TRACES = (0.0, *(10.0**k for k in range(-13, 1)))
+
+
+class Shape(NamedTuple):
+    """The entries of a mechanism: where they stand and what they have to obey."""
+
+    row: Ints  # equation of every entry
+    outputs: Floats  # how often the entry counts in its equation
+    source: Ints  # pairs of entries whose ratio is bounded
+    target: Ints
+    length: Floats | float  # ... by e^(epsilon length)
+    prior: Floats  # factor of the entries of each equation before ratios are taken
+
+
+def rounding(epsilon: float, extra: float) -> float:
+    """What rounding can add to the log of a ratio of repaired entries."""
+    return extra + (64 + 8 * epsilon) * ULP
+
+
+def repair(entry: Floats, constant: Floats, shape: Shape, epsilon: float, extra: float) -> Floats:
+    """Make rows sum to one and keep ratios of prior times entry within e^(epsilon length).
+
+    Where a tight prior lets the two steps chase each other, a trace of a constant mechanism gives
+    room; where there is none at all the constant mechanism itself is what is left.
+
+    Parameters
+    ----------
+    entry : ndarray
+        The solver's p(y|x).
+    constant : ndarray
+        Entries of a mechanism that does not depend on x.
+    shape : Shape
+        Equations and pairs.
+    epsilon : float
+        The level.
+    extra : float
+        Rounding to come, added to what the repair allows for.
+    """
+    row, p = shape.row, shape.prior[shape.row]
+    spare = min(TOLERANCE, 0.01 * epsilon)
+    lowered = epsilon - rounding(epsilon, extra) - spare
+    if not lowered > 0.5 * epsilon or not np.isfinite(entry).all():
+        return constant
+    shrink = np.exp(-lowered * np.broadcast_to(shape.length, shape.source.shape))
+    given = np.maximum(entry, 0.0)
+    given = given / np.bincount(row, given * shape.outputs)[row]
+    for trace in _TRACES:
+        mixed = (1.0 - trace) * given + trace * constant
+        for _ in range(_REPAIRS):
+            weighted = p * mixed
+            if not kernels.cone_closure(weighted, shape.source, shape.target, shrink, 10_000):
+                break
+            mixed = weighted / p
+            total = np.bincount(row, mixed * shape.outputs)
+            mixed = mixed / total[row]
+            if math.log(total.max() / total.min()) <= spare:
+                return np.asarray(mixed)
+    return constant
