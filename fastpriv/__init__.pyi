@@ -6,6 +6,7 @@ from ._core.warm_up import warm_up
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
+    AbstractChannel,
     Channel,
     HammingChannel,
     PosteriorChannel,
@@ -27,6 +28,7 @@ from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
+    FastprivError,
     GapWarning,
     Infeasible,
     InvalidInput,
@@ -48,11 +50,8 @@ from .measures.composition import (
     two_dataset_bound,
 )
 from .measures.constrained import balance_function, constrained_capacity
-from .measures.correlation import (
-    contraction_coefficient,
-    maximal_correlation,
-    sdpi_constant,
-)
+from .measures.contraction import contraction_coefficient
+from .measures.correlation import maximal_correlation
 from .measures.disclosure import (
     correlated_example,
     discloses,
@@ -61,7 +60,8 @@ from .measures.disclosure import (
     remaining_uncertainty_bound,
     singles_out,
 )
-from .measures.dp import dp_level, identifiability_level, realised_level
+from .measures.distortion import distortion
+from .measures.dp import dp_level, identifiability_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.fano import error_probability_bound
 from .measures.individual import (
@@ -69,17 +69,25 @@ from .measures.individual import (
     individual_capacity,
     max_individual_capacity,
 )
-from .measures.information import distortion, mutual_information
+from .measures.information import mutual_information
 from .measures.leakage import (
-    information_privacy_level,
     leakage_capacity,
     leakage_factor,
-    max_information,
     maximal_leakage,
     strong_dp_level,
     worst_leakage_factor,
 )
-from .measures.pointwise import conditional_pml, pml, pml_level, row_pml
+from .measures.pointwise import (
+    conditional_pml,
+    information_privacy_level,
+    max_information,
+    pml,
+    pml_level,
+    row_pml,
+)
+from .measures.realised import realised_level
+from .measures.refinement import Refinement, refines
+from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
     is_data_independent,
@@ -97,15 +105,17 @@ from .priors import (
     estimate,
 )
 from .priors.sets import PriorSet
+from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
 from .releasing.release import Release, release
 from .releasing.report import ReleaseReport
 from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution, Witness
-from .spaces import Space, shell_profile
+from .spaces import Space
 
 __version__: str
 
 __all__ = [
+    "AbstractChannel",
     "Adversary",
     "Audit",
     "Bracket",
@@ -117,6 +127,7 @@ __all__ = [
     "Distribution",
     "Estimate",
     "Exchangeable",
+    "FastprivError",
     "Frequencies",
     "GapWarning",
     "HammingChannel",
@@ -136,6 +147,7 @@ __all__ = [
     "ProductChannel",
     "QueryChannel",
     "RateDistortion",
+    "Refinement",
     "Release",
     "ReleaseReport",
     "Solution",
@@ -199,6 +211,7 @@ __all__ = [
     "pml_level",
     "privacy_level",
     "realised_level",
+    "refines",
     "release",
     "remaining_uncertainty_bound",
     "row_pml",

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "BudgetExceeded",
+    "FastprivError",
     "GapWarning",
     "Infeasible",
     "InvalidInput",
@@ -15,15 +16,19 @@ __all__ = [
 ]
 
 
-class InvalidInput(ValueError):
+class FastprivError(Exception):
+    """Base of every error that fastpriv raises on purpose."""
+
+
+class InvalidInput(FastprivError, ValueError):
     """An argument does not mean what the function needs it to mean."""
 
 
-class Infeasible(ValueError):
+class Infeasible(FastprivError, ValueError):
     """No mechanism meets the request; the message names the level that would do."""
 
 
-class TooLarge(ValueError):
+class TooLarge(FastprivError, ValueError):
     """The answer needs an array that does not fit; the message says which structure avoids it."""
 
     @classmethod
@@ -42,7 +47,7 @@ class TooLarge(ValueError):
         return cls(f"{what} has {short(count)} entries ({short(8 * count)} bytes); {instead}.")
 
 
-class SolverFailure(ValueError):
+class SolverFailure(FastprivError, ValueError):
     """A solver stopped without an answer; the message keeps the solver's own status."""
 
 
@@ -53,7 +58,7 @@ class GapWarning(UserWarning):
     """
 
 
-class BudgetExceeded(ValueError):
+class BudgetExceeded(FastprivError, ValueError):
     """A release would cost more than a ledger has left; nothing was spent.
 
     Attributes
@@ -76,7 +81,7 @@ class BudgetExceeded(ValueError):
         )
 
 
-class LedgerError(OSError):
+class LedgerError(FastprivError, OSError):
     """The file that keeps a ledger cannot be opened, locked, written or trusted."""
 
 

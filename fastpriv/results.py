@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fastpriv._core.validation import Floats, Ints
@@ -13,23 +14,37 @@ if TYPE_CHECKING:
 __all__ = ["Adversary", "Bracket", "Brackets", "IndividualCapacity", "Solution", "Witness"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bracket:
-    """A value that is proved to lie in ``[lower, upper]``.
+    """A value that is proved to lie in ``[lower, upper]``, usable as a number.
 
-    Where one number is needed, ``upper`` of a leakage or a level is the one that is guaranteed.
+    ``float(bracket)`` is the end that is guaranteed. For a level, a leakage or a capacity this is
+    ``upper``: the mechanism leaks no more. For a quantity that protects, such as a remaining
+    uncertainty or a balance, it is ``lower``: at least that much is left. Comparisons with
+    numbers and other brackets, and conversions in NumPy arrays, use that end. Two brackets are
+    equal where both ends are; a bracket equals a number where both of its ends do.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The two bounds.
+    guaranteed : {"upper", "lower"}
+        Which of them is the guarantee.
 
     Examples
     --------
     >>> from fastpriv import Bracket
-    >>> Bracket(0.5, 0.75).width
-    0.25
-    >>> 0.6 in Bracket(0.5, 0.75)
-    True
+    >>> level = Bracket(0.5, 0.75)
+    >>> level.width, float(level), level <= 0.75, 0.6 in level
+    (0.25, 0.75, True, True)
+    >>> import numpy as np
+    >>> np.array([level, Bracket(1.0, 1.0)])
+    array([0.75, 1.  ])
     """
 
     lower: float
     upper: float
+    guaranteed: str = field(default="upper", kw_only=True)
 
     @property
     def width(self) -> float:
@@ -41,6 +56,38 @@ class Bracket:
         """Halfway between the two bounds; the value is within half a width of it."""
         return self.lower if self.lower == self.upper else 0.5 * (self.lower + self.upper)
 
+    def __float__(self) -> float:
+        return float(self.lower if self.guaranteed == "lower" else self.upper)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        return np.array(float(self), dtype=dtype)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Bracket):
+            return self.lower == other.lower and self.upper == other.upper
+        if isinstance(other, Real):
+            return self.lower == other == self.upper
+        return NotImplemented
+
+    # Orders compare guaranteed ends. They are written out since "<=" is not "< or ==" here.
+    def __lt__(self, other: float | Bracket) -> bool:
+        return float(self) < float(other) if isinstance(other, Bracket | Real) else NotImplemented
+
+    def __le__(self, other: float | Bracket) -> bool:
+        return float(self) <= float(other) if isinstance(other, Bracket | Real) else NotImplemented
+
+    def __gt__(self, other: float | Bracket) -> bool:
+        return float(self) > float(other) if isinstance(other, Bracket | Real) else NotImplemented
+
+    def __ge__(self, other: float | Bracket) -> bool:
+        return float(self) >= float(other) if isinstance(other, Bracket | Real) else NotImplemented
+
+    def __hash__(self) -> int:
+        # Equal to a number where both ends are, so it must hash like one.
+        return hash(self.lower) if self.lower == self.upper else hash((self.lower, self.upper))
+
     def __format__(self, spec: str) -> str:
         return f"[{self.lower:{spec}}, {self.upper:{spec}}]"
 
@@ -48,7 +95,7 @@ class Bracket:
         return self.lower <= value <= self.upper
 
     def __repr__(self) -> str:
-        return f"Bracket({self.lower:.10g}, {self.upper:.10g})"
+        return f"{type(self).__name__}({self.lower:.10g}, {self.upper:.10g})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,7 +191,7 @@ def written(database: Ints) -> str:
     return " ".join(map(str, values[:_LONG])) + " ..."
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IndividualCapacity(Bracket):
     """How much can leak about one individual (or group), and to whom.
 
@@ -162,9 +209,6 @@ class IndividualCapacity(Bracket):
     """
 
     adversary: Adversary | None
-
-    def __repr__(self) -> str:
-        return f"IndividualCapacity({self.lower:.10g}, {self.upper:.10g})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,19 +6,16 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
-from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.validation import Ints
 from fastpriv.errors import InvalidInput, TooLarge, short
 
-if TYPE_CHECKING:
-    from fastpriv.priors import Distribution
-
-__all__ = ["Space", "shell_profile"]
+__all__ = ["Space"]
 
 _INT64 = 1 << 63
 _CHUNK = 1 << 20
@@ -81,6 +78,12 @@ class Space:
         for i in range(self.n - 1, 0, -1):
             weights[i - 1] = weights[i] * self.sizes[i]
         return np.array(weights, dtype=np.int64 if self.size <= _INT64 else object)
+
+    @cached_property
+    def _axes(self) -> Ints:
+        """Stride and size of every row that has two or more values, as kernels take them."""
+        pairs = zip(self._strides.tolist(), self.sizes, strict=True)
+        return np.array([(inner, m) for inner, m in pairs if m > 1], np.int64).reshape(-1, 2)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Space) and self.sizes == other.sizes
@@ -204,46 +207,3 @@ class Space:
         x = check.index(x, self.size, "x")
         changes, _ = self._changes(x)
         return changes + x
-
-    def shell_profile(self, prior: Distribution, y: ArrayLike) -> Floats:
-        """Mass of ``prior`` at each distance from ``y``; see :func:`fastpriv.shell_profile`."""
-        if getattr(prior, "space", self) != self:
-            raise InvalidInput(f"the prior lives on {prior.space!r}, not on {self!r}")
-        return shell_profile(prior, y)
-
-
-def shell_profile(prior: Distribution, y: ArrayLike) -> Floats:
-    """Mass of a prior at Hamming distance 0, 1, ..., n from a database.
-
-    It answers the output law of every E_d at ``y`` at once: with one row size m,
-    p_Y(y) = sum_l profile[l] e^(-epsilon l) / (1 + (m-1) e^-epsilon)^n.
-
-    Parameters
-    ----------
-    prior : Distribution
-        Law over databases.
-    y : int or array of n row values
-        The centre, by index or by rows.
-
-    Returns
-    -------
-    ndarray
-        n + 1 masses. One O(N) pass for dense and Markov priors, O(n^2) at most for product and
-        binary exchangeable ones.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> fp.shell_profile(fp.Product.iid([0.75, 0.25], 2), [0, 0])
-    array([0.5625, 0.375 , 0.0625])
-    """
-    from fastpriv.priors.base import as_prior
-
-    space = as_prior(prior).space
-    if np.ndim(y) == 0:
-        rows = space.rows(check.index(y, space.size, "y"))
-    else:
-        rows = check.rows(y, space.sizes)
-        if rows.ndim != 1:
-            raise InvalidInput(f"y must be one database, got {rows.shape[0]} of them")
-    return prior._shell_profile(rows)

@@ -97,7 +97,6 @@ def test_equality_and_repr():
         (lambda: fp.Space([2, 2]).shell(4, 1), "center"),
         (lambda: fp.Space([2, 2]).shell(0, -1), "at least 0"),
         (lambda: list(fp.Space([2, 2]).iter_shell(0, 1, 0)), "chunk"),
-        (lambda: fp.Space([2, 2]).shell_profile(fp.Uniform(3, 2), 0), "lives on"),
     ],
 )
 def test_errors_say_what_was_wrong(make, words):

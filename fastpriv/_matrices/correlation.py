@@ -11,8 +11,7 @@ sure only up to the chance that a random start has no share in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._structure.rows import RowKernel
 from fastpriv.results import Bracket
 
 #: Keeps products of small probabilities from underflowing; cancels in B, and is exact.
@@ -31,16 +29,12 @@ _UNSUMMED = 2e-14
 _CERTIFIED, _FULL = 4096, 200
 #: Largest matrix that is left to LAPACK as it is.
 _TINY = 16
-#: Most entries of the matrix of a row-by-row channel that is formed to be certified.
-_FORMED = 1 << 22
 #: Share of a matrix-free answer granted to rounding, and the residual it is taken to.
 _ROUNDING, _RESIDUAL = 1e-10, 1e-10
 #: Lanczos vectors kept, and restarts.
 _KEPT, _RESTARTS = 20, 1000
-#: Most numbers in the Lanczos vectors, and in one of them.
-_VECTORS, _LONGEST = 1 << 26, 1 << 24
-#: Most values of neighbouring rows that are treated as one.
-_GROUP = 64
+#: Most numbers in the Lanczos vectors.
+_VECTORS = 1 << 26
 
 Operator = Callable[[Floats], Floats]
 
@@ -176,92 +170,9 @@ def _top(operator: Operator, size: int, residual: float) -> Floats:
         return image
 
 
-def rows_correlation(row_kernels: Sequence[RowKernel], prior: Floats) -> Bracket:
-    """Maximal correlation across a row-by-row channel under any prior, given as a vector.
-
-    Through the matrix while it is small, else O(N n) for each of some hundred products.
-    """
-    p = prior / prior.sum()
-    axes = [Axis(kernel.matrix, *kernel.excess()) for kernel in row_kernels]
-    inputs = math.prod(len(axis.matrix) for axis in axes)
-    outputs = math.prod(len(axis.law) for axis in axes)
-    if inputs * outputs <= _FORMED:
-        whole, seen = reduce(Axis.times, axes), p > 0.0
-        return excess_correlation(whole.excess[seen], p[seen], (p * SCALE) @ whole.matrix)
-    check.fits(max(inputs, outputs), "a vector of the search", "use fewer rows", _LONGEST)
-    axes = _grouped(axes)
-    back = [axis.turned() for axis in axes]
-    spread, laws = [np.ones(len(axis.matrix)) for axis in axes], [axis.law for axis in axes]
-    # The law of Y: its excess over the product of the rows' common laws, plus that product.
-    common = laws[0]
-    for row in laws[1:]:
-        common = np.asarray(np.kron(common, row), dtype=np.float64)
-    q = np.maximum(_swept(back, p, laws) + common, 0.0)
-    root = np.sqrt(p)
-    inverse = np.divide(1.0, np.sqrt(q), out=np.zeros_like(q), where=q > 0.0)
-
-    def apply(v: Floats) -> Floats:
-        moved = _swept(axes, v * inverse, spread)
-        return np.asarray(root * (moved - p @ moved))
-
-    def adjoint(u: Floats) -> Floats:
-        mass = root * u
-        return np.asarray(inverse * _swept(back, mass - p * mass.sum(), laws))
-
-    return _capped(lanczos(apply, adjoint, inputs))
-
-
-def _capped(found: Bracket) -> Bracket:
-    return Bracket(min(found.lower, 1.0), min(found.upper, 1.0))
-
-
-class Axis:
-    """A row's matrix as an excess D over a law that all its inputs share, W = 1 law' + D."""
-
-    def __init__(self, matrix: Floats, excess: Floats, law: Floats) -> None:
-        self.matrix, self.excess, self.law = matrix, excess, law
-
-    def turned(self) -> Axis:
-        """Return the transpose, D' + law 1': what is read off is then the sum."""
-        return Axis(self.matrix.T, self.excess.T, np.ones(len(self.matrix)))
-
-    def times(self, other: Axis) -> Axis:
-        """Two rows as one: W W' - P P' = W D' + D P', entry by entry, P the rank-one part."""
-        common = np.tile(other.law, (len(other.matrix), 1))
-        return Axis(
-            np.asarray(np.kron(self.matrix, other.matrix), dtype=np.float64),
-            np.asarray(np.kron(self.matrix, other.excess) + np.kron(self.excess, common)),
-            np.asarray(np.kron(self.law, other.law), dtype=np.float64),
-        )
-
-
-def _grouped(axes: Sequence[Axis]) -> list[Axis]:
-    """Neighbouring rows as one while they are small: fewer passes, and products worth BLAS."""
-    groups: list[Axis] = [axes[0]]
-    for axis in axes[1:]:
-        last = groups[-1].matrix.shape
-        if max(last[0] * axis.matrix.shape[0], last[1] * axis.matrix.shape[1]) <= _GROUP:
-            groups[-1] = groups[-1].times(axis)
-        else:
-            groups.append(axis)
-    return groups
-
-
-def _swept(axes: Sequence[Axis], vector: Floats, tails: Sequence[Floats]) -> Floats:
-    """Apply the product of matrices minus the product of rank-one parts to a vector.
-
-    From the last axis to the first, e <- W e + D mean, where mean is what the rank-one parts read
-    off the axes so far, and tail what they spread it over.
-    """
-    mean, tail, e = vector, np.ones(1), np.zeros(len(vector))
-    for axis, spread in zip(reversed(axes), reversed(tails), strict=True):
-        width = axis.matrix.shape[1]
-        mean = mean.reshape(-1, width)
-        own = mean @ axis.excess.T
-        e = np.matmul(axis.matrix, e.reshape(len(mean), width, len(tail)))
-        e = (e + own[:, :, None] * tail).reshape(-1)
-        mean, tail = mean @ axis.law, np.multiply.outer(spread, tail).reshape(-1)
-    return e
+def capped(bracket: Bracket) -> Bracket:
+    """Cut both ends at 1, which no correlation exceeds."""
+    return Bracket(min(bracket.lower, 1.0), min(bracket.upper, 1.0))
 
 
 def sparse_correlation(matrix: Any, prior: Floats) -> Bracket:
@@ -291,4 +202,4 @@ def sparse_correlation(matrix: Any, prior: Floats) -> Bracket:
         size,
     )
     noise = (size + outputs) * ULP
-    return _capped(Bracket(max(found.lower - noise, 0.0), found.upper + noise))
+    return capped(Bracket(max(found.lower - noise, 0.0), found.upper + noise))

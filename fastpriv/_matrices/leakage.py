@@ -1,13 +1,12 @@
-"""How far an output moves the odds of a database, for matrices and for rows.
+"""How far an output moves the odds of a database, for channels given as matrices.
 
-For every output y two numbers, both at least 0 and rounded up:
+For every output y there are two numbers, both at least 0 and rounded up:
 
     above = ln max_x W[x, y] / p_Y(y)        the pointwise maximal leakage
     below = ln p_Y(y) / min_x W[x, y]        how far a database can be ruled out
 
-over databases x that the prior allows; 0 where y has probability zero. Kernels of rows are divided
-by their largest entry, near = W / max, and 1 - near = loss is kept beside it: sums of losses have
-no negative terms, so that a mechanism at epsilon 1e-8 gets a number and not noise.
+The extremes are over the databases x that the prior allows. Both numbers are 0 where y has
+probability zero. ``fastpriv._structure.leakage`` computes them for channels that act row by row.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ import numpy as np
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.threads import split
-from fastpriv._core.validation import Floats, Ints
-from fastpriv._structure.rows import RowKernel
+from fastpriv._core.validation import Floats
 
 #: Smallest matrix whose rows are worth a second thread.
 _THREADED = 1 << 17
@@ -159,138 +157,6 @@ def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floa
     return found
 
 
-def contract(
-    vector: Floats, kernels: Sequence[RowKernel], step: Callable[[Floats, RowKernel], Floats]
-) -> Floats:
-    """Apply ``step`` along every axis: (m, rest) to (k, rest), values of the row to outputs."""
-    for kernel in kernels:
-        vector = step(vector.reshape(kernel.shape[0], -1), kernel).T.reshape(-1)
-    return vector
-
-
-def tropical(vector: Floats, kernels: Sequence[RowKernel], join: np.ufunc) -> Floats:
-    """Join vector[x] + ln near[x, y] over all x, for every y: join is max, min or logaddexp."""
-
-    def step(v: Floats, kernel: RowKernel) -> Floats:
-        parts = []
-        for logs in kernel.log_near.T:
-            sums = v + logs[:, None]
-            if join is np.minimum:  # what is not allowed (inf) stays out, also where near is 0
-                sums[v == math.inf] = math.inf
-            parts.append(join.reduce(sums, axis=0))
-        return np.stack(parts)
-
-    with np.errstate(invalid="ignore"):
-        return contract(vector, kernels, step)
-
-
-def row_slack(kernels: Sequence[RowKernel]) -> float:
-    """Relative error of a mass after one multiplication by every row's kernel."""
-    return ULP * sum(2 * kernel.shape[0] + 6 for kernel in kernels)
-
-
-def log_slack(kernels: Sequence[RowKernel]) -> float:
-    """Relative error of the log of such a mass where logs are added up."""
-    return ULP * (8 + sum(kernel.shape[0] for kernel in kernels))
-
-
-def log_masses(weights: Floats, kernels: Sequence[RowKernel], logs: Floats | None = None) -> Floats:
-    """Log of sum_x weights[x] near[x, y] / sum of the weights, for every y; at most 0.
-
-    ``logs`` are those of the weights where some of them underflow.
-    """
-    total = weights.sum()
-    kept = weights / total
-    lost = np.zeros_like(kept)
-    for kernel in kernels:
-        v, gone = kept.reshape(kernel.shape[0], -1), lost.reshape(kernel.shape[0], -1)
-        lost = (gone.sum(axis=0) + kernel.loss.T @ v).T.reshape(-1)
-        kept = (kernel.near.T @ v).T.reshape(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(kept))
-        if kept.min() < TINY:
-            fine = tropical(np.log(weights) if logs is None else logs, kernels, np.logaddexp)
-            fine -= math.log(total)
-            found = np.where(kept < TINY, fine, found)
-    return np.asarray(np.minimum(found, 0.0))
-
-
-def tilted(prior: Floats, logs: Floats | None, tilt: Floats) -> tuple[Floats, Floats, float]:
-    """Return prior[x] e^tilt[x] divided by a factor that keeps it in range, its logs, the log."""
-    with np.errstate(divide="ignore"):
-        logs = tilt + (np.log(prior) if logs is None else logs)
-    if np.ptp(tilt) < -math.log(TINY):
-        top = float(tilt.max())
-        return prior * np.exp(tilt - top), logs - top, top
-    top = float(logs.max())
-    return np.exp(logs - top), logs - top, top
-
-
-def vector_leakages(
-    prior: Floats,
-    kernels: Sequence[RowKernel],
-    logs: Floats | None = None,
-    tilt: Floats | None = None,
-) -> Leakages:
-    """Both numbers for every output of one kernel per row. Cost O(N n m), never N x N.
-
-    ``logs`` are those of the prior where some of it underflows. With a tilt the channel is
-    W[x, y] e^tilt[x], up to a factor for every y.
-    """
-    occurs = prior > 0 if logs is None else logs > -math.inf
-    weights, bonus = prior, np.zeros_like(prior)
-    own = 0.0 if logs is None else 64.0 * ULP  # of the logs, if they were added up
-    if tilt is not None:
-        bonus = tilt
-        weights, logs, factor = tilted(prior, logs, tilt)
-    spent = -log_masses(weights, kernels, logs)
-    best = tropical(np.where(occurs, bonus, -math.inf), kernels, np.maximum)
-    worst = tropical(np.where(occurs, bonus, math.inf), kernels, np.minimum)
-    seen = best > -math.inf
-    slack = row_slack(kernels)
-    shift = 0.0 if tilt is None else math.log(weights.sum()) - math.log(prior.sum()) + factor
-    with np.errstate(invalid="ignore"):
-        above, below = best + spent - shift, shift - spent - worst
-        error = slack * np.minimum(4.0 * spent, 1.0) + (0.0 if tilt is None else 4.0 * slack)
-        error += (log_slack(kernels) + own) * spent
-        scale = (len(kernels) + 8) * ULP
-        above = np.maximum(above, 0.0) + error + scale * np.abs(best)
-        below = np.maximum(below, 0.0) + error + scale * np.abs(worst)
-    return Leakages(*(np.where(seen, v, 0.0) for v in (above, below)))
-
-
-class Column(NamedTuple):
-    """One output y of a row-by-row channel, every row's kernel divided by its largest p(y_i|.).
-
-    Log of the largest product of the rows' entries over databases that can occur, log of their
-    mean, and a bound on the rounding error of the difference.
-    """
-
-    best: float
-    mass: float
-    error: float
-
-    def leakage(self) -> float:
-        """Return best - mass, rounded up; 0 for an output of probability zero."""
-        if self.best == -math.inf:
-            return 0.0
-        return max(0.0, self.best - self.mass) + self.error if self.mass > -math.inf else math.inf
-
-
-def vector_column(
-    weights: Floats, kernels: Sequence[RowKernel], y: Ints, logs: Floats | None = None
-) -> Column:
-    """One output under any law of databases. Cost O(N)."""
-    columns = [kernel.column(value) for kernel, value in zip(kernels, y.tolist(), strict=True)]
-    occurs = weights > 0 if logs is None else logs > -math.inf
-    best = float(tropical(np.where(occurs, 0.0, -math.inf), columns, np.maximum)[0])
-    mass = float(log_masses(weights, columns, logs)[0])
-    slack = row_slack(kernels)
-    own = log_slack(kernels) + (0.0 if logs is None else 64.0 * ULP)
-    error = slack * min(1.0, -4.0 * mass) - own * mass - (len(y) + 8) * ULP * best
-    return Column(best, mass, error)
-
-
 def surprise(law: Floats) -> Floats:
     """Return p ln p of a law, as if it summed to one, also where a chance is all but one."""
     from scipy.special import xlogy
@@ -333,40 +199,3 @@ def matrix_gain(matrix: Floats, prior: Floats, inner: Floats | None = None) -> f
     gain = (bend + drift + error)[clear] / law[clear]
     found[clear] = np.minimum(found[clear], gain)
     return max(0.0, float(found.max()))
-
-
-def vector_gain(
-    prior: Floats,
-    weights: Floats,
-    kernels: Sequence[RowKernel],
-    logs: Floats | None = None,
-    occurs: np.ndarray | None = None,
-) -> float:
-    """Largest H(X) - H(X | Y = y) under p(x|y) proportional to weights[x] W[x, y], rounded up.
-
-    ``logs`` are those of the weights where some of them underflow; ``occurs`` tells which outputs
-    do, if not all that have weight. Outputs too rare for a double count as the most that they
-    could tell, H(X). Cost O(N n m).
-    """
-    from scipy.special import xlogy
-
-    kept = weights / weights.sum()
-    spread = xlogy(kept, kept)
-    for kernel in kernels:
-        m = kernel.shape[0]
-        v, t = kept.reshape(m, -1), spread.reshape(m, -1)
-        own = kernel.near * np.where(kernel.near > 0, kernel.log_near, 0.0)
-        spread = (kernel.near.T @ t + own.T @ v).T.reshape(-1)
-        kept = (kernel.near.T @ v).T.reshape(-1)
-    clear = kept > TINY
-    kept, spread = np.where(clear, kept, 1.0), np.where(clear, spread, 0.0)
-    left = np.maximum(np.log(kept) - spread / kept, 0.0)
-    if not clear.all():
-        allowed = np.where(weights > 0 if logs is None else logs > -math.inf, 0.0, -math.inf)
-        left[tropical(allowed, kernels, np.maximum) == -math.inf] = math.inf
-    if occurs is not None:
-        left[~occurs] = math.inf
-    whole = -math.fsum(surprise(prior))
-    size = float((np.abs(np.log(kept)) + np.abs(spread / kept)).max())
-    error = (16 * ULP + 6.0 * row_slack(kernels)) * (1.0 + size)
-    return min(max(0.0, whole - float(left.min())), whole) + error

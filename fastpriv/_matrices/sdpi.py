@@ -9,27 +9,18 @@ convex, then concave, then convex: l >= S* is proved by one tangent in the last 
 from __future__ import annotations
 
 import math
-from functools import reduce
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.contraction import matrix_contraction, product_contraction
+from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.correlation import matrix_correlation
-from fastpriv._structure.rows import RowKernels
-from fastpriv.errors import TooLarge
 from fastpriv.results import Bracket
-
-if TYPE_CHECKING:
-    from fastpriv.priors import Distribution
 
 #: Steps of the ascent for more than two inputs, and how many inputs it starts from.
 _CLIMBS, _STARTS = 200, 4
-#: Most entries of the matrix of a row-by-row channel that is formed.
-_FORMED = 1 << 20
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
@@ -224,24 +215,3 @@ def _ascent(rows: Floats, p: Floats, least: float) -> float:
             h = rows @ logs
             Q = p * np.exp((h - h.max()) / level)
     return best
-
-
-def rows_sdpi(row_kernels: RowKernels, prior: Distribution) -> Bracket:
-    """Bracket for S* of a row-by-row channel under any prior.
-
-    Through the matrix while it is small; beyond, rho^2 from below, or 0 where that is too large
-    as well, and eta from above.
-    """
-    entries = (math.log2(a * b) for a, b in (kernel.shape for kernel in row_kernels))
-    if math.fsum(entries) <= math.log2(_FORMED):
-        parts: list[Any] = [kernel.matrix for kernel in row_kernels]
-        found = matrix_sdpi(np.asarray(reduce(np.kron, parts)), prior._vector())
-    else:
-        found = Bracket(0.0, product_contraction(row_kernels).upper)
-    try:
-        rho = prior.correlation_through(row_kernels)
-    except TooLarge:
-        rho = Bracket(0.0, 1.0)
-    return Bracket(
-        min(max(found.lower, rho.lower**2 * (1.0 - 4.0 * ULP)), found.upper), found.upper
-    )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from fastpriv import kernels
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.source import Source, Words
-
-if TYPE_CHECKING:
-    from fastpriv._structure.rows import RowKernels
 
 Codes = NDArray[Any]
 
@@ -39,8 +36,6 @@ _GRAIN = 1 << 17
 _KEEP = 1 << 20
 #: What a level can gain when thresholds are read as doubles.
 _ROUNDED = 2.0**-51
-#: Values sorted by their rows' kernels at a time.
-_BLOCK = 1 << 22
 _TIE = 65535
 
 
@@ -218,20 +213,6 @@ class SymmetricThresholds(Thresholds):
             words = high | (source.words(count) >> np.uint64(16))
         while len(words):
             words = source.words(kernels.step_by_words(codes, left, words, *self._rule, out))
-
-
-def draw_rows(kernels: RowKernels, rows: Codes, source: Source) -> Codes:
-    """Send every row through its kernel, independently."""
-    if len(kernels.distinct) == 1:
-        return kernels.distinct[0].thresholds.draw(rows, source)
-    widest = max(kernel.shape[1] for kernel in kernels.distinct)
-    out = np.empty(rows.shape, dtype=fitting(rows.dtype, widest))
-    step = max(1, _BLOCK // rows.shape[1])
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        for kernel, which in kernels.groups():
-            out[part, which] = kernel.thresholds.draw(rows[part, which], source)
-    return out
 
 
 def log_up(ratio: Fraction) -> float:

@@ -1,8 +1,7 @@
 """Channels that act on each row of a database by itself.
 
 A mechanism such as E_d is one small kernel per row. Rows that share a kernel share the object, so
-that a million identical rows cost as much as one. Priors answer questions about such mechanisms
-(`Distribution.through`, `Distribution.information_through`, ...) in their own structure.
+that a million identical rows cost as much as one.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, log_total, round_up
+from fastpriv._core.logs import log_ratio
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
-from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
     from fastpriv._sampling.thresholds import Thresholds
@@ -89,52 +87,6 @@ class RowKernel:
 
         return factor_information(np.ascontiguousarray(joint), self.matrix)
 
-    def capacity(self, gap: float) -> tuple[Bracket, Floats]:
-        """Largest I(S; Y) over laws of S, and a law that reaches its lower end."""
-        from fastpriv._matrices.capacity import matrix_capacity
-
-        return matrix_capacity(self.matrix, gap)
-
-    def excess(self) -> tuple[Floats, Floats]:
-        """Return the matrix minus the mean of its rows, from differences, and that mean."""
-        apart = self.matrix - self.matrix[0]
-        shift = apart.mean(axis=0)
-        return np.asarray(apart - shift), np.asarray(self.matrix[0] + shift)
-
-    def correlation(self, law: Floats) -> Bracket:
-        """Maximal correlation of input and output when the row follows ``law``."""
-        from fastpriv._matrices.correlation import matrix_correlation
-
-        return matrix_correlation(self.matrix, law)
-
-    def contraction(self) -> Bracket:
-        """Contraction coefficient of the row."""
-        from fastpriv._matrices.contraction import matrix_contraction
-
-        return matrix_contraction(self.matrix)
-
-    def hellinger(self) -> tuple[float, float]:
-        """Largest 1 - sum_y sqrt(W[s, y] W[t, y]), rounded down and up."""
-        from fastpriv._matrices.contraction import largest_distance
-
-        return largest_distance(self.matrix)
-
-    def sdpi(self, law: Floats) -> Bracket:
-        """Strong data-processing constant when the row follows ``law``."""
-        from fastpriv._matrices.sdpi import matrix_sdpi
-
-        return matrix_sdpi(self.matrix, law)
-
-    def leakage_levels(self, law: Floats) -> tuple[float, float]:
-        """How far an output can move the odds of a value, up and down, when values follow a law."""
-        from fastpriv._matrices.leakage import vector_leakages
-
-        return vector_leakages(law, [self]).largest()
-
-    def maximal_leakage(self) -> float:
-        """Return ln of the sum of the largest entries of the columns. Rounded up."""
-        return log_total(self.tops)
-
     def worst(self) -> tuple[float, int, int]:
         """Return the largest log-ratio, and two values (s, t) that have it."""
         s, t = np.unravel_index(self.log_ratios.argmax(), self.log_ratios.shape)
@@ -153,13 +105,6 @@ class RowKernel:
     def causes(self, outputs: Ints) -> Ints:
         """Return the value that leads to each output most often."""
         return np.asarray(self.matrix.argmax(axis=0)[outputs])
-
-    def leading(self, law: Floats) -> tuple[int, int]:
-        """Return the output that leaks most when values follow a law, and a value behind it."""
-        from fastpriv._matrices.leakage import vector_leakages
-
-        y = int(vector_leakages(law, [self]).above.argmax())
-        return y, int(np.where(law > 0, self.matrix[:, y], -1.0).argmax())
 
 
 class Symmetric(RowKernel):
@@ -221,64 +166,6 @@ class Symmetric(RowKernel):
 
         return symmetric_information(np.ascontiguousarray(joint), self.off, self.gap)
 
-    def capacity(self, gap: float) -> tuple[Bracket, Floats]:
-        """Return ln m - H(row), reached by the uniform law, as two terms without cancellation."""
-        from fastpriv.kernels import divergence
-
-        mean, m = 1.0 / self.m, self.m
-        stays = divergence(self.stay, mean, self.gap * (m - 1) / m)
-        value = stays + (m - 1) * divergence(self.off, mean, -self.gap / m)
-        return Bracket(value * (1.0 - 2.0**-44), value * (1.0 + 2.0**-44)), np.full(m, mean)
-
-    def excess(self) -> tuple[Floats, Floats]:
-        """Return gap (I - 1/m) and the uniform law, around which R shrinks by ``gap``."""
-        mean = 1.0 / self.m
-        check.fits(self.m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
-        return self.gap * (np.eye(self.m) - mean), np.full(self.m, mean)
-
-    def correlation(self, law: Floats) -> Bracket:
-        """Return ``gap`` for the uniform law; through the matrix for others."""
-        from fastpriv._matrices.correlation import shrinking_correlation
-
-        if self.m > 1 and np.ptp(law) == 0.0:
-            return Bracket(self.gap * (1.0 - 2.0**-50), min(self.gap * (1.0 + 2.0**-50), 1.0))
-        return shrinking_correlation(self.gap, self.off, law)
-
-    def contraction(self) -> Bracket:
-        """Return gap^2/(a + b), that of any two inputs at even odds."""
-        value = self.gap**2 / (self.stay + self.off) if self.m > 1 else 0.0
-        return Bracket(value * (1.0 - 2.0**-49), min(value * (1.0 + 2.0**-49), 1.0))
-
-    def hellinger(self) -> tuple[float, float]:
-        """Largest 1 - sum_y sqrt(W[s, y] W[t, y]), rounded down and up."""
-        if self.m == 1:
-            return 0.0, 0.0
-        value = (self.gap / (math.sqrt(self.stay) + math.sqrt(self.off))) ** 2
-        return value * (1.0 - 2.0**-48), value * (1.0 + 2.0**-48)
-
-    def leakage_levels(self, law: Floats) -> tuple[float, float]:
-        """Up at the rarest value p that occurs, down at the commonest: no matrix is formed.
-
-        An output y has the chance b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
-        b (1 + (e^epsilon - 1) p_y). Rounded up.
-        """
-        seen = law[law > 0]
-        if len(seen) == 1:
-            return 0.0, 0.0
-        rare, common = float(seen.min()), float(seen.max())
-        if self.epsilon < 1.0:
-            above = -math.log1p(math.expm1(-self.epsilon) * (1.0 - rare))
-            below = math.log1p(math.expm1(self.epsilon) * common)
-        else:
-            r = math.exp(-self.epsilon)
-            above = -math.log(rare + (1.0 - rare) * r)
-            below = self.epsilon + math.log(common + (1.0 - common) * r)
-        return above * (1.0 + 2.0**-49), below * (1.0 + 2.0**-49)
-
-    def maximal_leakage(self) -> float:
-        """Return ln(m a) = ln(1 + (m-1)(a - b)). Rounded up."""
-        return round_up(math.log1p((self.m - 1) * self.gap))
-
     def worst(self) -> tuple[float, int, int]:
         """Any two values."""
         return (self.epsilon, 0, 1) if self.m > 1 else (0.0, 0, 0)
@@ -294,11 +181,6 @@ class Symmetric(RowKernel):
     def causes(self, outputs: Ints) -> Ints:
         """Return the outputs themselves."""
         return outputs
-
-    def leading(self, law: Floats) -> tuple[int, int]:
-        """Return the rarest value that occurs, twice."""
-        y = int(np.where(law > 0, law, math.inf).argmin())
-        return y, y
 
     @property
     def mixing(self) -> float:

@@ -9,9 +9,7 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.correlation import SCALE, excess_correlation
 from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv.results import Bracket
 
 
 class TiltedRow(RowKernel):
@@ -47,13 +45,3 @@ class TiltedRow(RowKernel):
     def loss(self) -> Floats:
         """1 - near, without cancellation; 1 where y never comes out."""
         return np.asarray(-np.expm1(self.log_near))
-
-    def correlation(self, law: Floats) -> Bracket:
-        """Maximal correlation, from differences of rows that keep their digits."""
-        seen = law > 0.0
-        p = law[seen] / law[seen].sum()
-        base = self.matrix[seen][np.argmax(p)]
-        logs = self._logs[seen] - self._logs[seen][np.argmax(p)]
-        found = excess_correlation(base * np.expm1(logs), p, (p * SCALE) @ self.matrix[seen])
-        error = len(law) * self.noise
-        return Bracket(max(found.lower - error, 0.0), min(found.upper + error, 1.0))

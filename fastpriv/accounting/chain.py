@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.pointwise import _output_rows
+from fastpriv.measures.arguments import as_pair, output_rows
 from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.columns import column
 
 __all__ = ["pml_chain"]
 
@@ -63,10 +63,10 @@ def pml_chain(
                 f"every release must be a pair (channel, y), got {release!r:.60}"
             ) from None
         mechanism, law = as_pair(channel, prior if law is None else law)
-        seen.append((mechanism, _output_rows(mechanism, y)))
+        seen.append((mechanism, output_rows(mechanism, y)))
     if law is None:
         return np.zeros(0)
-    parts = [mechanism.row_columns(y) for mechanism, y in seen]
+    parts = [_row_columns(mechanism, y) for mechanism, y in seen]
     rows = [part for part in parts if part is not None]
     if len(rows) < len(parts):
         kernels = [RowKernel(mechanism.column_at(y)[:, None]) for mechanism, y in seen]
@@ -76,8 +76,18 @@ def pml_chain(
     for i, part in enumerate(rows):
         total = _joined(total, part) if i else total
         first = np.zeros(len(total), dtype=np.int64)
-        found.append(law.column_through(total, first).leakage() + _error(total, i + 1))
+        found.append(column(law, total, first).leakage() + _error(total, i + 1))
     return np.array(found)
+
+
+def _row_columns(channel: AbstractChannel, y: Ints) -> RowKernels | None:
+    """Return p(y|x) as a product over rows of kernels with one output, where it is one."""
+    kernels = channel.row_kernels()
+    if kernels is None:
+        return None
+    chosen, which = np.unique(np.stack([kernels.assignment, y]), axis=1, return_inverse=True)
+    kinds = [kernels.distinct[k].column(v) for k, v in chosen.T.tolist()]
+    return RowKernels(kinds, which.reshape(-1))
 
 
 def _joined(first: RowKernels, second: RowKernels) -> RowKernels:

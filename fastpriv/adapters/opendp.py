@@ -9,6 +9,7 @@ import numpy as np
 
 from fastpriv._core.extras import optional
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.realised import drawn_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -53,7 +54,7 @@ def make_channel(channel: AbstractChannel | ArrayLike) -> Any:
     """
     dp = optional("opendp.prelude", "opendp")
     mechanism = as_channel(channel)
-    level, sizes = mechanism.realised_level(), np.array(mechanism.space.sizes)
+    level, sizes = drawn_level(mechanism), np.array(mechanism.space.sizes)
 
     def release(rows: list[int]) -> Any:
         database = np.asarray(rows).reshape(1, len(sizes))  # or an error: no broadcasting

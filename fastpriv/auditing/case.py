@@ -12,8 +12,14 @@ from fastpriv._core import validation as check
 from fastpriv._text.words import Value, Worst, factor, nats, percent, rounded, top
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import TooLarge
+from fastpriv.measures.capacity import searched_entries
 from fastpriv.measures.constrained import constrained_capacity
+from fastpriv.measures.individual import largest_leak
+from fastpriv.measures.information import through_entries
 from fastpriv.measures.leakage import leakage_factor
+from fastpriv.measures.pointwise.database import leakage_levels
+from fastpriv.measures.pointwise.row import row_level
+from fastpriv.measures.witnesses import extreme_witness, leakage_witness
 from fastpriv.priors import Distribution
 from fastpriv.results import IndividualCapacity, Witness
 
@@ -39,7 +45,7 @@ GAP = 1e-9
 def _compile_searches() -> None:
     """Search a tiny channel, so that a search that is timed finds its code compiled."""
     tiny = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.1, 0.1, 0.8]], [2, 2])
-    tiny.individual_capacity(1, GAP, math.inf)
+    largest_leak(tiny, 1, GAP, math.inf)
     constrained_capacity(tiny, 1.25, gap=0.1, time_limit=1.0)
 
 
@@ -75,43 +81,43 @@ class Case:
 
     def _late(self, grace: float) -> bool:
         """Whether time is over; of a small mechanism only compiling takes any."""
-        small = max(self.channel.searched_entries, self.channel.space.size) <= _QUICK
+        small = max(searched_entries(self.channel), self.channel.space.size) <= _QUICK
         return not small and time.monotonic() > self._end + grace
 
     def search(self) -> AbstractChannel:
         """Return the channel for an optimisation, unless that takes too long."""
         self.wait()
-        entries = self.channel.searched_entries
+        entries = searched_entries(self.channel)
         check.fits(entries, "the matrix to search", "call the measure", SEARCHED)
         return self.channel
 
     def compare(self) -> AbstractChannel:
         """Return the channel for a comparison of all neighbours, unless that takes too long."""
-        work = self.channel.searched_entries * max(self.channel.space.sizes)
+        work = searched_entries(self.channel) * max(self.channel.space.sizes)
         self.wait()
         check.fits(work, "the comparison of neighbours", "call the measure", _COMPARED)
         return self.channel
 
     def passed(self) -> Distribution:
         """Return the prior for a pass of its rows through the channel, unless that takes long."""
-        work = self.prior.through_entries
+        work = through_entries(self.prior)
         check.fits(work, "the types of outputs, row by row,", "call the measure", _PASSED)
         return self.prior
 
     @cached_property
     def leakages(self) -> tuple[float, float]:
         """How far outputs move the odds of databases at most, up and down."""
-        return self.channel.leakage_levels(self.passed())
+        return leakage_levels(self.channel, self.passed())
 
     @cached_property
     def extreme(self) -> Witness:
         """What attains the largest ratio between any two databases."""
-        return self.channel.extreme_witness()
+        return extreme_witness(self.channel)
 
     @cached_property
     def leading(self) -> Witness:
         """The output that leaks most."""
-        return self.channel.leakage_witness(self.prior)
+        return leakage_witness(self.channel, self.prior)
 
     @cached_property
     def factor(self) -> Value:
@@ -121,7 +127,7 @@ class Case:
     @cached_property
     def individual(self) -> IndividualCapacity:
         """Individual capacity."""
-        return self.search().individual_capacity(1, GAP, self.time())
+        return largest_leak(self.search(), 1, GAP, self.time())
 
     @cached_property
     def row_levels(self) -> list[float]:
@@ -131,7 +137,7 @@ class Case:
         for i in range(self.channel.space.n):
             if i > 0:
                 self.wait()
-            levels.append(self.channel.row_level(self.passed(), i))
+            levels.append(row_level(self.channel, self.passed(), i))
         return levels
 
     def entropy(self) -> float:

@@ -6,7 +6,13 @@ from fastpriv._text.words import Value, top
 from fastpriv.auditing.case import GAP, Case, D, M, Notion, P, W, amount, ratio, share
 from fastpriv.errors import short
 from fastpriv.measures.approximate_dp import hockey_stick_epsilon
+from fastpriv.measures.capacity import capacity
+from fastpriv.measures.contraction import contraction
 from fastpriv.measures.disclosure import singles_out
+from fastpriv.measures.dp import neighbour_level
+from fastpriv.measures.leakage import extreme_level, maxima_level
+from fastpriv.measures.realised import drawn_level
+from fastpriv.measures.witnesses import ruling_out, step_witness
 from fastpriv.results import Bracket, Witness
 
 #: Deltas of (epsilon, delta)-differential privacy.
@@ -14,7 +20,7 @@ DELTAS = (1e-3, 1e-6, 1e-9)
 
 
 def _step(case: Case) -> Witness:
-    return case.channel.step_witness()
+    return step_witness(case.channel)
 
 
 def _extreme(case: Case) -> Witness:
@@ -40,7 +46,7 @@ def _ruling_out(value: Value, case: Case) -> str:
     count = int(top(value))
     if count == 0:
         return "No output rules any database out: 0 of " + _outputs(case) + "."
-    rows = case.channel.ruling_out()[1]
+    rows = ruling_out(case.channel)[1]
     named = ", ".join(" ".join(map(str, row[:16].tolist())) for row in rows)
     more = ", ..." if count > len(rows) else ""
     return f"{short(count)} of {_outputs(case)} rule some database out for certain: {named}{more}."
@@ -66,7 +72,7 @@ ALWAYS = (
         "differential privacy",
         "nats",
         f"{W}, Definition 3",
-        lambda case: case.channel.neighbour_level(),
+        lambda case: neighbour_level(case.channel),
         ratio(
             "Changing one row changes the chance of any output by a factor of at most {}.",
             "Some output is possible for one database and impossible for a neighbour: seeing it "
@@ -80,7 +86,7 @@ ALWAYS = (
         "differential privacy of draws",
         "nats",
         "integer thresholds of the sampler",
-        lambda case: case.channel.realised_level(),
+        lambda case: drawn_level(case.channel),
         ratio(
             "What sample() really draws, in integers, keeps neighbours within a factor of {}.",
             "What sample() really draws can rule out a neighbour.",
@@ -91,7 +97,7 @@ ALWAYS = (
         "strong differential privacy, leakage capacity",
         "nats",
         f"{M}, Definition 7; {P}, Definition 2.7",
-        lambda case: case.channel.extreme_level(),
+        lambda case: extreme_level(case.channel),
         ratio(
             "Any two databases, however different, have every output with chances within a factor "
             "of {}.",
@@ -104,7 +110,7 @@ ALWAYS = (
         "max-information about one row",
         "nats",
         f"{D}, Definition 8",
-        lambda case: case.channel.extreme_level(),
+        lambda case: extreme_level(case.channel),
         ratio(
             "Whoever sees an output, with any beliefs beforehand, finds a value of one row at most "
             "{} times as likely as before.",
@@ -118,7 +124,7 @@ ALWAYS = (
         "maximal leakage",
         "nats",
         "Issa et al. 2019, Theorem 1",
-        lambda case: case.channel.maximal_leakage(),
+        lambda case: maxima_level(case.channel),
         ratio(
             "Seeing an output multiplies the chance of guessing any secret in the database by at "
             "most {} on average.",
@@ -130,7 +136,7 @@ ALWAYS = (
         "channel capacity",
         "nats",
         f"Shannon 1948; {D}, Section 3",
-        lambda case: case.search().capacity(GAP),
+        lambda case: capacity(case.search(), GAP),
         amount("An output tells at most {} about the database on average, whatever its law."),
     ),
     Notion(
@@ -150,7 +156,7 @@ ALWAYS = (
         "contraction coefficient",
         "share",
         f"{M}, Theorem 3",
-        lambda case: case.search().contraction(),
+        lambda case: contraction(case.search()),
         share(
             "Of whatever the database tells about any other secret, at most {} reaches the output."
         ),
@@ -160,7 +166,7 @@ ALWAYS = (
         "outputs that rule databases out",
         "outputs",
         f"{P}, Definition 3.3",
-        lambda case: case.channel.ruling_out()[0],
+        lambda case: ruling_out(case.channel)[0],
         _ruling_out,
         _extreme,
     ),

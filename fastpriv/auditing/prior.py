@@ -23,10 +23,17 @@ from fastpriv.auditing.case import (
     wrong,
 )
 from fastpriv.errors import InvalidInput
+from fastpriv.measures.capacity import searched_entries
 from fastpriv.measures.constrained import constrained_capacity
+from fastpriv.measures.correlation import correlation
 from fastpriv.measures.disclosure import discloses, disclosure_threshold
+from fastpriv.measures.distortion import expected_distance
+from fastpriv.measures.dp import posterior_level
 from fastpriv.measures.fano import error_probability_bound
+from fastpriv.measures.information import information
 from fastpriv.measures.leakage import worst_leakage_factor
+from fastpriv.measures.sdpi import sdpi
+from fastpriv.measures.witnesses import step_witness
 from fastpriv.results import Bracket, Witness
 
 #: Values of all databases that are listed.
@@ -34,7 +41,7 @@ _LISTED = 1 << 20
 
 
 def _posterior(case: Case) -> Witness:
-    return case.channel.step_witness(case.prior)
+    return step_witness(case.channel, case.prior)
 
 
 def _leading(case: Case) -> Witness:
@@ -46,7 +53,7 @@ def _distance(case: Case) -> float:
         raise InvalidInput(
             "outputs are not databases; distortion(channel, prior, metric) takes a metric"
         )
-    return case.channel.expected_distance(case.prior)
+    return expected_distance(case.channel, case.prior)
 
 
 def _row_worst(value: Value, case: Case) -> str:
@@ -84,7 +91,7 @@ def _disclosure(value: Value, case: Case) -> str:
 def _given_away(case: Case) -> list[int]:
     """Rows whose value some output settles, where there are few enough databases to ask."""
     space = case.channel.space
-    if space.size * space.n > _LISTED or case.channel.searched_entries > SEARCHED:
+    if space.size * space.n > _LISTED or searched_entries(case.channel) > SEARCHED:
         return []
     values = space.rows(np.arange(space.size)).T
     return [i for i in range(space.n) if discloses(case.channel, values[i], case.prior)]
@@ -96,7 +103,7 @@ def _disclosed(case: Case) -> Witness:
     ends = (found.database, found.other)
     if all(x is not None and case.prior.log_prob(x) > -math.inf for x in ends):
         return found
-    check.fits(case.channel.searched_entries, "the matrix to search", "ask discloses", SEARCHED)
+    check.fits(searched_entries(case.channel), "the matrix to search", "ask discloses", SEARCHED)
     alive = np.flatnonzero(case.prior._vector())
     laws = case.channel.matrix()[alive]
     y = int(((laws.max(axis=0) > 0.0) & (laws.min(axis=0) == 0.0)).argmax())
@@ -116,7 +123,7 @@ UNDER_PRIOR = (
         "identifiability",
         "nats",
         f"{W}, Definition 2",
-        lambda case: case.channel.posterior_level(case.prior),
+        lambda case: posterior_level(case.channel, case.prior),
         ratio(
             "Whoever knows all rows but one and sees an output finds no value of that row more "
             "than {} times as likely as another.",
@@ -129,7 +136,7 @@ UNDER_PRIOR = (
         "mutual information",
         "nats",
         f"{W}, Definition 4",
-        lambda case: case.channel.information(case.passed()),
+        lambda case: information(case.channel, case.passed()),
         lambda value, case: (
             f"On average an output tells {nats(value)} about the database, of "
             f"{rounded(case.entropy(), 4)} nats there are to know."
@@ -225,7 +232,7 @@ UNDER_PRIOR = (
         "maximal correlation",
         "",
         f"{M}, Definition 5",
-        lambda case: case.search().correlation(case.prior).upper,
+        lambda case: correlation(case.search(), case.prior).upper,
         number(
             "No score of the output has a correlation of more than {} with any score of the "
             "database."
@@ -236,7 +243,7 @@ UNDER_PRIOR = (
         "strong data-processing constant",
         "share",
         f"{M}, Definition 4",
-        lambda case: case.search().sdpi(case.prior),
+        lambda case: sdpi(case.search(), case.prior),
         share(
             "Of whatever such databases tell about any other secret, at most {} reaches the output."
         ),

@@ -17,7 +17,14 @@ from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.draws import INFORMATION_ERROR
 from fastpriv.measures.fano import error_probability_bound
-from fastpriv.measures.leakage import leakage_factor, worst_leakage_factor
+from fastpriv.measures.information import information
+from fastpriv.measures.leakage import (
+    extreme_level,
+    leakage_factor,
+    maxima_level,
+    worst_leakage_factor,
+)
+from fastpriv.measures.pointwise.row import law_error
 from fastpriv.priors import Dense
 from fastpriv.results import Witness
 from fastpriv.spaces import Space
@@ -45,7 +52,7 @@ class SecretCase(Case):
     @property
     def error(self) -> float:
         """Relative error of the entries."""
-        return self._mechanism._law_error + 16.0 * ULP
+        return law_error(self._mechanism) + 16.0 * ULP
 
     @cached_property
     def odds(self) -> Leakages:
@@ -82,11 +89,11 @@ def _case(case: Case) -> SecretCase:
 
 
 def _information(case: Case) -> Value:
-    return _case(case).secret.information(case.prior)
+    return information(_case(case).secret, case.prior)
 
 
 def _strong(case: Case) -> float:
-    return _case(case).secret.extreme_level() + 2.0 * _case(case).error
+    return extreme_level(_case(case).secret) + 2.0 * _case(case).error
 
 
 #: The leakage measures, about S.
@@ -139,7 +146,7 @@ ABOUT_SECRET = (
         "maximal leakage about S",
         "nats",
         "Issa et al. 2019, Theorem 1",
-        lambda case: _case(case).secret.maximal_leakage() + _case(case).error,
+        lambda case: maxima_level(_case(case).secret) + _case(case).error,
         ratio(
             "Seeing an output multiplies the chance of guessing the secret by at most {} on "
             "average.",

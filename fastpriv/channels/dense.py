@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_spread, round_up
-from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import Leakages, extremes, log_error, matrix_gain, matrix_leakages
+from fastpriv._matrices.leakage import extremes
 from fastpriv._sampling.source import Source
-from fastpriv._sampling.thresholds import Codes, LawThresholds, ManyThresholds, fitting
+from fastpriv._sampling.thresholds import Codes, ManyThresholds, fitting
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
@@ -71,75 +66,6 @@ class Channel(AbstractChannel):
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(prior._vector() @ self._matrix, self.output_space)
 
-    def neighbour_level(self) -> float:
-        """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(N K n)."""
-        return _level(self._matrix, 0.0, self._axes)
-
-    @cached_property
-    def _axes(self) -> Ints:
-        """Stride and size of every row that has two or more values."""
-        return _lines(zip(self.space._strides.tolist(), self.space.sizes, strict=True))
-
-    def posterior_level(self, prior: Distribution) -> float:
-        """Largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. Cost O(N K n)."""
-        p, logs = prior._vector(), prior._logs()
-        if logs is None and np.any((p > 0.0) & (p < _RARE)):
-            with np.errstate(divide="ignore"):
-                logs = np.log(p)
-        if logs is not None:
-            return self._rare_level(logs)
-        # A power of two keeps products of small numbers from underflowing, and is exact.
-        level = _level((p * 2.0**900)[:, None] * self._matrix, 0.0, self._axes)
-        if level >= _SMALL:
-            return level
-        # Close to zero, products p W carry rounding errors as large as the level. Work with
-        # p W / (p_0 W_0) - 1 = a + b + a b instead, where a and b come from exact differences.
-        a = (p - p[0]) / p[0]
-        first = self._matrix[0]
-        b = np.where(first > 0, (self._matrix - first) / np.where(first > 0, first, 1.0), 0.0)
-        return _level(a[:, None] + b + a[:, None] * b, 1.0, self._axes)
-
-    def _rare_level(self, logs: Floats) -> float:
-        """Return the posterior level under a prior given by logs, too rare for doubles."""
-        with np.errstate(divide="ignore"):
-            table = np.log(self._matrix) + logs[:, None]
-        worst, seen = 0.0, table > -math.inf
-        for x, other in self.space._steps():
-            gaps = np.where(seen[x], table[x], 0.0) - np.where(seen[x], table[other], 0.0)
-            worst = max(worst, float(gaps.max()))
-        return round_up(worst) + log_error(table, 0.0)
-
-    def information(self, prior: Distribution) -> float:
-        """Return I(X; Y) as a sum of non-negative terms. Cost O(N K)."""
-        return matrix_information(self._matrix, prior._vector())
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Expected Hamming distance, where outputs are databases. Cost O(N^2 n)."""
-        if self.output_space != self.space:
-            raise InvalidInput(
-                f"outputs are not databases ({self.output_space.size} outputs for "
-                f"{self.space.size} databases): give metric[x, y]"
-            )
-        rows = self.space.rows(np.arange(self.space.size))
-        return kernels.hamming_cost(self._matrix, prior._vector(), rows)
-
-    def leakages(self, prior: Distribution) -> Leakages:
-        """How far every output moves the odds. One pass, a second where leakage is small."""
-        return matrix_leakages(self._matrix, prior._vector(), logs=prior._logs())
-
-    def leakage_at(self, prior: Distribution, y: Ints) -> float:
-        """Pointwise maximal leakage of one output, from its column."""
-        column = np.ascontiguousarray(self._matrix[:, [self.output_space.index(y)]])
-        return float(matrix_leakages(column, prior._vector(), logs=prior._logs()).above[0])
-
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y). Cost O(N K)."""
-        return matrix_gain(self._matrix, prior._vector())
-
-    def extreme_level(self) -> float:
-        """Largest ln W[x, y]/W[x', y] over all x, x' and outputs y. One pass."""
-        return _level(self._matrix, 0.0, _lines([(1, len(self._matrix))]))
-
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
         return extremes(self._matrix)[0]
@@ -147,10 +73,6 @@ class Channel(AbstractChannel):
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
         return extremes(self._matrix)[1]
-
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x."""
-        return np.array([kernels.entropy(row) for row in self._matrix])
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         drawn = self._laws.draw(np.asarray(self.space.index(rows)), source)
@@ -165,39 +87,3 @@ class Channel(AbstractChannel):
     @cached_property
     def _laws(self) -> ManyThresholds:
         return ManyThresholds(self._matrix)
-
-    def realised_level(self) -> float:
-        """Level of the integer thresholds. Cost O(N K n); rounded up."""
-        return self._laws.level(lambda chances: _level(chances, 0.0, self._axes))
-
-    def realised(self) -> tuple[Channel, float]:
-        """Return the integer thresholds as doubles, whose ratios are good to 2^-52."""
-        return Channel(LawThresholds(self._matrix).chances(), self.space), 2.0**-50
-
-
-def _lines(axes: Iterable[tuple[int, int]]) -> Ints:
-    """Stride and size of the axes that have two or more values, as kernels want them."""
-    return np.array([(inner, m) for inner, m in axes if m > 1], np.int64).reshape(-1, 2)
-
-
-def _level(matrix: Floats, shift: float, axes: Ints) -> float:
-    """Log of the worst ratio along the axes of the rows of a matrix that holds ratio - shift."""
-    return round_up(log_spread(partial(_spread, matrix, shift, axes)))
-
-
-def _spread(matrix: Floats, shift: float, axes: Ints, scale: float) -> float:
-    if matrix.size < _THREADED:
-        return kernels.matrix_spread(matrix, shift, scale, axes, 0, matrix.shape[1])
-    task = partial(kernels.matrix_spread, matrix, shift, scale, axes)
-    return max(split(task, matrix.shape[1], 512))
-
-
-def matrix_information(matrix: Floats, prior: Floats) -> float:
-    """Return I(X; Y) of a matrix, its rows split over threads where there are enough."""
-    if matrix.size < _THREADED:
-        return kernels.mutual_information(matrix, prior)
-    count, grain = len(matrix), max(1, _THREADED // matrix.shape[1])
-    mass, reference = prior.sum(), matrix[np.argmax(prior)]
-    shift = sum(split(partial(kernels.shift_rows, matrix, prior, reference), count, grain)) / mass
-    parts = split(partial(kernels.information_rows, matrix, prior, reference, shift), count, grain)
-    return math.fsum(parts) / float(mass)

@@ -7,9 +7,10 @@ from functools import cached_property
 
 from fastpriv._core import validation as check
 from fastpriv.channels.tilted import TiltedChannel
+from fastpriv.channels.unmixed import misfit, unmixed
 from fastpriv.errors import Infeasible
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.base import as_prior
+from fastpriv.priors.arguments import as_prior
 from fastpriv.priors.unmixing import rounding
 
 __all__ = ["PosteriorChannel"]
@@ -45,7 +46,8 @@ class PosteriorChannel(TiltedChannel):
     """
 
     def __init__(self, prior: Distribution, epsilon: float) -> None:
-        least = as_prior(prior).epsilon_tilde()
+        self.prior = as_prior(prior)
+        least = self.prior.epsilon_tilde()
         if least == math.inf:
             raise Infeasible(
                 f"E_i does not exist for {prior!r}: some database has probability zero, and no "
@@ -57,15 +59,14 @@ class PosteriorChannel(TiltedChannel):
                 f"E_i does not exist at epsilon {self.epsilon!r} for {prior!r}; it needs epsilon "
                 f">= epsilon_tilde = {least!r}"
             )
-        self.prior = prior
-        self._set(prior.unmixed(self.epsilon))
+        self._set(unmixed(self.prior, self.epsilon))
 
     @classmethod
     def _near(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
         """Build E_i a rounding error below ``epsilon_tilde``, where clipping p_Y costs nothing."""
         self = cls.__new__(cls)
         self.epsilon, self.prior = epsilon, prior
-        self._set(prior.unmixed(epsilon))
+        self._set(unmixed(prior, epsilon))
         return self
 
     @cached_property
@@ -78,7 +79,7 @@ class PosteriorChannel(TiltedChannel):
     @cached_property
     def _misfit(self) -> float:
         """Largest |ln p(x)/(R q)(x)|: what clipping changed, where it did."""
-        return self.prior._misfit(self._law.through(self._kernels))
+        return misfit(self.prior, self._law.through(self._kernels))
 
     def __repr__(self) -> str:
         return f"PosteriorChannel({self.prior!r}, epsilon={self.epsilon:g})"

@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, log_spread, round_up
-from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.capacity import matrix_capacity
-from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.leakage import (
-    TINY,
-    Leakages,
     extremes,
-    log_error,
-    matrix_gain,
-    matrix_leakages,
-    matrix_log_output,
-    surprise,
 )
-from fastpriv._matrices.pairs import Pairs, joint_laws
 from fastpriv._sampling.source import Source
-from fastpriv._sampling.thresholds import Codes, LawThresholds, ManyThresholds
+from fastpriv._sampling.thresholds import Codes, ManyThresholds
 from fastpriv._structure.rows import RowKernel, distinct
-from fastpriv.channels.base import NO_HIGH, NO_LOW, AbstractChannel, support_range
-from fastpriv.channels.dense import matrix_information
+from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.queries.query import Listed, Query
-from fastpriv.channels.queries.sums import Histogram, Sum, corner_error, corner_laws
-from fastpriv.channels.witnesses import furthest, widest
+from fastpriv.channels.queries.sums import Histogram, Sum
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
-from fastpriv.results import Bracket, Witness
 from fastpriv.spaces import Space
 
 __all__ = ["QueryChannel"]
@@ -87,6 +70,12 @@ class QueryChannel(AbstractChannel):
     def _set(self, query: Query, laws: Floats) -> None:
         self._query, self._kernel = query, RowKernel(laws)
         self.space, self.output_space = query.space, Space([laws.shape[1]])
+
+    @classmethod
+    def _trusted(cls, query: Query, laws: Floats) -> QueryChannel:
+        self = QueryChannel.__new__(QueryChannel)
+        self._set(query, laws)
+        return self
 
     @classmethod
     def _structured(cls, query: Query, kernel: ArrayLike, rows: str) -> QueryChannel:
@@ -182,218 +171,13 @@ class QueryChannel(AbstractChannel):
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._query.law(prior) @ self._kernel.matrix, self.output_space)
 
-    def _worst(self, prior: Distribution) -> tuple[float, int, int]:
-        """Largest ln kernel ratio + ln p(x)/p(x') over neighbours x, x'; and the two.
-
-        Cost O(N n m).
-        """
-        pmf, logs, values = prior._vector(), prior._logs(), self._query.listed()
-        alive = pmf > 0 if logs is None else logs > -math.inf
-        worst = 0.0, 0, 0
-        for x, other in self.space._steps():
-            x, other = x[alive], other[alive]
-            ratios = self._kernel.log_ratios[values[x], values[other]]
-            odds = log_ratio(pmf[x], pmf[other]) if logs is None else logs[x] - logs[other]
-            levels = ratios + odds
-            at = int(levels.argmax())
-            if levels[at] > worst[0]:
-                worst = float(levels[at]), int(x[at]), int(other[at])
-        return worst
-
-    def neighbour_laws(self) -> Iterator[Pairs]:
-        """Yield the kernel and the pairs of answers that neighbours have, each pair once."""
-        pairs = self._query.neighbours()
-        yield self._kernel.matrix, pairs if len(pairs) else np.zeros((1, 2), dtype=np.int64)
-
-    def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-        """Least ``low`` and largest ``high`` behind each output: per answer, then per output."""
-        answers = self._kernel.shape[0]
-        least = np.full(answers, NO_LOW, dtype=np.int64)
-        most = np.full(answers, NO_HIGH, dtype=np.int64)
-        values = self._query.listed()
-        np.minimum.at(least, values, low)
-        np.maximum.at(most, values, high)
-        return support_range(self._kernel.matrix > 0.0, least, most)
-
-    def least_support(self) -> int:
-        """Least number of databases whose answers can cause an output, counted up to 2^31."""
-        sizes, matrix = self._query.class_sizes(), self._kernel.matrix
-        counts = np.zeros(matrix.shape[1], dtype=np.int64)
-        for size, row in zip(sizes, matrix, strict=True):
-            counts += size * (row > 0.0)
-        return int(counts[counts > 0].min())
-
-    def step_witness(self, prior: Distribution | None = None) -> Witness:
-        """Find what attains the neighbour level among answers, the posterior level among databases.
-
-        Cost as for these levels, TooLarge beyond some ten million entries.
-        """
-        if prior is not None:
-            _, x, other = self._worst(prior)
-            first, second = self.space.rows(np.array([x, other]))
-            v, w = self._query.of(np.stack([first, second])).tolist()
-        else:
-            v, w = widest(self._kernel.matrix, self._query.neighbours())
-            first, second = self._query.step(v, w)
-        return Witness(np.array([self._kernel.telling(v, w)]), first, second)
-
-    def extreme_witness(self) -> Witness:
-        """Find what attains the extreme level among answers."""
-        seen = self._query.seen()
-        v, w, y = furthest(self._seen())
-        first, second = (self._query.database((), (), int(seen[a])) for a in (v, w))
-        return Witness(np.array([y]), first, second)
-
-    def leakage_witness(self, prior: Distribution) -> Witness:
-        """Find the output that leaks most, and a database with the likeliest answer behind it."""
-        y = int(self.leakages(prior).above.argmax())
-        column = np.where(self._query.law(prior) > 0, self._kernel.matrix[:, y], -1.0)
-        x = self._query.database((), (), int(column.argmax()))
-        if prior.log_prob(x) == -math.inf:
-            chances = np.where(prior._vector() > 0, column[self._query.listed()], -1.0)
-            x = self.space.rows(int(chances.argmax()))
-        return Witness(np.array([y]), x)
-
-    @property
-    def searched_entries(self) -> int:
-        """Entries of the kernel."""
-        return int(self._kernel.matrix.size)
-
-    def neighbour_level(self) -> float:
-        """Largest ln W[x, y]/W[x', y] over neighbours. Cost O(K) for each pair of answers."""
-        return self._level(self._kernel.matrix)
-
-    def _level(self, matrix: Floats) -> float:
-        pairs = self._query.neighbours()
-        pairs = pairs[pairs[:, 0] < pairs[:, 1]]
-        step, axes = max(1, _BLOCK // matrix.shape[1]), np.array([[1, 2]])
-        worst = 0.0
-        for start in range(0, len(pairs), step):
-            lines = matrix[pairs[start : start + step].reshape(-1)]
-            spread = partial(_spread, lines, axes)
-            worst = max(worst, log_spread(spread))
-        return round_up(worst)
-
-    def posterior_level(self, prior: Distribution) -> float:
-        """Largest ln p(x|y)/p(x'|y) over neighbours. Cost O(N n m)."""
-        logs = prior._logs()
-        error = 0.0 if logs is None else log_error(logs, 0.0)
-        return round_up(self._worst(prior)[0]) + error
-
-    def information(self, prior: Distribution) -> float:
-        """Return I(X; Y), which is I(answer; Y)."""
-        return matrix_information(self._kernel.matrix, self._query.law(prior))
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Raise: a query's outputs are not databases."""
-        raise InvalidInput("the outputs of a query are not databases: give metric[x, y]")
-
-    def leakages(self, prior: Distribution) -> Leakages:
-        """How far every output moves the odds of the answers, which is that of the databases."""
-        return self._leakages(self._kernel.matrix, prior)
-
-    def _leakages(self, matrix: Floats, prior: Distribution) -> Leakages:
-        query = self._query
-        return matrix_leakages(matrix, query.law(prior), query.law_error, query.log_law(prior))
-
-    def log_output(self, prior: Distribution) -> Floats:
-        """Log of the law of the output, -inf only where impossible."""
-        query = self._query
-        return matrix_log_output(self._kernel.matrix, query.law(prior), query.log_law(prior))
-
-    def leakage_at(self, prior: Distribution, y: Ints) -> float:
-        """Pointwise maximal leakage of one output, from its column."""
-        column = np.ascontiguousarray(self._kernel.matrix[:, y])
-        return float(self._leakages(column, prior).above[0])
-
-    @property
-    def _law_error(self) -> float:
-        """Bound the relative error of an output law, added up from databases or from answers."""
-        if not self._query.law_error:
-            return super()._law_error
-        return self._query.law_error + (2 * self._query.answers + 16) * ULP
-
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y). Cost O(N + answers K)."""
-        own, values = surprise(prior._vector()), self._query.listed()
-        inner = np.bincount(values, own, self._kernel.shape[0]).astype(np.float64)
-        return matrix_gain(self._kernel.matrix, self._query.law(prior), inner)
-
     def _row_kinds(self) -> Ints:
         return self._query.kinds()
-
-    def bernoulli_level(self, c: float, i: int | None) -> float:
-        """Largest leakage under independent bits, each c to 1 - c, of a count by its corners.
-
-        Only the number of bits with the larger chance matters. Cost O(n^2 K).
-        """
-        if not self._query.counts_bits():
-            return super().bernoulli_level(c, i)
-        n, matrix = self.space.n, self._kernel.matrix
-        matrix = np.ascontiguousarray(matrix[:, matrix.max(axis=0) > 0.0])
-        check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _CORNERS)
-        if i is None:
-            least = np.full(matrix.shape[1], np.inf)
-            for laws in corner_laws(n, c):
-                np.minimum(least, (laws @ matrix).min(axis=0), out=least)
-            return round_up(float(log_ratio(matrix.max(axis=0), least).max())) + corner_error(n, c)
-        worst = 1.0
-        for laws in corner_laws(n - 1, c):
-            zero, one = laws @ matrix[:-1], laws @ matrix[1:]
-            most, least = np.maximum(zero, one), np.minimum(zero, one)
-            # Of outputs too rare to be told apart no more is known than the chance of the bit.
-            mean = c * most + (1.0 - c) * least
-            rare = most < TINY
-            ratios = np.where(rare, 1.0 / c, most / np.where(rare, 1.0, mean))
-            worst = max(worst, float(ratios.max()))
-        return math.log(worst) + corner_error(n, c)
 
     def _seen(self) -> Floats:
         """Laws of the answers that occur; the kernel itself where all do."""
         seen, laws = self._query.seen(), self._kernel.matrix
         return laws if len(seen) == len(laws) else laws[seen]
-
-    def capacity(self, gap: float) -> Bracket:
-        """Capacity of the answers that occur, each counted once."""
-        return matrix_capacity(self._seen(), gap)[0]
-
-    def capacity_prior(self, gap: float) -> Distribution:
-        """Return a prior with the best law of answers."""
-        law = np.zeros(self._kernel.shape[0])
-        law[self._query.seen()] = matrix_capacity(self._seen(), gap)[1]
-        return self._query.prior(law)
-
-    def as_query(self) -> tuple[Query, Floats]:
-        """Return the query and the kernel."""
-        return self._query, self._kernel.matrix
-
-    def law_factors(self) -> list[tuple[Floats, int]]:
-        """Return the laws of the answers that occur."""
-        return [(self._seen(), 1)]
-
-    def joined(self, other: AbstractChannel) -> AbstractChannel:
-        """Return both outputs: one kernel for one query, pairs of answers for two queries."""
-        if not isinstance(other, QueryChannel):
-            return super().joined(other)
-        query, first, second = self._query, self._kernel.matrix, other._kernel.matrix
-        if not query.same(other._query):
-            codes = query.listed() * len(second) + other._query.listed()
-            pairs, values = np.unique(codes, return_inverse=True)
-            query = Listed(values.astype(np.int64), self.space, len(pairs))
-            first, second = first[pairs // len(second)], second[pairs % len(second)]
-        return QueryChannel._structured(query, joint_laws(first, second), "answers")
-
-    def correlation(self, prior: Distribution) -> Bracket:
-        """Maximal correlation of the answer and the output."""
-        return self._kernel.correlation(self._query.law(prior))
-
-    def contraction(self) -> Bracket:
-        """Contraction coefficient of the answers that occur."""
-        return matrix_contraction(self._seen())
-
-    def sdpi(self, prior: Distribution) -> Bracket:
-        """Strong data-processing constant of the answer and the output."""
-        return self._kernel.sdpi(self._query.law(prior))
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
@@ -403,31 +187,12 @@ class QueryChannel(AbstractChannel):
         """Least p(y|x) over x, for every output y."""
         return extremes(self._seen())[1]
 
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x."""
-        entropies = np.array([kernels.entropy(row) for row in self._kernel.matrix])
-        return entropies[self._query.listed()]
-
     def _sample(self, rows: Codes, source: Source) -> Codes:
         return self._laws.draw(self._query.of(rows), source)
 
     @cached_property
     def _laws(self) -> ManyThresholds:
         return ManyThresholds(self._kernel.matrix)
-
-    def realised_level(self) -> float:
-        """Level of the integer thresholds, over the pairs of answers that neighbours have."""
-        return self._laws.level(self._level)
-
-    def realised(self) -> tuple[QueryChannel, float]:
-        """Return the integer thresholds as doubles, whose ratios are good to 2^-52."""
-        found = QueryChannel.__new__(QueryChannel)
-        found._set(self._query, LawThresholds(self._kernel.matrix).chances())
-        return found, 2.0**-50
-
-
-def _spread(lines: Floats, axes: Ints, scale: float) -> float:
-    return kernels.matrix_spread(lines, 0.0, scale, axes, 0, lines.shape[1])
 
 
 def _load(scores: ArrayLike, i: int) -> Floats:

@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
-from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import (
-    TINY,
-    Leakages,
-    log_masses,
-    row_slack,
-    tilted,
-    tropical,
-    vector_gain,
-    vector_leakages,
-)
-from fastpriv._matrices.pairs import Pairs, apart, apart_by
+from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
+from fastpriv._structure.leakage import log_masses
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.channels.product import ProductChannel, hamming_distance
-from fastpriv.channels.witnesses import home_step, rows_step
+from fastpriv.channels.product import ProductChannel
+from fastpriv.channels.tilted_draws import tilted_draws
 from fastpriv.errors import InvalidInput
 from fastpriv.priors import Dense, Distribution, Product
-from fastpriv.priors.base import as_prior
+from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.columns import log_marginal
 from fastpriv.priors.dense import apply_rows
-from fastpriv.results import Bracket, Witness
 
 __all__ = ["TiltedChannel"]
 
@@ -128,12 +115,6 @@ class TiltedChannel(AbstractChannel):
         joint = ProductChannel._trusted(self._kernels).matrix() * law
         return np.asarray(joint / home[:, None])
 
-    def scaled_matrix(self) -> Floats:
-        """Return R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
-        occurs, tilt = self._tilt()
-        near = ProductChannel._trusted(self._kernels).scaled_matrix()
-        return np.asarray(near * np.exp(tilt - tilt.max())[:, None] * occurs)
-
     def _output(self, prior: Distribution) -> Distribution:
         if self._own(prior):
             return self._law
@@ -141,27 +122,6 @@ class TiltedChannel(AbstractChannel):
             return self._rows._output(prior)
         law, home = self._vectors()
         return Dense._trusted(law * apply_rows(prior._vector() / home, self._kernels), self.space)
-
-    def neighbour_level(self) -> float:
-        """Epsilon + eps_X of R q while every value of every row can come out, else less."""
-        if self._all_alive:
-            return round_up(self.epsilon + self.prior.epsilon_x()) if self._moves else 0.0
-        return self._worst([self.prior._log_ratios(rows[:1]).T for rows in self._groups])
-
-    def posterior_level(self, prior: Distribution) -> float:
-        """Epsilon under the channel's own prior; under another one as for neighbours."""
-        if not self._moves:
-            return 0.0
-        if self._own(prior):
-            return self._own_level
-        if self._rows is not None:
-            return self._rows.posterior_level(prior)
-        home, logs = self._vectors()[1], prior._logs()
-        rare = None if logs is None else logs - np.log(home)
-        odds = Dense._trusted(prior._vector() / home, self.space, rare)
-        if self._all_alive:
-            return round_up(self.epsilon + odds.epsilon_x())
-        return self._worst([odds._log_ratios(rows[:1]) for rows in self._groups])
 
     @property
     def _own_level(self) -> float:
@@ -184,246 +144,15 @@ class TiltedChannel(AbstractChannel):
     @cached_property
     def _alive(self) -> list[np.ndarray]:
         """Which values of a row can come out, per group of rows."""
-        return [self._law._log_marginal(int(rows[0]))[0] > -math.inf for rows in self._groups]
+        return [log_marginal(self._law, int(rows[0]))[0] > -math.inf for rows in self._groups]
 
     @property
     def _all_alive(self) -> bool:
         return all(map(np.all, self._alive))
 
-    def _worst(self, ratios: Sequence[Floats]) -> float:
-        """Largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over rows, values and live outputs.
-
-        Row i of x moving from s to t changes R[x, y] by e^(epsilon ([y_i = s] - [y_i = t])), so a
-        value s that never comes out never gives the full e^epsilon.
-        """
-        worst = [0.0]
-        for alive, ratio in zip(self._alive, ratios, strict=True):
-            elsewhere = alive.sum() - alive[:, None] - alive[None, :] > 0
-            gain = np.where(alive[:, None], 1.0, np.where(elsewhere, 0.0, -1.0))
-            np.fill_diagonal(gain, 0.0)
-            worst.append(float((self.epsilon * gain + ratio).max()))
-        return round_up(max(worst))
-
-    def information(self, prior: Distribution) -> float | Bracket:
-        """Return I(X; Y): under its own prior that of E_d applied to q. Cost O(N n) if dense.
-
-        Under another dense prior it is E ln(R[x, y] / (v(x) c(y))), v = R q and q c the law of Y:
-        logarithms that cancel, so the absolute error is a few ulp of n ln m.
-        """
-        if self._own(prior):
-            return self._law.information_through(self._kernels)
-        if self._rows is not None:
-            return self._rows.information(prior)
-        law, home = self._vectors()
-        p = prior._vector()
-        gain = apply_rows(p / home, self._kernels)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spent = np.where(p > 0, p * np.log(home), 0.0).sum()
-            spent += np.where(law * gain > 0, law * gain * np.log(gain), 0.0).sum()
-        moved = self.epsilon * float((p * self._distances()).sum())
-        return max(0.0, math.log(self._scale()) - moved - float(spent))
-
-    def neighbour_laws(self) -> Iterator[Pairs]:
-        """Laws of y_i given x: that is all of y that tells databases apart which differ in row i.
-
-        Cost O(N n) for each row; rounded apart.
-        """
-        if self._rows is not None:
-            for laws, pairs in self._rows.neighbour_laws():
-                yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
-            return
-        law, sizes = self._law._vector(), self.space.sizes
-        steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in self._kernels]
-        for i, (m, inner) in enumerate(zip(sizes, self.space._strides.tolist(), strict=True)):
-            mixed = mix(law.copy(), sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
-            values = mixed.reshape(-1, 1, m, inner).swapaxes(2, 3)
-            laws = (self._kernels[i].matrix[:, None, :] * values).reshape(-1, m)
-            yield from apart(
-                laws / laws.sum(axis=1, keepdims=True), self.space._steps_of(i), len(sizes)
-            )
-
-    @property
-    def laws_apart(self) -> float:
-        """As ``apart`` rounds the laws of one row's values."""
-        return apart_by(max(self.space.sizes), self.space.n)
-
-    def attribute_range(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-        """Every database can cause every output that can occur."""
-        return low.min(keepdims=True), high.max(keepdims=True)
-
-    def least_support(self) -> int:
-        """All databases."""
-        return self.space.size
-
-    def ruling_out(self) -> tuple[int, Ints]:
-        """No output that can occur does."""
-        return 0, np.empty((0, self.space.n), dtype=np.int64)
-
-    def step_witness(self, prior: Distribution | None = None) -> Witness:
-        """Find what attains the neighbour or the posterior level, in the structure of the prior.
-
-        W moves by e^epsilon as a row of x leaves its value in y, and by the ratio of R q.
-        """
-        if self._rows is not None:
-            return self._rows.step_witness(prior)
-        if prior is None:
-            found = home_step(self.prior, self._groups)
-        elif self._own(prior):
-            found = rows_step(self._kernels, None)
-        else:
-            tilted = Dense._trusted(prior._vector() / self._vectors()[1], self.space)
-            found = rows_step(self._kernels, tilted)
-        occurs = self._law.log_prob(found.output) > -math.inf
-        return found if occurs and self._all_alive else super().step_witness(prior)
-
-    def extreme_witness(self) -> Witness:
-        """Find what attains the extreme level. Cost O(N n m)."""
-        if self._rows is not None:
-            return self._rows.extreme_witness()
-        law, home = self._vectors()
-        most, least = (tropical(-np.log(home), self._kernels, j) for j in (np.maximum, np.minimum))
-        y = self.space.rows(int(np.where(law > 0, most - least, -1.0).argmax()))
-        column = self._log_column(y)
-        return Witness(y, *self.space.rows(np.array([column.argmax(), column.argmin()])))
-
-    def leakage_witness(self, prior: Distribution) -> Witness:
-        """Find the output that leaks most, and the likeliest database behind it. O(N n m)."""
-        if self._rows is not None:
-            return self._rows.leakage_witness(prior)
-        y = self.space.rows(int(self.leakages(prior).above.argmax()))
-        column = np.where(prior._vector() > 0, self._log_column(y), -math.inf)
-        return Witness(y, self.space.rows(int(column.argmax())))
-
-    def _log_column(self, y: Ints) -> Floats:
-        """Log of W[x, y] for every x, up to a constant."""
-        logs = np.zeros(1)
-        for value, m in zip(y.tolist(), self.space.sizes, strict=True):
-            logs = np.add.outer(logs, -self.epsilon * (np.arange(m) != value)).reshape(-1)
-        return np.asarray(logs - np.log(self._vectors()[1]))
-
-    @property
-    def searched_entries(self) -> int:
-        """Those of the rows where the channel is a product."""
-        return super().searched_entries if self._rows is None else self._rows.searched_entries
-
-    def capacity(self, gap: float) -> Bracket:
-        """Row by row where the channel is a product, through the matrix otherwise."""
-        return super().capacity(gap) if self._rows is None else self._rows.capacity(gap)
-
-    def capacity_prior(self, gap: float) -> Distribution:
-        """Row by row where the channel is a product, through the matrix otherwise."""
-        return super().capacity_prior(gap) if self._rows is None else self._rows.capacity_prior(gap)
-
-    def correlation(self, prior: Distribution) -> Bracket:
-        """Maximal correlation; under its own prior that of E_d applied to q, which is symmetric."""
-        if self._own(prior):
-            found = self._law.correlation_through(self._kernels)
-            misfit = math.expm1(self._misfit) + 2.0**-52
-            return Bracket(found.lower * (1.0 - misfit), min(found.upper * (1.0 + misfit), 1.0))
-        return super().correlation(prior) if self._rows is None else self._rows.correlation(prior)
-
-    def contraction(self) -> Bracket:
-        """Row by row where the channel is a product, through the matrix otherwise."""
-        return super().contraction() if self._rows is None else self._rows.contraction()
-
-    def sdpi(self, prior: Distribution) -> Bracket:
-        """Row by row where the channel is a product, through the matrix otherwise."""
-        return super().sdpi(prior) if self._rows is None else self._rows.sdpi(prior)
-
-    def expected_distance(self, prior: Distribution) -> float:
-        """Return h(epsilon) under the channel's own prior. Cost O(N n) under another."""
-        if self._own(prior):
-            return hamming_distance(self._kernels)
-        if self._rows is not None:
-            return self._rows.expected_distance(prior)
-        return float((prior._vector() * self._distances()).sum())
-
-    @property
-    def _law_error(self) -> float:
-        """Bound the relative error of an output law."""
-        return super()._law_error + (0.0 if self._rows is None else self._rounding)
-
-    def leakages(self, prior: Distribution) -> Leakages:
-        """How far every output moves the odds: those of R, tilted by 1 / (R q). Cost O(N n m)."""
-        if self._rows is not None:
-            found = self._rows.leakages(prior)
-            return Leakages(*(np.where(v > 0.0, v + self._rounding, 0.0) for v in found))
-        occurs, tilt = self._tilt()
-        found = vector_leakages(prior._vector(), self._kernels, prior._logs(), tilt)
-        return Leakages(*(np.where(occurs, part, 0.0) for part in found))
-
-    def log_output(self, prior: Distribution) -> Floats:
-        """Log of the law of the output up to a factor for every y. Cost O(N n m)."""
-        if self._rows is not None:
-            return self._rows.log_output(prior)
-        occurs, tilt = self._tilt()
-        weights, logs, factor = tilted(prior._vector(), prior._logs(), tilt)
-        found = math.log(weights.sum()) + log_masses(weights, self._kernels, logs) + factor
-        return np.where(occurs, found, -math.inf)
-
-    def leakage_levels(self, prior: Distribution) -> tuple[float, float]:
-        """Row by row where the channel is a product, from all outputs otherwise."""
-        if self._rows is not None:
-            above, below = self._rows.leakage_levels(prior)
-            return above + self._rounding, below + self._rounding
-        return super().leakage_levels(prior)
-
-    def row_columns(self, y: Ints) -> RowKernels | None:
-        """Row by row where the channel is a product."""
-        return None if self._rows is None else self._rows.row_columns(y)
-
-    def leakage_at(self, prior: Distribution, y: Ints) -> float:
-        """Pointwise maximal leakage of one output."""
-        if self._rows is not None:
-            return self._rows.leakage_at(prior, y) + self._rounding
-        return float(self.leakages(prior).above[self.space.index(y)])
-
-    def row_leakage_at(self, prior: Distribution, i: int, y: Ints) -> float:
-        """Leakage of one output about row i."""
-        if self._rows is not None:
-            return self._rows.row_leakage_at(prior, i, y) + self._rounding
-        return super().row_leakage_at(prior, i, y)
-
-    def entropy_gain(self, prior: Distribution) -> float:
-        """Largest H(X) - H(X | Y = y) over outputs that occur. Cost O(N n m)."""
-        if self._rows is not None:
-            return self._rows.entropy_gain(prior)
-        occurs, tilt = self._tilt()
-        weights, logs, _ = tilted(prior._vector(), prior._logs(), tilt)
-        return vector_gain(prior._vector(), weights, self._kernels, logs, occurs)
-
-    def extreme_level(self) -> float:
-        """Largest ln W[x, y]/W[x', y] over all x, x' and outputs y. Cost O(N n m)."""
-        if self._rows is not None:  # whose factors were rounded
-            return self._rows.extreme_level() + 4.0 * row_slack(self._kernels)
-        occurs, tilt = self._tilt()
-        most, least = (tropical(tilt, self._kernels, j) for j in (np.maximum, np.minimum))
-        return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(self._kernels)
-
-    def maximal_leakage(self) -> float:
-        """Log of the sum of column maxima, the sum over rows where the channel is a product."""
-        if self._rows is not None:
-            return self._rows.maximal_leakage() + 4.0 * row_slack(self._kernels)
-        return super().maximal_leakage() + 4.0 * row_slack(self._kernels)
-
     def row_kernels(self) -> RowKernels | None:
         """Return the kernels of the rows, where they are independent."""
         return None if self._rows is None else self._rows.row_kernels()
-
-    def _distances(self) -> Floats:
-        """Expected Hamming distance of the output for every database. Cost O(N n)."""
-        value, home = self._vectors()
-        total = np.zeros_like(value)
-        # Carry (sum of R q, sum of R q d) through the axes; moving on an axis adds one to d.
-        for i, m in enumerate(self.space.sizes):
-            kernel = self._kernels[i]
-            assert isinstance(kernel, Symmetric)
-            shape = (-1, m, int(self.space._strides[i]))
-            v, t = value.reshape(shape), total.reshape(shape)
-            moved = kernel.off * (v.sum(axis=1, keepdims=True) - v)
-            total = (kernel.gap * t + kernel.off * t.sum(axis=1, keepdims=True) + moved).reshape(-1)
-            value = (kernel.stay * v + moved).reshape(-1)
-        return np.asarray(total / home)
 
     def _closure(self, start: Floats, move: float) -> Floats:
         """Max over x of start(x) move^d(x, y), for every y, axis by axis. Cost O(N n)."""
@@ -448,16 +177,6 @@ class TiltedChannel(AbstractChannel):
         with np.errstate(over="ignore"):  # beyond the range of a double the minimum rounds to 0
             return self._scale() * law / self._closure(home, float(np.exp(self.epsilon)))
 
-    def row_entropies(self) -> Floats:
-        """Entropy of the output for every database x. Cost O(N n)."""
-        law, home = self._vectors()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.where(law > 0, law * np.log(law), 0.0)
-        mixed = apply_rows(own, self._kernels) / home
-        return np.asarray(
-            self.epsilon * self._distances() - math.log(self._scale()) + np.log(home) - mixed
-        )
-
     @cached_property
     def _drawn(self) -> ProductChannel | None:
         """The rows as they are drawn: chances that rounded to zero are the least double instead.
@@ -474,27 +193,8 @@ class TiltedChannel(AbstractChannel):
     def _sample(self, rows: Codes, source: Source) -> Codes:
         if self._drawn is not None:
             return self._drawn._sample(rows, source)
-        drawn = self._law.tilted_draws(rows.astype(np.int64), self.epsilon, source)
+        drawn = tilted_draws(self._law, rows.astype(np.int64), self.epsilon, source)
         return drawn.astype(rows.dtype)
-
-    def realised_level(self) -> float:
-        """Level of the thresholds of the rows, or a bound where rows are drawn one by one.
-
-        Row i comes out with a chance that is right to some ulp, given the rows before it, so
-        p(y|x) is realised to within n times as much. Two of those errors, and what clipping the
-        law of E_i cost, come on top of the nominal level.
-        """
-        if self._drawn is not None:
-            return self._drawn.realised_level()
-        if not self._moves:
-            return 0.0
-        row = 8 * max(self.space.sizes) + 64 + 2.0 * self.epsilon
-        error = ULP * (self.space.n * row + 16.0 * abs(self._law._log_least()) + 1024.0)
-        return self.neighbour_level() + 2.0 * (error + self._misfit)
-
-    def realised(self) -> tuple[AbstractChannel, float]:
-        """Return the thresholds of independent rows as doubles, or the channel itself."""
-        return super().realised() if self._drawn is None else self._drawn.realised()
 
     def __repr__(self) -> str:
         return f"TiltedChannel({self._law!r}, epsilon={self.epsilon:g})"

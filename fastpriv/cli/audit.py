@@ -100,8 +100,9 @@ def run(given: argparse.Namespace) -> str:
 
 def _example(given: argparse.Namespace) -> str:
     from fastpriv.auditing.example import example
+    from fastpriv.measures.distortion import distortion
     from fastpriv.measures.dp import dp_level, identifiability_level
-    from fastpriv.measures.information import distortion, mutual_information
+    from fastpriv.measures.information import mutual_information
 
     for name in ("prior", "sizes", "joint", "html"):
         if getattr(given, name) is not None:

@@ -160,24 +160,29 @@ class _Task:
     def optimum(self, solution: Solution, asked: dict[str, float], bound: float) -> Optimum:
         """Measure the numbers that are written, or the channel itself."""
         from fastpriv.channels import Channel
+        from fastpriv.measures.distortion import expected_distance
+        from fastpriv.measures.dp import neighbour_level, posterior_level
         from fastpriv.measures.draws import INFORMATION_ERROR
+        from fastpriv.measures.information import information
 
         channel, level = solution.channel, solution.level
         if self.dense:
             channel = Channel(channel.matrix(), self.prior.space)
             if self.notion == "dp":
-                level = channel.neighbour_level()
+                level = neighbour_level(channel)
             elif self.notion == "identifiability":
-                level = channel.posterior_level(self.prior)
+                level = posterior_level(channel, self.prior)
             else:
-                level = channel.information(self.prior) * (1.0 + INFORMATION_ERROR)
+                told = information(channel, self.prior)
+                assert isinstance(told, float)  # a matrix has no bracket
+                level = told * (1.0 + INFORMATION_ERROR)
         return Optimum(
             self.notion,
             asked,
             bound,
             channel,
             level,
-            channel.expected_distance(self.prior),
+            expected_distance(channel, self.prior),
             spec_of(solution.channel),
             repr(solution.channel),
             solution.method,

@@ -26,7 +26,7 @@ from fastpriv.design.programs import _constant, solve_pd_dp, solve_pd_i
 from fastpriv.design.rate_distortion import solve_pd_mip
 from fastpriv.errors import GapWarning, InvalidInput, TooLarge
 from fastpriv.priors import Distribution
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket, Solution
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def privacy_level(
     >>> fp.privacy_level(prior, 4.0, "dp")
     Bracket(0, 0)
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     if notion not in NOTIONS:
         raise InvalidInput(f"notion must be one of {', '.join(NOTIONS)}, got {notion!r}")
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
@@ -269,7 +269,7 @@ def tradeoff_curve(
     >>> curve.upper["dp"].round(4).tolist()
     [2.1972, 1.3863, 0.8473]
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     if not isinstance(notions, str | Sequence):
         raise InvalidInput(f"notions must be a sequence of names, got {notions!r:.60}")
     names = [notions] if isinstance(notions, str) else list(notions)

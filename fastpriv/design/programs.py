@@ -29,14 +29,15 @@ from fastpriv.channels import (
     PosteriorChannel,
     ProductChannel,
 )
-from fastpriv.channels.product import hamming_distance
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.design.engine import check_solver
 from fastpriv.design.interior import OutOfTime
 from fastpriv.design.reduced import Task, solve_reduced
 from fastpriv.errors import GapWarning, Infeasible, TooLarge
+from fastpriv.measures.distortion import expected_distance, hamming_distance
+from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
@@ -89,7 +90,7 @@ def solve_pd_dp(
     >>> round(solution.value, 4), solution.method  # E_d has 5.3788
     (3.4676, 'types')
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
     check_solver(solver)
@@ -149,7 +150,7 @@ def solve_pd_i(
     >>> fp.solve_pd_i(prior, 2.0).method
     'closed-form'
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check_limits(gap, time_limit)
     check_solver(solver)
@@ -229,11 +230,11 @@ def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
     best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
     margin = _margin(epsilon, prior.space.n)
     channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(channel.posterior_level(prior), epsilon)
+    level = max(posterior_level(channel, prior), epsilon)
     if epsilon - margin < tilde:
         # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
         level += 2.0 * margin
-    value = channel.expected_distance(prior)
+    value = expected_distance(channel, prior)
     return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
 
 
@@ -251,7 +252,7 @@ def _constant(prior: Distribution) -> Solution:
     channel = ProductChannel._trusted(RowKernels(answers, assignment))
     best = math.fsum(value)
     return Solution(
-        channel.expected_distance(prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
+        expected_distance(channel, prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
     )
 
 
@@ -321,7 +322,7 @@ def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str 
     solved = solve_reduced(types, weights, task, extra)
     row = Product._trusted([law], np.zeros(1, dtype=np.int64))
     best, constant = Channel(expand(types, solved.classes, solved.entries)), _constant(row)
-    chosen = best if best.expected_distance(row) <= constant.value else constant.channel
+    chosen = best if expected_distance(best, row) <= constant.value else constant.channel
     return chosen.matrix(), solved.bound, solved.solver
 
 
@@ -357,9 +358,9 @@ def _certify(
     if relaxed < math.inf:
         free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
         bound = max(bound, free * (1.0 - 1e-12))
-    level = channel.posterior_level(prior) if task.joint else channel.neighbour_level()
+    level = posterior_level(channel, prior) if task.joint else neighbour_level(channel)
     level += _margin(0.0, prior.space.n)
-    made = Solution(channel.expected_distance(prior), bound, channel, min(level, epsilon), method)
+    made = Solution(expected_distance(channel, prior), bound, channel, min(level, epsilon), method)
     others = [_constant(prior)]
     if task.joint:
         others = [replace(others[0], level=prior.epsilon_x())]

@@ -37,8 +37,10 @@ from fastpriv.design.mixture import Fit, certify, fit
 from fastpriv.design.programs import _constant, _tilde, check_limits
 from fastpriv.design.tilting import Family, HammingTilt, MatrixTilt
 from fastpriv.errors import Infeasible, InvalidInput
+from fastpriv.measures.distortion import expected_cost, expected_distance
+from fastpriv.measures.information import information
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
-from fastpriv.priors.base import made_prior
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["RateDistortion", "solve_pd_mip"]
@@ -136,7 +138,7 @@ def solve_pd_mip(
     >>> round(point.value, 6), point.method, point.gap < 1e-8
     (0.473827, 'types', True)
     """
-    prior = made_prior(prior)
+    prior = as_prior(prior)
     if (distortion is None) == (slope is None):
         raise InvalidInput("give either distortion or slope, and not both")
     check_limits(gap, time_limit)
@@ -190,21 +192,21 @@ def _truthful(prior: Distribution) -> RateDistortion:
     values, assignment = np.unique(prior.space.sizes, return_inverse=True)
     same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
     channel = ProductChannel._trusted(same)
-    value = float(prior.entropy())  # type: ignore[arg-type]
+    value = float(prior.entropy())
     bound = max(value * (1.0 - _ROUNDED) - 1e-200, 0.0)
     return RateDistortion(value, bound, channel, value, "closed-form", 0.0, math.inf)
 
 
 def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistortion:
     channel = PosteriorChannel._near(prior, slope)
-    cost = channel.expected_distance(prior)
+    cost = expected_distance(channel, prior)
     for k in range(50):
         if target is None or cost <= target:
             break
         slope += 2.0**k * ULP * max(slope, 1.0)  # an ulp over
         channel = PosteriorChannel._near(prior, slope)
-        cost = channel.expected_distance(prior)
-    value = float(channel.information(prior))  # type: ignore[arg-type]
+        cost = expected_distance(channel, prior)
+    value = float(information(channel, prior))
     bound = value * (1.0 - _ROUNDED) - (slope * (target - cost) if target is not None else 0.0)
     return RateDistortion(value, max(bound, 0.0), channel, value, "closed-form", cost, slope)
 
@@ -220,11 +222,11 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
     for k in range(60):
         factors = [RowKernel(tilted_row(law, slope)) for law in prior._laws]
         channel = ProductChannel._trusted(RowKernels(factors, prior._assignment))
-        cost = channel.expected_distance(prior)
+        cost = expected_distance(channel, prior)
         if target is None or cost <= target:
             break
         slope *= 1.0 + 2.0**k * ULP  # an ulp over
-    value = float(channel.information(prior))  # type: ignore[arg-type]
+    value = float(information(channel, prior))
     missed = 0.0 if target is None else slope * (target - cost)
     bound = max(value * (1.0 - _ROUNDED) - missed, 0.0)
     return RateDistortion(value, bound, channel, value, "rows", cost, slope)
@@ -246,7 +248,7 @@ def _on_databases(
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
         channel = TiltedChannel(law, slope)
-        return channel, channel.expected_distance(dense)
+        return channel, expected_distance(channel, dense)
 
     return _finish(dense, p, family, fitted, target, make, "dense")
 
@@ -300,7 +302,7 @@ def _on_types(
         logs = q[stack.kind] - slope * stack.distance - scale(slope) - v[stack.row]
         entries = np.split(np.exp(logs), stack.starts[1:-1])
         channel = TypeChannel(types, classes, entries)
-        return channel, channel.expected_distance(prior)
+        return channel, expected_distance(channel, prior)
 
     return _finish(prior, p, family, fitted, target, make, "types")
 
@@ -345,7 +347,7 @@ def _by_metric(
     def make(slope: float) -> tuple[AbstractChannel, float]:
         joint = family(slope).joint(fitted.law)
         channel = Channel(joint / joint.sum(axis=1, keepdims=True), prior.space)
-        return channel, channel.expected_cost(prior, metric)
+        return channel, expected_cost(channel, prior, metric)
 
     rounded = 8.0 * ULP * math.fsum(p * np.abs(nearest))
     return _finish(prior, p, family, fitted, target, make, "dense", least - rounded)
@@ -374,7 +376,7 @@ def _finish(
             break
         slope *= 1.0 + 2.0**k * ULP  # the channel's own distortion is rounded differently
         channel, cost = make(slope)
-    value = float(channel.information(prior))  # type: ignore[arg-type]
+    value = float(information(channel, prior))
     if math.isinf(slope):
         bound = fitted.bound
     else:

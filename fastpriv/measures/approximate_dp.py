@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from functools import singledispatch
 from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
-from fastpriv.channels import AbstractChannel
+from fastpriv._matrices.pairs import Pairs, all_pairs, apart, apart_by, crossing, excesses
+from fastpriv._structure.rows import Symmetric
+from fastpriv.channels import (
+    AbstractChannel,
+    HammingChannel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
+from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.dp import neighbour_level
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
@@ -43,9 +57,9 @@ def hockey_stick(
 
     Notes
     -----
-    Cost per epsilon: closed form for E_d; O(m^2 K) per distinct row for channels that act row by
-    row, since the factors of the rows that two neighbours share sum to one; one O(K) look per
-    pair of answers for a query; O(N n (m-1) K) through the matrix otherwise.
+    Cost per epsilon: closed form for E_d. O(m^2 K) per distinct row for channels that act row by
+    row, because the factors of the rows that two neighbours share sum to one. O(K) per pair of
+    answers for a query. O(N n (m-1) K) through the matrix otherwise.
 
     Examples
     --------
@@ -59,16 +73,16 @@ def hockey_stick(
     given = check.array(epsilon, "epsilon")
     epsilons = check.floats(given.reshape(-1), "epsilon", 1)
     mechanism = as_channel(channel)
-    found = np.minimum(mechanism.excess(epsilons), 1.0)
-    found[epsilons >= mechanism.neighbour_level()] = 0.0
-    return float(found[0]) if given.ndim == 0 else found.reshape(given.shape)
+    deltas = np.minimum(excess(mechanism, epsilons), 1.0)
+    deltas[epsilons >= neighbour_level(mechanism)] = 0.0
+    return float(deltas[0]) if given.ndim == 0 else deltas.reshape(given.shape)
 
 
 def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> float:
     """Least epsilon for which a mechanism is (epsilon, delta)-differentially private.
 
     The inverse of :func:`hockey_stick`. The curve of every pair of neighbours is piecewise linear
-    in e^epsilon, so the crossing is found exactly, piece by piece.
+    in e^epsilon, so the crossing is computed exactly, piece by piece.
 
     Parameters
     ----------
@@ -81,8 +95,8 @@ def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> 
     -------
     float
         Epsilon >= 0 in nats, rounded up. Infinite when some database gives more than ``delta`` to
-        outputs that are impossible for a neighbour. Cost as for one epsilon of
-        :func:`hockey_stick`, and a few more looks at the pairs that set the result.
+        outputs that are impossible for a neighbour. Cost as for a few epsilons of
+        :func:`hockey_stick`.
 
     Examples
     --------
@@ -95,5 +109,134 @@ def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> 
     """
     target = check.real(delta, "delta", least=0.0, most=1.0)
     mechanism = as_channel(channel)
-    level = mechanism.neighbour_level()
-    return min(level, mechanism.excess_crossing(target)) if target > 0.0 else level
+    level = neighbour_level(mechanism)
+    return min(level, excess_crossing(mechanism, target)) if target > 0.0 else level
+
+
+@singledispatch
+def excess(channel: AbstractChannel, epsilons: Floats) -> Floats:
+    """Return the largest sum_y (W[x, y] - e^epsilon W[x', y])_+ over neighbours, per epsilon."""
+    return excesses(neighbour_laws(channel), epsilons)
+
+
+@excess.register
+def _(channel: HammingChannel, epsilons: Floats) -> Floats:
+    """E_d: the one output that favours x, a - e^t b = a (1 - e^(t - epsilon)).
+
+    It is largest for the rows with the fewest values.
+    """
+    gaps = np.minimum(epsilons - channel.epsilon, 0.0)
+    return -_most_kept(channel) * np.expm1(gaps) * (1.0 + 2.0**-49)
+
+
+def _most_kept(channel: HammingChannel) -> float:
+    """Return the largest chance a that a row of two or more values keeps its value."""
+    return max((k.stay for k in channel._symmetric() if k.m > 1), default=0.0)
+
+
+@singledispatch
+def excess_crossing(channel: AbstractChannel, delta: float) -> float:
+    """Return the least epsilon >= 0 from which the excess is at most delta > 0."""
+    return crossing(neighbour_laws(channel), delta)
+
+
+@excess_crossing.register
+def _(channel: HammingChannel, delta: float) -> float:
+    """E_d: a (1 - e^(t - epsilon)) falls to delta at t = epsilon + ln(1 - delta/a)."""
+    stay = _most_kept(channel)
+    share = delta / stay if delta < stay else 1.0
+    if share >= 1.0:
+        return 0.0
+    level = channel.epsilon + math.log1p(-share)
+    # The chance a is good to 4 units, which log1p amplifies where the share is close to 1.
+    level += 2.0**-50 * (channel.epsilon + share / (1.0 - share))
+    return min(max(level, 0.0), neighbour_level(channel))
+
+
+@singledispatch
+def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
+    """Yield output laws, and which pairs of them neighbours have, through the matrix.
+
+    Only outputs that tell the two apart matter, so a structure may leave out common factors.
+    """
+    matrix = np.array(channel.matrix())
+    for x, other in channel.space._steps():
+        yield matrix, np.stack([x, other], axis=1)
+
+
+@neighbour_laws.register
+def _(channel: ProductChannel) -> Iterator[Pairs]:
+    """Laws of one row, per distinct kernel: the factors of the other rows sum to one."""
+    for kernel in channel._kernels.distinct:
+        yield from all_pairs(kernel.matrix)
+
+
+@neighbour_laws.register
+def _(channel: QueryChannel) -> Iterator[Pairs]:
+    """The kernel, and the pairs of answers that neighbours have, each pair once."""
+    pairs = channel._query.neighbours()
+    yield channel._kernel.matrix, pairs if len(pairs) else np.zeros((1, 2), dtype=np.int64)
+
+
+@neighbour_laws.register
+def _(channel: TypeChannel) -> Iterator[Pairs]:
+    """Laws of the class of y and of its value in the row that moves, for every move.
+
+    Cost O(classes). The laws of a pair are rounded apart.
+    """
+    stack = channel._stack
+    moves = stack.row[stack.source] * len(channel._classes) + stack.row[stack.target]
+    order = np.argsort(moves, kind="stable")
+    count = np.exp(stack.log_outputs[stack.source]) * stack.share
+    entry = channel._entry
+    sides = np.stack([count * entry[stack.source], count * entry[stack.target]])
+    for part in np.split(order, np.flatnonzero(np.diff(moves[order])) + 1):
+        laws = np.ascontiguousarray(sides[:, part])
+        yield from apart(laws, [(np.zeros(1, np.int64), np.ones(1, np.int64))], channel.space.n)
+
+
+@neighbour_laws.register
+def _(channel: TiltedChannel) -> Iterator[Pairs]:
+    """Laws of y_i given x: only y_i tells databases apart that differ in row i.
+
+    Cost O(N n) for each row. The laws of a pair are rounded apart.
+    """
+    if channel._rows is not None:
+        for laws, pairs in neighbour_laws(channel._rows):
+            yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
+        return
+    law, space = channel._law._vector(), channel.space
+    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel._kernels]
+    for i, (m, inner) in enumerate(zip(space.sizes, space._strides.tolist(), strict=True)):
+        mixed = mix(law.copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
+        values = mixed.reshape(-1, 1, m, inner).swapaxes(2, 3)
+        laws = (channel._kernels[i].matrix[:, None, :] * values).reshape(-1, m)
+        yield from apart(laws / laws.sum(axis=1, keepdims=True), space._steps_of(i), space.n)
+
+
+@singledispatch
+def laws_apart(channel: AbstractChannel) -> float:
+    """Return the relative error by which ``neighbour_laws`` rounds the laws of a pair apart."""
+    return 0.0
+
+
+@laws_apart.register
+def _(channel: TiltedChannel) -> float:
+    return apart_by(max(channel.space.sizes), channel.space.n)
+
+
+@laws_apart.register
+def _(channel: TypeChannel) -> float:
+    return apart_by(len(channel._entry), channel.space.n)
+
+
+@singledispatch
+def response(channel: AbstractChannel) -> tuple[int, float] | None:
+    """Return values and level of the randomised response that dominates neighbours, if any."""
+    return None
+
+
+@response.register
+def _(channel: HammingChannel) -> tuple[int, float] | None:
+    """Randomised response of one row with the fewest values, whose a is largest."""
+    return min((m for m in channel.space.sizes if m > 1), default=1), channel.epsilon

@@ -1,12 +1,18 @@
-"""Channels and priors as users give them: objects of ours, or plain arrays."""
+"""Channels, priors, rows and outputs as users give them: objects of the package or arrays."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Ints
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput
 from fastpriv.priors import Distribution
+from fastpriv.priors.arguments import as_prior
 from fastpriv.priors.sets import PriorSet
 from fastpriv.spaces import Space
 
@@ -31,7 +37,7 @@ def as_pair(
         raise InvalidInput("one prior is needed here; a PriorSet is taken by pml_level only")
     _same_labels(channel, prior)
     mechanism = as_channel(channel, prior.space if isinstance(prior, Distribution) else None)
-    return mechanism, mechanism.prior_for(prior)
+    return mechanism, as_prior(prior, mechanism.space)
 
 
 def _same_labels(channel: object, prior: object) -> None:
@@ -44,3 +50,25 @@ def _same_labels(channel: object, prior: object) -> None:
         "the labels of the prior are not those of the channel's rows, in the same order; align "
         "them: prior.reindex(channel.index), or give .to_numpy() of both"
     )
+
+
+def row_number(mechanism: AbstractChannel, i: Any) -> int:
+    """Return the number of a row, checked."""
+    number = check.integer(i, "row", 0)
+    if number >= mechanism.space.n:
+        raise InvalidInput(f"row must be below n = {mechanism.space.n}, got {number}")
+    return number
+
+
+def output_rows(mechanism: AbstractChannel, y: ArrayLike) -> Ints:
+    """Return one output as rows of the output space, from its index or its rows."""
+    space: Space = mechanism.output_space
+    if np.ndim(y) == 0:
+        number = check.integer(y, "y", 0)
+        if number >= space.size:
+            raise InvalidInput(f"y must be below the number of outputs {space.size}, got {number}")
+        return space.rows(number)
+    rows = check.rows(y, space.sizes)
+    if rows.ndim != 1:
+        raise InvalidInput(f"y must be one output, got shape {rows.shape}; of samples, take y[0]")
+    return rows

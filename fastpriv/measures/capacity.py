@@ -1,7 +1,9 @@
-"""How much an output can tell about the database, whoever draws the database."""
+"""Channel capacity: the largest mutual information over all priors."""
 
 from __future__ import annotations
 
+import math
+from functools import singledispatch
 from typing import Any, overload
 
 import numpy as np
@@ -10,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.capacity import capacities
-from fastpriv.channels import AbstractChannel
+from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
+from fastpriv._structure.rows import RowKernel, Symmetric
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
-from fastpriv.priors import Dense, Distribution
+from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
 
@@ -74,7 +77,7 @@ def channel_capacity(
     """
     gap = check.real(gap, "gap", least=0.0)
     if isinstance(channel, AbstractChannel | Distribution):
-        return as_channel(channel).capacity(gap)
+        return capacity(as_channel(channel), gap)
     given = check.array(channel, "channel")
     lower, upper, _ = capacities(_checked(given), gap)
     if given.ndim == 2:
@@ -116,7 +119,7 @@ def capacity_prior(
     """
     gap = check.real(gap, "gap", least=0.0)
     if isinstance(channel, AbstractChannel | Distribution):
-        return as_channel(channel).capacity_prior(gap)
+        return optimal_prior(as_channel(channel), gap)
     given = check.array(channel, "channel")
     laws = capacities(_checked(given), gap)[2]
     return Dense._trusted(laws[0], Space([len(given)])) if given.ndim == 2 else laws
@@ -137,3 +140,109 @@ def _checked(given: NDArray[Any]) -> Floats:
     rows = batch.reshape(-1, given.shape[-1])
     name = "matrix" if given.ndim == 2 else "the batch, channel after channel"
     return check.stochastic(rows, name).reshape(batch.shape)
+
+
+@singledispatch
+def capacity(channel: AbstractChannel, gap: float) -> Bracket:
+    """Largest I(X; Y) over priors, for checked arguments.
+
+    The general algorithm takes the matrix.
+    """
+    return matrix_capacity(np.array(channel.matrix()), gap)[0]
+
+
+@capacity.register(QueryChannel)
+def _(channel: QueryChannel, gap: float) -> Bracket:
+    """Take the answers that occur, each of them once."""
+    return matrix_capacity(channel._seen(), gap)[0]
+
+
+@capacity.register(ProductChannel)
+def _(channel: ProductChannel, gap: float) -> Bracket:
+    """Add up the capacities of the rows, each to its share of the gap. Cost O(distinct rows)."""
+    kinds, rows = channel._kernels.distinct, channel._kernels.assignment
+    counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows).tolist()
+    parts = [row_capacity(kernel, gap / len(rows))[0] for kernel in kinds]
+    return repeated(list(zip(counts, parts, strict=True)))
+
+
+@capacity.register(TiltedChannel)
+def _(channel: TiltedChannel, gap: float) -> Bracket:
+    """Take the rows where the channel is a product of them."""
+    if channel._rows is not None:
+        return capacity(channel._rows, gap)
+    return matrix_capacity(channel.matrix(), gap)[0]
+
+
+@singledispatch
+def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
+    """Return a prior that reaches the lower end of the capacity, for checked arguments.
+
+    The general algorithm takes the matrix.
+    """
+    return Dense._trusted(matrix_capacity(np.array(channel.matrix()), gap)[1], channel.space)
+
+
+@optimal_prior.register(QueryChannel)
+def _(channel: QueryChannel, gap: float) -> Distribution:
+    """Return a prior under which the answers follow their best law."""
+    law = np.zeros(channel._kernel.shape[0])
+    law[channel._query.seen()] = matrix_capacity(channel._seen(), gap)[1]
+    return channel._query.prior(law)
+
+
+@optimal_prior.register(ProductChannel)
+def _(channel: ProductChannel, gap: float) -> Product:
+    """Return independent rows, each with the law that is best for its channel."""
+    kinds, rows = channel._kernels.distinct, channel._kernels.assignment
+    return Product._trusted([row_capacity(kernel, gap / len(rows))[1] for kernel in kinds], rows)
+
+
+@optimal_prior.register(TiltedChannel)
+def _(channel: TiltedChannel, gap: float) -> Distribution:
+    """Take the rows where the channel is a product of them."""
+    if channel._rows is not None:
+        return optimal_prior(channel._rows, gap)
+    return Dense._trusted(matrix_capacity(channel.matrix(), gap)[1], channel.space)
+
+
+@singledispatch
+def row_capacity(kernel: RowKernel, gap: float) -> tuple[Bracket, Floats]:
+    """Capacity of the channel of one row, and a law of its value that reaches the lower end."""
+    return matrix_capacity(kernel.matrix, gap)
+
+
+@row_capacity.register(Symmetric)
+def _(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
+    """Return ln m - H(row), reached by the uniform law, as two terms without cancellation."""
+    mean, m = 1.0 / kernel.m, kernel.m
+    stays = kernels.divergence(kernel.stay, mean, kernel.gap * (m - 1) / m)
+    value = stays + (m - 1) * kernels.divergence(kernel.off, mean, -kernel.gap / m)
+    return Bracket(value * (1.0 - 2.0**-44), value * (1.0 + 2.0**-44)), np.full(m, mean)
+
+
+@singledispatch
+def searched_entries(channel: AbstractChannel) -> int:
+    """Return how many numbers an optimisation over all databases goes through."""
+    return channel.space.size * channel.output_space.size
+
+
+@searched_entries.register(QueryChannel)
+def _(channel: QueryChannel) -> int:
+    """Count the entries of the laws of the answers."""
+    return int(channel._kernel.matrix.size)
+
+
+@searched_entries.register(ProductChannel)
+def _(channel: ProductChannel) -> int:
+    """Count the entries of the distinct rows that have no closed forms."""
+    kinds = (k for k in channel._kernels.distinct if not isinstance(k, Symmetric))
+    return sum(math.prod(kernel.shape) for kernel in kinds)
+
+
+@searched_entries.register(TiltedChannel)
+def _(channel: TiltedChannel) -> int:
+    """Count those of the rows where the channel is a product of them."""
+    if channel._rows is not None:
+        return searched_entries(channel._rows)
+    return channel.space.size * channel.output_space.size

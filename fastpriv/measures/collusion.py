@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.information import matrix_information
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels.dense import matrix_information
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.correlation import sdpi_constant
 from fastpriv.measures.draws import INFORMATION_ERROR
+from fastpriv.measures.sdpi import sdpi_constant
 from fastpriv.results import Bracket
 
 __all__ = ["Collusion", "collusion"]

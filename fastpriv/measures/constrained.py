@@ -15,6 +15,7 @@ from fastpriv._matrices.entropy_search.search import Constrained
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.individual import largest_leak
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["balance_function", "constrained_capacity"]
@@ -146,7 +147,7 @@ def balance_function(
     Returns
     -------
     Bracket or Brackets
-        Rounded outwards: use the lower end for what is surely gained.
+        Rounded outwards. The guaranteed end is the lower one: at least that much is gained.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def balance_and_capacity(
     upper = (worst.upper - found.lower) * (1.0 + 2.0 * ULP)
     upper = np.where(np.asarray(b) == 0.0, 0.0, upper)  # the same number, however wide its bracket
     if isinstance(found, Bracket):
-        return Bracket(float(lower), float(upper)), found
+        return Bracket(float(lower), float(upper), guaranteed="lower"), found
     return Brackets(np.asarray(lower), np.asarray(upper)), found
 
 
@@ -197,7 +198,7 @@ def _solve(
         raise TooLarge.entries(
             "a prior over the databases", size, f"priors are searched among up to {_MOST} of them"
         )
-    worst = mechanism.individual_capacity(1, min(gap, _FINE), time_limit)
+    worst = largest_leak(mechanism, 1, min(gap, _FINE), time_limit)
     problem = Constrained(np.array(mechanism.matrix()), mechanism.space.sizes)
     assert worst.adversary is not None  # one row has few values
     entropy = _entropy(worst.adversary.law)

@@ -1,21 +1,43 @@
-"""How much of any private data can pass: correlation, contraction, strong data processing."""
+"""Maximal correlation of database and output."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from functools import reduce, singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._matrices.correlation import sparse_correlation
-from fastpriv.channels import AbstractChannel
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.correlation import (
+    SCALE,
+    capped,
+    excess_correlation,
+    lanczos,
+    matrix_correlation,
+    shrinking_correlation,
+    sparse_correlation,
+)
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
+from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_channel, as_pair
-from fastpriv.priors import Distribution
+from fastpriv.measures.arguments import as_pair
+from fastpriv.measures.sparse import sparse_matrix
+from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket
 
-__all__ = ["contraction_coefficient", "maximal_correlation", "sdpi_constant"]
+__all__ = ["maximal_correlation"]
+
+#: Most entries of the matrix of a row-by-row channel that is formed to be certified.
+_FORMED = 1 << 22
+#: Longest vector of a search without the matrix.
+_LONGEST = 1 << 24
+#: Most values of neighbouring rows that are treated as one row.
+_GROUP = 64
 
 
 def maximal_correlation(
@@ -61,122 +83,10 @@ def maximal_correlation(
     0.430964
     """
     if hasattr(channel, "tocsr"):
-        matrix = _sparse(channel)
+        matrix = sparse_matrix(channel)
         return sparse_correlation(matrix, _law(prior, matrix.shape[0])).upper
     mechanism, law = as_pair(channel, prior)
-    return mechanism.correlation(law).upper
-
-
-def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket:
-    """Contraction coefficient eta of a mechanism: what survives of any divergence.
-
-    D(QW || PW) <= eta D(Q || P) for all laws P, Q of the database, hence I(S; Y) <= eta I(S; X)
-    for all private data S, whatever the laws (Makhdoumi-Fawaz 2013, Theorem 3). It is the largest
-    squared maximal correlation over priors, and two databases suffice (Ordentlich-Polyanskiy
-    2021): the largest over pairs x, x' and 0 < b < 1 of
-    b(1-b) sum_y (W_x - W_x')^2 / (b W_x + (1-b) W_x'), a concave function of b.
-
-    Parameters
-    ----------
-    channel : channel, 2-D array or scipy.sparse matrix
-        The mechanism.
-
-    Returns
-    -------
-    Bracket
-        eta, proved by tangents to within about 5 (K + 16) 2^-53 of itself for a matrix and for
-        E_d on rows of one size. Wider for other products with more pairs than can be listed.
-
-    Notes
-    -----
-    Distinct rows only, O(N^2 K) by one matrix product; Hellinger distances rule most pairs out,
-    those left take one or a few sums of K terms each. E_d: the two databases differ in all n
-    rows, O(n). Rows of matrices count as the floats they are.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> fp.contraction_coefficient([[0.7, 0.15, 0.15], [0.15, 0.7, 0.15], [0.15, 0.15, 0.7]])
-    Bracket(0.3558823529, 0.3558823529)
-    >>> fp.contraction_coefficient(fp.HammingChannel(10, 2, 1.0))  # one bit: 0.2135522671
-    Bracket(0.8244043077, 0.8244043077)
-    """
-    return _mechanism(channel).contraction()
-
-
-def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike) -> Bracket:
-    """Strong data-processing constant S*(X; Y) of a mechanism under a prior.
-
-    The supremum of D(QW || PW) / D(Q || P) over laws Q of the database, P being the prior: for
-    all private data S that reach the output through the database only,
-    I(S; Y) <= S* I(S; X), and no smaller factor will do (Makhdoumi-Fawaz 2013, Theorem 3 and
-    Section IV). It lies between rho^2 and eta; see :func:`maximal_correlation` and
-    :func:`contraction_coefficient`.
-
-    Parameters
-    ----------
-    channel : channel, 2-D array or scipy.sparse matrix
-        The mechanism.
-    prior : Distribution or 1-D array
-        Law of the databases.
-
-    Returns
-    -------
-    Bracket
-        Tight for two possible databases, or two different rows among those possible. For more
-        the lower end is the best of a few climbs, and the upper end the contraction coefficient
-        of the databases that can occur.
-
-    Notes
-    -----
-    For two databases the excess l D(Q || P) - D(QW || PW) is convex, concave and convex again, so
-    one tangent proves the upper end. Independent rows: the largest of the rows'
-    (Ahlswede-Gacs 1976). Other structured pairings go through the matrix while it is small.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> fp.sdpi_constant([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5])  # (1 - 2 D)^2
-    Bracket(0.64, 0.64)
-    >>> z = [[1.0, 0.0], [0.5, 0.5]]
-    >>> fp.sdpi_constant(z, [0.5, 0.5])  # ln(4/3) / ln 2; rho^2 is 1/3
-    Bracket(0.4150374993, 0.4150374993)
-    """
-    mechanism, law = as_pair(_mechanism(channel, prior), prior)
-    return mechanism.sdpi(law)
-
-
-def _mechanism(channel: Any, prior: Any = None) -> AbstractChannel:
-    """Return the channel, made from a matrix, dense or sparse, if it is one."""
-    if hasattr(channel, "tocsr"):
-        matrix = _sparse(channel)
-        entries = matrix.shape[0] * matrix.shape[1]
-        check.fits(entries, "the dense matrix", "only maximal_correlation", check.MAX_MATRIX)
-        channel = matrix.toarray()
-    return as_channel(channel, prior.space if isinstance(prior, Distribution) else None)
-
-
-def _sparse(channel: Any) -> Any:
-    """Return a scipy.sparse matrix as a channel in compressed rows, every row a law."""
-    from scipy.sparse import csr_matrix
-
-    if channel.dtype.kind not in "iufb" or len(channel.shape) != 2:
-        raise InvalidInput(f"a sparse channel must be a real matrix, got {channel!r:.80}")
-    matrix = csr_matrix(channel, dtype=np.float64, copy=True)
-    matrix.sum_duplicates()
-    if min(matrix.shape) == 0 or matrix.nnz == 0:
-        raise InvalidInput("a sparse channel must not be empty")
-    check.floats(matrix.data, "the sparse channel", 1)
-    matrix.eliminate_zeros()
-    totals = np.asarray(matrix.sum(axis=1)).reshape(-1)
-    wrong = np.flatnonzero(np.abs(totals - 1.0) > check.SUM_TOLERANCE)
-    if len(wrong):
-        raise InvalidInput(
-            f"every row of the sparse channel must sum to 1 within {check.SUM_TOLERANCE:g}; row "
-            f"{wrong[0]} sums to {float(totals[wrong[0]])!r}"
-        )
-    matrix.data /= np.repeat(totals, np.diff(matrix.indptr))
-    return matrix
+    return correlation(mechanism, law).upper
 
 
 def _law(prior: Distribution | ArrayLike, size: int) -> Any:
@@ -184,3 +94,185 @@ def _law(prior: Distribution | ArrayLike, size: int) -> Any:
     if len(p) != size:
         raise InvalidInput(f"prior has {len(p)} entries, but the channel has {size} databases")
     return p
+
+
+@singledispatch
+def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
+    """Maximal correlation of database and output, for checked arguments.
+
+    The general algorithm takes the matrix. Cost O(N K s), s the smaller side.
+    """
+    return matrix_correlation(channel.matrix(), prior._vector())
+
+
+@correlation.register(QueryChannel)
+def _(channel: QueryChannel, prior: Distribution) -> Bracket:
+    """Take the answer in place of the database."""
+    return row_correlation(channel._kernel, channel._query.law(prior))
+
+
+@correlation.register(ProductChannel)
+def _(channel: ProductChannel, prior: Distribution) -> Bracket:
+    """Row by row, in the structure of the prior."""
+    return rows_correlation(prior, channel._kernels)
+
+
+@correlation.register(TiltedChannel)
+def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
+    """Under its own prior, take E_d applied to q: correlation is symmetric in X and Y."""
+    if channel._own(prior):
+        rho = rows_correlation(channel._law, channel._kernels)
+        misfit = math.expm1(channel._misfit) + 2.0**-52
+        return Bracket(rho.lower * (1.0 - misfit), min(rho.upper * (1.0 + misfit), 1.0))
+    if channel._rows is not None:
+        return correlation(channel._rows, prior)
+    return matrix_correlation(channel.matrix(), prior._vector())
+
+
+@singledispatch
+def rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
+    """Maximal correlation across a channel that acts row by row.
+
+    The general algorithm takes the vector of the prior. Cost O(N n) for each of some hundred
+    products, or through the matrix while it is small.
+    """
+    return vector_correlation(prior._dense("maximal correlation")._vector(), kernels)
+
+
+@rows_correlation.register(Product)
+def _(prior: Product, kernels: RowKernels) -> Bracket:
+    """Return the largest of the rows' correlations (Witsenhausen 1975)."""
+    laws, which, _, _ = prior._pairs(kernels)
+    pairs = zip(laws, which, strict=True)
+    return largest([row_correlation(kernels.distinct[j], prior._laws[k]) for k, j in pairs])
+
+
+def largest(rows: list[Bracket]) -> Bracket:
+    """Bracket of the largest of some numbers."""
+    return Bracket(max(row.lower for row in rows), max(row.upper for row in rows))
+
+
+@singledispatch
+def row_correlation(kernel: RowKernel, law: Floats) -> Bracket:
+    """Maximal correlation of one row's value and its output, when the value follows ``law``."""
+    return matrix_correlation(kernel.matrix, law)
+
+
+@row_correlation.register(Symmetric)
+def _(kernel: Symmetric, law: Floats) -> Bracket:
+    """Return a - b for the uniform law. Take the matrix for others."""
+    if kernel.m > 1 and np.ptp(law) == 0.0:
+        return Bracket(kernel.gap * (1.0 - 2.0**-50), min(kernel.gap * (1.0 + 2.0**-50), 1.0))
+    return shrinking_correlation(kernel.gap, kernel.off, law)
+
+
+@row_correlation.register(TiltedRow)
+def _(kernel: TiltedRow, law: Floats) -> Bracket:
+    """Take the logs of the row, from which differences of rows keep their digits."""
+    seen = law > 0.0
+    p = law[seen] / law[seen].sum()
+    base = kernel.matrix[seen][np.argmax(p)]
+    logs = kernel._logs[seen] - kernel._logs[seen][np.argmax(p)]
+    rho = excess_correlation(base * np.expm1(logs), p, (p * SCALE) @ kernel.matrix[seen])
+    error = len(law) * kernel.noise
+    return Bracket(max(rho.lower - error, 0.0), min(rho.upper + error, 1.0))
+
+
+@singledispatch
+def excess(kernel: RowKernel) -> tuple[Floats, Floats]:
+    """Return the matrix of a row minus the mean of its rows, from differences, and that mean."""
+    apart = kernel.matrix - kernel.matrix[0]
+    shift = apart.mean(axis=0)
+    return np.asarray(apart - shift), np.asarray(kernel.matrix[0] + shift)
+
+
+@excess.register(Symmetric)
+def _(kernel: Symmetric) -> tuple[Floats, Floats]:
+    """Return (a - b) (I - 1/m) and the uniform law."""
+    m, mean = kernel.m, 1.0 / kernel.m
+    check.fits(m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
+    return kernel.gap * (np.eye(m) - mean), np.full(m, mean)
+
+
+def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Bracket:
+    """Maximal correlation across a row-by-row channel under any prior, given as a vector.
+
+    Through the matrix while it is small, else O(N n) for each of some hundred products.
+    """
+    p = prior / prior.sum()
+    axes = [Axis(kernel.matrix, *excess(kernel)) for kernel in row_kernels]
+    inputs = math.prod(len(axis.matrix) for axis in axes)
+    outputs = math.prod(len(axis.law) for axis in axes)
+    if inputs * outputs <= _FORMED:
+        whole, seen = reduce(Axis.times, axes), p > 0.0
+        return excess_correlation(whole.excess[seen], p[seen], (p * SCALE) @ whole.matrix)
+    check.fits(max(inputs, outputs), "a vector of the search", "use fewer rows", _LONGEST)
+    axes = _grouped(axes)
+    back = [axis.turned() for axis in axes]
+    spread, laws = [np.ones(len(axis.matrix)) for axis in axes], [axis.law for axis in axes]
+    # The law of Y: its excess over the product of the rows' common laws, plus that product.
+    common = laws[0]
+    for row in laws[1:]:
+        common = np.asarray(np.kron(common, row), dtype=np.float64)
+    q = np.maximum(_swept(back, p, laws) + common, 0.0)
+    root = np.sqrt(p)
+    inverse = np.divide(1.0, np.sqrt(q), out=np.zeros_like(q), where=q > 0.0)
+
+    def apply(v: Floats) -> Floats:
+        moved = _swept(axes, v * inverse, spread)
+        return np.asarray(root * (moved - p @ moved))
+
+    def adjoint(u: Floats) -> Floats:
+        mass = root * u
+        return np.asarray(inverse * _swept(back, mass - p * mass.sum(), laws))
+
+    return capped(lanczos(apply, adjoint, inputs))
+
+
+class Axis:
+    """A row's matrix as an excess D over a law that all its inputs share, W = 1 law' + D."""
+
+    def __init__(self, matrix: Floats, excess: Floats, law: Floats) -> None:
+        self.matrix, self.excess, self.law = matrix, excess, law
+
+    def turned(self) -> Axis:
+        """Return the transpose, D' + law 1': what is read off is then the sum."""
+        return Axis(self.matrix.T, self.excess.T, np.ones(len(self.matrix)))
+
+    def times(self, other: Axis) -> Axis:
+        """Two rows as one: W W' - P P' = W D' + D P', entry by entry, P the rank-one part."""
+        common = np.tile(other.law, (len(other.matrix), 1))
+        return Axis(
+            np.asarray(np.kron(self.matrix, other.matrix), dtype=np.float64),
+            np.asarray(np.kron(self.matrix, other.excess) + np.kron(self.excess, common)),
+            np.asarray(np.kron(self.law, other.law), dtype=np.float64),
+        )
+
+
+def _grouped(axes: Sequence[Axis]) -> list[Axis]:
+    """Neighbouring rows as one while they are small: fewer passes, and products worth BLAS."""
+    groups: list[Axis] = [axes[0]]
+    for axis in axes[1:]:
+        last = groups[-1].matrix.shape
+        if max(last[0] * axis.matrix.shape[0], last[1] * axis.matrix.shape[1]) <= _GROUP:
+            groups[-1] = groups[-1].times(axis)
+        else:
+            groups.append(axis)
+    return groups
+
+
+def _swept(axes: Sequence[Axis], vector: Floats, tails: Sequence[Floats]) -> Floats:
+    """Apply the product of matrices minus the product of rank-one parts to a vector.
+
+    From the last axis to the first, e <- W e + D mean, where mean is what the rank-one parts read
+    off the axes so far, and tail what they spread it over.
+    """
+    mean, tail, e = vector, np.ones(1), np.zeros(len(vector))
+    for axis, spread in zip(reversed(axes), reversed(tails), strict=True):
+        width = axis.matrix.shape[1]
+        mean = mean.reshape(-1, width)
+        own = mean @ axis.excess.T
+        e = np.matmul(axis.matrix, e.reshape(len(mean), width, len(tail)))
+        e = (e + own[:, :, None] * tail).reshape(-1)
+        mean, tail = mean @ axis.law, np.multiply.outer(spread, tail).reshape(-1)
+    return e

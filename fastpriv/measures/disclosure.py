@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import singledispatch
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv.channels import AbstractChannel, HammingChannel
-from fastpriv.channels.base import NO_HIGH, NO_LOW
+from fastpriv.channels import (
+    AbstractChannel,
+    HammingChannel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
 from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.arguments import as_channel, as_pair
-from fastpriv.priors import Dense, Distribution, Markov
+from fastpriv.measures.leakage import extreme_level
+from fastpriv.priors import Distribution, Markov
+from fastpriv.priors.arguments import as_prior
 
 __all__ = [
     "correlated_example",
@@ -26,6 +34,11 @@ __all__ = [
     "singles_out",
 ]
 
+#: Neutral elements of the least and the largest attribute value.
+_NO_LOW, _NO_HIGH = np.iinfo(np.int64).max, -1
+#: How many entries of a boolean matrix are read at a time.
+_BLOCK = 1 << 20
+
 
 def discloses(
     channel: AbstractChannel | ArrayLike,
@@ -35,8 +48,8 @@ def discloses(
     """Whether some output settles the value of an attribute U of the database beyond doubt.
 
     True when the posterior of U is a point mass for an output that can occur. Which outputs do so
-    depends on the prior only through its support (Saeidian et al. 2024, Theorem 3.4), so none is
-    needed where every database is possible. A constant attribute is nothing to disclose.
+    depends on the prior only through its support (Saeidian et al. 2024, Theorem 3.4), so no prior
+    is needed where every database is possible. A constant attribute cannot be disclosed.
 
     Parameters
     ----------
@@ -45,7 +58,7 @@ def discloses(
     attribute : 1-D integer array or 2-D array
         A label g(x) for every database, or a kernel p(u|x) with one row for every database.
     prior : Distribution or 1-D array, optional
-        Databases of probability zero under it are left out; by default none are.
+        Databases of probability zero under it are left out. By default every one is possible.
 
     Returns
     -------
@@ -70,7 +83,7 @@ def discloses(
 def _value_range(
     channel: AbstractChannel, attribute: ArrayLike, prior: Distribution | ArrayLike | None
 ) -> tuple[Ints, Ints]:
-    """Least and largest attribute value of every database; neutral ones where it cannot occur."""
+    """Return the least and largest attribute value of every database, neutral if impossible."""
     given = check.array(attribute, "attribute")
     size = channel.space.size
     if given.ndim not in (1, 2) or len(given) != size:
@@ -88,17 +101,75 @@ def _value_range(
         low = np.argmax(possible, axis=1)
         high = possible.shape[1] - 1 - np.argmax(possible[:, ::-1], axis=1)
     if prior is not None:
-        never = channel.prior_for(prior)._vector() == 0.0
-        low[never], high[never] = NO_LOW, NO_HIGH
+        never = as_prior(prior, channel.space)._vector() == 0.0
+        low[never], high[never] = _NO_LOW, _NO_HIGH
     return low, high
 
 
 def _settled(channel: AbstractChannel, low: Ints, high: Ints) -> Ints:
-    """Values of the attribute that some output settles; none for a constant attribute."""
+    """Return the attribute values that some output settles; none for a constant attribute."""
     if low.min() == high.max():
         return np.empty(0, dtype=np.int64)
-    least, most = channel.attribute_range(low, high)
+    least, most = attribute_range(channel, low, high)
     return np.unique(least[least == most])
+
+
+@singledispatch
+def attribute_range(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Return the least ``low`` and largest ``high`` over the databases that can cause each output.
+
+    Through the matrix. An output that nothing causes keeps the neutral elements.
+    """
+    return _support_range(np.array(channel.matrix()) > 0.0, low, high)
+
+
+@attribute_range.register
+def _(channel: ProductChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """One row after the other."""
+    for i, m in enumerate(channel.space.sizes):
+        # Rows before i are outputs by now. Row i comes first, the rest behind it.
+        seen = channel._kernels[i].matrix > 0.0
+        before = math.prod(channel.output_space.sizes[:i])
+        low, high = (np.moveaxis(v.reshape(before, m, -1), 1, 0) for v in (low, high))
+        least, most = _support_range(seen, low, high)
+        low, high = (np.moveaxis(v, 0, 1).reshape(-1) for v in (least, most))
+    return low, high
+
+
+@attribute_range.register(HammingChannel)
+@attribute_range.register(TiltedChannel)
+def _(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Every database can cause every output that occurs, also where its chance rounds to 0."""
+    return low.min(keepdims=True), high.max(keepdims=True)
+
+
+@attribute_range.register
+def _(channel: QueryChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Per answer, then per output."""
+    answers = channel._kernel.shape[0]
+    least = np.full(answers, _NO_LOW, dtype=np.int64)
+    most = np.full(answers, _NO_HIGH, dtype=np.int64)
+    values = channel._query.listed()
+    np.minimum.at(least, values, low)
+    np.maximum.at(most, values, high)
+    return _support_range(channel._kernel.matrix > 0.0, least, most)
+
+
+def _support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Return the least ``low[x]`` and largest ``high[x]`` over the x with ``seen[x, y]``, per y.
+
+    ``low`` and ``high`` may have further axes after the first. Cost O(N K) for each of them.
+    """
+    tail = low.shape[1:]
+    least = np.full((seen.shape[1], *tail), _NO_LOW, dtype=np.int64)
+    most = np.full((seen.shape[1], *tail), _NO_HIGH, dtype=np.int64)
+    rows = max(1, _BLOCK // (seen.shape[1] * math.prod(tail)))
+    for start in range(0, len(seen), rows):
+        part = slice(start, start + rows)
+        mask = seen[part].reshape(*seen[part].shape, *(1,) * len(tail))
+        np.minimum(least, np.where(mask, low[part, None], _NO_LOW).min(axis=0), out=least)
+        np.maximum(most, np.where(mask, high[part, None], _NO_HIGH).max(axis=0), out=most)
+    return least, most
 
 
 def singles_out(channel: AbstractChannel | ArrayLike) -> bool:
@@ -126,15 +197,48 @@ def singles_out(channel: AbstractChannel | ArrayLike) -> bool:
     False
     """
     mechanism = as_channel(channel)
-    return mechanism.space.size > 1 and mechanism.least_support() == 1
+    return mechanism.space.size > 1 and least_support(mechanism) == 1
+
+
+@singledispatch
+def least_support(channel: AbstractChannel) -> int:
+    """Return the least number of databases that can cause an output, over outputs that occur."""
+    counts = (channel.matrix() > 0.0).sum(axis=0)
+    return int(counts[counts > 0].min())
+
+
+@least_support.register
+def _(channel: ProductChannel) -> int:
+    """Product over rows of the least number of values behind an output. O(distinct rows)."""
+    counts = [(k.matrix > 0.0).sum(axis=0) for k in channel._kernels.distinct]
+    least = [int(c[c > 0].min()) for c in counts]
+    used = np.bincount(channel._kernels.assignment, minlength=len(least)).tolist()
+    return math.prod(size**times for size, times in zip(least, used, strict=True))
+
+
+@least_support.register(HammingChannel)
+@least_support.register(TiltedChannel)
+def _(channel: AbstractChannel) -> int:
+    """All databases, also where a chance rounds to 0."""
+    return channel.space.size
+
+
+@least_support.register
+def _(channel: QueryChannel) -> int:
+    """Add up the sizes of the answers' classes, counted up to 2^31."""
+    sizes, matrix = channel._query.class_sizes(), channel._kernel.matrix
+    counts = np.zeros(matrix.shape[1], dtype=np.int64)
+    for size, row in zip(sizes, matrix, strict=True):
+        counts += size * (row > 0.0)
+    return int(counts[counts > 0].min())
 
 
 def disclosure_threshold(prior: Distribution | ArrayLike) -> float:
     """Pointwise maximal leakage below which nothing at all can be disclosed.
 
-    ln 1/(1 - p_min), p_min the least positive probability of a database (Saeidian et al. 2024,
-    Proposition 3.8): at that level an output may rule out the least likely database, and below it
-    no output can rule out any.
+    It is ln 1/(1 - p_min), where p_min is the least positive probability of a database (Saeidian
+    et al. 2024, Proposition 3.8). At that level an output may rule out the least likely database.
+    Below it no output can rule out any.
 
     Parameters
     ----------
@@ -155,7 +259,7 @@ def disclosure_threshold(prior: Distribution | ArrayLike) -> float:
     >>> fp.disclosure_threshold(fp.Product.iid([0.9, 0.1], 200)) < 1e-199
     True
     """
-    log_least = _log_least(prior)
+    log_least = as_prior(prior)._log_least()
     if log_least >= 0.0:
         return math.inf
     return _normal(-math.log1p(-math.exp(log_least)) * (1.0 - 8.0 * ULP))
@@ -166,20 +270,15 @@ def _normal(bound: float) -> float:
     return bound if bound >= sys.float_info.min else 0.0
 
 
-def _log_least(prior: Distribution | ArrayLike) -> float:
-    """Log of the least positive probability of a database, rounded down."""
-    law = prior if isinstance(prior, Distribution) else Dense(prior)
-    return law._log_least()
-
-
 def remaining_uncertainty_bound(
     channel: AbstractChannel | ArrayLike | float, prior: Distribution | ArrayLike
 ) -> float:
     """Min-entropy that any output leaves in every attribute of the database, at least.
 
-    ln(1 + q_min/(1 - q_min) e^-C) for a leakage capacity C, the largest ln p(y|x)/p(y|x') over
-    all databases, and an adversary with prior q; it holds for every output and every attribute
-    that is a function of the database and not constant (Saeidian et al. 2024, Theorem 3.7).
+    It is ln(1 + q_min/(1 - q_min) e^-C) for an adversary with prior q, where C is the leakage
+    capacity: the largest ln p(y|x)/p(y|x') over all databases. It holds for every output and for
+    every attribute that is a function of the database and not constant (Saeidian et al. 2024,
+    Theorem 3.7).
 
     Parameters
     ----------
@@ -201,12 +300,12 @@ def remaining_uncertainty_bound(
     0.087983
     """
     if isinstance(channel, AbstractChannel) or np.ndim(channel) == 2:
-        level = as_channel(channel).extreme_level()
+        level = extreme_level(as_channel(channel))
     elif channel == math.inf:
         level = math.inf
     else:
         level = check.real(channel, "the leakage capacity", least=0.0)
-    log_least = _log_least(prior)
+    log_least = as_prior(prior)._log_least()
     if log_least >= 0.0:
         return math.inf
     log_odds = log_least - math.log1p(-math.exp(log_least)) - level
@@ -220,10 +319,10 @@ def lower_entropy_attribute(
 ) -> Floats:
     """Build an attribute of smaller min-entropy that is disclosed along with a given one.
 
-    With u the value that an output settles, W replaces any other value of U by u with chance
-    lambda. The output that settles U = u settles W = u, and W is easier to guess as soon as
-    lambda > (max p_U - p_U(u)) / (1 - p_U(u)) (Saeidian et al. 2024, Proposition 3.6); halfway
-    from there to one is taken.
+    Let u be the value that an output settles. W replaces any other value of U by u with chance
+    lambda. The output that settles U = u then settles W = u, and W is easier to guess as soon as
+    lambda > (max p_U - p_U(u)) / (1 - p_U(u)) (Saeidian et al. 2024, Proposition 3.6). The lambda
+    halfway between this bound and one is taken.
 
     Parameters
     ----------
@@ -258,7 +357,7 @@ def lower_entropy_attribute(
     kernel = _as_kernel(attribute)
     u = int(settled[0])
     values = law._vector() @ kernel
-    # 1 - lambda: half of what keeps W above the likeliest value of U; complements as sums.
+    # 1 - lambda is half of the largest value allowed. Complements are computed as sums.
     others = [float(np.delete(values, v).sum()) for v in (values.argmax(), u)]
     kept = 0.5 * others[0] / others[1]
     kernel *= kept
@@ -291,9 +390,9 @@ def correlated_example(
 
     Every row is a copy of the first, which follows ``law``, and E_d releases the table. When the
     least likely value d comes out in all n rows, the leakage about any row is
-    -ln(p(d) + (1 - p(d)) e^(-n epsilon)), and the limit ln 1/p(d), which is what releasing the
-    row itself leaks, is reached within ``delta`` once n is large enough (Saeidian et al. 2024,
-    Theorem 4.3). The least such n is taken.
+    -ln(p(d) + (1 - p(d)) e^(-n epsilon)). Releasing the row itself leaks ln 1/p(d), and this limit
+    is reached within ``delta`` once n is large enough (Saeidian et al. 2024, Theorem 4.3). The
+    least such n is taken.
 
     Parameters
     ----------

@@ -1,22 +1,46 @@
-"""How well neighbouring databases can be told apart: differential privacy, identifiability."""
+"""Differential privacy and identifiability: how well neighbouring databases can be told apart."""
 
 from __future__ import annotations
 
+import math
+from functools import singledispatch
+
+import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv.channels import AbstractChannel
+from fastpriv._core.logs import log_ratio, round_up
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.leakage import log_error
+from fastpriv._matrices.levels import axes_spread, matrix_level
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    HammingChannel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
+from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.measures.arguments import as_channel, as_pair
-from fastpriv.priors import Distribution
+from fastpriv.priors import Dense, Distribution, Exchangeable
+from fastpriv.spaces import Space
 
-__all__ = ["dp_level", "identifiability_level", "realised_level"]
+__all__ = ["dp_level", "identifiability_level"]
+
+#: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
+_SMALL = 0.1
+#: Times 2^900 and the least double, chances from here on have all their digits.
+_RARE = 2.0**-848
+#: How many entries of pairs of answers are compared at a time.
+_BLOCK = 1 << 20
 
 
 def dp_level(channel: AbstractChannel | ArrayLike) -> float:
     """Differential privacy level of a mechanism.
 
     The largest ln p(y|x)/p(y|x') over neighbours x, x' (databases that differ in one row) and
-    outputs y (Wang-Ying-Zhang 2015, Definition 3): infinite as soon as an output is possible for
-    x and impossible for a neighbour.
+    outputs y (Wang-Ying-Zhang 2015, Definition 3). It is infinite as soon as an output is possible
+    for x and impossible for a neighbour.
 
     Parameters
     ----------
@@ -35,7 +59,85 @@ def dp_level(channel: AbstractChannel | ArrayLike) -> float:
     >>> fp.dp_level([[0.5, 0.5], [0.25, 0.75]])
     0.6931471805599456
     """
-    return as_channel(channel).neighbour_level()
+    return neighbour_level(as_channel(channel))
+
+
+@singledispatch
+def neighbour_level(channel: AbstractChannel) -> float:
+    """Return the largest ln W[x, y]/W[x', y] over neighbours, through the matrix. O(N K n)."""
+    return matrix_level(np.array(channel.matrix()), channel.space._axes)
+
+
+@neighbour_level.register
+def _(channel: Channel) -> float:
+    return matrix_level(channel._matrix, channel.space._axes)
+
+
+@neighbour_level.register
+def _(channel: ProductChannel) -> float:
+    """The level of the worst row. Cost O(distinct rows)."""
+    levels = [float(kernel.log_ratios.max()) for kernel in channel._kernels.distinct]
+    return round_up(max(0.0, *levels))
+
+
+@neighbour_level.register
+def _(channel: HammingChannel) -> float:
+    """Epsilon itself, or 0 where no row has a second value."""
+    return channel.epsilon if max(channel.space.sizes) > 1 else 0.0
+
+
+@neighbour_level.register
+def _(channel: QueryChannel) -> float:
+    """The largest ratio over pairs of answers that neighbours have. Cost O(K) for each pair."""
+    return query_level(channel, channel._kernel.matrix)
+
+
+def query_level(channel: QueryChannel, laws: Floats) -> float:
+    """Return the level of a query whose answers have the given output laws."""
+    pairs = channel._query.neighbours()
+    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+    step, axes = max(1, _BLOCK // laws.shape[1]), np.array([[1, 2]])
+    worst = 0.0
+    for start in range(0, len(pairs), step):
+        worst = max(worst, axes_spread(laws[pairs[start : start + step].reshape(-1)], axes))
+    return round_up(worst)
+
+
+@neighbour_level.register
+def _(channel: TypeChannel) -> float:
+    """The largest ratio over moves of one row from class to class. Cost O(classes)."""
+    return _class_level(channel, channel._entry)
+
+
+def _class_level(channel: TypeChannel, entry: Floats) -> float:
+    """Return ln of the largest ratio of a number per class over moves of one row."""
+    source, target = channel._stack.source, channel._stack.target
+    seen = entry[source] > 0
+    ratios = log_ratio(entry[source][seen], entry[target][seen])
+    return round_up(float(ratios.max(initial=0.0)))
+
+
+@neighbour_level.register
+def _(channel: TiltedChannel) -> float:
+    """Epsilon + eps_X of the prior R q if every value of every row can come out, else less."""
+    if channel._all_alive:
+        return round_up(channel.epsilon + channel.prior.epsilon_x()) if channel._moves else 0.0
+    return _live_level(channel, [channel.prior._log_ratios(rows[:1]).T for rows in channel._groups])
+
+
+def _live_level(channel: TiltedChannel, ratios: list[Floats]) -> float:
+    """Return the largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over rows, values and outputs.
+
+    When row i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). A
+    value s that never comes out therefore never gives the full e^epsilon.
+    """
+    worst = [0.0]
+    for alive, ratio in zip(channel._alive, ratios, strict=True):
+        elsewhere = alive.sum() - alive[:, None] - alive[None, :] > 0
+        gain = np.where(alive[:, None], 1.0, np.where(elsewhere, 0.0, -1.0))
+        np.fill_diagonal(gain, 0.0)
+        worst.append(float((channel.epsilon * gain + ratio).max()))
+    return round_up(max(worst))
 
 
 def identifiability_level(
@@ -44,8 +146,8 @@ def identifiability_level(
     """Identifiability level of a mechanism under a prior.
 
     The largest ln p(x|y)/p(x'|y) over neighbours x, x' and outputs y that can occur
-    (Wang-Ying-Zhang 2015, Definition 2). Infinite when some database has probability zero, since
-    a neighbour of it is then told apart from it by the prior alone.
+    (Wang-Ying-Zhang 2015, Definition 2). It is infinite when some database has probability zero,
+    because the prior alone then tells a neighbour of that database apart from it.
 
     Parameters
     ----------
@@ -68,41 +170,123 @@ def identifiability_level(
     >>> round(level, 6)  # 0.5 + ln 4
     1.886294
     """
-    mechanism, law = as_pair(channel, prior)
-    return mechanism.posterior_level(law)
+    return posterior_level(*as_pair(channel, prior))
 
 
-def realised_level(channel: AbstractChannel | ArrayLike) -> float:
-    """Differential privacy level of what ``channel.sample`` draws.
+@singledispatch
+def posterior_level(channel: AbstractChannel, prior: Distribution) -> float:
+    """Return the largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. O(N K n)."""
+    return _joint_level(np.array(channel.matrix()), prior, channel.space)
 
-    A sampler cannot have the chances of a formula: it has those of its integer thresholds, and
-    this is the level of these. E_d keeps a value for ``stay`` of at most 2^64 equally likely words
-    and moves it to each other value for ``move`` of them, with stay/move rounded down, so its
-    realised level is at most epsilon. Other rows, matrices and queries round every law to integer
-    weights out of 2^64 that are less than one away, keep zeros at zero and give every positive
-    chance at least 2^-64, so the level stays finite where the nominal one is.
 
-    Optimal and tilted mechanisms draw a database in steps, by coins whose chances are binary
-    floating-point numbers realised as they stand. Each is a few units in the last place from the
-    quotient it stands for, and so is the product over steps; the level is then the nominal one
-    plus twice the largest sum of these errors, an upper bound.
+@posterior_level.register
+def _(channel: Channel, prior: Distribution) -> float:
+    return _joint_level(channel._matrix, prior, channel.space)
 
-    Parameters
-    ----------
-    channel : channel or 2-D array
-        The mechanism.
 
-    Returns
-    -------
-    float
-        Level in nats, rounded up. Cost as for :func:`dp_level`.
+def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
+    p, logs = prior._vector(), prior._logs()
+    if logs is None and np.any((p > 0.0) & (p < _RARE)):
+        with np.errstate(divide="ignore"):
+            logs = np.log(p)
+    if logs is not None:
+        return _rare_level(matrix, logs, space)
+    # A power of two keeps products of small numbers from underflowing, and is exact.
+    level = matrix_level((p * 2.0**900)[:, None] * matrix, space._axes)
+    if level >= _SMALL:
+        return level
+    # Close to zero, products p W carry rounding errors as large as the level. Work with
+    # p W / (p_0 W_0) - 1 = a + b + a b instead, where a and b come from exact differences.
+    a = (p - p[0]) / p[0]
+    first = matrix[0]
+    b = np.where(first > 0, (matrix - first) / np.where(first > 0, first, 1.0), 0.0)
+    return matrix_level(a[:, None] + b + a[:, None] * b, space._axes, 1.0)
 
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> fp.realised_level(fp.HammingChannel(10, 4, 1.0))
-    1.0
-    >>> round(fp.realised_level(fp.HammingChannel(10, 4, 700.0)), 6)  # 64 bits tell no more
-    44.36142
+
+def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
+    """Return the posterior level under a prior given by logs, too rare for doubles."""
+    with np.errstate(divide="ignore"):
+        table = np.log(matrix) + logs[:, None]
+    worst, seen = 0.0, table > -math.inf
+    for x, other in space._steps():
+        gaps = np.where(seen[x], table[x], 0.0) - np.where(seen[x], table[other], 0.0)
+        worst = max(worst, float(gaps.max()))
+    return round_up(worst) + log_error(table, 0.0)
+
+
+@posterior_level.register
+def _(channel: ProductChannel, prior: Distribution) -> float:
+    """The worst sum of a row's and the prior's log-ratios. Cost O(distinct rows)."""
+    worst = [0.0]
+    for kernel, rows in channel._kernels.groups():
+        ratios = prior._log_ratios(rows)
+        # A value that never occurs (-inf) has no posterior to compare, even with an infinity.
+        total = kernel.log_ratios[ratios > -math.inf] + ratios[ratios > -math.inf]
+        worst.append(float(total.max(initial=0.0)))
+    return round_up(max(worst))
+
+
+@posterior_level.register
+def _(channel: HammingChannel, prior: Distribution) -> float:
+    """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
+    spread = prior.epsilon_x()
+    return round_up(channel.epsilon + spread) if spread > 0.0 else neighbour_level(channel)
+
+
+@posterior_level.register
+def _(channel: QueryChannel, prior: Distribution) -> float:
+    """The largest sum of the answers' and the databases' log-ratios. Cost O(N n m)."""
+    logs = prior._logs()
+    error = 0.0 if logs is None else log_error(logs, 0.0)
+    return round_up(likeliest_step(channel, prior)[0]) + error
+
+
+def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, int, int]:
+    """Return the largest ln kernel ratio + ln p(x)/p(x') over neighbours x, x', and the two.
+
+    Cost O(N n m).
     """
-    return as_channel(channel).realised_level()
+    pmf, logs, values = prior._vector(), prior._logs(), channel._query.listed()
+    alive = pmf > 0 if logs is None else logs > -math.inf
+    worst = 0.0, 0, 0
+    for x, other in channel.space._steps():
+        x, other = x[alive], other[alive]
+        ratios = channel._kernel.log_ratios[values[x], values[other]]
+        odds = log_ratio(pmf[x], pmf[other]) if logs is None else logs[x] - logs[other]
+        levels = ratios + odds
+        at = int(levels.argmax())
+        if levels[at] > worst[0]:
+            worst = float(levels[at]), int(x[at]), int(other[at])
+    return worst
+
+
+@posterior_level.register
+def _(channel: TypeChannel, prior: Distribution) -> float:
+    """Under an exchangeable prior over classes, O(classes). Otherwise through the matrix."""
+    if not isinstance(prior, Exchangeable):
+        return posterior_level(channel._plain(), prior)
+    return _class_level(channel, class_joint(channel, prior))
+
+
+def class_joint(channel: TypeChannel, prior: Exchangeable) -> Floats:
+    """Return the entry of every class times the chance of its database, up to a factor."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(type_weights(channel._types, prior)) - channel._types.log_sizes
+    return np.asarray(np.exp(logs - logs.max())[channel._stack.row] * channel._entry)
+
+
+@posterior_level.register
+def _(channel: TiltedChannel, prior: Distribution) -> float:
+    """Epsilon under the channel's own prior. Under another one as for neighbours."""
+    if not channel._moves:
+        return 0.0
+    if channel._own(prior):
+        return channel._own_level
+    if channel._rows is not None:
+        return posterior_level(channel._rows, prior)
+    home, logs = channel._vectors()[1], prior._logs()
+    rare = None if logs is None else logs - np.log(home)
+    odds = Dense._trusted(prior._vector() / home, channel.space, rare)
+    if channel._all_alive:
+        return round_up(channel.epsilon + odds.epsilon_x())
+    return _live_level(channel, [odds._log_ratios(rows[:1]) for rows in channel._groups])

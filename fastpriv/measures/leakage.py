@@ -1,20 +1,37 @@
-"""Leakage of a mechanism as one number: capacities, information privacy, leakage factors."""
+"""Leakage of a mechanism as one number: maximal leakage, leakage capacity, leakage factors."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import singledispatch
+
+import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv.channels import AbstractChannel
+from fastpriv._core.logs import log_ratio, log_total, round_up
+from fastpriv._core.rounding import ULP
+from fastpriv._matrices.levels import matrix_level
+from fastpriv._structure.leakage import row_slack, tropical
+from fastpriv._structure.rows import RowKernel, Symmetric
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    HammingChannel,
+    ProductChannel,
+    TiltedChannel,
+)
+from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.measures.entropy_gain import entropy_gain
 from fastpriv.measures.information import mutual_information
 from fastpriv.priors import Distribution
 from fastpriv.results import Bracket
 
 __all__ = [
-    "information_privacy_level",
     "leakage_capacity",
     "leakage_factor",
-    "max_information",
     "maximal_leakage",
     "strong_dp_level",
     "worst_leakage_factor",
@@ -48,7 +65,54 @@ def maximal_leakage(channel: ChannelLike) -> float:
     >>> round(fp.maximal_leakage([[0.75, 0.25], [0.25, 0.75]]), 6)  # ln 1.5
     0.405465
     """
-    return as_channel(channel).maximal_leakage()
+    return maxima_level(as_channel(channel))
+
+
+@singledispatch
+def maxima_level(channel: AbstractChannel) -> float:
+    """Return ln of the sum over outputs of the largest p(y|x)."""
+    return log_total(channel.column_maxima())
+
+
+@maxima_level.register
+def _(channel: ProductChannel) -> float:
+    """The sum over rows. Cost O(distinct rows)."""
+    return add_over_rows(channel, [_row_maxima(k) for k in channel._kernels.distinct])
+
+
+@singledispatch
+def _row_maxima(kernel: RowKernel) -> float:
+    """Return ln of the sum of the largest entries of the columns of a row. Rounded up."""
+    return log_total(kernel.tops)
+
+
+@_row_maxima.register
+def _(kernel: Symmetric) -> float:
+    """R_epsilon: ln(m a) = ln(1 + (m-1)(a - b))."""
+    return round_up(math.log1p((kernel.m - 1) * kernel.gap))
+
+
+@maxima_level.register
+def _(channel: TypeChannel) -> float:
+    """From the largest entry for each type of output. Cost O(classes)."""
+    tops = np.array([entry.max() for entry in channel._entries])
+    total = math.fsum(tops * np.exp(channel._types.log_sizes))
+    return round_up(max(0.0, math.log(total))) + (8 * channel.space.n + 64) * ULP
+
+
+@maxima_level.register
+def _(channel: TiltedChannel) -> float:
+    """The sum over rows where they are independent, from the column maxima otherwise."""
+    plain = (
+        log_total(channel.column_maxima()) if channel._rows is None else maxima_level(channel._rows)
+    )
+    return plain + 4.0 * row_slack(channel._kernels)
+
+
+def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
+    """Add a number over rows, given its value for each distinct kernel. Rounded up."""
+    counts = np.bincount(channel._kernels.assignment, minlength=len(per_kernel))
+    return round_up(math.fsum(np.multiply(counts, per_kernel)))
 
 
 def leakage_capacity(channel: ChannelLike) -> float:
@@ -73,7 +137,57 @@ def leakage_capacity(channel: ChannelLike) -> float:
     >>> fp.leakage_capacity(fp.HammingChannel(1_000, 2, 0.5))
     500.0
     """
-    return as_channel(channel).extreme_level()
+    return extreme_level(as_channel(channel))
+
+
+@singledispatch
+def extreme_level(channel: AbstractChannel) -> float:
+    """Return the largest ln W[x, y]/W[x', y] over all x, x' and outputs y."""
+    most, least = channel.column_maxima(), channel.column_minima()
+    seen = most > 0
+    return round_up(float(log_ratio(most[seen], least[seen]).max()))
+
+
+@extreme_level.register
+def _(channel: Channel) -> float:
+    """One pass over the matrix."""
+    size = len(channel._matrix)
+    axes = np.array([(1, size)] if size > 1 else [], np.int64).reshape(-1, 2)
+    return matrix_level(channel._matrix, axes)
+
+
+@extreme_level.register
+def _(channel: ProductChannel) -> float:
+    """The sum over rows. Cost O(distinct rows)."""
+    return add_over_rows(channel, [float(k.log_ratios.max()) for k in channel._kernels.distinct])
+
+
+@extreme_level.register
+def _(channel: HammingChannel) -> float:
+    """Epsilon for every row that has a second value, the product rounded up."""
+    count = channel.space.n - channel.space.sizes.count(1)
+    level = channel.epsilon * count
+    short = Fraction(level) < Fraction(channel.epsilon) * count
+    return math.nextafter(level, math.inf) if short else level
+
+
+@extreme_level.register
+def _(channel: TypeChannel) -> float:
+    """From the largest and least entry for each type of output. Cost O(classes)."""
+    ends = [(entry.max(), entry.min()) for entry in channel._entries if entry.max() > 0]
+    most, least = np.array(ends).T
+    return round_up(float(log_ratio(most, least).max()))
+
+
+@extreme_level.register
+def _(channel: TiltedChannel) -> float:
+    """The sum over rows where they are independent. Otherwise O(N n m)."""
+    slack = 4.0 * row_slack(channel._kernels)
+    if channel._rows is not None:  # whose factors were rounded
+        return extreme_level(channel._rows) + slack
+    occurs, tilt = channel._tilt()
+    most, least = (tropical(tilt, channel._kernels, j) for j in (np.maximum, np.minimum))
+    return round_up(float((most - least)[occurs].max())) + slack
 
 
 def strong_dp_level(channel: ChannelLike) -> float:
@@ -98,59 +212,6 @@ def strong_dp_level(channel: ChannelLike) -> float:
     (1.5, 0.5)
     """
     return leakage_capacity(channel)
-
-
-def max_information(channel: ChannelLike, prior: PriorLike) -> float:
-    """Largest ln p(y|x)/p_Y(y) over databases and outputs that occur, which is ``pml_level``.
-
-    Parameters
-    ----------
-    channel : channel or 2-D array
-        The mechanism.
-    prior : Distribution or 1-D array
-        Law of the databases.
-
-    Returns
-    -------
-    float
-        Nats, rounded up (Wu-Xia-He 2020, Definition 7). Cost as for :func:`pml_level`.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> round(fp.max_information([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 6)  # ln 1.5
-    0.405465
-    """
-    mechanism, law = as_pair(channel, prior)
-    return mechanism.leakage_levels(law)[0]
-
-
-def information_privacy_level(channel: ChannelLike, prior: PriorLike) -> float:
-    """Information privacy level: the largest |ln p(x|y)/p(x)| over databases and outputs.
-
-    Infinite as soon as an output rules out a database that can occur (Makhdoumi-Fawaz 2013,
-    Definition 7). It lies between the strong differential privacy level and half of it.
-
-    Parameters
-    ----------
-    channel : channel or 2-D array
-        The mechanism.
-    prior : Distribution or 1-D array
-        Law of the databases.
-
-    Returns
-    -------
-    float
-        Level in nats, rounded up. Cost as for :func:`pml_level`.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> round(fp.information_privacy_level([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 6)  # ln 2
-    0.693147
-    """
-    mechanism, law = as_pair(channel, prior)
-    return max(mechanism.leakage_levels(law))
 
 
 def leakage_factor(channel: ChannelLike, prior: PriorLike) -> float | Bracket:
@@ -206,7 +267,7 @@ def worst_leakage_factor(channel: ChannelLike, prior: PriorLike) -> float | Brac
     0.188722
     """
     mechanism, law = as_pair(channel, prior)
-    return _share(mechanism.entropy_gain(law), law.entropy())
+    return _share(entropy_gain(mechanism, law), law.entropy())
 
 
 def _share(part: float | Bracket, whole: float | Bracket) -> float | Bracket:

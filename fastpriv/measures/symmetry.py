@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +12,12 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Ints
-from fastpriv.channels import AbstractChannel
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.individual.search import as_query
 
 __all__ = ["data_independent_bound", "is_data_independent", "is_weakly_symmetric"]
 
@@ -49,7 +51,7 @@ def is_data_independent(channel: AbstractChannel | ArrayLike) -> bool:
     >>> fp.is_data_independent([[1.0, 0.0], [0.5, 0.5]])
     False
     """
-    for laws, _ in as_channel(channel).law_factors():
+    for laws, _ in law_factors(as_channel(channel)):
         ordered = np.sort(laws, axis=1)
         if not np.allclose(ordered, ordered[0], rtol=_SAME, atol=0.0):
             return False
@@ -87,7 +89,7 @@ def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
             "database; ask individual_capacity"
         )
     total = []
-    for laws, count in mechanism.law_factors():
+    for laws, count in law_factors(mechanism):
         outputs = laws.shape[1]
         uniform, off = np.full(outputs, 1.0 / outputs), np.zeros(outputs)
         # The largest over rows, which differ by rounding: it bounds capacities in any case.
@@ -133,10 +135,10 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
         return False
     outputs = mechanism.output_space.size
     # The largest chance of an output is in every selected row: without room for it, none will do.
-    top = math.fsum(count * math.log(laws.max()) for laws, count in mechanism.law_factors())
+    top = math.fsum(count * math.log(laws.max()) for laws, count in law_factors(mechanism))
     if math.log(max(mechanism.space.sizes)) - math.log(outputs) < top - _SAME * (1.0 - top):
         return False
-    query, table = mechanism.as_query()
+    query, table = as_query(mechanism)
     tried = 0
     for slices in _slices(query):
         stack = [np.full(outputs, len(slices) / outputs)]
@@ -167,3 +169,26 @@ def _slices(query: Query) -> list[Sequence[Ints]]:
     if any(p.group and len(p.slices) < sizes[p.group[0]] for p in problems):
         problems = Listed(query.listed(), query.space, query.answers).candidates(1, 1)
     return [p.slices for p in problems]
+
+
+@singledispatch
+def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
+    """Return matrices with multiplicities: every output law is a product of one row of each.
+
+    In general this is the matrix of the channel, once.
+    """
+    return [(np.array(channel.matrix()), 1)]
+
+
+@law_factors.register(QueryChannel)
+def _(channel: QueryChannel) -> list[tuple[Floats, int]]:
+    """Return the laws of the answers that occur."""
+    return [(channel._seen(), 1)]
+
+
+@law_factors.register(ProductChannel)
+def _(channel: ProductChannel) -> list[tuple[Floats, int]]:
+    """Return the distinct rows' matrices and the number of rows that use each."""
+    kinds = channel._kernels.distinct
+    counts = np.bincount(channel._kernels.assignment, minlength=len(kinds))
+    return [(k.matrix, count) for k, count in zip(kinds, counts.tolist(), strict=True)]

@@ -109,30 +109,32 @@ class _Found(NamedTuple):
 
 def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: int) -> _Found:
     """Every output that can occur, or some drawn at random where there are too many."""
+    from fastpriv.measures.pointwise.database import leakage_at, leakage_levels, leakages
+
     size = channel.output_space.size
     try:
-        level = channel.leakage_levels(prior)[0]
+        level = leakage_levels(channel, prior)[0]
     except TooLarge:
         level = math.nan
     if size <= _LISTED:
-        leakages, chances = channel.leakages(prior).above, channel.output(prior).pmf()
+        above, chances = leakages(channel, prior).above, channel.output(prior).pmf()
         # In the order of their numbers where leakages differ by rounding only.
-        scale = leakages[np.isfinite(leakages)].max(initial=0.0) or 1.0
-        order = np.argsort(-np.round(leakages / scale, 12), kind="stable")
+        scale = above[np.isfinite(above)].max(initial=0.0) or 1.0
+        order = np.argsort(-np.round(above / scale, 12), kind="stable")
         # Outputs that leak can occur, even if their chance is too small for a double.
-        order = order[(chances[order] > 0.0) | (leakages[order] > 0.0)]
+        order = order[(chances[order] > 0.0) | (above[order] > 0.0)]
         names = [_name(channel, channel.output_space.rows(y)) for y in order[:_NAMED]]
         chance = number(chances[order[0]]) if chances[order[0]] > 0.0 else "below 1e-300"
         title = f"{size:,} outputs; the worst has probability {chance}"
-        return _Found(leakages[order], chances[order], names, level, title, f": output {names[0]}")
+        return _Found(above[order], chances[order], names, level, title, f": output {names[0]}")
     rng = np.random.default_rng(seed)
     block = max(1, _SAMPLED // channel.space.n)
     counts = [min(block, draws - start) for start in range(0, draws, block)]
     drawn = [y for count in counts for y in channel.sample(prior.sample(count, rng), rng)]
     rows = [y if np.ndim(y) else channel.output_space.rows(y) for y in drawn]
-    leakages = np.sort([channel.leakage_at(prior, np.asarray(y, np.int64)) for y in rows])[::-1]
+    sampled = np.sort([leakage_at(channel, prior, np.asarray(y, np.int64)) for y in rows])[::-1]
     title = f"{draws:,} of {short(size)} outputs, drawn at random"
-    return _Found(leakages, np.full(draws, 1.0 / draws), [], level, title)
+    return _Found(sampled, np.full(draws, 1.0 / draws), [], level, title)
 
 
 def _name(channel: AbstractChannel, y: Ints) -> str:

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.logs import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import (
     TINY,
-    Column,
-    Leakages,
-    log_masses,
-    vector_column,
-    vector_gain,
-    vector_leakages,
 )
-from fastpriv._structure.rows import RowKernel, RowKernels, distinct_sizes
-from fastpriv.errors import InvalidInput
+from fastpriv._structure.rows import RowKernels
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 if TYPE_CHECKING:
-    from fastpriv._sampling.source import Source
     from fastpriv.priors.dense import Dense
 
 
@@ -107,6 +98,7 @@ class Distribution(ABC):
         between eps_X (where it is for two values per row) and eps_tilde. Rounded up.
         """
 
+    @abstractmethod
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists (Wang-Ying-Zhang 2015, Section 3).
 
@@ -117,7 +109,6 @@ class Distribution(ABC):
         least e that a prior within a few ulp of the given one can have: rounded binomial weights
         get the threshold of independent bits, not that of their rounding errors.
         """
-        return self._dense("epsilon_tilde").epsilon_tilde()
 
     # What channels ask.
 
@@ -157,179 +148,17 @@ class Distribution(ABC):
     def _expected_counts(self, rows: Ints) -> Floats:
         """Sum of the marginals of the given rows, which have the same size."""
 
-    def _log_marginal(self, i: int) -> tuple[Floats, float]:
-        """Log of the law of row i, -inf only for values that cannot occur.
-
-        Also bounds what the chances of values that are too rare for a double are off by.
-        """
-        marginal = self._expected_counts(np.array([i]))
-        with np.errstate(divide="ignore"):
-            logs = np.log(marginal)
-        rare, error = np.flatnonzero(marginal < TINY), 0.0
-        if len(rare):
-            hide = [RowKernel(np.ones((m, 1))) for m in distinct_sizes(self.space.sizes)[0]]
-            kernels = RowKernels(hide, distinct_sizes(self.space.sizes)[1])
-            shown = kernels.replaced(i, RowKernel(np.eye(len(marginal))))
-            y = np.zeros(self.space.n, dtype=np.int64)
-            for value in rare.tolist():
-                y[i] = value
-                column = self.column_through(shown, y)
-                if column.mass > -math.inf:
-                    error = max(error, column.error)
-                logs[value] = column.mass
-        return np.asarray(logs), error
-
     @abstractmethod
     def through(self, kernels: RowKernels) -> Distribution:
         """Law of the output of a row-by-row channel."""
 
     @abstractmethod
-    def information_through(self, kernels: RowKernels) -> float | Bracket:
-        """Return I(X; Y) across a row-by-row channel, without cancellation."""
-
-    @property
-    def through_entries(self) -> int:
-        """How many numbers a pass of the rows through a channel takes, beyond O(N) or O(n)."""
-        return 0
-
-    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
-        """One output of a row-by-row channel: the likeliest database behind it and its chance.
-
-        Cost O(N), less where the structure allows.
-        """
-        return vector_column(self._vector(), kernels, y, self._logs())
-
-    def leakages_through(self, kernels: RowKernels) -> Leakages:
-        """How far every output of a row-by-row channel moves the odds. Cost O(N n m)."""
-        return vector_leakages(self._vector(), kernels, self._logs())
-
-    def log_output_through(self, kernels: RowKernels) -> Floats:
-        """Log of p_Y(y) / prod max W[., y_i], -inf only where impossible. Cost O(N n m)."""
-        return log_masses(self._vector(), kernels, self._logs())
-
-    def levels_through(self, kernels: RowKernels) -> tuple[float, float]:
-        """Return the largest of each of the leakages over outputs."""
-        return self.leakages_through(kernels).largest()
-
-    def leading_through(self, kernels: RowKernels) -> tuple[Ints, Ints]:
-        """Return the output of a row-by-row channel that leaks most, and the likeliest cause."""
-        y = Space(kernels.sizes_out).rows(int(self.leakages_through(kernels).above.argmax()))
-        return y, self._cause(kernels, y)
-
-    def _cause(self, kernels: RowKernels, y: Ints) -> Ints:
-        """Return the database with the largest chance of y, of those that can occur."""
-        x = np.empty_like(y)
-        for kernel, rows in kernels.groups():
-            x[rows] = kernel.causes(y[rows])
-        if self.log_prob(x) > -math.inf:
-            return x
-        possible, logs = self._vector() > 0, np.zeros(1)
-        for kernel, value in zip(kernels, y.tolist(), strict=True):
-            logs = np.add.outer(logs, kernel.log_near[:, value]).reshape(-1)
-        return self.space.rows(int(np.where(possible, logs, -math.inf).argmax()))
-
-    def _steepest(self, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-        """Return a database and one of ``rows``, where p falls most as its value s becomes t.
-
-        The rows have the same size. Through the vector; less where the structure allows.
-        """
-        p, best = self._vector(), (-math.inf, 0, 0)
-        for i in rows.tolist():
-            m, inner = self.space.sizes[i], int(self.space._strides[i])
-            lanes = p.reshape(-1, m, inner)
-            top, seen = lanes[:, s], lanes[:, s] > 0
-            logs = log_ratio(np.where(seen, top, 1.0), np.where(seen, lanes[:, t], 1.0))
-            place = int(np.where(seen, logs, -math.inf).argmax())
-            if logs.flat[place] > best[0] and seen.flat[place]:
-                index = (place // inner * m + s) * inner + place % inner
-                best = float(logs.flat[place]), i, index
-        return self.space.rows(best[2]), best[1]
-
-    def gain_through(self, kernels: RowKernels) -> float:
-        """Largest H(X) - H(X | Y = y) over outputs, rounded up. Cost O(N n m)."""
-        return vector_gain(self._vector(), self._vector(), kernels, logs=self._logs())
-
-    def tilted_draws(self, rows: Ints, epsilon: float, source: Source) -> Ints:
-        """Draw y with chance proportional to p(y) e^(-epsilon d(x, y)) for each database x.
-
-        Cost O(N) for every distinct x and O(n m) for each draw; less where the structure allows.
-        """
-        from fastpriv._sampling.sequential import States
-
-        law = self._dense("sampling a tilted law", _MAX_DRAWN)
-        return States.dense(law._vector(), self.space.sizes).draws(rows, epsilon, source)
-
     def given(self, values: Mapping[int, int]) -> Distribution:
-        """Law of the databases given the values of some rows, or say that it has none."""
-        kept = np.ones(self.space.sizes, dtype=bool)
-        for i, value in values.items():
-            lane = np.moveaxis(kept, i, 0)
-            lane[:value] = False
-            lane[value + 1 :] = False
-        return self._dense("the law given some rows").restricted(kept.reshape(-1))
+        """Return the law of the databases given the values of some rows, or say it has none."""
 
-    def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Law of the sum over rows of ``scores[which[i]][x_i]``, through the vector of this law."""
-        pmf, total = self._dense("the law of a sum")._vector(), _sums(scores, which)
-        return np.asarray(np.bincount(total, pmf, largest_sum(scores, which) + 1), np.float64)
-
-    def log_score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Logs of :meth:`score_law`, -inf only where impossible."""
-        logs = np.full(largest_sum(scores, which) + 1, -math.inf)
-        np.logaddexp.at(logs, _sums(scores, which), self._all_logs())
-        return logs
-
-    def log_histogram_law(self) -> Floats:
-        """Logs of :meth:`histogram_law`, -inf only where impossible."""
-        law = self.log_score_law([self._histogram_scores()], np.zeros(self.space.n, dtype=np.int64))
-        return np.pad(law, (0, self._histograms() - len(law)), constant_values=-math.inf)
-
-    def _histograms(self) -> int:
-        return int((self.space.n + 1) ** (self.space.sizes[0] - 1))
-
-    def _histogram_scores(self) -> Ints:
-        base = (self.space.n + 1) ** np.arange(self.space.sizes[0] - 1)[::-1]
-        return np.concatenate([[0], base]).astype(np.int64)
-
-    def histogram_law(self) -> Floats:
-        """Law of how many rows hold each value, as weights of an exchangeable law, flat.
-
-        Entry (c_1, ..., c_(m-1)) in C order of arrays with n + 1 entries along every axis; it is
-        the law of a sum of scores (n + 1)^(m-1-v).
-        """
-        law = self.score_law([self._histogram_scores()], np.zeros(self.space.n, dtype=np.int64))
-        return np.pad(law, (0, self._histograms() - len(law)))
-
-    def correlation_through(self, kernels: RowKernels) -> Bracket:
-        """Maximal correlation across a row-by-row channel, through the vector of this law."""
-        from fastpriv._matrices.correlation import rows_correlation
-
-        return rows_correlation(kernels, self._dense("maximal correlation")._vector())
-
-    def sdpi_through(self, kernels: RowKernels) -> Bracket:
-        """Strong data-processing constant across a row-by-row channel, through its matrix."""
-        from fastpriv._matrices.sdpi import rows_sdpi
-
-        return rows_sdpi(kernels, self)
-
-    def unmixed(self, epsilon: float) -> Distribution:
-        """Law p_Y with R_epsilon p_Y = p, clipped at zero: the output law of E_i."""
-        return self._dense("the output law of E_i").unmixed(epsilon)
-
+    @abstractmethod
     def _log_least(self) -> float:
-        """Log of the least positive probability, through the dense form. Rounded down."""
-        law = self._dense("the least probability")
-        logs, pmf = law._logs(), law._vector()
-        if logs is not None:
-            return float(logs[logs > -math.inf].min()) * (1.0 + 64.0 * ULP)
-        return -round_up(-math.log(pmf[pmf > 0].min()))
-
-    def _misfit(self, other: Distribution) -> float:
-        """Largest |ln p(x)/q(x)| between this full-support law and another of its structure."""
-        return log_misfit(self._vector(), other._vector())
-
-    def _shell_profile(self, y: Ints) -> Floats:
-        return self._dense("shell_profile")._shell_profile(y)
+        """Log of the least positive probability of a database. Rounded down."""
 
     @abstractmethod
     def equals(self, other: Distribution) -> bool:
@@ -346,122 +175,10 @@ class Distribution(ABC):
         sizes = np.asarray(self.space.sizes)
         return [np.flatnonzero(sizes == m) for m in np.unique(sizes)]
 
+    @abstractmethod
     def _dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
-        """Expand into a full vector, or say why ``what`` cannot be had that way."""
-        from fastpriv.priors.dense import Dense
-
-        check.fits(
-            self.space.size,
-            f"{what} of {self!r} needs the dense form, which",
-            "use fewer rows, or a product or exchangeable prior, which need no such vector",
-            limit,
-        )
-        return Dense._trusted(self.pmf(), self.space, self._logs())
+        """Return the law as a full vector, or say why ``what`` cannot be had that way."""
 
     def __repr__(self) -> str:
         n, m = self.space.n, self.space.m
         return f"{type(self).__name__}(n={n}, {f'm={m}' if m else 'mixed m'})"
-
-
-class LineDistribution(Distribution):
-    """A prior that can list how a row is distributed given all others."""
-
-    @abstractmethod
-    def _lines(self, rows: Ints) -> Floats:
-        """Weights of a row's values given all others, up to scale: (lines, m) for equal rows.
-
-        Every line belongs to one of ``rows`` (which have the same size) and to one setting of the
-        other rows; together they cover all ratios that occur.
-        """
-
-    def _log_ratios(self, rows: Ints) -> Floats:
-        return line_log_ratios(self._lines(rows))
-
-    def epsilon_x(self) -> float:
-        """Return eps_X, the largest ln p(x)/p(x') over neighbours. Rounded up."""
-        worst = 0.0
-        for rows in self._equal_sized_rows():
-            lines = self._lines(rows)
-            most, least = lines.max(axis=1), lines.min(axis=1)
-            seen = most > 0
-            worst = max(worst, float(log_ratio(most[seen], least[seen]).max(initial=0.0)))
-        return round_up(worst)
-
-    def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d is the best mechanism for differential privacy.
-
-        The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
-        """
-        lines = (self._lines(rows) for rows in self._equal_sized_rows())
-        return max(self.epsilon_x(), round_up(max(map(_line_hat, lines))))
-
-
-def largest_sum(scores: Sequence[Ints], which: Ints) -> int:
-    """Largest sum over rows of ``scores[which[i]]``."""
-    tops = [int(score.max()) for score in scores]
-    return sum(tops[kind] for kind in which.tolist())
-
-
-def _sums(scores: Sequence[Ints], which: Ints) -> Ints:
-    """Sum over rows of ``scores[which[i]][x_i]``, for every database."""
-    total = np.zeros(1, dtype=np.int64)
-    for kind in which:
-        total = np.add.outer(total, scores[kind]).reshape(-1)
-    return total
-
-
-def as_prior(prior: object) -> Distribution:
-    """Return the prior, or say what one looks like."""
-    if not isinstance(prior, Distribution):
-        raise InvalidInput(
-            "prior must be a Distribution, such as Dense(pmf, sizes) with the number of values of "
-            f"each row in sizes, got {type(prior).__name__}"
-        )
-    return prior
-
-
-def made_prior(prior: Distribution | ArrayLike) -> Distribution:
-    """Return the prior, made from a plain vector if it is one: a database of one row."""
-    if isinstance(prior, Distribution):
-        return prior
-    from fastpriv.priors.dense import Dense
-
-    try:
-        return Dense(prior)
-    except InvalidInput as problem:
-        raise InvalidInput(
-            "prior must be a Distribution, or a vector with the probability of each value of a "
-            f"single row: {problem}"
-        ) from None
-
-
-def log_misfit(p: Floats, q: Floats) -> float:
-    """Largest |ln p/q| over the support of p."""
-    p, q = p[p > 0], q[p > 0]
-    return float(np.abs(log_ratio(p, q)).max())
-
-
-def line_log_ratios(lines: Floats) -> Floats:
-    """Largest ln L[s]/L[t] over lines, for every (s, t); -inf where no line has weight at s."""
-    m = lines.shape[1]
-    worst = np.full((m, m), -math.inf)
-    for s in range(m):
-        seen = lines[lines[:, s] > 0]
-        if len(seen):
-            worst[s] = log_ratio(seen[:, s : s + 1], seen).max(axis=0)
-    return worst
-
-
-def _line_hat(lines: Floats) -> float:
-    """Largest ln(1/p(s | line) - m + 1), from sum (L - min L) / min L so that nothing cancels."""
-    least = lines.min(axis=1)
-    spread = (lines - least[:, None]).sum(axis=1)
-    if np.any(spread[least == 0] > 0):
-        return math.inf
-    live = spread > 0
-    if not live.any():
-        return 0.0
-    spread, least = spread[live], least[live]
-    with np.errstate(over="ignore"):
-        worst = float((spread / least).max())
-    return math.log1p(worst) if worst < math.inf else float((np.log(spread) - np.log(least)).max())

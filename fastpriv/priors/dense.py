@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_spread, round_up
+from fastpriv._core.rounding import ULP
 from fastpriv._core.threads import split
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
@@ -18,7 +19,7 @@ from fastpriv._matrices.leakage import log_error
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors.base import Distribution
-from fastpriv.priors.unmixing import clipped, least_epsilon, rounding
+from fastpriv.priors.unmixing import least_epsilon, rounding
 from fastpriv.spaces import Space
 
 __all__ = ["Dense"]
@@ -33,8 +34,9 @@ class Dense(Distribution):
     ----------
     pmf : 1-D array
         Probability of every database.
-    sizes : sequence of int, optional
-        Number of values of each row; by default one row with ``len(pmf)`` values.
+    sizes : Space or sequence of int, optional
+        The space, or the number of values of each row; by default one row with ``len(pmf)``
+        values.
 
     Notes
     -----
@@ -48,9 +50,11 @@ class Dense(Distribution):
     1.386294
     """
 
-    def __init__(self, pmf: ArrayLike, sizes: Sequence[int] | None = None) -> None:
+    def __init__(self, pmf: ArrayLike, sizes: Space | Sequence[int] | None = None) -> None:
         self._pmf, self._rare = check.law(pmf, "pmf"), None
-        self.space = Space([len(self._pmf)] if sizes is None else sizes)
+        if sizes is None:
+            sizes = [len(self._pmf)]
+        self.space = sizes if isinstance(sizes, Space) else Space(sizes)
         if self.space.size != len(self._pmf):
             raise InvalidInput(
                 f"sizes make {short(self.space.size)} databases, but pmf has "
@@ -160,13 +164,6 @@ class Dense(Distribution):
         """Law of the output of a row-by-row channel. Cost O(N n)."""
         return Dense._trusted(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
 
-    def unmixed(self, epsilon: float) -> Dense:
-        """Law p_Y with R_epsilon p_Y = p, clipped at zero. Cost O(N n)."""
-        kernels = RowKernels.symmetric(self.space.sizes, epsilon)
-        inverse = mix(self._pmf.copy(), self.space.sizes, [k.unmixing for k in _symmetric(kernels)])
-        law = clipped(inverse, lambda q: apply_rows(q, kernels), self._pmf, epsilon)
-        return Dense._trusted(law, self.space)
-
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists: about a hundred O(N n) transforms."""
         from fastpriv.kernels import any_below
@@ -184,30 +181,24 @@ class Dense(Distribution):
 
         return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, max(sizes), fails)
 
-    def information_through(self, kernels: RowKernels) -> float:
-        """Return I(X; Y) = sum_i I(X_i; Y_i | Y_<i), every term a sum of non-negative numbers.
+    def given(self, values: Mapping[int, int]) -> Dense:
+        """Return the law given the values of some rows: other databases get probability zero."""
+        kept = np.ones(self.space.sizes, dtype=bool)
+        for i, value in values.items():
+            lane = np.moveaxis(kept, i, 0)
+            lane[:value] = False
+            lane[value + 1 :] = False
+        return self.restricted(kept.reshape(-1))
 
-        The i-th term needs the joint law of the first i - 1 outputs and row i, a transform of
-        the law of the first i rows. Cost O(N n), three vectors.
-        """
-        sizes, terms = self.space.sizes, []
-        prefix = self._pmf
-        for i in range(self.space.n - 1, -1, -1):
-            past = [kernels[j] for j in range(i)]
-            joint = apply_rows(prefix, past, trailing=sizes[i]).reshape(-1, sizes[i])
-            terms.append(kernels[i].information(joint))
-            prefix = prefix.reshape(-1, sizes[i]).sum(axis=1)
-        return math.fsum(terms)
+    def _log_least(self) -> float:
+        """Log of the least positive probability of a database. Rounded down."""
+        if self._rare is not None:
+            return float(self._rare[self._rare > -math.inf].min()) * (1.0 + 64.0 * ULP)
+        return -round_up(-math.log(self._pmf[self._pmf > 0].min()))
 
-    def _shell_profile(self, y: Ints) -> Floats:
-        from fastpriv.kernels import shell_masses
-
-        differ = [np.arange(m) != value for m, value in zip(self.space.sizes, y, strict=True)]
-        half = np.searchsorted(-self.space._strides, -math.isqrt(self.space.size))
-        outer, inner = (_distances(part) for part in (differ[:half], differ[half:]))
-        profile = np.zeros(self.space.n + 1)
-        shell_masses(self._pmf, outer, inner, profile)
-        return profile
+    def _dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
+        check.fits(self.space.size, f"{what} of {self!r}", "use fewer rows", limit)
+        return self
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         edges = np.cumsum(self._pmf)
@@ -224,14 +215,6 @@ class Dense(Distribution):
 
 def _symmetric(kernels: RowKernels) -> list[Symmetric]:
     return [kernel for kernel in kernels if isinstance(kernel, Symmetric)]
-
-
-def _distances(differ: list[np.ndarray]) -> Ints:
-    """Hamming distances of all settings of a few rows, from their tables of differing values."""
-    distances = np.zeros(1, dtype=np.int64)
-    for table in differ:
-        distances = np.add.outer(distances, table.astype(np.int64)).reshape(-1)
-    return distances
 
 
 def apply_rows(vector: Floats, kernels: Sequence[RowKernel], trailing: int = 1) -> Floats:

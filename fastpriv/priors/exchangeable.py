@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,29 +12,23 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import TINY, Column, log_error, log_law
+from fastpriv._matrices.leakage import TINY, log_error
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.errors import InvalidInput
 from fastpriv.priors.base import (
     Distribution,
-    LineDistribution,
-    largest_sum,
-    log_misfit,
 )
 from fastpriv.priors.product import Uniform
 from fastpriv.priors.rare import log_binomials
-from fastpriv.priors.type_leakage import OutputForm
+from fastpriv.priors.structured import LineDistribution
 from fastpriv.priors.type_weights import (
     from_counts,
     inverse_matrix,
     substitute,
     without_one,
 )
-from fastpriv.priors.unmixing import clipped, least_epsilon, rounding
+from fastpriv.priors.unmixing import least_epsilon, rounding
 from fastpriv.spaces import Space
-
-if TYPE_CHECKING:
-    from fastpriv._sampling.source import Source
 
 __all__ = ["Exchangeable"]
 
@@ -234,12 +227,6 @@ class Exchangeable(LineDistribution):
         means = (counts * self._weights).reshape(len(counts), -1).sum(axis=1)
         return np.asarray(len(rows) / self.space.n * means)
 
-    def _log_marginal(self, i: int) -> tuple[Floats, float]:
-        """Log of the law of a row, from the weights: what shares of the rows hold each value."""
-        counts = np.stack([self._rest, *np.indices(self._weights.shape)]) / self.space.n
-        shares = np.maximum(counts, 0.0).reshape(len(counts), -1)
-        return log_law(shares.T, self._log_weights.reshape(-1)), self._log_error
-
     def through(self, kernels: RowKernels) -> Distribution:
         """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
         if len(kernels.distinct) > 1:
@@ -247,37 +234,6 @@ class Exchangeable(LineDistribution):
         if kernels.distinct[0].shape[1] == 1:
             return Uniform(self.space.n, 1)
         return Exchangeable._trusted(substitute(self._weights, kernels.distinct[0].matrix))
-
-    def tilted_draws(self, rows: Ints, epsilon: float, source: Source) -> Ints:
-        """Draw y with chance proportional to p(y) e^(-epsilon d(x, y)) for each database x.
-
-        Rows are taken in the order of their values, so that databases of one type share the sums
-        over what can follow: O(n^2) for each type for m = 2, O(n m) for each draw.
-        """
-        from fastpriv._sampling.sequential import States
-
-        n, m = self.space.n, self._weights.ndim + 1
-        check.fits(n * self._weights.size, "the table of types", "use fewer rows", 1 << 27)
-        states = States.types(self._log_per_database, self._strides(m))
-        order = np.argsort(rows, axis=1, kind="stable")
-        drawn = states.draws(np.take_along_axis(rows, order, axis=1), epsilon, source)
-        out = np.empty_like(drawn)
-        np.put_along_axis(out, order, drawn, axis=1)
-        return out
-
-    def unmixed(self, epsilon: float) -> Exchangeable:
-        """Law p_Y with R_epsilon p_Y = p, clipped at zero."""
-        m = self._weights.ndim + 1
-        kernel = Symmetric(m, epsilon)
-        if epsilon == 0.0:
-            return self
-        inverse = substitute(self._weights, inverse_matrix(kernel))
-        law = clipped(inverse, lambda q: substitute(q, kernel.matrix), self._weights, epsilon)
-        return Exchangeable._trusted(law)
-
-    def _misfit(self, other: Distribution) -> float:
-        assert isinstance(other, Exchangeable)
-        return log_misfit(self._weights, other._weights)
 
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists, by bisection over types.
@@ -294,140 +250,6 @@ class Exchangeable(LineDistribution):
                 return bool(np.any(value < -error))
 
         return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, m, fails)
-
-    def information_through(self, kernels: RowKernels) -> float:
-        """Return I(X; Y) = sum_i I(X_i; Y_i | Y_<i), contexts being the types of Y_<i.
-
-        Cost O(n^2) for m = 2 and O(n (n+1)^(m-1)) per output value in general.
-        """
-        if len(kernels.distinct) > 1:
-            dense = self._dense("mutual information through different row kernels")
-            return dense.information_through(kernels)
-        kernel, n = kernels.distinct[0], self.space.n
-        if kernel.shape[1] == 1:
-            return 0.0
-        # law[s] over types of Y_<n: one pass of noise, then the outputs are dropped one by one.
-        laws = [part / n for part in without_one(self._weights)]
-        if n > 1:
-            laws = [substitute(law, kernel.matrix) for law in laws]
-        terms = []
-        for i in range(n, 0, -1):
-            joint = np.stack([law.reshape(-1) for law in laws], axis=-1)
-            terms.append(kernel.information(joint))
-            if i > 1:
-                laws = [np.asarray(sum(without_one(law))) / (i - 1) for law in laws]
-        return math.fsum(terms)
-
-    @property
-    def through_entries(self) -> int:
-        """Types of the outputs, for every number of rows."""
-        return self.space.n * self._weights.size
-
-    def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Law of a sum of scores: that of the type where all rows score alike, else dense."""
-        if len(scores) > 1:
-            return super().score_law(scores, which)
-        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
-        inside = self._rest >= 0
-        total = np.tensordot(scores[0], counts, 1)[inside]
-        most = self.space.n * int(scores[0].max())
-        return np.asarray(np.bincount(total, self._weights[inside], most + 1), np.float64)
-
-    def log_score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Logs of the law of a sum: that of the type where all rows score alike, else dense."""
-        if len(scores) > 1:
-            return super().log_score_law(scores, which)
-        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
-        inside = self._rest >= 0
-        logs = np.full(largest_sum(scores, which) + 1, -math.inf)
-        total = np.tensordot(scores[0], counts, 1)[inside]
-        np.logaddexp.at(logs, total, self._log_weights[inside])
-        return logs
-
-    def log_histogram_law(self) -> Floats:
-        """Logs of the weights."""
-        return self._log_weights.reshape(-1)
-
-    def histogram_law(self) -> Floats:
-        """Law of how many rows hold each value: the weights."""
-        return self._weights.reshape(-1)
-
-    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
-        """One output of a row-by-row channel.
-
-        Cost O(n) for two values per row and at most two different factors, O(N) otherwise.
-        """
-        if any((kernel.tops[y[rows]] == 0.0).any() for kernel, rows in kernels.groups()):
-            return Column(-math.inf, -math.inf, 0.0)  # no database has this output
-        if self._weights.ndim == 1:
-            form = OutputForm(kernels, y)
-            mass = form.log_mass(self._log_weights)
-            if mass is not None:
-                best = form.extreme(self._possible)
-                return Column(best, mass, form.error + self._log_error)
-        return super().column_through(kernels, y)
-
-    def levels_through(self, kernels: RowKernels) -> tuple[float, float]:
-        """Return the largest of each of the leakages, over types of outputs. Cost O(n^2), m = 2.
-
-        More than two values per row go through the dense form.
-        """
-        found = self._type_leakages(kernels)
-        if found is None:
-            return super().levels_through(kernels)
-        return max(up for _, up, _ in found), max(down for *_, down in found)
-
-    def _type_leakages(self, kernels: RowKernels) -> list[tuple[int, float, float]] | None:
-        """Both leakages of an output with each number of ones; None where not by types."""
-        kernel, n = kernels.distinct[0], self.space.n
-        if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
-            return None
-        allowed, found = self._possible, [(0, 0.0, 0.0)]
-        zero, one = (kernel.tops > 0.0).tolist()  # which values can come out at all
-        for ones in range(0 if zero else n, n + 1 if one else 1):
-            form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
-            mass, best = form.log_mass(self._log_weights), form.extreme(allowed)
-            error = form.error + self._log_error
-            if mass is None:
-                return None
-            if best > -math.inf:  # the output can occur
-                below = mass - form.extreme(allowed, -1.0) + error
-                found.append((ones, Column(best, mass, error).leakage(), below))
-        return found
-
-    def leading_through(self, kernels: RowKernels) -> tuple[Ints, Ints]:
-        """Return the output that leaks most and the likeliest cause, over types of outputs."""
-        found = self._type_leakages(kernels)
-        if found is None:
-            return super().leading_through(kernels)
-        ones = max(found, key=lambda leak: leak[1])[0]
-        y = np.repeat([0, 1], [self.space.n - ones, ones])
-        return y, self._cause(kernels, y)
-
-    def _steepest(self, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-        """Return a database by the counts of its other rows: those of the steepest line."""
-        lines, n, axes = self._line_table, self.space.n, self._weights.ndim
-        seen = lines[:, s] > 0
-        top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
-        best = int(np.where(seen, log_ratio(top, bottom), -math.inf).argmax())
-        counts = np.indices((n,) * axes)
-        others = counts[:, counts.sum(axis=0) < n][:, best]
-        x = np.repeat(np.arange(axes + 1), [n - 1 - others.sum(), *others])
-        i = int(rows[0])
-        return np.insert(x, i, s), i
-
-    def _shell_profile(self, y: Ints) -> Floats:
-        """Hypergeometric overlaps for two values per row, O(n^2); dense otherwise."""
-        if self._weights.ndim > 1:
-            return super()._shell_profile(y)
-        from scipy.stats import hypergeom
-
-        n, ones = self.space.n, int(y.sum())
-        profile = np.zeros(n + 1)
-        for k in np.flatnonzero(self._weights).tolist():
-            overlap = np.arange(max(0, ones + k - n), min(ones, k) + 1)
-            profile[ones + k - 2 * overlap] += self._weights[k] * hypergeom.pmf(overlap, n, k, ones)
-        return profile
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         flat = rng.choice(self._weights.size, size=k, p=self._weights.reshape(-1))

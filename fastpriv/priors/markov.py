@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import TINY, Column
+from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.rows import RowKernels
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.priors.base import Distribution, LineDistribution
+from fastpriv.priors.base import Distribution
+from fastpriv.priors.structured import LineDistribution, StructuredDistribution
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
-
-if TYPE_CHECKING:
-    from fastpriv._sampling.source import Source
 
 __all__ = ["HiddenMarkov", "Markov"]
 
@@ -126,22 +122,6 @@ class Markov(LineDistribution):
             lines.append((big[:, None, :] * T.T[None, :, :]).reshape(m * m, m))
         return np.concatenate(lines)
 
-    def _steepest(self, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-        """Return a database by its local pattern: values around a row that are the steepest."""
-        first, T, n = self._initial, self._transition, self.space.n
-        if n == 1 or first.min() == 0 or T.min() == 0:
-            return super()._steepest(rows, s, t)
-        # What a row's value gains from the one before it, or from being first; from the next one.
-        start = log_ratio(first[s : s + 1], first[t : t + 1])
-        before, after = log_ratio(T[:, s], T[:, t]), log_ratio(T[s], T[t])
-        gains = np.full(len(rows), before.max() + after.max())
-        gains[rows == 0] = start + after.max()
-        gains[rows == n - 1] = before.max()
-        i = int(rows[gains.argmax()])
-        x = np.full(n, int(before.argmax()))
-        x[i], x[i + 1 :] = s, int(after.argmax())
-        return x, i
-
     def _expected_counts(self, rows: Ints) -> Floats:
         from fastpriv.kernels import markov_counts
 
@@ -151,69 +131,6 @@ class Markov(LineDistribution):
         """Law of the output: a hidden Markov chain, kept as such."""
         return HiddenMarkov(self, kernels)
 
-    def information_through(self, kernels: RowKernels) -> float | Bracket:
-        """Return I(X; Y): exact while the law of the outputs fits, otherwise a certified bracket.
-
-        I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a
-        term can only grow; knowing the window's first row as well, it can only shrink. The
-        shrunken term is linear in the law of that row and the grown one concave, so the sum over
-        all windows needs only the mean law (Jensen), not a computation per row.
-        """
-        first, n, m = self._initial, self.space.n, len(self._initial)
-        widest = max(max(kernel.shape) for kernel in kernels.distinct)
-        # The largest k with widest^(k-1) contexts times m values in bounds, at most n.
-        window = min(n, 1 + int(math.log(_MAX_WINDOW / m) / math.log(max(widest, 2))))
-        terms = self._window_terms(first[None, :], kernels, window)
-        if window == n:
-            return math.fsum(terms)
-        if len(kernels.distinct) > 1:
-            raise TooLarge(
-                f"mutual information of {n} rows of a chain through different row kernels has no "
-                "bounded window; use one kernel for all rows or a shorter chain"
-            )
-        rest = n - window
-        starts = self._expected_counts(np.arange(1, rest + 1))
-        upper = rest * self._window_terms(starts[None, :] / rest, kernels, window)[-1]
-        lower = self._window_terms(np.diag(starts), kernels, window)[-1]
-        head = math.fsum(terms)
-        slack = 1e-12 * (head + upper)
-        most = min(head + upper + slack, self.entropy())
-        return Bracket(min(max(0.0, head + lower - slack), most), most)
-
-    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
-        """One output of a row-by-row channel. Cost O(n m^2).
-
-        The mean by the forward recursion, the maximum by Viterbi over the paths that can occur.
-        """
-        tables = [[k.near, k.loss, k.log_near, k.log_near] for k in kernels.distinct]
-        return self._along(tables, kernels.assignment, y)
-
-    def _along(self, tables: list[list[Floats]], assignment: Ints, y: Ints) -> Column:
-        """Run both recursions with means of near, of loss and their logs, and with the largest log.
-
-        All are tables [state, y], for each kind of row.
-        """
-        from fastpriv.kernels import chain_log_best, chain_log_mass, chain_log_sum
-
-        widest = max(table[0].shape[1] for table in tables)
-        near, loss, logs, tops = np.zeros((4, len(tables), widest, len(self._initial)))
-        for kind, parts in enumerate(tables):
-            for out, part in zip((near, loss, logs, tops), parts, strict=True):
-                out[kind, : part.shape[1]] = part.T
-        chain = self._initial, self._transition
-        best = chain_log_best(*chain, tops, assignment, y)
-        # Every row multiplies the forward weights by few numbers, all of them positive.
-        slack = len(y) * (4 * len(self._initial) + 16) * ULP
-        start, steps = self._log_chain
-        rare = any(np.any((part > -math.inf) & (part < _SMALL)) for part in (steps, logs))
-        mass = math.nan if rare else chain_log_mass(*chain, near, loss, assignment, y)
-        if math.isnan(mass):  # terms may be lost to underflow
-            mass, size = chain_log_sum(start, steps, logs, assignment, y)
-            slack += 8.0 * len(y) * ULP * size  # some additions of logarithms for every row
-        else:
-            slack *= min(1.0, -4.0 * mass)
-        return Column(best, mass, slack - 16.0 * ULP * (best + mass))
-
     @cached_property
     def _log_chain(self) -> tuple[Floats, Floats]:
         """Logs of the law of the first row and of the steps, [after, before]."""
@@ -221,22 +138,6 @@ class Markov(LineDistribution):
         with np.errstate(divide="ignore"):
             start, steps = (np.log(p / p.sum(axis=-1, keepdims=True)) for p in chain)
         return start, np.ascontiguousarray(steps.T)
-
-    def _window_terms(self, start: Floats, kernels: RowKernels, window: int) -> list[float]:
-        """I(X_i; Y_i | Y_<i, C) for i < window, ``start[c, s]`` = P(C = c, X_0 = s)."""
-        joint, terms = start, []
-        for i in range(window):
-            terms.append(kernels[i].information(joint))
-            if i + 1 < window:
-                emitted = joint[:, None, :] * kernels[i].matrix.T
-                joint = (emitted @ self._transition).reshape(-1, joint.shape[1])
-        return terms
-
-    def tilted_draws(self, rows: Ints, epsilon: float, source: Source) -> Ints:
-        """Draw y with chance proportional to p(y) e^(-epsilon d(x, y)). Cost O(n m^2) each."""
-        from fastpriv._sampling.sequential import chain_draws
-
-        return chain_draws(self._initial, self._transition, rows, epsilon, source)
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv.kernels import markov_paths
@@ -254,7 +155,50 @@ class Markov(LineDistribution):
         )
 
 
-class HiddenMarkov(Distribution):
+def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
+    """Return I(X; Y) of a chain across a channel that acts row by row.
+
+    Exact while the law of the outputs fits, otherwise a certified bracket.
+
+    I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a
+    term can only grow. Given the window's first row as well, it can only shrink. The smaller
+    term is linear in the law of that row and the larger one is concave, so by Jensen's inequality
+    the sum over all windows needs only the mean law, not a computation for every row.
+    """
+    first, n, m = chain._initial, chain.space.n, len(chain._initial)
+    widest = max(max(kernel.shape) for kernel in kernels.distinct)
+    # The largest k with widest^(k-1) contexts times m values in bounds, at most n.
+    window = min(n, 1 + int(math.log(_MAX_WINDOW / m) / math.log(max(widest, 2))))
+    terms = _window_terms(chain, first[None, :], kernels, window)
+    if window == n:
+        return math.fsum(terms)
+    if len(kernels.distinct) > 1:
+        raise TooLarge(
+            f"mutual information of {n} rows of a chain through different row kernels has no "
+            "bounded window; use one kernel for all rows or a shorter chain"
+        )
+    rest = n - window
+    starts = chain._expected_counts(np.arange(1, rest + 1))
+    upper = rest * _window_terms(chain, starts[None, :] / rest, kernels, window)[-1]
+    lower = _window_terms(chain, np.diag(starts), kernels, window)[-1]
+    head = math.fsum(terms)
+    slack = 1e-12 * (head + upper)
+    most = min(head + upper + slack, chain.entropy())
+    return Bracket(min(max(0.0, head + lower - slack), most), most)
+
+
+def _window_terms(chain: Markov, start: Floats, kernels: RowKernels, window: int) -> list[float]:
+    """I(X_i; Y_i | Y_<i, C) for i < window, ``start[c, s]`` = P(C = c, X_0 = s)."""
+    joint, terms = start, []
+    for i in range(window):
+        terms.append(kernels[i].information(joint))
+        if i + 1 < window:
+            emitted = joint[:, None, :] * kernels[i].matrix.T
+            joint = (emitted @ chain._transition).reshape(-1, joint.shape[1])
+    return terms
+
+
+class HiddenMarkov(StructuredDistribution):
     """Law of a Markov chain seen through a row-by-row channel, such as E_d of a chain.
 
     Probabilities come from the forward recursion; what has no closed form goes through the dense
@@ -304,7 +248,7 @@ class HiddenMarkov(Distribution):
             float(self._chain._expected_counts(rows) @ [entropy(row) for row in kernel.matrix])
             for kernel, rows in self._kernels.groups()
         )
-        information = self._chain.information_through(self._kernels)
+        information = chain_information(self._chain, self._kernels)
         if isinstance(information, Bracket):
             return Bracket(information.lower + noise, information.upper + noise)
         return information + noise
@@ -328,34 +272,13 @@ class HiddenMarkov(Distribution):
                 total += self._chain._expected_counts(shared) @ kernel.matrix
         return total
 
-    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
-        """One output of a further row-by-row channel. Cost O(n m^2)."""
-        width = len(kernels.distinct)
-        pairs, assignment = np.unique(
-            self._kernels.assignment * width + kernels.assignment, return_inverse=True
-        )
-        tables = []
-        for hidden, kernel in (
-            (self._kernels.distinct[p // width], kernels.distinct[p % width]) for p in pairs
-        ):
-            seen = np.where(hidden.matrix[:, :, None] > 0, kernel.log_near, -math.inf)
-            means = [hidden.matrix @ kernel.near, hidden.matrix @ kernel.loss]
-            with np.errstate(divide="ignore"):
-                terms = np.log(hidden.matrix)[:, :, None] + kernel.log_near
-            tables.append([*means, np.logaddexp.reduce(terms, axis=1), seen.max(axis=1)])
-        return self._chain._along(tables, assignment.reshape(-1), y)
-
     def through(self, kernels: RowKernels) -> Distribution:
         """Law after a further row-by-row channel, through the dense form."""
         return self._dense("the output law").through(kernels)
 
-    def information_through(self, kernels: RowKernels) -> float | Bracket:
-        """Return I(X; Y) through the dense form."""
-        return self._dense("mutual information").information_through(kernels)
-
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv._sampling.source import source
-        from fastpriv._sampling.thresholds import draw_rows
+        from fastpriv._structure.drawing import draw_rows
 
         return draw_rows(self._kernels, self._chain._sample(k, rng), source(rng))
 

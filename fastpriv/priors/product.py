@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.logs import round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import (
-    Column,
-    Leakages,
-    log_masses,
-    matrix_gain,
-    row_slack,
-    tropical,
-    vector_leakages,
-)
 from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv.errors import InvalidInput
-from fastpriv.priors.base import Distribution, LineDistribution, largest_sum
-from fastpriv.priors.rare import log_convolve, log_power
-from fastpriv.results import Bracket
+from fastpriv.priors.base import Distribution
+from fastpriv.priors.structured import LineDistribution
 from fastpriv.spaces import Space
 
 __all__ = ["Product", "Uniform"]
@@ -158,106 +146,10 @@ class Product(LineDistribution):
         for k, j in zip(laws, which, strict=True):
             kernel, law = kernels.distinct[j], self._laws[k]
             if isinstance(kernel, Symmetric):
-                pushed.append(law + kernel.mixing * _excess(law))
+                pushed.append(law + kernel.mixing * flat_excess(law))
             else:
                 pushed.append(law @ kernel.matrix)
         return Product._trusted(pushed, assignment)
-
-    def unmixed(self, epsilon: float) -> Product:
-        """Law p_Y with R_epsilon p_Y = p, row by row, clipped at zero."""
-        laws = []
-        for law in self._laws:
-            inverse = law + Symmetric(len(law), epsilon).unmixing * _excess(law)
-            laws.append(np.maximum(inverse, 0.0))
-        return Product._trusted(laws, self._assignment)
-
-    def information_through(self, kernels: RowKernels) -> float:
-        """Return I(X; Y), the sum over rows of the one-row informations."""
-        laws, which, counts, _ = self._pairs(kernels)
-        return math.fsum(
-            c * kernels.distinct[j].information(self._laws[k][None, :])
-            for k, j, c in zip(laws, which, counts.tolist(), strict=True)
-        )
-
-    def column_through(self, kernels: RowKernels, y: Ints) -> Column:
-        """One output of a row-by-row channel: a sum over rows. Cost O(n)."""
-        laws, which, _, place = self._pairs(kernels)
-        best, mass = [0.0], [0.0]
-        for pair, (k, j) in enumerate(zip(laws, which, strict=True)):
-            law, kernel = self._laws[k], kernels.distinct[j]
-            counts = np.bincount(y[place == pair], minlength=kernel.shape[1])
-            used = counts > 0
-            allowed = np.where(law > 0, 0.0, -math.inf)
-            best += (counts[used] * tropical(allowed, [kernel], np.maximum)[used]).tolist()
-            mass += (counts[used] * log_masses(law, [kernel])[used]).tolist()
-        total = math.fsum(best), math.fsum(mass)
-        slack = max(row_slack([kernel]) for kernel in kernels.distinct)
-        error = slack * min(len(y), -4.0 * total[1]) - 16.0 * ULP * sum(total)
-        return Column(*total, error)
-
-    def _outer(self, place: Ints, parts: Sequence[Floats]) -> Floats:
-        """Sum over rows of parts[place[i]][y_i], for every y."""
-        total = np.zeros(1)
-        for k in place:
-            total = np.add.outer(total, parts[k]).reshape(-1)
-        return total
-
-    def leakages_through(self, kernels: RowKernels) -> Leakages:
-        """How far every output moves the odds: a sum over rows. Cost O(outputs)."""
-        laws, which, _, place = self._pairs(kernels)
-        rows = [
-            vector_leakages(self._laws[k], [kernels.distinct[j]])
-            for k, j in zip(laws, which, strict=True)
-        ]
-        above, below = (self._outer(place, part) for part in zip(*rows, strict=True))
-        seen = self.log_output_through(kernels) > -math.inf
-        up = 1.0 + 2.0 * len(place) * ULP
-        return Leakages(np.where(seen, above * up, 0.0), np.where(seen, below * up, 0.0))
-
-    def log_output_through(self, kernels: RowKernels) -> Floats:
-        """Log of p_Y(y) / prod max W[., y_i]: a sum over rows. Cost O(outputs)."""
-        laws, which, _, place = self._pairs(kernels)
-        pairs = zip(laws, which, strict=True)
-        parts = [log_masses(self._laws[k], [kernels.distinct[j]]) for k, j in pairs]
-        return self._outer(place, parts)
-
-    def levels_through(self, kernels: RowKernels) -> tuple[float, float]:
-        """Return the largest of each of the leakages: the sum over rows of the rows' largest."""
-        laws, which, counts, _ = self._pairs(kernels)
-        found = [
-            kernels.distinct[j].leakage_levels(self._laws[k])
-            for k, j in zip(laws, which, strict=True)
-        ]
-        above, below = (math.fsum(np.multiply(counts, part)) for part in zip(*found, strict=True))
-        return round_up(above), round_up(below)
-
-    def leading_through(self, kernels: RowKernels) -> tuple[Ints, Ints]:
-        """Return the output that leaks most and the likeliest cause: every row's own."""
-        laws, which, _, place = self._pairs(kernels)
-        found = np.array(
-            [kernels.distinct[j].leading(self._laws[k]) for k, j in zip(laws, which, strict=True)]
-        )
-        y, x = found[place].T
-        return y.copy(), x.copy()
-
-    def _steepest(self, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-        used, first = np.unique(self._assignment[rows], return_index=True)
-        tops, bottoms = np.array([(self._laws[k][s], self._laws[k][t]) for k in used]).T
-        seen = tops > 0
-        logs = log_ratio(np.where(seen, tops, 1.0), np.where(seen, bottoms, 1.0))
-        i = int(rows[first[np.where(seen, logs, -math.inf).argmax()]])
-        x = np.array([int(law.argmax()) for law in self._laws])[self._assignment]
-        x[i] = s
-        return x, i
-
-    def gain_through(self, kernels: RowKernels) -> float:
-        """Largest H(X) - H(X | Y = y), the sum over rows of the rows' largest. Rounded up."""
-        laws, which, counts, _ = self._pairs(kernels)
-        found = [
-            matrix_gain(kernels.distinct[j].matrix, self._laws[k])
-            for k, j in zip(laws, which, strict=True)
-        ]
-        return round_up(math.fsum(np.multiply(counts, found)))
 
     def given(self, values: Mapping[int, int]) -> Product:
         """Law given the values of some rows: they become constants, the others stay."""
@@ -272,80 +164,6 @@ class Product(LineDistribution):
             assignment[i] = len(laws)
             laws.append(np.where(np.arange(len(law)) == value, 1.0, 0.0))
         return Product._trusted(laws, assignment)
-
-    def score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Law of a sum of scores: convolved row by row, all terms positive. Cost O(n sums)."""
-        laws = self._steps(scores, which)
-        most = largest_sum(scores, which)
-        work = self.space.n * (most + 1)
-        check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_CONVOLUTION**2)
-        total, end = np.zeros(most + 1), 1
-        total[0] = 1.0
-        for k, kind in zip(self._assignment.tolist(), which.tolist(), strict=True):
-            last = total[:end].copy()
-            total[:end] = 0.0
-            for step, chance in laws[k, kind]:
-                total[step : step + end] += chance * last
-            end += laws[k, kind][-1][0]
-        return total
-
-    def _steps(
-        self, scores: Sequence[Ints], which: Ints
-    ) -> dict[tuple[int, int], list[tuple[int, float]]]:
-        """Scores that rows of each law and kind add, with their chances."""
-        laws = {}
-        for k, kind in set(zip(self._assignment.tolist(), which.tolist(), strict=True)):
-            steps = np.bincount(scores[kind], self._laws[k])
-            laws[k, kind] = [(int(s), float(steps[s])) for s in np.flatnonzero(steps)]
-        return laws
-
-    def log_score_law(self, scores: Sequence[Ints], which: Ints) -> Floats:
-        """Logs of the law of a sum: O(n) for equal bits, O(n sums) otherwise."""
-        pairs = Counter(zip(self._assignment.tolist(), which.tolist(), strict=True))
-        laws, most = self._steps(scores, which), largest_sum(scores, which)
-        if len(pairs) > 1 or any(len(steps) > 2 for steps in laws.values()):
-            work = self.space.n * (most + 1)
-            check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_LOGS)
-        total = np.zeros(1)
-        for pair, count in pairs.items():
-            total = log_convolve(total, log_power(laws[pair], count))
-        return np.pad(total, (0, most + 1 - len(total)), constant_values=-math.inf)
-
-    def correlation_through(self, kernels: RowKernels) -> Bracket:
-        """Maximal correlation: the largest of the rows' (Witsenhausen 1975)."""
-        laws, which, _, _ = self._pairs(kernels)
-        pairs = zip(laws, which, strict=True)
-        return _largest([kernels.distinct[j].correlation(self._laws[k]) for k, j in pairs])
-
-    def sdpi_through(self, kernels: RowKernels) -> Bracket:
-        """Strong data-processing constant: the largest of the rows' (Ahlswede-Gacs 1976)."""
-        laws, which, _, _ = self._pairs(kernels)
-        pairs = zip(laws, which, strict=True)
-        return _largest([kernels.distinct[j].sdpi(self._laws[k]) for k, j in pairs])
-
-    def _shell_profile(self, y: Ints) -> Floats:
-        """Convolve the rows' two-point laws of agreeing or not, equal ones as a binomial."""
-        from scipy.stats import binom
-
-        agree = np.empty(self.space.n)
-        for k, law in enumerate(self._laws):
-            rows = self._assignment == k
-            agree[rows] = law[y[rows]]
-        chances, counts = np.unique(agree, return_counts=True)
-        if len(chances) > 1:
-            check.fits(
-                self.space.n,
-                f"the profile of {len(chances)} distinct rows",
-                "use fewer rows or fewer distinct laws",
-                _MAX_CONVOLUTION,
-            )
-        profile = np.ones(1)
-        for chance, count in zip(chances.tolist(), counts.tolist(), strict=True):
-            # Count the agreements and read them backwards: 1 - chance would lose small digits of
-            # a chance near one, and SciPy takes the complement exactly where it matters.
-            differ = binom.pmf(np.arange(count, -1, -1), count, chance)
-            profile = np.convolve(profile, differ)
-        return profile
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         rows = np.empty((k, self.space.n), dtype=np.int64)
@@ -401,12 +219,7 @@ def _load(law: ArrayLike, i: int) -> Floats:
     return check.law(law, f"the law of row {i} (for equal rows use Product.iid)")
 
 
-def _largest(rows: list[Bracket]) -> Bracket:
-    """Bracket of the largest of some numbers."""
-    return Bracket(max(row.lower for row in rows), max(row.upper for row in rows))
-
-
-def _excess(law: Floats) -> Floats:
+def flat_excess(law: Floats) -> Floats:
     """Sum of the law minus m times each entry, from differences so that a flat law gives 0."""
     above = law - law.min()
     return np.asarray(above.sum() - len(law) * above)

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, short
 from fastpriv.spaces import Space
-
-if TYPE_CHECKING:
-    from fastpriv.channels import AbstractChannel
 
 __all__ = ["PriorSet"]
 
@@ -27,7 +22,7 @@ _TIGHT = 1e-6
 _SECONDS = 300.0
 
 
-class PriorSet(ABC):
+class PriorSet:
     """A set of laws over databases: everything that a user is ready to assume about the prior.
 
     Made by the class methods below; asked through :func:`fastpriv.pml_level`.
@@ -47,7 +42,7 @@ class PriorSet(ABC):
     @staticmethod
     def all(size: int) -> PriorSet:
         """Return every law over ``size`` databases."""
-        return _All(check.integer(size, "size", 1))
+        return AllPriors(check.integer(size, "size", 1))
 
     @staticmethod
     def box(lower: ArrayLike, upper: ArrayLike) -> PriorSet:
@@ -63,137 +58,62 @@ class PriorSet(ABC):
     @staticmethod
     def product(space: Space | ArrayLike) -> PriorSet:
         """Return the laws under which the rows of a space are independent."""
-        return _Product(space if isinstance(space, Space) else Space(space))
+        return ProductPriors(space if isinstance(space, Space) else Space(space))
 
     @staticmethod
     def bernoulli_interval(n: int, c: float) -> PriorSet:
         """Return ``n`` independent bits, each one with its own chance between c and 1 - c."""
-        return _Bernoulli(Space.hamming(n, 2), check.real(c, "c", 0.0, 0.5))
-
-    def level(self, channel: AbstractChannel, row: int | str | None) -> float:
-        """Return the supremum over priors of the leakage about the database or about a row."""
-        if channel.space.size != self.size:
-            raise InvalidInput(
-                f"the priors are over {short(self.size)} databases, but the channel has "
-                f"{short(channel.space.size)}"
-            )
-        if row is None:
-            return self._whole(channel)
-        if row == "worst":
-            return self._worst_row(channel)
-        i = check.integer(row, "row", 0)
-        if i >= channel.space.n:
-            raise InvalidInput(f"row must be below n = {channel.space.n}, got {i}")
-        return self._one_row(channel, i)
-
-    @abstractmethod
-    def _whole(self, channel: AbstractChannel) -> float:
-        """Leakage about the database."""
-
-    def _worst_row(self, channel: AbstractChannel) -> float:
-        """Leakage about the row that leaks most."""
-        rows = np.unique(channel._row_kinds(), return_index=True)[1]
-        return max(self._one_row(channel, i) for i in rows.tolist())
-
-    def _one_row(self, channel: AbstractChannel, i: int) -> float:
-        """Leakage about one row."""
-        raise InvalidInput(
-            "the leakage about a row is not a linear program over a box or polytope of priors; "
-            "use PriorSet.all, .product or .bernoulli_interval, or bound it by the whole database's"
-        )
+        return BernoulliPriors(Space.hamming(n, 2), check.real(c, "c", 0.0, 0.5))
 
 
-class _All(PriorSet):
+class AllPriors(PriorSet):
+    """Every law over a number of databases."""
+
     def __init__(self, size: int) -> None:
         self.size = size
-
-    def _whole(self, channel: AbstractChannel) -> float:
-        return channel.extreme_level()
-
-    def _worst_row(self, channel: AbstractChannel) -> float:
-        # Theorem 4.5: the pair x, x' of the leakage capacity differs in some row.
-        return channel.extreme_level()
-
-    def _one_row(self, channel: AbstractChannel, i: int) -> float:
-        return channel.row_ratio(i, fixed=False)
 
     def __repr__(self) -> str:
         return f"PriorSet.all({short(self.size)})"
 
 
-class _OnRows(PriorSet):
-    """Independent rows: the set knows the space, not only its size."""
+class RowPriors(PriorSet):
+    """Laws under which rows are independent: the set knows the space, not only its size."""
 
     def __init__(self, space: Space) -> None:
         self.space, self.size = space, space.size
 
-    def level(self, channel: AbstractChannel, row: int | str | None) -> float:
-        if channel.space != self.space:
-            raise InvalidInput(
-                f"the priors are on {self.space!r}, the channel on {channel.space!r}"
-            )
-        return super().level(channel, row)
 
-
-class _Product(_OnRows):
-    def _whole(self, channel: AbstractChannel) -> float:
-        # Point masses are products, and p_Y(y) comes as close to its least value as one likes.
-        return channel.extreme_level()
-
-    def _worst_row(self, channel: AbstractChannel) -> float:
-        return channel.neighbour_level()  # Theorem 4.2
-
-    def _one_row(self, channel: AbstractChannel, i: int) -> float:
-        return channel.row_ratio(i, fixed=True)
+class ProductPriors(RowPriors):
+    """Every law of independent rows."""
 
     def __repr__(self) -> str:
         return f"PriorSet.product({self.space!r})"
 
 
-class _Bernoulli(_OnRows):
+class BernoulliPriors(RowPriors):
+    """Independent bits, each with a chance of one between c and 1 - c."""
+
     def __init__(self, space: Space, c: float) -> None:
         super().__init__(space)
         self.c = c
-
-    def _whole(self, channel: AbstractChannel) -> float:
-        return channel.bernoulli_level(self.c, None) if self.c else channel.extreme_level()
-
-    def _one_row(self, channel: AbstractChannel, i: int) -> float:
-        return channel.bernoulli_level(self.c, i) if self.c else channel.row_ratio(i, fixed=True)
 
     def __repr__(self) -> str:
         return f"PriorSet.bernoulli_interval({self.space.n}, {self.c:g})"
 
 
-class _Convex(PriorSet):
-    """A convex set of laws, given by the least mean of a vector over it.
-
-    For one output the supremum over p of max W[x, y] / p_Y(y), x over the support of p, is the
-    largest W[x, y] over the x that any law of the set allows, over the least p_Y(y): mixing a
-    little of a law that allows x into the minimiser comes as close as one likes.
-    """
+class ConvexPriors(PriorSet, ABC):
+    """A convex set of laws, described by the least mean of a vector over it."""
 
     @abstractmethod
     def _least(self, column: Floats) -> float:
-        """Lower bound on the least mean of a column with entries in [0, 1]."""
+        """Return a lower bound on the least mean of a column with entries in [0, 1]."""
 
     @abstractmethod
     def _possible(self) -> np.ndarray:
-        """Which databases some law of the set allows."""
-
-    def _whole(self, channel: AbstractChannel) -> float:
-        matrix, possible = channel.scaled_matrix(), self._possible()
-        tops = matrix[possible].max(axis=0)
-        worst = 0.0
-        for y in np.flatnonzero(tops > 0):
-            least = self._least(np.where(possible, matrix[:, y] / tops[y], 0.0))
-            worst = max(worst, -math.log(least) if least > 0 else math.inf)
-            if worst == math.inf:
-                break
-        return round_up(worst) + 4.0 * ULP
+        """Return which databases some law of the set allows."""
 
 
-class _Box(_Convex):
+class _Box(ConvexPriors):
     def __init__(self, lower: Floats, upper: Floats) -> None:
         if lower.shape != upper.shape:
             raise InvalidInput(f"lower has {len(lower)} entries, upper {len(upper)}")
@@ -227,7 +147,7 @@ class _Box(_Convex):
         return f"PriorSet.box({self.size} databases)"
 
 
-class _Polytope(_Convex):
+class _Polytope(ConvexPriors):
     def __init__(self, A: Floats, b: Floats) -> None:
         if len(A) != len(b):
             raise InvalidInput(f"A has {len(A)} rows, b {len(b)} entries")

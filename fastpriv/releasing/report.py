@@ -15,7 +15,14 @@ from fastpriv._core.rounding import ULP
 from fastpriv._text.numbers import shown
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.measures.capacity import capacity
+from fastpriv.measures.distortion import expected_distance
+from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
+from fastpriv.measures.information import information
+from fastpriv.measures.leakage import extreme_level, maxima_level
+from fastpriv.measures.pointwise.database import leakage_levels
+from fastpriv.measures.realised import realised
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.plan import RECORD, TABLE, Plan
@@ -155,7 +162,7 @@ def write(
     plan: Plan, prior: Any, n: int, *, changed: int, secure: bool, notes: tuple[str, ...]
 ) -> ReleaseReport:
     """Measure what a plan realised on n records."""
-    channel, slack = plan.channel.realised()
+    channel, slack = realised(plan.channel)
     law, name = plan.prior(prior)
     always, under = Levels(n, slack), Levels(n, slack)
     (_table_levels if plan.unit == TABLE else _record_levels)(channel, law, always, under)
@@ -167,14 +174,14 @@ def write(
         levels=always.found,
         levels_under_prior=under.found,
         prior=name,
-        distortion=times * channel.expected_distance(law),
+        distortion=times * expected_distance(channel, law),
         counted=plan.counted,
         secure=secure,
         domain_source=plan.domain.source,
         unit=plan.unit,
         notes=(
             *notes,
-            *_advice(plan, channel.expected_distance(law), always.found),
+            *_advice(plan, expected_distance(channel, law), always.found),
             *(f"not computed: {name}" for name in always.left_out + under.left_out),
         ),
         private={f"changed {plan.counted}": changed},
@@ -249,48 +256,48 @@ def _record_levels(
     record's channel. Whatever is additive over independent records is n times one record's.
     """
     if channel.space.n > 1:
-        always.add("differential privacy of one column", channel.neighbour_level)
-    always.add("differential privacy", channel.extreme_level)
-    always.add_scaled("maximal leakage", channel.maximal_leakage)
-    always.add_scaled("leakage capacity", channel.extreme_level)
+        always.add("differential privacy of one column", lambda: neighbour_level(channel))
+    always.add("differential privacy", lambda: extreme_level(channel))
+    always.add_scaled("maximal leakage", lambda: maxima_level(channel))
+    always.add_scaled("leakage capacity", lambda: extreme_level(channel))
     always.add_scaled("channel capacity", lambda: _capacity(channel), raised_information)
     under.add("identifiability", lambda: _identifiability(channel, prior))
     under.add_scaled("mutual information", lambda: _information(channel, prior), raised_information)
-    under.add_scaled("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
+    under.add_scaled("pointwise maximal leakage", lambda: leakage_levels(channel, prior)[0])
 
 
 def _capacity(channel: AbstractChannel) -> float:
     """Most mutual information under any law: closed for E_d, an optimisation for matrices."""
     if not isinstance(channel, HammingChannel):
         check.fits(channel.space.size, "a capacity", "ask channel_capacity for it", _OPTIMISED)
-    return channel.capacity(1e-9).upper
+    return capacity(channel, 1e-9).upper
 
 
 def _information(channel: AbstractChannel, prior: Distribution) -> Level:
     """Mutual information: a sum of non-negative terms, raised past the rounding of any such sum."""
-    found = channel.information(prior)
+    found = information(channel, prior)
     return found if isinstance(found, Bracket) else found * (1.0 + INFORMATION_ERROR)
 
 
 def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
     """Identifiability of a whole record: exact for one row, bounded by eps_X for several."""
     if channel.space.n == 1:
-        return channel.posterior_level(prior)
+        return posterior_level(channel, prior)
     spread = -prior.min_entropy() - prior._log_least()
-    return round_up(channel.extreme_level() + max(spread, 0.0))
+    return round_up(extreme_level(channel) + max(spread, 0.0))
 
 
 def _table_levels(
     channel: AbstractChannel, prior: Distribution, always: Levels, under: Levels
 ) -> None:
     """Measure a channel that takes the whole table at once."""
-    always.add("differential privacy", channel.neighbour_level)
-    always.add("maximal leakage", channel.maximal_leakage)
-    always.add("leakage capacity", channel.extreme_level)
+    always.add("differential privacy", lambda: neighbour_level(channel))
+    always.add("maximal leakage", lambda: maxima_level(channel))
+    always.add("leakage capacity", lambda: extreme_level(channel))
     always.add("channel capacity", lambda: _capacity(channel), raised_information)
-    under.add("identifiability", lambda: channel.posterior_level(prior))
+    under.add("identifiability", lambda: posterior_level(channel, prior))
     under.add("mutual information", lambda: _information(channel, prior), raised_information)
-    under.add("pointwise maximal leakage", lambda: channel.leakage_levels(prior)[0])
+    under.add("pointwise maximal leakage", lambda: leakage_levels(channel, prior)[0])
 
 
 class Levels:

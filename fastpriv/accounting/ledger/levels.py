@@ -16,10 +16,16 @@ from fastpriv.accounting.ledger.amounts import amount
 from fastpriv.accounting.ledger.charges import Offer
 from fastpriv.channels import AbstractChannel
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.dp import posterior_level
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv.measures.individual import individual_capacity
-from fastpriv.measures.leakage import information_privacy_level
+from fastpriv.measures.information import information
+from fastpriv.measures.leakage import extreme_level, maxima_level
+from fastpriv.measures.pointwise import information_privacy_level
+from fastpriv.measures.pointwise.database import leakage_levels
+from fastpriv.measures.realised import drawn_level, realised
 from fastpriv.priors import Distribution
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -38,7 +44,7 @@ class _Draws:
 
     @cached_property
     def _realised(self) -> tuple[AbstractChannel, float]:
-        return self.channel.realised()
+        return realised(self.channel)
 
     def raised(self, measure: Callable[[AbstractChannel], float]) -> float:
         """Return a level of what is drawn, rounded up."""
@@ -52,11 +58,11 @@ class _Draws:
 
 
 def _dp(draws: _Draws) -> float:
-    return draws.channel.realised_level()
+    return drawn_level(draws.channel)
 
 
 def _extreme(draws: _Draws) -> float:
-    return draws.raised(lambda channel: channel.extreme_level())
+    return draws.raised(extreme_level)
 
 
 _PLAIN: Mapping[str, Callable[[_Draws], float]] = {
@@ -67,13 +73,13 @@ _PLAIN: Mapping[str, Callable[[_Draws], float]] = {
     "product-row-max-information": _dp,
     "product-row-information": _dp,  # at most that
     "pml-all-priors": _extreme,
-    "maximal-leakage": lambda draws: draws.raised(lambda channel: channel.maximal_leakage()),
+    "maximal-leakage": lambda draws: draws.raised(maxima_level),
     "individual-capacity": lambda draws: draws.told(lambda c: individual_capacity(c).upper),
 }
 
 
 def _information(draws: _Draws, prior: Distribution) -> float:
-    return draws.told(lambda channel: _above(channel.information(prior)))
+    return draws.told(lambda channel: _above(information(channel, prior)))
 
 
 def _factor(draws: _Draws, prior: Distribution) -> float:
@@ -85,11 +91,13 @@ def _factor(draws: _Draws, prior: Distribution) -> float:
 
 
 _UNDER_PRIOR: Mapping[str, Callable[[_Draws, Distribution], float]] = {
-    "identifiability": lambda draws, prior: draws.raised(lambda c: c.posterior_level(prior)),
+    "identifiability": lambda draws, prior: draws.raised(
+        lambda channel: posterior_level(channel, prior)
+    ),
     "information-privacy": lambda draws, prior: draws.raised(
         lambda channel: information_privacy_level(channel, prior)
     ),
-    "pml": lambda draws, prior: draws.raised(lambda channel: channel.leakage_levels(prior)[0]),
+    "pml": lambda draws, prior: draws.raised(lambda channel: leakage_levels(channel, prior)[0]),
     "mutual-information": _information,
     "leakage-factor": _factor,
 }
@@ -134,10 +142,10 @@ def measured(
     part = _profile_text(channel, known) if curve else None
     if prior is None:
         return Offer(known.plain, part)
-    law = prior if isinstance(prior, Distribution) else channel.prior_for(prior)
+    law = as_prior(prior, channel.space)
     under = known.under.get(law)
     if under is None:
-        under = known.under[channel.prior_for(law)] = {}
+        under = known.under[law] = {}
     for notion in notions:
         if notion not in under and notion in _UNDER_PRIOR:
             under[notion] = amount(_UNDER_PRIOR[notion](draws, law), notion)

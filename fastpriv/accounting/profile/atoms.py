@@ -16,6 +16,7 @@ from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import Pairs
 from fastpriv.accounting.profile.measures import SAME, Measure, merged, on_lattice
 from fastpriv.channels import AbstractChannel
+from fastpriv.measures.approximate_dp import laws_apart, neighbour_laws
 
 #: Entries of neighbours' laws that are looked at together.
 CHUNK = 1 << 20
@@ -106,7 +107,7 @@ class Atom:
         count. Both numbers are sums of non-negative terms, so all lines are known to a relative
         error, and the measure is read off the corners of the envelope.
         """
-        apart = source.channel.laws_apart + source.slack
+        apart = laws_apart(source.channel) + source.slack
         low, high = np.zeros((1, 2)), np.zeros((1, 2))
         same = SAME + 8.0 * apart
         for laws, pairs in _moved_apart(source):
@@ -136,7 +137,7 @@ class Atom:
 def _moved_apart(source: Source) -> Iterator[Pairs]:
     """Laws of neighbours, the first of each pair rounded up and the second down by the slack."""
     by = source.slack
-    for laws, pairs in source.channel.neighbour_laws():
+    for laws, pairs in neighbour_laws(source.channel):
         if by > 0.0:
             both = np.concatenate([laws * (1.0 + by), laws * (1.0 - by)])
             yield both, pairs + np.array([0, len(laws)])

@@ -22,6 +22,7 @@ from fastpriv.accounting.profile.atoms import CHUNK, Atom, Source
 from fastpriv.accounting.profile.bounds import TINY
 from fastpriv.accounting.profile.measures import FINE, Measure, Releases, merged_below
 from fastpriv.channels import AbstractChannel
+from fastpriv.measures.approximate_dp import laws_apart, neighbour_laws, response
 from fastpriv.spaces import Space
 
 #: Orders, in units of one over the largest loss, whose Renyi divergences pick pairs.
@@ -149,8 +150,8 @@ def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[float]
     channels = [source.channel for source in sources]
     slacks = [source.slack for source in sources]
     if len(channels) == 1:
-        error = channels[0].laws_apart + slacks[0]
-        return (([group], [error]) for group in channels[0].neighbour_laws())
+        error = laws_apart(channels[0]) + slacks[0]
+        return (([group], [error]) for group in neighbour_laws(channels[0]))
     space = channels[0].space
     rows = [kernels for channel in channels if (kernels := channel.row_kernels()) is not None]
     if len(rows) == len(channels) and max(k.shape[0] for r in rows for k in r.distinct) <= _VALUES:
@@ -169,7 +170,7 @@ def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[float]
 
 def _error(channel: AbstractChannel, n: int) -> float:
     """Relative error of a matrix whose entries are products of n given or computed chances."""
-    given = channel.laws_apart == 0.0 and channel.response() is None
+    given = laws_apart(channel) == 0.0 and response(channel) is None
     return 2.0 * ULP * (n - 1) if given else apart_by(channel.output_space.size, n)
 
 

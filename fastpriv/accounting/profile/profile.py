@@ -21,7 +21,9 @@ from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.measures import Measure
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.measures.approximate_dp import response
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.realised import realised
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["PrivacyProfile"]
@@ -121,7 +123,7 @@ class PrivacyProfile:
         True
         """
         given = as_channel(channel)
-        drawn, slack = given.realised()
+        drawn, slack = realised(given)
         atom, rows = _atom(drawn, slack), given.row_kernels()
         if atom.is_response and rows is not None:
             m = atom.key[1]  # of the rows that are the worst
@@ -283,11 +285,11 @@ class PrivacyProfile:
 
 def _atom(channel: AbstractChannel, slack: float) -> Atom:
     """One release by a channel whose chances are known up to a relative error."""
-    response, source = channel.response(), Source(channel, slack)
-    if response is None or slack > 0.0:
+    dominating, source = response(channel), Source(channel, slack)
+    if dominating is None or slack > 0.0:
         return Atom.of_laws(source)
-    everywhere = all(m in (1, response[0]) for m in channel.space.sizes)
-    return Atom.response(*response, source=None if everywhere else source)
+    everywhere = all(m in (1, dominating[0]) for m in channel.space.sizes)
+    return Atom.response(*dominating, source=None if everywhere else source)
 
 
 def _each(

@@ -7,12 +7,12 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv.channels.adversaries import Candidates
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
@@ -22,6 +22,18 @@ MANY = 1 << 31
 _GROUPS, _VALUES = 1 << 14, 1 << 12
 
 Group = tuple[int, ...]
+
+
+class Candidates(NamedTuple):
+    """Which laws the output can have for each value of a group of rows.
+
+    ``slices[j]`` lists rows of a table of output laws, those of databases in which the group
+    holds ``values[j]``. Where any two different databases will do, ``group`` is empty.
+    """
+
+    group: tuple[int, ...]
+    values: list[tuple[int, ...]]
+    slices: list[Ints]
 
 
 class Query(ABC):

@@ -14,9 +14,15 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
-from fastpriv.channels.adversaries import Candidates
+from fastpriv.channels.queries.laws import (
+    histogram_law,
+    log_histogram_law,
+    log_score_law,
+    score_law,
+)
 from fastpriv.channels.queries.query import (
     MANY,
+    Candidates,
     Group,
     Listed,
     Query,
@@ -122,13 +128,13 @@ class Sum(Query):
 
     def law(self, prior: Distribution) -> Floats:
         """Law of the sum, in the prior's structure."""
-        return prior.score_law(self.scores, self.which)
+        return score_law(prior, self.scores, self.which)
 
     def log_law(self, prior: Distribution) -> Floats | None:
         """Logs of the law of the sum where some of it underflows, in the prior's structure."""
         if prior._log_least() > math.log(TINY):
             return None
-        return prior.log_score_law(self.scores, self.which)
+        return log_score_law(prior, self.scores, self.which)
 
     def prior(self, law: Floats) -> Distribution:
         """Return a prior with that law of the sum: exchangeable bits for a count."""
@@ -260,13 +266,13 @@ class Histogram(Query):
 
     def law(self, prior: Distribution) -> Floats:
         """Law of the histogram, in the prior's structure."""
-        return np.asarray(prior.histogram_law()[self._place >= 0])
+        return np.asarray(histogram_law(prior)[self._place >= 0])
 
     def log_law(self, prior: Distribution) -> Floats | None:
         """Logs of the law of the histogram where some of it underflows."""
         if prior._log_least() > math.log(TINY):
             return None
-        return np.asarray(prior.log_histogram_law()[self._place >= 0])
+        return np.asarray(log_histogram_law(prior)[self._place >= 0])
 
     def prior(self, law: Floats) -> Distribution:
         """Return an exchangeable prior with that law of the histogram."""

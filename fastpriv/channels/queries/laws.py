@@ -1,0 +1,168 @@
+"""Laws of the answers of sums and histograms, in the structure of the prior."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import singledispatch
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.priors.rare import log_convolve, log_power
+
+#: Most terms of a convolution: as many as for 200,000 rows of two values.
+_MAX_TERMS = 200_000**2
+#: Most terms of a convolution that is done in logarithms.
+_MAX_LOGS = 1 << 32
+
+
+@singledispatch
+def score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Law of the sum over rows of ``scores[which[i]][x_i]``.
+
+    The general algorithm takes the vector of the prior. Cost O(N).
+    """
+    pmf, total = prior._dense("the law of a sum")._vector(), _sums(scores, which)
+    return np.asarray(np.bincount(total, pmf, _largest_sum(scores, which) + 1), np.float64)
+
+
+@score_law.register(Product)
+def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Convolve row by row, with positive terms only. Cost O(n sums)."""
+    laws = _steps(prior, scores, which)
+    most = _largest_sum(scores, which)
+    work = prior.space.n * (most + 1)
+    check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_TERMS)
+    total, end = np.zeros(most + 1), 1
+    total[0] = 1.0
+    for k, kind in zip(prior._assignment.tolist(), which.tolist(), strict=True):
+        last = total[:end].copy()
+        total[:end] = 0.0
+        for step, chance in laws[k, kind]:
+            total[step : step + end] += chance * last
+        end += laws[k, kind][-1][0]
+    return total
+
+
+@score_law.register(Exchangeable)
+def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Take the types of databases where all rows have the same scores. Cost O(types)."""
+    if len(scores) > 1:
+        return score_law(prior._dense("the law of a sum"), scores, which)
+    total, inside = _type_sums(prior, scores[0])
+    most = prior.space.n * int(scores[0].max())
+    return np.asarray(np.bincount(total, prior._weights[inside], most + 1), np.float64)
+
+
+@singledispatch
+def log_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Logs of :func:`score_law`, -inf only where impossible.
+
+    The general algorithm takes the logs of all databases. Cost O(N).
+    """
+    logs = np.full(_largest_sum(scores, which) + 1, -math.inf)
+    np.logaddexp.at(logs, _sums(scores, which), prior._all_logs())
+    return logs
+
+
+@log_score_law.register(Product)
+def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Convolve in logarithms. Cost O(n) for equal bits, O(n sums) otherwise."""
+    pairs = Counter(zip(prior._assignment.tolist(), which.tolist(), strict=True))
+    laws, most = _steps(prior, scores, which), _largest_sum(scores, which)
+    if len(pairs) > 1 or any(len(steps) > 2 for steps in laws.values()):
+        work = prior.space.n * (most + 1)
+        check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_LOGS)
+    total = np.zeros(1)
+    for pair, count in pairs.items():
+        total = log_convolve(total, log_power(laws[pair], count))
+    return np.pad(total, (0, most + 1 - len(total)), constant_values=-math.inf)
+
+
+@log_score_law.register(Exchangeable)
+def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Take the types of databases where all rows have the same scores. Cost O(types)."""
+    logs = np.full(_largest_sum(scores, which) + 1, -math.inf)
+    if len(scores) > 1:
+        np.logaddexp.at(logs, _sums(scores, which), prior._all_logs())
+        return logs
+    total, inside = _type_sums(prior, scores[0])
+    np.logaddexp.at(logs, total, prior._log_weights[inside])
+    return logs
+
+
+@singledispatch
+def histogram_law(prior: Distribution) -> Floats:
+    """Law of how many rows hold each value, as weights of an exchangeable law, flat.
+
+    Entry (c_1, ..., c_(m-1)) in C order of arrays with n + 1 entries along every axis. In general
+    it is the law of a sum: value v = 1 .. m-1 scores (n + 1)^(m-1-v).
+    """
+    law = score_law(prior, [_histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
+    return np.pad(law, (0, _histograms(prior) - len(law)))
+
+
+@histogram_law.register(Exchangeable)
+def _(prior: Exchangeable) -> Floats:
+    """Return the weights."""
+    return prior._weights.reshape(-1)
+
+
+@singledispatch
+def log_histogram_law(prior: Distribution) -> Floats:
+    """Logs of :func:`histogram_law`, -inf only where impossible."""
+    law = log_score_law(prior, [_histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
+    return np.pad(law, (0, _histograms(prior) - len(law)), constant_values=-math.inf)
+
+
+@log_histogram_law.register(Exchangeable)
+def _(prior: Exchangeable) -> Floats:
+    """Return the logs of the weights."""
+    return prior._log_weights.reshape(-1)
+
+
+def _histograms(prior: Distribution) -> int:
+    """Return the number of entries of a table of histograms."""
+    return int((prior.space.n + 1) ** (prior.space.sizes[0] - 1))
+
+
+def _histogram_scores(prior: Distribution) -> Ints:
+    """Return scores whose sum tells the histogram: digits in base n + 1."""
+    base = (prior.space.n + 1) ** np.arange(prior.space.sizes[0] - 1)[::-1]
+    return np.concatenate([[0], base]).astype(np.int64)
+
+
+def _steps(
+    prior: Product, scores: Sequence[Ints], which: Ints
+) -> dict[tuple[int, int], list[tuple[int, float]]]:
+    """Return what rows of each law and kind add to the sum, with probabilities."""
+    laws = {}
+    for k, kind in set(zip(prior._assignment.tolist(), which.tolist(), strict=True)):
+        steps = np.bincount(scores[kind], prior._laws[k])
+        laws[k, kind] = [(int(s), float(steps[s])) for s in np.flatnonzero(steps)]
+    return laws
+
+
+def _type_sums(prior: Exchangeable, scores: Ints) -> tuple[Ints, np.ndarray]:
+    """Return the sum for every type of database, and which entries of the weights are types."""
+    counts = np.stack([prior._rest, *np.indices(prior._weights.shape)])
+    inside = prior._rest >= 0
+    return np.tensordot(scores, counts, 1)[inside], inside
+
+
+def _largest_sum(scores: Sequence[Ints], which: Ints) -> int:
+    """Largest sum over rows of ``scores[which[i]]``."""
+    tops = [int(score.max()) for score in scores]
+    return sum(tops[kind] for kind in which.tolist())
+
+
+def _sums(scores: Sequence[Ints], which: Ints) -> Ints:
+    """Sum over rows of ``scores[which[i]][x_i]``, for every database."""
+    total = np.zeros(1, dtype=np.int64)
+    for kind in which:
+        total = np.add.outer(total, scores[kind]).reshape(-1)
+    return total

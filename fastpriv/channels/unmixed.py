@@ -1,0 +1,67 @@
+"""The output law of E_i: the law that the Hamming kernel mixes to a given prior."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.transform import mix
+from fastpriv._core.validation import Floats
+from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+from fastpriv.priors.dense import apply_rows
+from fastpriv.priors.product import flat_excess
+from fastpriv.priors.type_weights import inverse_matrix, substitute
+from fastpriv.priors.unmixing import clipped
+
+
+@singledispatch
+def unmixed(prior: Distribution, epsilon: float) -> Distribution:
+    """Return p_Y with R_epsilon p_Y = p, clipped at zero, through the vector. Cost O(N n)."""
+    law = prior._dense("the output law of E_i")
+    kernels = RowKernels.symmetric(law.space.sizes, epsilon)
+    down = [kernel.unmixing for kernel in kernels if isinstance(kernel, Symmetric)]
+    inverse = mix(law._pmf.copy(), law.space.sizes, down)
+    mixed = clipped(inverse, lambda q: apply_rows(q, kernels), law._pmf, epsilon)
+    return Dense._trusted(mixed, law.space)
+
+
+@unmixed.register
+def _(prior: Product, epsilon: float) -> Distribution:
+    """Independent rows: every row by itself."""
+    laws = []
+    for law in prior._laws:
+        inverse = law + Symmetric(len(law), epsilon).unmixing * flat_excess(law)
+        laws.append(np.maximum(inverse, 0.0))
+    return Product._trusted(laws, prior._assignment)
+
+
+@unmixed.register
+def _(prior: Exchangeable, epsilon: float) -> Distribution:
+    """Exchangeable rows: a substitution in the polynomial of types."""
+    if epsilon == 0.0:
+        return prior
+    weights, kernel = prior._weights, Symmetric(prior._weights.ndim + 1, epsilon)
+    inverse = substitute(weights, inverse_matrix(kernel))
+    law = clipped(inverse, lambda q: substitute(q, kernel.matrix), weights, epsilon)
+    return Exchangeable._trusted(law)
+
+
+@singledispatch
+def misfit(prior: Distribution, other: Distribution) -> float:
+    """Return the largest |ln p(x)/q(x)| between two full-support laws of one structure."""
+    return _log_misfit(prior._vector(), other._vector())
+
+
+@misfit.register
+def _(prior: Exchangeable, other: Distribution) -> float:
+    assert isinstance(other, Exchangeable)
+    return _log_misfit(prior._weights, other._weights)
+
+
+def _log_misfit(p: Floats, q: Floats) -> float:
+    """Return the largest |ln p/q| over the support of p."""
+    p, q = p[p > 0], q[p > 0]
+    return float(np.abs(log_ratio(p, q)).max())

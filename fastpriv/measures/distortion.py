@@ -1,0 +1,165 @@
+"""Expected distortion of a mechanism."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import kernels
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats
+from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    HammingChannel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
+from fastpriv.channels.types import TypeChannel
+from fastpriv.errors import InvalidInput
+from fastpriv.measures.arguments import as_pair
+from fastpriv.priors import Distribution
+
+__all__ = ["distortion"]
+
+
+def distortion(
+    channel: AbstractChannel | ArrayLike,
+    prior: Distribution | ArrayLike,
+    metric: ArrayLike | None = None,
+) -> float:
+    """Expected distortion E d(X, Y) of a mechanism.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+    prior : Distribution or 1-D array
+        Law of the databases.
+    metric : 2-D array, optional
+        ``metric[x, y]`` for every database and output. By default the Hamming distance, the
+        number of rows that changed, which needs outputs that are databases.
+
+    Returns
+    -------
+    float
+        h(epsilon) for E_d, and for E_i under its own prior (Wang-Ying-Zhang 2015, Lemmas 4, 5).
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.distortion(fp.HammingChannel(4, 2, 0.0), fp.Uniform(4, 2))
+    2.0
+    """
+    mechanism, law = as_pair(channel, prior)
+    if metric is None:
+        return expected_distance(mechanism, law)
+    cost = check.metric(metric, mechanism.space.size, mechanism.output_space.size)
+    return expected_cost(mechanism, law, cost)
+
+
+def expected_cost(channel: AbstractChannel, prior: Distribution, metric: Floats) -> float:
+    """Sum of p(x) W[x, y] metric[x, y], through the matrix. Cost O(N K)."""
+    return float(prior._vector() @ (channel.matrix() * metric).sum(axis=1))
+
+
+@singledispatch
+def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
+    """Expected Hamming distance between database and output, for checked arguments.
+
+    The general algorithm takes the matrix. Outputs must be databases. Cost O(N^2 n).
+    """
+    return matrix_distance(channel, np.array(channel.matrix()), prior)
+
+
+@expected_distance.register(Channel)
+def _(channel: Channel, prior: Distribution) -> float:
+    """Take the matrix as it is stored."""
+    return matrix_distance(channel, channel._matrix, prior)
+
+
+def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distribution) -> float:
+    """Expected Hamming distance from the matrix of a channel. Cost O(N^2 n)."""
+    space = channel.space
+    if channel.output_space != space:
+        raise InvalidInput(
+            f"outputs are not databases ({channel.output_space.size} outputs for "
+            f"{space.size} databases): give metric[x, y]"
+        )
+    return kernels.hamming_cost(matrix, prior._vector(), space.rows(np.arange(space.size)))
+
+
+@expected_distance.register(QueryChannel)
+def _(channel: QueryChannel, prior: Distribution) -> float:
+    """Raise: the outputs of a query are not databases."""
+    raise InvalidInput("the outputs of a query are not databases: give metric[x, y]")
+
+
+@expected_distance.register(ProductChannel)
+def _(channel: ProductChannel, prior: Distribution) -> float:
+    """Add up the rows. Cost O(distinct rows) and the marginals of the prior."""
+    if channel.output_space != channel.space:
+        raise InvalidInput("outputs have other row sizes than databases: give metric[x, y]")
+    total = []
+    for kernel, rows in channel._kernels.groups():
+        change = kernel.matrix.copy()
+        np.fill_diagonal(change, 0.0)
+        total.append(float(prior._expected_counts(rows) @ change.sum(axis=1)))
+    return math.fsum(total)
+
+
+@expected_distance.register(HammingChannel)
+def _(channel: HammingChannel, prior: Distribution) -> float:
+    """Return h(epsilon), whatever the prior (Wang-Ying-Zhang 2015, Lemma 5)."""
+    return hamming_distance(channel._kernels)
+
+
+@expected_distance.register(TiltedChannel)
+def _(channel: TiltedChannel, prior: Distribution) -> float:
+    """Return h(epsilon) under the channel's own prior. Cost O(N n) under another."""
+    if channel._own(prior):
+        return hamming_distance(channel._kernels)
+    if channel._rows is not None:
+        return expected_distance(channel._rows, prior)
+    return float((prior._vector() * tilted_distances(channel)).sum())
+
+
+@expected_distance.register(TypeChannel)
+def _(channel: TypeChannel, prior: Distribution) -> float:
+    """Add up the classes. Cost O(classes), and O(N n) unless the rows are exchangeable."""
+    stack, weights = channel._stack, channel._type_weights(prior)
+    if weights is None:
+        law = prior._vector()
+        kinds = channel._types.number(channel.space.rows(np.arange(len(law))))
+        weights = np.asarray(np.bincount(kinds, law, len(channel._classes)), dtype=np.float64)
+    return math.fsum(weights[stack.row] * channel._mass * stack.distance)
+
+
+def hamming_distance(row_kernels: RowKernels) -> float:
+    """Expected number of rows that R_epsilon moves: h(epsilon), for any row sizes."""
+    return math.fsum(
+        len(rows) * (kernel.m - 1) * kernel.off
+        for kernel, rows in row_kernels.groups()
+        if isinstance(kernel, Symmetric)
+    )
+
+
+def tilted_distances(channel: TiltedChannel) -> Floats:
+    """Expected Hamming distance of the output of a tilted channel, for every x. Cost O(N n)."""
+    value, home = channel._vectors()
+    total = np.zeros_like(value)
+    # Carry (sum of R q, sum of R q d) through the axes. A move along an axis adds one to d.
+    for i, m in enumerate(channel.space.sizes):
+        kernel = channel._kernels[i]
+        assert isinstance(kernel, Symmetric)
+        shape = (-1, m, int(channel.space._strides[i]))
+        v, t = value.reshape(shape), total.reshape(shape)
+        moved = kernel.off * (v.sum(axis=1, keepdims=True) - v)
+        total = (kernel.gap * t + kernel.off * t.sum(axis=1, keepdims=True) + moved).reshape(-1)
+        value = (kernel.stay * v + moved).reshape(-1)
+    return np.asarray(total / home)

@@ -1,0 +1,82 @@
+"""Largest fall of the database's entropy at one output."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+
+import numpy as np
+
+from fastpriv._core.logs import round_up
+from fastpriv._matrices.leakage import matrix_gain, surprise
+from fastpriv._structure.leakage import tilted, vector_gain
+from fastpriv._structure.rows import RowKernels
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
+from fastpriv.channels.types import TypeChannel
+from fastpriv.priors import Distribution, Product
+
+
+@singledispatch
+def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float:
+    """Largest H(X) - H(X | Y = y) over outputs y that occur, rounded up.
+
+    The general algorithm takes the matrix. Cost O(N K).
+    """
+    return matrix_gain(np.array(channel.matrix()), prior._vector())
+
+
+@entropy_gain.register(Channel)
+def _(channel: Channel, prior: Distribution) -> float:
+    """Take the matrix as it is stored."""
+    return matrix_gain(channel._matrix, prior._vector())
+
+
+@entropy_gain.register(TypeChannel)
+def _(channel: TypeChannel, prior: Distribution) -> float:
+    """Take the matrix, with its rows divided by their sums."""
+    return entropy_gain(channel._plain(), prior)
+
+
+@entropy_gain.register(QueryChannel)
+def _(channel: QueryChannel, prior: Distribution) -> float:
+    """Take the answers, and the entropy of the database given each. Cost O(N + answers K)."""
+    own, values = surprise(prior._vector()), channel._query.listed()
+    inner = np.bincount(values, own, channel._kernel.shape[0]).astype(np.float64)
+    return matrix_gain(channel._kernel.matrix, channel._query.law(prior), inner)
+
+
+@entropy_gain.register(ProductChannel)
+def _(channel: ProductChannel, prior: Distribution) -> float:
+    """Row by row, in the structure of the prior."""
+    return rows_gain(prior, channel._kernels)
+
+
+@entropy_gain.register(TiltedChannel)
+def _(channel: TiltedChannel, prior: Distribution) -> float:
+    """Take the prior divided by R q through R, or the rows of a product. Cost O(N n m)."""
+    if channel._rows is not None:
+        return entropy_gain(channel._rows, prior)
+    occurs, tilt = channel._tilt()
+    weights, logs, _ = tilted(prior._vector(), prior._logs(), tilt)
+    return vector_gain(prior._vector(), weights, channel._kernels, logs, occurs)
+
+
+@singledispatch
+def rows_gain(prior: Distribution, kernels: RowKernels) -> float:
+    """Largest H(X) - H(X | Y = y) across a channel that acts row by row. Cost O(N n m)."""
+    return vector_gain(prior._vector(), prior._vector(), kernels, logs=prior._logs())
+
+
+@rows_gain.register(Product)
+def _(prior: Product, kernels: RowKernels) -> float:
+    """Add up the largest gains of the rows. Cost O(distinct rows)."""
+    laws, which, counts, _ = prior._pairs(kernels)
+    pairs = zip(laws, which, strict=True)
+    gains = [matrix_gain(kernels.distinct[j].matrix, prior._laws[k]) for k, j in pairs]
+    return round_up(math.fsum(np.multiply(counts, gains)))

@@ -1,0 +1,10 @@
+"""Individual capacity: the most an output can tell about one row, over all priors."""
+
+from fastpriv.measures.individual.capacity import (
+    group_capacity,
+    individual_capacity,
+    largest_leak,
+    max_individual_capacity,
+)
+
+__all__ = ["group_capacity", "individual_capacity", "largest_leak", "max_individual_capacity"]

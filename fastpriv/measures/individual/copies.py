@@ -1,0 +1,201 @@
+"""Rows that act by themselves, seen by an adversary who believes them to be copies of a few.
+
+For a mechanism that treats every row by itself, two databases are told apart best when they
+differ in every row: a row in which they agree says nothing, and one more noisy copy does no harm.
+With more values, or larger groups, copies are what an adversary can surely use; what more
+there might be is bounded by the capacity of the rows, by that of k individuals, and by the number
+of yes-or-no questions times the best pair of databases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core import validation as check
+from fastpriv._core.logs import round_up
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.selection import mean_questions
+from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv.channels import ProductChannel
+from fastpriv.channels.queries.laws import score_law
+from fastpriv.channels.queries.sums import Histogram
+from fastpriv.measures.capacity import capacity, row_capacity
+from fastpriv.priors import Product
+from fastpriv.results import Adversary, Bracket, IndividualCapacity
+from fastpriv.spaces import Space
+
+Search = Callable[[ProductChannel], IndividualCapacity]
+
+#: Largest table of histograms of copies that is added up, and most values of a group listed.
+_HISTOGRAMS, _VALUES = 1 << 20, 1 << 16
+#: Rows that are tried before many more.
+_FEW = 1 << 12
+#: Probabilities below are lost, and from here numbers are scaled down by it.
+_LOST, _HUGE = 1e-290, 1e250
+
+
+def opposite_capacity(rows: list[Symmetric]) -> Bracket:
+    """Capacity of two databases that differ in all the given rows, in closed form.
+
+    R_epsilon gives the two values that a row may have odds e^epsilon to 1 whatever m is, so the
+    difference d of the numbers of rows that look like the one and like the other tells all:
+
+        C = sum_(d > 0) (P(d) + P(-d)) phi(tanh(epsilon d/2)),
+        phi(s) = ((1 + s) ln(1 + s) + (1 - s) ln(1 - s))/2.
+
+    Cost O(n) for rows of one size, O(n^2) otherwise.
+    """
+    if not rows or rows[0].epsilon == 0.0:
+        return Bracket(0.0, 0.0)
+    if len(rows) > _FEW:  # a few of many rows may tell all there is to tell
+        lower = opposite_capacity(rows[:_FEW]).lower
+        if lower >= math.log(2.0) * (1.0 - 2.0**-36):
+            return Bracket(lower, round_up(math.log(2.0)))
+    epsilon = rows[0].epsilon
+    law = _net_law(rows)
+    terms = [law[d] * _gain(epsilon * (d + 1)) for d in np.flatnonzero(law).tolist()]
+    value, error = math.fsum(terms), (16 * len(rows) + 512) * ULP
+    return Bracket(max(value * (1.0 - error) - _LOST, 0.0), value * (1.0 + error) + _LOST)
+
+
+def _gain(loss: float) -> float:
+    """phi(tanh(loss/2)), without cancellation."""
+    if loss > 700.0:
+        return math.log(2.0)
+    s, rest = math.tanh(0.5 * loss), 2.0 / (math.exp(loss) + 1.0)
+    return 0.5 * (kernels.divergence(1.0 + s, 1.0, s) + kernels.divergence(rest, 1.0, -s))
+
+
+def _net_law(rows: list[Symmetric]) -> Floats:
+    """P(d) + P(-d) for d = 1 .. n, d = rows that look right less rows that look opposite.
+
+    With one size m the masses from d = n down to 0 obey a recurrence of positive terms,
+    a i q_i = z (n-i+1) q_(i-1) + b (2n-i+2) q_(i-2) for q_i at d = n - i, with a, b the chances
+    of the right and the opposite value, z of all others; and P(-d) = e^(-epsilon d) P(d).
+    """
+    n, epsilon = len(rows), rows[0].epsilon
+    if len({kernel.m for kernel in rows}) > 1:
+        kinds = {kernel.m: kernel for kernel in rows}
+        place = {m: j for j, m in enumerate(kinds)}
+        laws = [np.array([k.off, (k.m - 2) * k.off, k.stay]) for k in kinds.values()]
+        which = np.array([place[kernel.m] for kernel in rows])
+        law = score_law(Product._trusted(laws, which), [np.arange(3)], np.zeros(n, np.int64))
+        return np.asarray(law[n + 1 :] + law[:n][::-1])
+    r, others = math.exp(-epsilon), rows[0].m - 2
+    masses = np.zeros(n + 1)
+    masses[0] = now = 1.0
+    last, first, start = 0.0, 0, 0
+    for i in range(1, n + 1):
+        last, now = now, r * (others * (n - i + 1) * now + (2 * n - i + 2) * last) / i
+        masses[i] = now
+        if now + last > _HUGE:  # scale down; what was scaled down before is lost
+            masses[first:start] = 0.0
+            masses[start : i + 1] /= _HUGE
+            last, now, first, start = last / _HUGE, now / _HUGE, start, i + 1
+    both = masses[:n][::-1] * (1.0 + np.exp(-epsilon * np.arange(1, n + 1)))
+    return np.asarray(both / (both.sum() + masses[n]))
+
+
+def copied_information(kernel: Symmetric, copies: int) -> tuple[float, Floats]:
+    """Most that copies of one row surely tell, rounded down, and the law of its value.
+
+    The uniform law over all m values, from the histogram of the copies, or two values only.
+    """
+    m, epsilon = kernel.m, kernel.epsilon
+    pair = opposite_capacity([kernel] * copies).lower
+    two = np.where(np.arange(m) < 2, 0.5, 0.0)
+    if m == 2:
+        return pair, two
+    uniform = np.full(m, 1.0 / m)
+    while (copies + 1) ** (m - 1) > _HISTOGRAMS and copies > 1:
+        copies = copies * 3 // 4
+    if copies == 1:
+        value = row_capacity(kernel, 0.0)[0].lower
+        return (value, uniform) if value > pair else (pair, two)
+    from scipy.special import gammaln, logsumexp
+
+    counts = Histogram(copies, m).counts
+    logs = gammaln(copies + 1.0) - gammaln(counts + 1.0).sum(axis=1)
+    logs += copies * math.log(kernel.stay) - epsilon * (copies - counts[:, 0])
+    gains = math.log(m) - logsumexp(epsilon * (counts - counts[:, :1]), axis=1)
+    chances = np.exp(logs)
+    error = 64.0 * ULP * (copies * (math.log(copies + 2.0) + epsilon + 1.0) + 16.0)
+    size = math.fsum(chances * np.abs(gains))
+    value = math.fsum(chances * gains) - error * (1.0 + size)
+    return (value, uniform) if value > pair else (pair, two)
+
+
+def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity:
+    """Bracket for groups of k rows: the others copy rows of the group that have their size."""
+    space = Space._trusted(tuple(kinds[t].m for t in which.tolist()))
+    size = np.asarray(space.sizes)
+    live = np.flatnonzero(size > 1)
+    group = tuple(np.sort(np.argsort(-size, kind="stable")[:k]).tolist())
+    leader = np.full(space.n, -1)
+    leader[list(group)] = group
+    for m in {space.sizes[g] for g in group} - {1}:
+        rest = np.flatnonzero((size == m) & (leader < 0))
+        leader[rest] = np.resize([g for g in group if space.sizes[g] == m], len(rest))
+    copies = np.bincount(leader[leader >= 0], minlength=space.n).tolist()
+    known: dict[tuple[int, int], tuple[float, Floats]] = {}
+    for g in group:
+        key = int(which[g]), copies[g]
+        if key not in known:
+            sure = space.sizes[g] == 1
+            known[key] = (0.0, np.ones(1)) if sure else copied_information(kinds[key[0]], key[1])
+    told = [known[int(which[g]), copies[g]] for g in group]
+    lower = math.fsum(value for value, _ in told) * (1.0 - 4.0 * ULP)
+    pair = opposite_capacity([kinds[t] for t in which[live].tolist()]).upper
+    most = max(space.sizes)
+    one = min(math.log(most), pair * mean_questions(most)) if most > 1 else 0.0
+    rows = math.fsum(np.bincount(which) * [row_capacity(kind, 0.0)[0].upper for kind in kinds])
+    logs = math.fsum(math.log(space.sizes[g]) for g in group)
+    upper = round_up(min(k * one, rows, logs)) if most > 2 or k > 1 else pair
+    who = _copying(space, group, leader, [law for _, law in told])
+    return IndividualCapacity(lower, max(lower, upper), who)
+
+
+def _copying(
+    space: Space, group: tuple[int, ...], leader: Ints, laws: list[Floats]
+) -> Adversary | None:
+    """List what is believed: independent rows in the group, copied outside; None if too long."""
+    used = [np.flatnonzero(law).tolist() for law in laws]
+    count = math.prod(map(len, used))
+    if count > _VALUES or count * space.n > check.MAX_VECTOR:
+        return None
+    databases = np.zeros((count, space.n), dtype=np.int64)
+    values = np.array(list(itertools.product(*used))).reshape(count, len(group))
+    for j, g in enumerate(group):
+        databases[:, leader == g] = values[:, j : j + 1]
+    law = np.array([math.prod(p) for p in itertools.product(*(p[p > 0] for p in laws))])
+    return Adversary(group, databases, law)
+
+
+def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> IndividualCapacity:
+    """Bracket from a search over the rows that tell most, as many as give a small matrix.
+
+    Whatever the other rows say, it can only help an adversary; it is bounded by ln m of each row
+    of the group, and by the capacity of all rows.
+    """
+    kernels = channel._kernels
+    told = np.array([row_capacity(kernel, 1e-3)[0].lower for kernel in kernels.distinct])
+    order = np.argsort(-told[kernels.assignment], kind="stable")
+    sizes = np.array([math.prod(kernel.shape) for kernel in kernels.distinct], dtype=np.float64)
+    logs = np.cumsum(np.log(sizes)[kernels.assignment][order])
+    fitting = int((logs <= math.log(entries) + 1e-9).sum())
+    rows = np.sort(order[: max(fitting, k)])
+    found = search(channel._trusted(RowKernels(kernels.distinct, kernels.assignment[rows])))
+    who = found.adversary
+    assert who is not None  # a search names the adversary it found
+    databases = np.zeros((len(who.law), channel.space.n), dtype=np.int64)
+    databases[:, rows] = who.databases
+    group = tuple(rows[list(who.rows)].tolist())
+    values = round_up(math.fsum(map(math.log, sorted(channel.space.sizes)[-k:])))
+    upper = max(found.lower, min(values, capacity(channel, 1e-9).upper))
+    return IndividualCapacity(found.lower, upper, Adversary(group, databases, who.law))

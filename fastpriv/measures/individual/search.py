@@ -1,0 +1,61 @@
+"""Search for the adversary who learns most about a group of rows."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.selection import best_selection
+from fastpriv.channels import AbstractChannel, QueryChannel
+from fastpriv.channels.queries.query import Listed, Query
+from fastpriv.results import Adversary, IndividualCapacity
+
+#: Largest table whose equal rows are looked for.
+_COMPARED = 1 << 24
+
+
+@singledispatch
+def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
+    """Return a query and a table with the output law of each answer.
+
+    In general every database is an answer of its own, except that databases with equal rows of
+    the matrix share one.
+    """
+    matrix = np.array(channel.matrix())
+    kinds = channel._row_kinds()
+    return Listed(representatives(matrix), channel.space, len(matrix), kinds), matrix
+
+
+@as_query.register(QueryChannel)
+def _(channel: QueryChannel) -> tuple[Query, Floats]:
+    """Return the query itself and the laws of its answers."""
+    return channel._query, channel._kernel.matrix
+
+
+def searched(channel: AbstractChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+    """Largest I(X_G; Y) over groups G of k rows and all priors, by a search over the answers."""
+    query, table = as_query(channel)
+    problems = query.candidates(k, table.shape[1])
+    best = best_selection(table, [p.slices for p in problems], gap, time_limit)
+    group, values, _ = problems[best.problem]
+    databases = np.stack(
+        [query.database(group, v, int(x)) for v, x in zip(values, best.choice, strict=True)]
+    )
+    if not group:
+        if (databases[0] == databases[1]).all():  # all laws are equal: any other database will do
+            bit = query.space.sizes.index(2)
+            databases[1, bit] = 1 - databases[1, bit]
+        group = (int(np.flatnonzero(databases[0] != databases[1])[0]),)
+    order = np.lexsort(databases[:, group].T[::-1])
+    who = Adversary(group, databases[order], best.law[order])
+    return IndividualCapacity(best.lower, best.upper, who)
+
+
+def representatives(table: Floats) -> Ints:
+    """Return the first row that equals each row of a table. Large tables are not compared."""
+    if table.size > _COMPARED:
+        return np.arange(len(table))
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(row.tobytes(), x) for x, row in enumerate(table)])

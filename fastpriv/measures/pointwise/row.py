@@ -1,0 +1,201 @@
+"""Pointwise maximal leakage about one row of the database."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import matrix_log_output
+from fastpriv._matrices.leakage import row_leakages as leakages_of_laws
+from fastpriv._structure.leakage import Column, log_masses, row_slack, tilted
+from fastpriv._structure.rows import RowKernel, RowKernels
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.measures.arguments import as_pair, output_rows, row_number
+from fastpriv.measures.pointwise.database import leakage_levels, leakages
+from fastpriv.measures.pointwise.rows import rows_levels, rows_log_output
+from fastpriv.measures.pointwise.scaled import scaled_matrix
+from fastpriv.priors import Distribution, Product
+from fastpriv.priors.columns import column, log_marginal
+
+__all__ = ["row_pml"]
+
+ChannelLike = AbstractChannel | ArrayLike
+PriorLike = Distribution | ArrayLike
+
+
+@overload
+def row_pml(channel: ChannelLike, prior: PriorLike, i: int) -> Floats: ...
+@overload
+def row_pml(channel: ChannelLike, prior: PriorLike, i: int, y: ArrayLike) -> float: ...
+def row_pml(
+    channel: ChannelLike, prior: PriorLike, i: int, y: ArrayLike | None = None
+) -> Floats | float:
+    """Pointwise maximal leakage about one row, for every output or for one that was seen.
+
+    l(D_i -> y) = ln max_v P(y | D_i = v) / p_Y(y) over values v that can occur, the other rows
+    following the prior given D_i = v (Saeidian et al. 2024, Section 4). At most the leakage about
+    the whole database.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+    prior : Distribution or 1-D array
+        Law of the databases.
+    i : int
+        The row.
+    y : int or array of row values, optional
+        One output, by index or by rows; then only its own leakage is computed.
+
+    Returns
+    -------
+    ndarray or float
+        Nats, rounded up. Cost of m_i output laws; for one output of a row-by-row channel m_i
+        passes along the rows.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.row_pml(fp.HammingChannel(2, 2, 1.0), fp.Uniform(2, 2), 0).round(6)
+    array([0.379885, 0.379885, 0.379885, 0.379885])
+    """
+    mechanism, law = as_pair(channel, prior)
+    i = row_number(mechanism, i)
+    if y is not None:
+        return row_leakage_at(mechanism, law, i, output_rows(mechanism, y))
+    return row_leakages(mechanism, law, i)
+
+
+@singledispatch
+def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Floats:
+    """Return the leakage of every output about row i, from the laws given each of its values."""
+    if channel.space.n == 1:
+        return leakages(channel, prior).above
+    marginal, off = log_marginal(prior, i)
+    values = np.flatnonzero(marginal > -math.inf)
+    check.fits(
+        len(values) * channel.output_space.size, "a law of the output per value", "give one y="
+    )
+    laws = [log_output(channel, prior.given({i: value})) for value in values.tolist()]
+    return leakages_of_laws(laws, marginal[values], law_error(channel)) + off
+
+
+@singledispatch
+def row_level(channel: AbstractChannel, prior: Distribution, i: int) -> float:
+    """Return the largest leakage of an output about row i."""
+    if channel.space.n == 1:
+        return leakage_levels(channel, prior)[0]
+    return float(row_leakages(channel, prior, i).max())
+
+
+@row_level.register
+def _(channel: ProductChannel, prior: Distribution, i: int) -> float:
+    """The leakage of the row alone where rows are independent."""
+    if not isinstance(prior, Product):
+        return row_level.dispatch(AbstractChannel)(channel, prior, i)
+    first = np.zeros(1, dtype=np.int64)
+    row = Product._trusted([prior._laws[prior._assignment[i]]], first)
+    return rows_levels(row, RowKernels([channel._kernels[i]], first))[0]
+
+
+@singledispatch
+def row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int, y: Ints) -> float:
+    """Return the leakage of one output about row i, from those of all outputs."""
+    return float(row_leakages(channel, prior, i)[channel.output_space.index(y)])
+
+
+@row_leakage_at.register
+def _(channel: ProductChannel, prior: Distribution, i: int, y: Ints) -> float:
+    """One pass along the rows for each value of row i.
+
+    P(y, x_i = v) is W[v, y_i] times the chance of the other outputs together with x_i = v.
+    """
+    kernel, (marginal, off) = channel._kernels[i], log_marginal(prior, i)
+    shown = channel._kernels.replaced(i, RowKernel(np.eye(len(marginal))))
+    values = np.flatnonzero((marginal + kernel.log_near[:, y[i]]) > -math.inf)
+    logs, where = kernel.log_near[values, y[i]], y.copy()
+    error = off
+    for k, value in enumerate(values):
+        where[i] = value
+        one = column(prior, shown, where)
+        logs[k] += one.mass
+        error = max(error, off + one.error if one.mass > -math.inf else 0.0)
+    best = float((logs - marginal[values]).max(initial=-math.inf))
+    mass = float(np.logaddexp.reduce(logs))
+    error += 16.0 * ULP * (1.0 + abs(best) + abs(mass))
+    return Column(best, mass, error).leakage()
+
+
+@row_leakage_at.register
+def _(channel: TiltedChannel, prior: Distribution, i: int, y: Ints) -> float:
+    if channel._rows is not None:
+        return row_leakage_at(channel._rows, prior, i, y) + channel._rounding
+    return row_leakage_at.dispatch(AbstractChannel)(channel, prior, i, y)
+
+
+@singledispatch
+def log_output(channel: AbstractChannel, prior: Distribution) -> Floats:
+    """Return ln of the law of the output up to a factor for every y, -inf only where impossible.
+
+    The factor depends on the channel alone. Here through the matrix.
+    """
+    return matrix_log_output(scaled_matrix(channel), prior._vector(), prior._logs())
+
+
+@log_output.register
+def _(channel: ProductChannel, prior: Distribution) -> Floats:
+    """In the structure of the prior."""
+    channel._check_vector()
+    return rows_log_output(prior, channel._kernels)
+
+
+@log_output.register
+def _(channel: QueryChannel, prior: Distribution) -> Floats:
+    """From the law of the answer."""
+    query = channel._query
+    return matrix_log_output(channel._kernel.matrix, query.law(prior), query.log_law(prior))
+
+
+@log_output.register
+def _(channel: TiltedChannel, prior: Distribution) -> Floats:
+    """Row by row where rows are independent. Otherwise O(N n m)."""
+    if channel._rows is not None:
+        return log_output(channel._rows, prior)
+    occurs, tilt = channel._tilt()
+    weights, logs, factor = tilted(prior._vector(), prior._logs(), tilt)
+    law = math.log(weights.sum()) + log_masses(weights, channel._kernels, logs) + factor
+    return np.where(occurs, law, -math.inf)
+
+
+@singledispatch
+def law_error(channel: AbstractChannel) -> float:
+    """Return a bound on the relative error of an output law."""
+    return (2 * channel.space.size + 8 * channel.space.n + 16) * ULP
+
+
+@law_error.register
+def _(channel: ProductChannel) -> float:
+    """Every row's kernel, and the sums of the prior."""
+    return 4.0 * row_slack(channel._kernels) + 64.0 * ULP
+
+
+@law_error.register
+def _(channel: QueryChannel) -> float:
+    """Added up from databases or from answers."""
+    query = channel._query
+    if not query.law_error:
+        return law_error.dispatch(AbstractChannel)(channel)
+    return query.law_error + (2 * query.answers + 16) * ULP
+
+
+@law_error.register
+def _(channel: TiltedChannel) -> float:
+    rounding = 0.0 if channel._rows is None else channel._rounding
+    return law_error.dispatch(AbstractChannel)(channel) + rounding

@@ -1,0 +1,134 @@
+"""Leakage of channels that act row by row, in the structure of the prior."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import singledispatch
+
+import numpy as np
+
+from fastpriv._core.logs import round_up
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import Leakages
+from fastpriv._structure.leakage import Column, log_masses, vector_leakages
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
+from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.priors.type_leakage import OutputForm
+
+
+@singledispatch
+def rows_leakages(prior: Distribution, kernels: RowKernels) -> Leakages:
+    """Return both leakages of every output of a row-by-row channel. Cost O(N n m)."""
+    return vector_leakages(prior._vector(), kernels, prior._logs())
+
+
+@singledispatch
+def rows_log_output(prior: Distribution, kernels: RowKernels) -> Floats:
+    """Return ln p_Y(y) / prod max W[., y_i], -inf only where impossible. Cost O(N n m)."""
+    return log_masses(prior._vector(), kernels, prior._logs())
+
+
+@singledispatch
+def rows_levels(prior: Distribution, kernels: RowKernels) -> tuple[float, float]:
+    """Return the largest of both leakages over outputs."""
+    return rows_leakages(prior, kernels).largest()
+
+
+@rows_leakages.register
+def _(prior: Product, kernels: RowKernels) -> Leakages:
+    """Independent rows: a sum over rows. Cost O(outputs)."""
+    laws, which, _, place = prior._pairs(kernels)
+    rows = [
+        vector_leakages(prior._laws[k], [kernels.distinct[j]])
+        for k, j in zip(laws, which, strict=True)
+    ]
+    above, below = (_outer_sum(place, part) for part in zip(*rows, strict=True))
+    seen = rows_log_output(prior, kernels) > -math.inf
+    up = 1.0 + 2.0 * len(place) * ULP
+    return Leakages(np.where(seen, above * up, 0.0), np.where(seen, below * up, 0.0))
+
+
+@rows_log_output.register
+def _(prior: Product, kernels: RowKernels) -> Floats:
+    """Independent rows: a sum over rows. Cost O(outputs)."""
+    laws, which, _, place = prior._pairs(kernels)
+    pairs = zip(laws, which, strict=True)
+    return _outer_sum(place, [log_masses(prior._laws[k], [kernels.distinct[j]]) for k, j in pairs])
+
+
+def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
+    """Return the sum over rows of parts[place[i]][y_i], for every y."""
+    total = np.zeros(1)
+    for k in place:
+        total = np.add.outer(total, parts[k]).reshape(-1)
+    return total
+
+
+@rows_levels.register
+def _(prior: Product, kernels: RowKernels) -> tuple[float, float]:
+    """Independent rows: the sum over rows of the largest of each. Cost O(distinct rows)."""
+    laws, which, counts, _ = prior._pairs(kernels)
+    levels = [
+        kernel_levels(kernels.distinct[j], prior._laws[k]) for k, j in zip(laws, which, strict=True)
+    ]
+    above, below = (math.fsum(np.multiply(counts, part)) for part in zip(*levels, strict=True))
+    return round_up(above), round_up(below)
+
+
+@singledispatch
+def kernel_levels(kernel: RowKernel, law: Floats) -> tuple[float, float]:
+    """Return how far an output can move the odds of one row's value, up and down."""
+    return vector_leakages(law, [kernel]).largest()
+
+
+@kernel_levels.register
+def _(kernel: Symmetric, law: Floats) -> tuple[float, float]:
+    """R_epsilon: up at the rarest value p that occurs, down at the commonest. No matrix is formed.
+
+    An output y has the chance b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
+    b (1 + (e^epsilon - 1) p_y). Rounded up.
+    """
+    seen, epsilon = law[law > 0], kernel.epsilon
+    if len(seen) == 1:
+        return 0.0, 0.0
+    rare, common = float(seen.min()), float(seen.max())
+    if epsilon < 1.0:
+        above = -math.log1p(math.expm1(-epsilon) * (1.0 - rare))
+        below = math.log1p(math.expm1(epsilon) * common)
+    else:
+        r = math.exp(-epsilon)
+        above = -math.log(rare + (1.0 - rare) * r)
+        below = epsilon + math.log(common + (1.0 - common) * r)
+    return above * (1.0 + 2.0**-49), below * (1.0 + 2.0**-49)
+
+
+@rows_levels.register
+def _(prior: Exchangeable, kernels: RowKernels) -> tuple[float, float]:
+    """Exchangeable bits with one kernel: over types of outputs, O(n^2). Otherwise by the vector."""
+    by_type = count_leakages(prior, kernels)
+    if by_type is None:
+        return rows_leakages(prior, kernels).largest()
+    return max(up for _, up, _ in by_type), max(down for *_, down in by_type)
+
+
+def count_leakages(
+    prior: Exchangeable, kernels: RowKernels
+) -> list[tuple[int, float, float]] | None:
+    """Return both leakages of an output with each number of ones; None where not by types."""
+    kernel, n = kernels.distinct[0], prior.space.n
+    if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
+        return None
+    allowed, leaks = prior._possible, [(0, 0.0, 0.0)]
+    zero, one = (kernel.tops > 0.0).tolist()  # which values can come out at all
+    for ones in range(0 if zero else n, n + 1 if one else 1):
+        form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
+        mass, best = form.log_mass(prior._log_weights), form.extreme(allowed)
+        error = form.error + prior._log_error
+        if mass is None:
+            return None
+        if best > -math.inf:  # the output can occur
+            below = mass - form.extreme(allowed, -1.0) + error
+            leaks.append((ones, Column(best, mass, error).leakage(), below))
+    return leaks

@@ -1,0 +1,35 @@
+"""Matrices whose columns are divided by a number of their own, for levels of rare outputs."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from fastpriv._core.validation import Floats
+from fastpriv.channels import AbstractChannel, ProductChannel, TiltedChannel
+
+
+@singledispatch
+def scaled_matrix(channel: AbstractChannel) -> Floats:
+    """Return the matrix with every column divided by some number.
+
+    Levels do not depend on these numbers. Columns of structured channels that would underflow
+    are kept.
+    """
+    return np.asarray(channel.matrix())
+
+
+@scaled_matrix.register
+def _(channel: ProductChannel) -> Floats:
+    """Every column divided by its largest entry."""
+    channel._check_matrix()
+    return np.array(channel._kron([k.near for k in channel._kernels.distinct]), order="C")
+
+
+@scaled_matrix.register
+def _(channel: TiltedChannel) -> Floats:
+    """R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
+    occurs, tilt = channel._tilt()
+    near = scaled_matrix(ProductChannel._trusted(channel._kernels))
+    return np.asarray(near * np.exp(tilt - tilt.max())[:, None] * occurs)

@@ -1,0 +1,371 @@
+"""Witnesses: two databases and an output that attain a level, in the channel's structure.
+
+Three witnesses are dispatched on the channel: ``step_witness`` for levels over neighbours,
+``extreme_witness`` for levels over all databases, ``leakage_witness`` for pointwise leakage.
+``ruling_out`` lists outputs that exclude a database.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.levels import axes_spread
+from fastpriv._structure.leakage import tropical
+from fastpriv._structure.rows import RowKernels
+from fastpriv.channels import (
+    AbstractChannel,
+    HammingChannel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
+from fastpriv.channels.types import TypeChannel
+from fastpriv.errors import InvalidInput
+from fastpriv.measures.causes import leading, steepest
+from fastpriv.measures.dp import class_joint, likeliest_step
+from fastpriv.measures.pointwise.database import leakages, possible_types, type_leakages
+from fastpriv.priors import Dense, Distribution, Exchangeable
+from fastpriv.results import Witness
+from fastpriv.spaces import Space
+
+#: Most outputs that are listed, and most entries that are searched.
+FEW, _SCANNED = 5, 1 << 25
+
+
+@singledispatch
+def step_witness(channel: AbstractChannel, prior: Distribution | None = None) -> Witness:
+    """Return what attains the neighbour level, or under a prior the posterior level.
+
+    Through the matrix; TooLarge where it is too large to be searched.
+    """
+    return _matrix_step(channel, None if prior is None else prior._vector())
+
+
+@singledispatch
+def extreme_witness(channel: AbstractChannel) -> Witness:
+    """Return what attains the leakage capacity, through the matrix."""
+    x, other, y = _furthest(_small_matrix(channel))
+    return Witness(channel.output_space.rows(y), *channel.space.rows(np.array([x, other])))
+
+
+@singledispatch
+def leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
+    """Return the output that leaks most, and the likeliest database behind it."""
+    y = int(leakages(channel, prior).above.argmax())
+    column = np.where(prior._vector() > 0, _small_matrix(channel)[:, y], -1.0)
+    return Witness(channel.output_space.rows(y), channel.space.rows(int(column.argmax())))
+
+
+@singledispatch
+def ruling_out(channel: AbstractChannel) -> tuple[int, Ints]:
+    """Count the outputs that some database cannot cause and others can; list the first few."""
+    most, least = channel.column_maxima(), channel.column_minima()
+    return _few(np.flatnonzero((most > 0.0) & (least == 0.0)), channel.output_space)
+
+
+def _few(indices: Ints, space: Space) -> tuple[int, Ints]:
+    """Return how many outputs there are, and the first few as rows of their space."""
+    return len(indices), space.rows(indices[:FEW]).reshape(-1, space.n)
+
+
+def _small_matrix(channel: AbstractChannel) -> Floats:
+    """Return the matrix of a channel, if it is small enough to look for a single entry."""
+    entries = channel.space.size * channel.output_space.size
+    check.fits(entries, f"the matrix of {channel!r}", "ask for levels only", _SCANNED)
+    return channel.matrix()
+
+
+def largest_ratio(top: Floats, bottom: Floats) -> int:
+    """Return the place, in C order, of the largest top/bottom of those with a positive top."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        excess = (top - bottom) / bottom
+    excess[top == 0.0] = -1.0
+    place = int(excess.argmax())
+    if excess.flat[place] < math.inf or bottom.flat[place] == 0.0:
+        return place
+    # Beyond the range of a double: a zero below, or else the largest by logarithms.
+    apart = np.where(top > 0.0, log_ratio(np.maximum(top, bottom), bottom), -1.0)
+    return int(apart.argmax())
+
+
+def _matrix_step(channel: AbstractChannel, prior: Floats | None) -> Witness:
+    """Find the neighbours and the output with the largest ratio of joint (or given) chances."""
+    joint, space = np.array(_small_matrix(channel)), channel.space
+    if prior is not None:  # a power of two keeps products of small numbers from underflowing
+        joint *= (prior * 2.0**900)[:, None]
+    axes = [(int(s), m) for s, m in zip(space._strides, space.sizes, strict=True) if m > 1]
+    if not axes:
+        raise InvalidInput("no row has a second value, so there are no neighbours")
+    levels = [axes_spread(joint, np.array([axis])) for axis in axes]
+    inner, m = axes[int(np.argmax(levels))]
+    blocks = joint.reshape(-1, m, inner, joint.shape[1])
+    tops, bottoms = blocks.max(axis=1), blocks.min(axis=1)
+    outer, rest, y = np.unravel_index(largest_ratio(tops, bottoms), tops.shape)
+    line = blocks[outer, :, rest, y]
+    ends = [int((outer * m + v) * inner + rest) for v in (line.argmax(), line.argmin())]
+    return Witness(channel.output_space.rows(int(y)), *space.rows(np.array(ends)))
+
+
+def _furthest(laws: Floats) -> tuple[int, int, int]:
+    """Return two rows and the column with the largest ratio of any two entries of a column."""
+    y = largest_ratio(laws.max(axis=0), laws.min(axis=0))
+    return int(laws[:, y].argmax()), int(laws[:, y].argmin()), y
+
+
+def _widest(laws: Floats, pairs: Ints) -> tuple[int, int]:
+    """Return the pair of rows, of those listed, with the largest ratio of two entries."""
+    check.fits(pairs.size * laws.shape[1], "the laws of neighbours", "ask for levels", _SCANNED)
+    place = largest_ratio(laws[pairs[:, 0]], laws[pairs[:, 1]])
+    v, w = pairs[place // laws.shape[1]].tolist()
+    return v, w
+
+
+@ruling_out.register
+def _(channel: ProductChannel) -> tuple[int, Ints]:
+    """All outputs that occur, less those that every value of every row can cause."""
+    kernels = channel._kernels
+    counts = np.bincount(kernels.assignment, minlength=len(kernels.distinct)).tolist()
+    seen = [np.flatnonzero(kernel.matrix.max(axis=0) > 0.0) for kernel in kernels.distinct]
+    full = [np.flatnonzero(kernel.matrix.min(axis=0) > 0.0) for kernel in kernels.distinct]
+    number = math.prod(len(y) ** c for y, c in zip(seen, counts, strict=True))
+    number -= math.prod(len(y) ** c for y, c in zip(full, counts, strict=True))
+    # All rows show their first output except one, whose output rules a value out.
+    start = np.array([y[0] for y in seen])[kernels.assignment]
+    telling = [k for k, y in enumerate(seen) if len(y) > len(full[k])]
+    first = [
+        (int((kernels.assignment == k).argmax()), y)
+        for k in telling[:FEW]
+        for y in np.setdiff1d(seen[k], full[k])[:FEW].tolist()
+    ][:FEW]
+    listed = np.repeat(start[None], len(first), axis=0)
+    for line, (i, y) in zip(listed, first, strict=True):
+        line[i] = y
+    return number, listed
+
+
+@ruling_out.register(HammingChannel)
+@ruling_out.register(TiltedChannel)
+def _(channel: AbstractChannel) -> tuple[int, Ints]:
+    """No output that occurs does, also where a chance rounds to 0."""
+    return 0, np.empty((0, channel.space.n), dtype=np.int64)
+
+
+@ruling_out.register
+def _(channel: TypeChannel) -> tuple[int, Ints]:
+    """The outputs whose type some class cannot reach. Cost O(classes)."""
+    kinds, entries = channel._types, channel._entries
+    types = [j for j, e in enumerate(entries) if e.max() > 0.0 and e.min() == 0.0]
+    count = sum(kinds.size(j) for j in types)
+    first = [np.repeat(np.arange(channel.space.sizes[0]), kinds.counts[j][0]) for j in types]
+    return count, np.array(first[:FEW], dtype=np.int64).reshape(-1, channel.space.n)
+
+
+@step_witness.register
+def _(channel: ProductChannel, prior: Distribution | None = None) -> Witness:
+    return _rows_step(channel._kernels, prior)
+
+
+def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
+    """Return the worst row with its two values and output; other outputs are the likeliest."""
+    best, place = -math.inf, (kernels.distinct[0], np.arange(1), 0, 0)
+    for kernel, rows in kernels.groups():
+        level, s, t = kernel.worst()
+        if prior is not None:
+            check.fits(kernel.shape[0] ** 2, "the pairs of a row's values", "ask for levels only")
+            ratios = prior._log_ratios(rows)
+            possible = ratios > -math.inf
+            total = np.where(possible, np.where(possible, ratios, 0.0) + kernel.log_ratios, -1.0)
+            s, t = map(int, np.unravel_index(total.argmax(), total.shape))
+            level = float(total[s, t])
+        if level > best:
+            best, place = level, (kernel, rows, s, t)
+    kernel, rows, s, t = place
+    x, i = (
+        (np.zeros(len(kernels), np.int64), int(rows[0]))
+        if prior is None
+        else steepest(prior, rows, s, t)
+    )
+    x[i] = s
+    y = np.empty_like(x)
+    for other, users in kernels.groups():
+        y[users] = other.likeliest(x[users])
+    y[i] = kernel.telling(s, t)
+    moved = x.copy()
+    moved[i] = t
+    return Witness(y, x, moved)
+
+
+def _home_step(home: Distribution, groups: list[Ints]) -> Witness:
+    """Return the neighbours x, x' of largest home(x')/home(x), and x itself as the output."""
+    best, place = -math.inf, (groups[0], 0, 0)
+    for rows in groups:
+        ratios = home._log_ratios(rows[:1])
+        np.fill_diagonal(ratios, -math.inf)
+        s, t = map(int, np.unravel_index(ratios.argmax(), ratios.shape))
+        if ratios[s, t] > best:
+            best, place = float(ratios[s, t]), (rows[:1], s, t)
+    rows, s, t = place
+    other, i = steepest(home, rows, s, t)
+    x = other.copy()
+    x[i] = t
+    return Witness(x.copy(), x, other)
+
+
+@extreme_witness.register
+def _(channel: ProductChannel) -> Witness:
+    """In every row the two values and the output that are furthest apart."""
+    kernels = channel._kernels
+    x, other, y = (np.empty(len(kernels), dtype=np.int64) for _ in range(3))
+    for kernel, rows in kernels.groups():
+        _, s, t = kernel.worst()
+        x[rows], other[rows], y[rows] = s, t, kernel.telling(s, t)
+    return Witness(y, x, other)
+
+
+@leakage_witness.register
+def _(channel: ProductChannel, prior: Distribution) -> Witness:
+    return Witness(*leading(prior, channel._kernels))
+
+
+@step_witness.register
+def _(channel: QueryChannel, prior: Distribution | None = None) -> Witness:
+    """Among answers for the neighbour level, among databases for the posterior level.
+
+    Cost as for these levels, TooLarge beyond some ten million entries.
+    """
+    query = channel._query
+    if prior is not None:
+        _, x, other = likeliest_step(channel, prior)
+        first, second = channel.space.rows(np.array([x, other]))
+        v, w = query.of(np.stack([first, second])).tolist()
+    else:
+        v, w = _widest(channel._kernel.matrix, query.neighbours())
+        first, second = query.step(v, w)
+    return Witness(np.array([channel._kernel.telling(v, w)]), first, second)
+
+
+@extreme_witness.register
+def _(channel: QueryChannel) -> Witness:
+    """Among the answers that occur."""
+    seen = channel._query.seen()
+    v, w, y = _furthest(channel._seen())
+    first, second = (channel._query.database((), (), int(seen[a])) for a in (v, w))
+    return Witness(np.array([y]), first, second)
+
+
+@leakage_witness.register
+def _(channel: QueryChannel, prior: Distribution) -> Witness:
+    """The output that leaks most, and a database with the likeliest answer behind it."""
+    query = channel._query
+    y = int(leakages(channel, prior).above.argmax())
+    column = np.where(query.law(prior) > 0, channel._kernel.matrix[:, y], -1.0)
+    x = query.database((), (), int(column.argmax()))
+    if prior.log_prob(x) == -math.inf:
+        chances = np.where(prior._vector() > 0, column[query.listed()], -1.0)
+        x = channel.space.rows(int(chances.argmax()))
+    return Witness(np.array([y]), x)
+
+
+@step_witness.register
+def _(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
+    """Over moves of one row from class to class. Cost O(classes)."""
+    if prior is not None and not isinstance(prior, Exchangeable):
+        return _matrix_step(channel, prior._vector())
+    entry = channel._entry if prior is None else class_joint(channel, prior)
+    source, target = channel._stack.source, channel._stack.target
+    at = largest_ratio(entry[source], entry[target])
+    pairs = channel._pair_counts(int(source[at]))
+    moved = pairs - channel._pair_counts(int(target[at]))
+    x, y = _laid_out(pairs)
+    v, s = np.unravel_index(moved.argmax(), moved.shape)
+    other = x.copy()
+    other[np.flatnonzero((y == v) & (x == s))[0]] = moved[v].argmin()
+    return Witness(y, x, other)
+
+
+@extreme_witness.register
+def _(channel: TypeChannel) -> Witness:
+    """Over the classes against each type of output. Cost O(classes)."""
+    most, least = (np.array([f(e) for e in channel._entries]) for f in (np.max, np.min))
+    j = largest_ratio(most, least)
+    first, entry = int(channel._stack.starts[j]), channel._entries[j]
+    x, y = _laid_out(channel._pair_counts(first + int(entry.argmax())))
+    other, _ = _laid_out(channel._pair_counts(first + int(entry.argmin())))
+    return Witness(y, x, other)
+
+
+@leakage_witness.register
+def _(channel: TypeChannel, prior: Distribution) -> Witness:
+    """Over types of outputs, under an exchangeable prior."""
+    if not isinstance(prior, Exchangeable):
+        return leakage_witness.dispatch(AbstractChannel)(channel, prior)
+    j = int(type_leakages(channel, prior).above.argmax())
+    alive = possible_types(channel, prior)[channel._classes[j].row]
+    entry = np.where(alive, channel._entries[j], -1.0)
+    x, y = _laid_out(channel._pair_counts(int(channel._stack.starts[j]) + int(entry.argmax())))
+    return Witness(y, x)
+
+
+def _laid_out(pairs: Ints) -> tuple[Ints, Ints]:
+    """Return a database and an output that have ``pairs[v, s]`` rows with v in y and s in x."""
+    values = np.arange(len(pairs))
+    y = np.repeat(values, pairs.sum(axis=1))
+    return np.repeat(np.tile(values, len(values)), pairs.reshape(-1)), y
+
+
+@step_witness.register
+def _(channel: TiltedChannel, prior: Distribution | None = None) -> Witness:
+    """In the structure of the prior.
+
+    W moves by e^epsilon as a row of x leaves its value in y, and by the ratio of R q.
+    """
+    if channel._rows is not None:
+        return step_witness(channel._rows, prior)
+    if prior is None:
+        witness = _home_step(channel.prior, channel._groups)
+    elif channel._own(prior):
+        witness = _rows_step(channel._kernels, None)
+    else:
+        tilted = Dense._trusted(prior._vector() / channel._vectors()[1], channel.space)
+        witness = _rows_step(channel._kernels, tilted)
+    occurs = channel._law.log_prob(witness.output) > -math.inf
+    if occurs and channel._all_alive:
+        return witness
+    return step_witness.dispatch(AbstractChannel)(channel, prior)
+
+
+@extreme_witness.register
+def _(channel: TiltedChannel) -> Witness:
+    """From the largest and least tilt behind every output. Cost O(N n m)."""
+    if channel._rows is not None:
+        return extreme_witness(channel._rows)
+    law, home = channel._vectors()
+    tilt = -np.log(home)
+    most, least = (tropical(tilt, channel._kernels, j) for j in (np.maximum, np.minimum))
+    y = channel.space.rows(int(np.where(law > 0, most - least, -1.0).argmax()))
+    column = _log_column(channel, y)
+    return Witness(y, *channel.space.rows(np.array([column.argmax(), column.argmin()])))
+
+
+@leakage_witness.register
+def _(channel: TiltedChannel, prior: Distribution) -> Witness:
+    """From the leakages of all outputs. Cost O(N n m)."""
+    if channel._rows is not None:
+        return leakage_witness(channel._rows, prior)
+    y = channel.space.rows(int(leakages(channel, prior).above.argmax()))
+    column = np.where(prior._vector() > 0, _log_column(channel, y), -math.inf)
+    return Witness(y, channel.space.rows(int(column.argmax())))
+
+
+def _log_column(channel: TiltedChannel, y: Ints) -> Floats:
+    """Return the log of W[x, y] for every x, up to a constant."""
+    logs = np.zeros(1)
+    for value, m in zip(y.tolist(), channel.space.sizes, strict=True):
+        logs = np.add.outer(logs, -channel.epsilon * (np.arange(m) != value)).reshape(-1)
+    return np.asarray(logs - np.log(channel._vectors()[1]))

@@ -1,0 +1,100 @@
+"""Priors that store a structure instead of a vector: what the structure does not answer."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio, round_up
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.priors.base import Distribution
+from fastpriv.priors.dense import Dense
+
+
+class StructuredDistribution(Distribution):
+    """A prior with a structure. Questions without an answer in it go through the full vector."""
+
+    def _dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
+        """Expand into a full vector, or say why ``what`` cannot be had that way."""
+        check.fits(
+            self.space.size,
+            f"{what} of {self!r} needs the dense form, which",
+            "use fewer rows, or a product or exchangeable prior, which need no such vector",
+            limit,
+        )
+        return Dense._trusted(self.pmf(), self.space, self._logs())
+
+    def epsilon_tilde(self) -> float:
+        """Return the least epsilon for which E_i exists, through the vector of the law."""
+        return self._dense("epsilon_tilde").epsilon_tilde()
+
+    def given(self, values: Mapping[int, int]) -> Distribution:
+        """Return the law given the values of some rows, through the vector."""
+        return self._dense("the law given some rows").given(values)
+
+    def _log_least(self) -> float:
+        """Log of the least positive probability, through the vector. Rounded down."""
+        return self._dense("the least probability")._log_least()
+
+
+class LineDistribution(StructuredDistribution):
+    """A prior that can list how a row is distributed given all others."""
+
+    @abstractmethod
+    def _lines(self, rows: Ints) -> Floats:
+        """Weights of a row's values given all others, up to scale: (lines, m) for equal rows.
+
+        Every line belongs to one of ``rows`` (which have the same size) and to one setting of the
+        other rows; together they cover all ratios that occur.
+        """
+
+    def _log_ratios(self, rows: Ints) -> Floats:
+        return line_log_ratios(self._lines(rows))
+
+    def epsilon_x(self) -> float:
+        """Return eps_X, the largest ln p(x)/p(x') over neighbours. Rounded up."""
+        worst = 0.0
+        for rows in self._equal_sized_rows():
+            lines = self._lines(rows)
+            most, least = lines.max(axis=1), lines.min(axis=1)
+            seen = most > 0
+            worst = max(worst, float(log_ratio(most[seen], least[seen]).max(initial=0.0)))
+        return round_up(worst)
+
+    def epsilon_hat(self) -> float:
+        """Return the epsilon from which E_d is the best mechanism for differential privacy.
+
+        The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
+        """
+        lines = (self._lines(rows) for rows in self._equal_sized_rows())
+        return max(self.epsilon_x(), round_up(max(map(_line_hat, lines))))
+
+
+def line_log_ratios(lines: Floats) -> Floats:
+    """Largest ln L[s]/L[t] over lines, for every (s, t); -inf where no line has weight at s."""
+    m = lines.shape[1]
+    worst = np.full((m, m), -math.inf)
+    for s in range(m):
+        seen = lines[lines[:, s] > 0]
+        if len(seen):
+            worst[s] = log_ratio(seen[:, s : s + 1], seen).max(axis=0)
+    return worst
+
+
+def _line_hat(lines: Floats) -> float:
+    """Largest ln(1/p(s | line) - m + 1), from sum (L - min L) / min L so that nothing cancels."""
+    least = lines.min(axis=1)
+    spread = (lines - least[:, None]).sum(axis=1)
+    if np.any(spread[least == 0] > 0):
+        return math.inf
+    live = spread > 0
+    if not live.any():
+        return 0.0
+    spread, least = spread[live], least[live]
+    with np.errstate(over="ignore"):
+        worst = float((spread / least).max())
+    return math.log1p(worst) if worst < math.inf else float((np.log(spread) - np.log(least)).max())

@@ -1,0 +1,525 @@
+"""The audit: values of the single measures, sentences with the number, worst cases that are so."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cases
+import fastpriv as fp
+from fastpriv._text.words import factor, rounded, shown
+from fastpriv.notions.implications import NOTIONS
+from oracles import audit as o
+
+UNDER_PRIOR = {
+    "identifiability": fp.identifiability_level,
+    "mutual-information": fp.mutual_information,
+    "pml": fp.pml_level,
+    "row-pml": lambda channel, prior: fp.pml_level(channel, prior, row="worst"),
+    "max-information": fp.max_information,
+    "information-privacy": fp.information_privacy_level,
+    "leakage-factor": fp.leakage_factor,
+    "worst-leakage-factor": fp.worst_leakage_factor,
+    "maximal-correlation": fp.maximal_correlation,
+    "sdpi": fp.sdpi_constant,
+    "distortion": fp.distortion,
+}
+ALWAYS = {
+    "dp": fp.dp_level,
+    "realised-dp": fp.realised_level,
+    "strong-dp": fp.strong_dp_level,
+    "max-individual-capacity": fp.max_individual_capacity,
+    "maximal-leakage": fp.maximal_leakage,
+    "contraction": fp.contraction_coefficient,
+    "channel-capacity": fp.channel_capacity,
+    "singles-out": fp.singles_out,
+    **{
+        f"approximate-dp-1e-{k}": lambda channel, k=k: fp.hockey_stick_epsilon(channel, 10.0**-k)
+        for k in (3, 6, 9)
+    },
+}
+FACTS = {
+    "entropy": lambda prior: prior.entropy(),
+    "min-entropy": lambda prior: prior.min_entropy(),
+    "epsilon-x": lambda prior: prior.epsilon_x(),
+    "epsilon-hat": lambda prior: prior.epsilon_hat(),
+    "epsilon-tilde": lambda prior: prior.epsilon_tilde(),
+    "disclosure-threshold": fp.disclosure_threshold,
+}
+
+
+def subjects():
+    rng = np.random.default_rng(4)
+    sizes = (2, 2, 2)
+    prior = fp.Exchangeable.beta_binomial(3, 0.9, 1.3)
+    for name, channel, _ in cases.row_channels(sizes) + cases.full_channels(sizes):
+        yield name, channel, prior
+    yield "posterior", fp.PosteriorChannel(prior, prior.epsilon_tilde() + 0.2), prior
+    yield "types", fp.solve_pd_dp(prior, 0.7).channel, prior
+    yield "count", fp.QueryChannel.count(3, cases.kernel(rng, 4, 3)), prior
+    yield "plain", fp.Channel(cases.kernel(rng, 4, 3)), fp.Dense(cases.law(rng, 4))
+    yield (
+        "holes",
+        fp.Channel(cases.kernel(rng, 4, 3), [2, 2]),
+        fp.Dense([0.5, 0.0, 0.25, 0.25], [2, 2]),
+    )
+    yield "one database", fp.Channel([[0.5, 0.5]]), fp.Dense([1.0])
+    yield "one value", fp.HammingChannel(2, 1, 1.0), fp.Uniform(2, 1)
+    yield "identity", fp.Channel(np.eye(4), [2, 2]), fp.Uniform(2, 2)
+    yield "constant", fp.Channel(np.full((4, 4), 0.25), [2, 2]), fp.Uniform(2, 2)
+    yield "epsilon 1e-8", fp.HammingChannel(3, 2, 1e-8), prior
+    yield "epsilon 700", fp.HammingChannel(3, 2, 700.0), prior
+
+
+SUBJECTS = list(subjects())
+every = pytest.mark.parametrize(
+    ("channel", "prior"), [pytest.param(c, p, id=name) for name, c, p in SUBJECTS]
+)
+AUDITS = {}
+
+
+def audited(channel, prior):
+    """Audit once for all tests."""
+    if id(channel) not in AUDITS:
+        AUDITS[id(channel)] = fp.audit(channel, prior, time_limit=4.0)
+    return AUDITS[id(channel)]
+
+
+def possible(channel):
+    """Which databases can cause which outputs; randomised response can do all, however rarely."""
+    everything = isinstance(channel, fp.HammingChannel)
+    return np.ones_like(channel.matrix()) if everything else channel.matrix() > 0
+
+
+def same(found, truth):
+    if isinstance(truth, fp.Bracket):
+        return (found.lower, found.upper) == (truth.lower, truth.upper)
+    return found == truth and type(found) is type(truth)
+
+
+@every
+def test_values_are_those_of_the_single_measures(channel, prior):
+    audit = audited(channel, prior)
+    for notion, measure in ALWAYS.items():
+        if "time limit" not in audit.skipped.get(notion, ""):  # on a busy machine
+            assert same(audit[notion], measure(channel)), notion
+    for notion, measure in UNDER_PRIOR.items():
+        if "time limit" in audit.skipped.get(notion, ""):
+            continue  # on a busy machine
+        if notion in audit.skipped:
+            with pytest.raises((fp.InvalidInput, fp.TooLarge)):
+                measure(channel, prior)
+        else:
+            assert same(audit[notion], measure(channel, prior)), notion
+    for notion, measure in FACTS.items():
+        assert same(audit[notion], measure(prior)), notion
+    single = fp.individual_capacity(channel)
+    assert audit["individual-capacity"].lower <= single.upper
+    assert audit["individual-capacity"].upper >= single.lower
+    assert audit["ruling-out"] == len(o.ruling_out(possible(channel)))
+    factor_ = audit["leakage-factor"]
+    most = factor_.upper if isinstance(factor_, fp.Bracket) else factor_
+    assert audit["error-probability"] == fp.error_probability_bound(most, prior)
+    assert all(n == "distortion" or "time limit" in why for n, why in audit.skipped.items())
+    assert len(audit.levels) + len(audit.skipped) == 13 + 14 + 6
+
+
+@every
+def test_disclosure_is_a_database_ruled_out(channel, prior):
+    audit, alive = audited(channel, prior), prior.pmf() > 0
+    truth = bool(o.ruling_out(possible(channel)[alive].tolist()))
+    assert audit["disclosure"] is truth
+    if truth:
+        worst, sizes = audit.levels["disclosure"].worst, channel.space.sizes
+        y = o.index(worst.output, channel.output_space.sizes)
+        x, other = (o.index(v, sizes) for v in (worst.database, worst.other))
+        assert channel.matrix()[x, y] > 0 == channel.matrix()[other, y]
+        assert alive[x]
+        assert alive[other]
+
+
+@every
+def test_worst_cases_attain_the_level(channel, prior):
+    audit, matrix, pmf = audited(channel, prior), channel.matrix(), prior.pmf()
+    sizes, outputs = channel.space.sizes, channel.output_space.sizes
+
+    def log_chance(x, y):
+        """ln W[x, y], also where it is too small for a double."""
+        if isinstance(channel, fp.HammingChannel):
+            e, rows = channel.epsilon, channel.space.rows(np.array([x, y]))
+            stay = sum(math.log1p((m - 1) * math.exp(-e)) for m in sizes)
+            return -e * len(o.differ(*rows)) - stay
+        return math.log(matrix[x, y]) if matrix[x, y] > 0 else -math.inf
+
+    for notion in ("dp", "strong-dp", "identifiability", "pml"):
+        level = audit.levels[notion]
+        if level.value == 0.0:
+            assert level.worst is None
+            assert level.where == ""
+            continue
+        y = o.index(level.worst.output, outputs)
+        x = o.index(level.worst.database, sizes)
+        ratio = log_chance(x, y)
+        if notion == "pml":
+            ratio -= math.log(math.fsum(pmf * matrix[:, y]))
+        else:
+            other = o.index(level.worst.other, sizes)
+            ratio -= log_chance(other, y)
+            if notion == "identifiability":
+                ratio += o.log_ratio(pmf[x], pmf[other])
+        if level.value == math.inf:
+            assert ratio == math.inf
+            assert "rules out" in level.where
+        else:
+            assert abs(ratio - level.value) <= 1e-11 * max(1.0, level.value)
+        assert level.where.startswith("Output ")
+    who = audit.levels["individual-capacity"].worst
+    if who is not None:
+        law, rows = np.zeros(channel.space.size), who.databases
+        law[[o.index(x, sizes) for x in rows]] = who.law
+        told = fp.mutual_information(channel, fp.Dense(law, sizes))
+        assert told >= audit["individual-capacity"].lower * (1 - 1e-9) - 1e-14
+
+
+@every
+def test_every_level_says_its_number_in_one_sentence(channel, prior):
+    for level in audited(channel, prior).levels.values():
+        assert level.meaning.endswith(".")
+        assert ". " not in level.meaning
+        assert level.source
+        value = level.value.upper if isinstance(level.value, fp.Bracket) else level.value
+        if isinstance(value, bool):
+            assert level.meaning.startswith("Yes" if value else "No")
+        elif value == math.inf:
+            assert not re.search(r"nan|inf\b", level.meaning)
+        elif level.notion == "min-entropy":
+            assert rounded(math.exp(-value), 4) in level.meaning
+        else:
+            said = {
+                "nats": [factor(value), rounded(value, 4), rounded(value, 4, down=True)],
+                "share": [rounded(100 * value, 4)],
+            }.get(level.unit, [rounded(value, 4), rounded(value, 4, down=True), shown(value)])
+            assert any(words in level.meaning for words in said), level
+
+
+@every
+def test_text_dict_and_json(channel, prior):
+    audit = audited(channel, prior)
+    for text in (repr(audit), str(audit)):
+        assert max(map(len, text.splitlines())) <= 100
+        assert all(level.shown in " ".join(text.split()) for level in audit.levels.values())
+    explained = str(audit).split()  # in columns, so that sentences are not in one piece
+    for text in [level.meaning for level in audit.levels.values()] + [*audit.skipped.values()]:
+        assert set(text.split()) <= set(explained)
+    found = json.loads(audit.to_json())
+    assert found == audit.to_dict()
+    assert "NaN" not in audit.to_json()
+    assert list(found["levels"]) == list(audit)
+    for notion, level in audit.levels.items():
+        value = found["levels"][notion]["value"]
+        if isinstance(level.value, fp.Bracket):
+            assert (value["lower"], value["upper"]) == (level.value.lower, level.value.upper)
+        else:
+            assert value == ("infinite" if level.value == math.inf else level.value)
+
+
+@every
+def test_what_follows_is_never_less_than_what_was_measured(channel, prior):
+    audit = audited(channel, prior)
+    for found in audit.implied:
+        assert found.notion in NOTIONS
+        assert found.steps[0].premise == found.premise
+        assert found.steps[-1].conclusion == found.notion
+        assert found.premise in audit
+        assert math.isfinite(found.level)
+        if found.measured is not None:
+            top = found.measured.upper if isinstance(found.measured, fp.Bracket) else found.measured
+            # Both are rounded up, the measured one by a few 1e-12 where sums are long.
+            assert top <= found.level * (1 + 1e-11) + 1e-13
+            assert same(audit[found.notion], found.measured)
+            assert found.better == (top < found.level * (1 - 1e-9))
+
+
+def test_without_a_prior_only_what_needs_none():
+    audit = fp.audit(fp.HammingChannel(3, 2, 1.0))
+    assert {level.scope for level in audit.levels.values()} == {"mechanism"}
+    assert set(audit.skipped) == {
+        *UNDER_PRIOR,
+        "error-probability",
+        "constrained-capacity",
+        "disclosure",
+    }
+    assert all("prior=" in why for why in audit.skipped.values())
+    with pytest.raises(fp.InvalidInput, match="prior="):
+        audit["pml"]
+    with pytest.raises(fp.InvalidInput, match="not a notion"):
+        audit["privacy"]
+    assert "dp" in audit
+    assert "pml" not in audit
+
+
+JOINT = np.array([[0.3, 0.1, 0.05, 0.05], [0.05, 0.05, 0.1, 0.3]])
+
+
+def test_a_secret_behind_the_database():
+    rng = np.random.default_rng(2)
+    matrix = cases.kernel(rng, 4, 3)
+    audit = fp.audit(fp.Channel(matrix, [2, 2]), joint=JOINT)
+    pair = np.array(o.through(JOINT, matrix))
+    assert audit["secret-mutual-information"] == pytest.approx(o.information(pair), rel=1e-12)
+    given_s, law = pair / pair.sum(axis=1, keepdims=True), pair.sum(axis=0)
+    odds = given_s / law
+    assert audit["secret-pml"] == pytest.approx(math.log(odds.max()), rel=1e-12)
+    assert audit["secret-pml"] >= math.log(odds.max())
+    both = max(math.log(odds.max()), -math.log(odds.min()))
+    assert audit["secret-information-privacy"] == pytest.approx(both, rel=1e-12)
+    strong = np.log(given_s.max(axis=0) / given_s.min(axis=0)).max()
+    assert audit["secret-strong-dp"] == pytest.approx(strong, rel=1e-12)
+    most = math.log(given_s.max(axis=0).sum())
+    assert audit["secret-maximal-leakage"] == pytest.approx(most, rel=1e-12)
+    entropy = -sum(p * math.log(p) for p in JOINT.sum(axis=1))
+    share = o.information(pair) / entropy
+    assert audit["secret-leakage-factor"] == pytest.approx(share, rel=1e-9)
+    assert audit["secret-leakage-factor"] >= share
+    right = math.fsum(pair.max(axis=0))
+    assert audit["secret-error-probability"] <= 1.0 - right
+    worst = audit.levels["secret-pml"].worst
+    assert odds[worst.database[0], worst.output[0]] == odds.max()
+    assert f"S = {worst.database[0]}" in audit.levels["secret-pml"].where
+    assert same(audit["pml"], fp.pml_level(fp.Channel(matrix, [2, 2]), JOINT.sum(axis=0)))
+    # Data processing: no level about S exceeds that about the database.
+    assert audit["secret-pml"] <= audit["pml"]
+    assert audit["secret-mutual-information"] <= audit["mutual-information"]
+
+
+def test_secrets_that_never_occur_are_left_out():
+    joint = np.vstack([JOINT, np.zeros(4)])
+    matrix = cases.kernel(np.random.default_rng(2), 4, 3)
+    plain, padded = (fp.audit(matrix, joint=j) for j in (JOINT, joint))
+    for notion in plain:
+        if notion.startswith("secret"):
+            assert plain[notion] == padded[notion]
+
+
+def test_prior_and_joint_must_agree():
+    channel = fp.Channel(np.full((4, 2), 0.5), [2, 2])
+    assert "secret-pml" in fp.audit(channel, JOINT.sum(axis=0), JOINT)
+    with pytest.raises(fp.InvalidInput, match="prior and joint disagree: database 0"):
+        fp.audit(channel, [0.25, 0.25, 0.2, 0.3], JOINT)
+    with pytest.raises(fp.InvalidInput, match=r"joint\[s, x\].*4 databases"):
+        fp.audit(channel, joint=JOINT[:, :3] / JOINT[:, :3].sum())
+    with pytest.raises(fp.InvalidInput, match="joint"):
+        fp.audit(channel, joint=[0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("a channel",),
+        ([[0.5, 0.4]],),
+        (fp.Uniform(2, 2),),
+        (np.eye(4), [0.5, 0.5]),
+        (np.eye(4), fp.Uniform(3, 2)),
+        (np.eye(4), fp.PriorSet.all(4)),
+    ],
+)
+def test_wrong_input_is_refused_in_words(arguments):
+    with pytest.raises(fp.InvalidInput, match=r".{20}"):
+        fp.audit(*arguments)
+
+
+def test_time_limit_is_checked_and_kept():
+    with pytest.raises(fp.InvalidInput, match="time_limit"):
+        fp.audit(np.eye(2), time_limit=-1)
+    audit = fp.audit(np.eye(2), time_limit=0)
+    assert "time limit" in audit.skipped["individual-capacity"]
+    assert audit["dp"] == math.inf
+
+
+def test_matrices_that_may_be_several_rows():
+    assert "[2] * 3" in fp.audit(np.eye(8)).notes[0]
+    assert "[3] * 2" in fp.audit(np.eye(9)).notes[0]
+    assert fp.audit(np.eye(6)).notes == ()
+    assert fp.audit(fp.HammingChannel(1, 8, 1.0)).notes == ()
+    assert fp.audit(fp.Channel(np.eye(8), [2, 2, 2])).notes == ()
+
+
+def test_a_plain_matrix_takes_the_space_of_the_prior():
+    matrix = cases.kernel(np.random.default_rng(1), 4, 4)
+    audit = fp.audit(matrix, fp.Uniform(2, 2))
+    assert audit.channel.space == fp.Space([2, 2])
+    assert audit["dp"] == fp.dp_level(fp.Channel(matrix, [2, 2]))
+
+
+def test_outputs_that_rule_databases_out_are_named():
+    audit = fp.audit([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
+    assert audit["ruling-out"] == 2
+    assert audit.levels["ruling-out"].meaning == (
+        "2 of 3 outputs rule some database out for certain: 1, 2."
+    )
+    many = fp.audit(fp.ProductChannel([[[1.0, 0.0], [0.5, 0.5]]] * 1000))
+    assert many["ruling-out"] == 2**1000 - 1
+    assert json.loads(many.to_json())["levels"]["ruling-out"]["value"] == "about 2^999"
+
+
+def test_which_rows_are_given_away():
+    noisy, exact = [[0.75, 0.25], [0.25, 0.75]], [[1.0, 0.0], [0.0, 1.0]]
+    audit = fp.audit(fp.ProductChannel([noisy, exact]), fp.Uniform(2, 2))
+    assert "the value of row 1;" in audit.levels["disclosure"].meaning
+    assert audit["singles-out"] is False
+
+
+def test_a_million_rows():
+    n = 1_000_000
+    audit = fp.audit(fp.HammingChannel(n, 2, 0.5), fp.Product.iid([0.7, 0.3], n), time_limit=60)
+    assert audit["dp"] == 0.5
+    assert audit["strong-dp"] == n * 0.5
+    assert set(audit.skipped) == {"row-pml", "constrained-capacity"}
+    assert audit.levels["dp"].worst.row is not None
+    assert len(audit.to_json()) < 50_000
+    assert max(map(len, repr(audit).splitlines())) <= 100
+
+
+def test_implied_levels_are_not_below_the_measured_ones():
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        matrix = cases.kernel(rng, 4, 3) ** rng.integers(1, 6)
+        matrix[rng.random(4) < 0.3, 0] = 0.0
+        law = np.where(rng.random(4) < 0.4, 0.0, cases.law(rng, 4))
+        law[0] += 0.1
+        matrix, law = matrix / matrix.sum(axis=1, keepdims=True), law / law.sum()
+        audit = fp.audit(fp.Channel(matrix, [2, 2]), law, time_limit=0)
+        for found in audit.implied:
+            if found.measured is not None:
+                least = getattr(found.measured, "lower", found.measured)
+                assert found.level >= least * (1 - 1e-12) - 1e-15, found
+
+
+def test_long_exchangeable_priors_are_not_waited_for():
+    n = 100_000
+    audit = fp.audit(fp.HammingChannel(n, 2, 0.5), fp.Exchangeable.beta_binomial(n, 0.5, 0.8))
+    for notion in ("mutual-information", "pml", "leakage-factor", "epsilon-tilde"):
+        assert "entries" in audit.skipped[notion]
+    assert audit["identifiability"] > audit["dp"] == 0.5
+    assert audit.to_html().count("<figure>") == 2
+
+
+def test_many_different_rows_are_drawn_or_left_out():
+    rng = np.random.default_rng(0)
+    kernels = [cases.kernel(rng, 2, 2) for _ in range(1700)]
+    audit = fp.audit(fp.ProductChannel(kernels), fp.Uniform(1700, 2), time_limit=0)
+    assert "Leakage of the outputs" not in audit.to_html()
+
+
+def test_nothing_is_begun_long_after_the_limit(monkeypatch):
+    monkeypatch.setattr("fastpriv.auditing.case._GRACE", -1e9)
+    audit = fp.audit(fp.HammingChannel(13, 2, 1.0), fp.Uniform(13, 2))  # small ones are
+    assert not audit.levels
+    assert all("past the time limit" in why for why in audit.skipped.values())
+
+
+def test_counts_of_many_bits_are_binomial():
+    from fastpriv.channels.queries.query import MANY, binomials
+
+    for n in (0, 1, 2, 5, 33, 34, 40, 61):
+        assert binomials(n).tolist() == [min(math.comb(n, k), MANY) for k in range(n + 1)]
+
+
+def test_small_matrices_do_not_wait_for_the_clock():
+    audit = fp.audit([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], time_limit=0)
+    assert set(audit.skipped) == {"individual-capacity", "constrained-capacity"}
+
+
+def test_a_single_database_has_nothing_to_tell():
+    audit = fp.audit([[0.5, 0.5]], [1.0])
+    said = {notion: level.meaning for notion, level in audit.levels.items()}
+    assert said["singles-out"] == "No: there is a single database, so no output tells anything."
+    nothing = "ingle database can occur, so there is nothing to disclose."
+    assert said["disclosure"].endswith(nothing)
+    assert said["disclosure-threshold"].endswith(nothing)
+
+
+def test_sentences_on_bounds_that_say_nothing():
+    audit = fp.audit(np.eye(4), fp.Uniform(2, 2))
+    assert "may give the whole database away" in audit.levels["error-probability"].meaning
+    assert "the value of rows 0, 1;" in audit.levels["disclosure"].meaning
+    hidden = fp.audit(fp.HammingChannel(2, 2, 0.01), fp.Uniform(2, 2)).levels["disclosure"]
+    assert hidden.meaning.endswith("below the threshold of 0.2876 nats, which alone proves it.")
+
+
+def test_large_structures_without_a_matrix():
+    prior = fp.Exchangeable.beta_binomial(40, 0.5, 0.8)
+    types = fp.audit(fp.PosteriorChannel(prior, prior.epsilon_tilde() + 0.01), prior)
+    x, other = types.levels["dp"].worst.database, types.levels["dp"].worst.other
+    home = prior.log_prob(other) - prior.log_prob(x)
+    assert types["dp"] == pytest.approx(types.channel.epsilon + home, rel=1e-9)
+    kernel = cases.kernel(np.random.default_rng(6), 301, 7)
+    count = fp.audit(fp.QueryChannel.count(300, kernel), fp.Product.iid([0.9, 0.1], 300))
+    step = count.levels["dp"].worst
+    answers = [int(v.sum()) for v in (step.database, step.other)]
+    found = o.log_ratio(*(kernel[a, step.output[0]] for a in answers))
+    assert found == pytest.approx(count["dp"], rel=1e-12)
+    assert abs(answers[0] - answers[1]) == 1
+
+
+def test_what_is_too_large_is_skipped_and_said():
+    rng = np.random.default_rng(0)
+    law = rng.random(2**13)
+    channel = fp.TiltedChannel(fp.Dense(law / law.sum(), [2] * 13), 0.3)
+    audit = fp.audit(channel)
+    assert audit["dp"] == fp.dp_level(channel)
+    assert audit.levels["dp"].worst is not None
+    assert "entries" in audit.skipped["channel-capacity"]
+
+
+def test_a_worst_case_that_is_not_located_says_so(monkeypatch):
+    def refuse(self, prior=None):
+        raise fp.TooLarge("too many entries.")
+
+    monkeypatch.setattr(fp.HammingChannel, "step_witness", refuse)
+    level = fp.audit(fp.HammingChannel(2, 2, 1.0)).levels["dp"]
+    assert level.worst is None
+    assert level.where == "What attains it was not located: too many entries."
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.floats(1e-300, 1e300), st.integers(2, 8))
+def test_shown_numbers_are_on_the_right_side(number, digits):
+    up = float(rounded(number, digits).replace(",", ""))
+    down = float(rounded(number, digits, down=True).replace(",", ""))
+    assert down * (1 - 1e-8) <= number <= up * (1 + 1e-8)
+    assert up <= number * (1 + 10.0 ** (1 - digits) + 1e-8)
+    assert down >= number * (1 - 10.0 ** (1 - digits) - 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.5000000000000002, "0.5"),
+        (math.log(2), "0.693148"),
+        (1e6, "1,000,000"),
+        (0.0, "0"),
+        (math.inf, "infinite"),
+        (True, "yes"),
+        (7, "7"),
+        (fp.Bracket(0.25, 0.5), "[0.25, 0.5]"),
+        (fp.Bracket(0.5, 0.5), "0.5"),
+        (fp.Bracket(1.0, math.inf), "[1, infinite]"),
+    ],
+)
+def test_how_values_are_shown(value, text):
+    assert shown(value) == text
+
+
+def test_factors_are_rounded_up():
+    assert factor(math.log(3)) == "3"
+    assert factor(1.0) == "2.719"
+    assert factor(0.0) == "1"
+    assert factor(1e-4) == "1.000101"
+    assert factor(0.005) == "1.00502"
+    assert factor(1e-8) == "1 + 1.001e-08"
+    assert factor(700.0) == "e^700"

@@ -1,0 +1,573 @@
+"""The exact programs against a naive linear program, in exact arithmetic and by duality."""
+
+import json
+import math
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import exp, mpf
+from scipy.optimize import linprog
+from scipy.sparse import coo_matrix
+
+import fastpriv as fp
+import oracles as o
+from cases import kernel, law, simplex_weights
+
+
+def naive(pmf, sizes, epsilon, joint):
+    """Solve the plain program over all databases with SciPy's HiGHS."""
+    dbs = o.databases(sizes)
+    size = len(dbs)
+    distance = np.array([[o.hamming(x, y) for y in dbs] for x in dbs], dtype=float)
+    cost = distance if joint else np.asarray(pmf)[:, None] * distance
+    pairs = o.neighbour_pairs(sizes)
+    index = np.arange(len(pairs) * size)
+    here = np.array([[x * size + y for y in range(size)] for x, _ in pairs]).reshape(-1)
+    there = np.array([[x * size + y for y in range(size)] for _, x in pairs]).reshape(-1)
+    values = np.concatenate([np.ones(len(index)), np.full(len(index), -math.exp(epsilon))])
+    ratio = coo_matrix(
+        (values, (np.concatenate([index, index]), np.concatenate([here, there]))),
+        shape=(len(index), size * size),
+    )
+    total = coo_matrix(np.kron(np.eye(size), np.ones(size)))
+    rhs = np.asarray(pmf, dtype=float) if joint else np.ones(size)
+    found = linprog(cost.reshape(-1), ratio, np.zeros(len(index)), total, rhs, method="highs-ds")
+    assert found.status == 0
+    return found.fun
+
+
+def violations(solution, pmf, sizes, epsilon, joint):
+    """Count the entries of the matrix that break the constraint, in 50-digit arithmetic."""
+    matrix, most = solution.channel.matrix(), exp(mpf(epsilon))
+    count = 0
+    for i, j in o.neighbour_pairs(sizes):
+        for a, b in zip(matrix[i], matrix[j], strict=True):
+            top, bottom = mpf(float(a)), mpf(float(b))
+            if joint:
+                top, bottom = top * mpf(float(pmf[i])), bottom * mpf(float(pmf[j]))
+            count += top > most * bottom
+    return count
+
+
+def check(solution, prior, pmf, epsilon, joint):
+    """Certificate, privacy in exact arithmetic, row sums, and value, of a small solution."""
+    sizes, matrix = prior.space.sizes, solution.channel.matrix()
+    assert violations(solution, pmf, sizes, epsilon, joint) == 0
+    assert np.abs(matrix.sum(axis=1) - 1.0).max() < 1e-13
+    assert solution.value == pytest.approx(float(o.distortion(matrix, pmf, sizes)), rel=1e-12)
+    assert 0 <= solution.bound <= solution.value
+    assert solution.level <= epsilon
+
+
+def small_priors():
+    """Every kind of prior on all small shapes."""
+    rng = np.random.default_rng(11)
+    found = []
+    for n, m in [(1, 2), (2, 2), (3, 2), (4, 2), (1, 3), (2, 3), (3, 3), (1, 5), (1, 27), (2, 5)]:
+        size = m**n
+        found.append((f"dense-{n}-{m}", fp.Dense(law(rng, size), [m] * n)))
+        found.append((f"product-{n}-{m}", fp.Product([law(rng, m) for _ in range(n)])))
+        found.append((f"markov-{n}-{m}", fp.Markov(law(rng, m), kernel(rng, m, m), n)))
+        if m <= 3:
+            found.append((f"exchangeable-{n}-{m}", fp.Exchangeable(simplex_weights(rng, n, m)[0])))
+    found.append(("mixed", fp.Dense(law(rng, 12), [2, 3, 2])))
+    found.append(("one-value", fp.Dense(law(rng, 4), [2, 1, 2])))
+    return found
+
+
+SMALL = small_priors()
+
+
+@pytest.mark.parametrize("prior", [p for _, p in SMALL], ids=[name for name, _ in SMALL])
+@pytest.mark.parametrize("share", [0.15, 0.6])
+def test_agreement_with_a_naive_program(prior, share):
+    pmf, sizes = prior.pmf(), prior.space.sizes
+    epsilon = share * prior.epsilon_hat()
+    solution = fp.solve_pd_dp(prior, epsilon)
+    check(solution, prior, pmf, epsilon, joint=False)
+    assert solution.value == pytest.approx(naive(pmf, sizes, epsilon, False), rel=2e-6)
+    assert solution.gap <= 1e-6
+    low, tilde = prior.epsilon_x(), prior.epsilon_tilde()
+    if tilde > low * (1 + 1e-9):
+        epsilon = low + share * (tilde - low)
+        solution = fp.solve_pd_i(prior, epsilon)
+        check(solution, prior, pmf, epsilon, joint=True)
+        assert solution.value == pytest.approx(naive(pmf, sizes, epsilon, True), rel=2e-6)
+        assert solution.gap <= 1e-6
+
+
+def test_methods():
+    product = fp.Product([[0.2, 0.8], [0.4, 0.6]])
+    chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 3)
+    types = fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
+    assert fp.solve_pd_dp(product, 5.0).method == "closed-form"
+    assert fp.solve_pd_dp(product, 0.5).method == "rows"
+    assert fp.solve_pd_dp(types, 0.5).method == "types"
+    assert fp.solve_pd_dp(chain, 0.5).method == "dense"
+    assert fp.solve_pd_dp(chain, 0.0).method == "closed-form"
+    assert fp.solve_pd_i(types, types.epsilon_tilde()).method == "closed-form"
+    assert isinstance(fp.solve_pd_dp(types, 0.5).channel, fp.TypeChannel)
+
+
+@pytest.mark.parametrize("prior", [p for _, p in SMALL], ids=[name for name, _ in SMALL])
+def test_closed_forms_hold_for_their_floats(prior):
+    pmf = prior.pmf()
+    for epsilon in (prior.epsilon_hat(), prior.epsilon_hat() + 0.7, 40.0):
+        solution = fp.solve_pd_dp(prior, epsilon)
+        assert solution.method == "closed-form"
+        check(solution, prior, pmf, epsilon, joint=False)
+        assert solution.gap < 1e-12
+    for epsilon in (prior.epsilon_tilde(), prior.epsilon_tilde() + 0.7):
+        solution = fp.solve_pd_i(prior, epsilon)
+        assert solution.gap < 1e-9
+        assert violations(solution, pmf, prior.space.sizes, solution.level, True) == 0
+        assert solution.level <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("prior", [p for _, p in SMALL], ids=[name for name, _ in SMALL])
+@pytest.mark.parametrize("joint", [False, True])
+def test_both_engines_agree(prior, joint):
+    low, high = (prior.epsilon_x(), prior.epsilon_tilde()) if joint else (0.0, prior.epsilon_hat())
+    epsilon = low + 0.5 * (high - low)
+    if not high > low * (1 + 1e-9):
+        return
+    solve = fp.solve_pd_i if joint else fp.solve_pd_dp
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fp.GapWarning)  # the interior point may stop short
+        interior = solve(prior, epsilon, solver="interior")
+    highs = solve(prior, epsilon, solver="highs", gap=1e-9)
+    assert (interior.solver, highs.solver) == ("interior", "highs")
+    assert "solver='highs'" in repr(highs)
+    assert highs.gap <= 1e-9
+    assert highs.value == pytest.approx(interior.value, rel=2.0 * interior.gap + 1e-9)
+    assert max(interior.bound, highs.bound) <= min(interior.value, highs.value)
+    check(highs, prior, prior.pmf(), epsilon, joint)
+    check(interior, prior, prior.pmf(), epsilon, joint)
+
+
+def test_a_gap_that_rounding_does_not_allow_is_told():
+    prior = fp.Exchangeable.beta_binomial(30, 0.5, 0.8)
+    with pytest.warns(fp.GapWarning, match="wider than gap=1e-12: rounding"):
+        solution = fp.solve_pd_dp(prior, 1.0, gap=1e-12, solver="interior")
+    assert not solution.converged
+    assert solution.gap > 1e-12
+    assert fp.solve_pd_dp(prior, 1.0).converged
+
+
+def test_a_thousand_random_pairs_without_a_violation(capsys):
+    rng = np.random.default_rng(0)
+    broken = solved = worst = flagged = 0
+    for trial in range(1000):
+        kind, joint = trial % 4, bool(rng.integers(2))
+        if kind == 0:
+            sizes = [(2, 2), (3,), (2, 3), (4,), (2, 2, 2), (5,)][rng.integers(6)]
+            pmf = rng.dirichlet(np.full(int(np.prod(sizes)), rng.choice([0.3, 1, 5]))) + 1e-6
+            prior = fp.Dense(pmf / pmf.sum(), sizes)
+        elif kind == 1:
+            laws = [rng.dirichlet(np.ones(rng.integers(2, 4))) + 1e-3 for _ in range(2)]
+            prior = fp.Product([p / p.sum() for p in laws])
+        elif kind == 2:
+            weights = rng.dirichlet(np.ones(rng.integers(2, 5))) + 1e-4
+            prior = fp.Exchangeable(weights / weights.sum())
+        else:
+            prior = fp.Markov(law(rng, 2, 0.01), kernel(rng, 2, 2, 0.01), 2)
+        epsilon = float(10 ** rng.uniform(-4, 1)) + (prior.epsilon_x() if joint else 0.0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            solution = (fp.solve_pd_i if joint else fp.solve_pd_dp)(prior, epsilon)
+        assert solution.converged == (solution.gap <= 1e-6) == (not caught)
+        flagged += not solution.converged
+        level = max(epsilon, solution.level) if solution.method == "closed-form" else epsilon
+        broken += violations(solution, prior.pmf(), prior.space.sizes, level, joint) > 0
+        worst = max(worst, solution.gap if solution.converged else 0.0)
+        solved += 1
+    with capsys.disabled():
+        print(f"\n{solved} random programs: {broken} violations, {flagged} flagged, {worst:.1e}")
+    assert (solved, broken) == (1000, 0)
+    assert worst <= 1e-6
+    assert flagged <= 1
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(2, 2), (3,), (2, 3)]), st.floats(0.05, 3))
+def test_theorem_1_and_monotony(seed, sizes, epsilon):
+    """D*(e) lies between h(e + eps_X) and h(e), falls in e, and E_d is optimal from eps_hat on."""
+    prior = fp.Dense(law(np.random.default_rng(seed), int(np.prod(sizes))), sizes)
+    solution, looser = fp.solve_pd_dp(prior, epsilon), fp.solve_pd_dp(prior, epsilon * 1.3)
+    n = len(sizes)
+    assert fp.h(epsilon + prior.epsilon_x(), n, sizes) <= solution.value * (1 + 1e-6)
+    assert solution.bound <= fp.h(epsilon, n, sizes) * (1 + 1e-12)
+    assert looser.bound <= solution.value
+    # Optimality by duality: no random private mechanism beats the proved bound.
+    rng = np.random.default_rng(seed)
+    base = kernel(rng, prior.space.size, prior.space.size)
+    for mix in (0.0, 0.5, 0.9):
+        channel = fp.Channel((1 - mix) * base + mix * base.mean(axis=0), sizes)
+        if fp.dp_level(channel) <= epsilon:
+            assert fp.distortion(channel, prior) >= solution.bound
+
+
+def test_reference_value_on_types():
+    prior = fp.Exchangeable.beta_binomial(20, 0.5, 0.8)
+    solution = fp.solve_pd_dp(prior, 1.0)
+    assert solution.value == pytest.approx(3.467572, abs=5e-6)
+    assert solution.gap <= 1e-6
+    assert fp.dp_level(solution.channel) <= 1.0
+
+
+def test_types_agree_with_the_full_program():
+    prior = fp.Exchangeable.beta_binomial(4, 0.5, 0.8)
+    dense = fp.Dense(prior.pmf(), [2] * 4)  # found to be symmetric: types again
+    for solve, epsilon in [(fp.solve_pd_dp, 0.7), (fp.solve_pd_i, prior.epsilon_x() + 0.02)]:
+        a, b = solve(prior, epsilon), solve(dense, epsilon)
+        assert a.value == pytest.approx(b.value, rel=2e-6)
+        swapped = a.channel.matrix().reshape([2] * 8).swapaxes(0, 2).swapaxes(4, 6).reshape(16, 16)
+        assert np.array_equal(a.channel.matrix(), swapped)
+    assert naive(prior.pmf(), [2] * 4, 0.7, False) == pytest.approx(
+        fp.solve_pd_dp(prior, 0.7).value, rel=2e-6
+    )
+
+
+def test_partly_exchangeable_rows_are_found():
+    from fastpriv.design.programs import _symmetries
+
+    rng = np.random.default_rng(3)
+    pmf = law(rng, 24).reshape(2, 2, 2, 3)
+    pmf = pmf + pmf.swapaxes(0, 2)
+    prior = fp.Dense(pmf.reshape(-1) / pmf.sum(), [2, 2, 2, 3])
+    assert _symmetries(prior).rows == ((0, 2), (1,), (3,))
+    solution = fp.solve_pd_dp(prior, 0.5)
+    check(solution, prior, prior.pmf(), 0.5, joint=False)
+    assert solution.value == pytest.approx(naive(prior.pmf(), [2, 2, 2, 3], 0.5, False), rel=2e-6)
+
+
+def test_a_type_channel_is_measured_without_its_matrix():
+    prior = fp.Exchangeable.beta_binomial(6, 0.5, 0.8)
+    channel = fp.solve_pd_dp(prior, 0.8).channel
+    plain = fp.Channel(channel.matrix(), prior.space)
+    assert fp.dp_level(channel) == pytest.approx(fp.dp_level(plain), rel=1e-12)
+    for measure in (fp.identifiability_level, fp.mutual_information, fp.distortion):
+        assert measure(channel, prior) == pytest.approx(measure(plain, prior), rel=1e-10)
+    assert np.allclose(channel.output(prior).pmf(), plain.output(prior).pmf(), rtol=1e-12)
+    assert np.allclose(channel.column_maxima(), plain.column_maxima(), rtol=1e-14)
+    assert np.allclose(channel.column_minima(), plain.column_minima(), rtol=1e-14)
+    other = fp.Product([[0.3, 0.7]] * 5 + [[0.5, 0.5]])
+    for measure in (fp.identifiability_level, fp.mutual_information, fp.distortion):
+        assert measure(channel, other) == pytest.approx(measure(plain, other), rel=1e-10)
+    x, draws = 37, 40_000
+    rows = np.repeat(prior.space.rows(np.array([x])), draws, axis=0)
+    counts = np.bincount(prior.space.index(channel.sample(rows, rng=3)), minlength=64)
+    expected = draws * plain.matrix()[x]
+    live = expected > 0.0
+    assert not counts[~live].any()
+    assert ((counts - expected)[live] ** 2 / expected[live]).sum() < 64 + 6 * np.sqrt(128)
+
+
+def test_three_values_on_types():
+    array, counts = simplex_weights(np.random.default_rng(2), 3, 3)
+    prior = fp.Exchangeable(array)
+    solution = fp.solve_pd_dp(prior, 0.6)
+    check(solution, prior, o.exchangeable_pmf_general(counts, 3, 3), 0.6, joint=False)
+
+
+def test_what_was_reached_is_kept():
+    """Near the end rounding may throw the method back; it once returned what it fell to."""
+    prior = fp.Exchangeable.beta_binomial(6, 0.5, 0.8)
+    for epsilon in np.linspace(0.05, 2.5, 60):
+        assert fp.solve_pd_dp(prior, epsilon, gap=2e-7).gap <= 2e-7
+
+
+def test_sixty_bits():
+    prior = fp.Exchangeable.beta_binomial(60, 0.5, 0.8)
+    solution = fp.solve_pd_dp(prior, 1.0)
+    assert solution.gap <= 1e-6
+    assert fp.dp_level(solution.channel) <= 1.0
+    assert fp.distortion(solution.channel, prior) == solution.value
+    assert 0 < fp.mutual_information(solution.channel, prior) < prior.entropy()
+    rows = prior.sample(3, rng=1)
+    assert solution.channel.sample(rows, rng=2).shape == (3, 60)
+
+
+def test_a_million_independent_rows():
+    prior = fp.Product.iid([0.9, 0.07, 0.03], 1_000_000)
+    solution = fp.solve_pd_dp(prior, 1.0)
+    assert solution.method == "rows"
+    assert solution.gap <= 1e-6
+    one = fp.solve_pd_dp(fp.Product.iid([0.9, 0.07, 0.03], 1), 1.0)
+    assert solution.value == pytest.approx(1e6 * one.value, rel=1e-6)
+
+
+def test_zero_probabilities():
+    prior = fp.Dense([0.5, 0.5, 0.0, 0.0], [2, 2])
+    solution = fp.solve_pd_dp(prior, 0.5)
+    check(solution, prior, prior.pmf(), 0.5, joint=False)
+    assert solution.value == pytest.approx(naive(prior.pmf(), [2, 2], 0.5, False), rel=2e-6)
+    with pytest.raises(fp.Infeasible, match="epsilon_x = inf"):
+        fp.solve_pd_i(prior, 5.0)
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-5])
+def test_tiny_levels(epsilon):
+    prior = fp.Dense(law(np.random.default_rng(0), 4), [2, 2])
+    solution = fp.solve_pd_dp(prior, epsilon)
+    check(solution, prior, prior.pmf(), epsilon, joint=False)
+    assert solution.value <= fp.solve_pd_dp(prior, 0.0).value * (1 + 1e-9)
+    assert solution.gap <= 1e-6
+
+
+def test_infeasible_identifiability_names_the_least_level():
+    prior = fp.Product([[0.2, 0.8]])
+    with pytest.raises(fp.Infeasible, match=repr(prior.epsilon_x())):
+        fp.solve_pd_i(prior, 1.0)
+
+
+def test_limits_return_what_was_proved():
+    prior = fp.Exchangeable.beta_binomial(30, 0.5, 0.8)
+    with pytest.warns(fp.GapWarning, match="the time limit passed"):
+        hurried = fp.solve_pd_dp(prior, 0.5, time_limit=1e-3)
+    assert not hurried.converged
+    assert "converged=False" in repr(hurried)
+    assert fp.dp_level(hurried.channel) <= 0.5
+    assert hurried.bound <= fp.solve_pd_dp(prior, 0.5).value <= hurried.value
+    loose = fp.solve_pd_dp(prior, 0.5, gap=0.05)
+    assert loose.gap <= 0.05
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: fp.solve_pd_dp([0.5, 0.6], 1.0),
+        lambda: fp.solve_pd_dp(fp.Uniform(2, 2), -1.0),
+        lambda: fp.solve_pd_dp(fp.Uniform(2, 2), 1.0, gap=0.0),
+        lambda: fp.solve_pd_dp(fp.Uniform(2, 2), 1.0, time_limit=0.0),
+        lambda: fp.solve_pd_dp(fp.Uniform(2, 2), 1.0, solver="simplex"),
+        lambda: fp.solve_pd_i(fp.Uniform(2, 2), 1.0, solver=None),
+        lambda: fp.solve_r_pd(0, 2, 1.0),
+        lambda: fp.privacy_level(fp.Uniform(2, 2), 3.0, "dp"),
+        lambda: fp.privacy_level(fp.Uniform(2, 2), 1.0, "magic"),
+        lambda: fp.tradeoff_curve(fp.Uniform(2, 2), ["magic"]),
+    ],
+)
+def test_errors(call):
+    with pytest.raises(fp.InvalidInput):
+        call()
+
+
+def test_programs_too_large_are_refused():
+    with pytest.raises(fp.TooLarge):
+        fp.solve_pd_dp(fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 30), 0.1)
+
+
+# Levels for a distortion, and curves.
+
+
+@pytest.mark.parametrize("prior", [fp.Dense(law(np.random.default_rng(5), 8), [2] * 3)])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_privacy_level_inverts_the_programs(prior, share):
+    top = fp.solve_pd_dp(prior, 0.0).value
+    cost = share * top
+    bracket = fp.privacy_level(prior, cost, "dp")
+    assert bracket.width < 1e-4
+    assert fp.solve_pd_dp(prior, bracket.upper * (1 + 1e-9) + 1e-12).bound <= cost * (1 + 1e-9)
+    if bracket.lower > 1e-6:
+        assert fp.solve_pd_dp(prior, bracket.lower * (1 - 1e-4)).value >= cost
+    level = fp.privacy_level(prior, cost, "identifiability")
+    assert level.lower >= prior.epsilon_x() * (1 - 1e-12)
+    assert bracket.lower <= level.upper  # identifiability e implies DP optimum below it
+
+
+def test_privacy_level_ends():
+    prior = fp.Product.iid([0.6, 0.4], 4)
+    assert fp.privacy_level(prior, 0.0, "dp") == fp.Bracket(math.inf, math.inf)
+    assert prior.entropy() in fp.privacy_level(prior, 0.0, "mutual-information")
+    assert fp.privacy_level(prior, 1.6, "dp") == fp.Bracket(0.0, 0.0)
+    least = prior.epsilon_x()
+    assert fp.privacy_level(prior, 4.0, "identifiability") == fp.Bracket(least, least)
+    exact = fp.privacy_level(prior, 0.5, "mutual-information")
+    e_i = fp.PosteriorChannel(prior, fp.h_inverse(0.5, 4, 2))
+    assert fp.mutual_information(e_i, prior) in exact
+    zeros = fp.Dense([0.5, 0.5, 0.0, 0.0], [2, 2])
+    assert fp.privacy_level(zeros, 0.1, "identifiability").lower == math.inf
+
+
+def test_curve_tables_and_plot(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    prior = fp.Exchangeable.beta_binomial(4, 0.5, 0.8)
+    curve = fp.tradeoff_curve(prior, distortions=[0.1, 0.3, 0.8], progress=True)
+    for notion in ("dp", "identifiability"):
+        assert np.all(curve.theorem_lower[notion] <= curve.upper[notion] * (1 + 1e-9))
+        assert np.all(curve.lower[notion] <= curve.theorem_upper[notion] * (1 + 1e-9))
+        assert np.all(np.diff(curve.upper[notion]) <= 1e-9)
+    table = curve.to_csv(tmp_path / "curve.csv").splitlines()
+    assert len(table) == 4
+    assert table[0].startswith("distortion,dp lower,dp upper,dp theorem lower")
+    assert (tmp_path / "curve.csv").read_text().splitlines() == table
+    assert json.loads(curve.to_json(tmp_path / "curve.json"))["distortion"] == [0.1, 0.3, 0.8]
+    ax = curve.plot()
+    assert ax.get_xlabel() == "expected number of changed rows"
+    ax.figure.savefig(tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").stat().st_size > 5000
+    matplotlib.pyplot.close("all")
+
+
+def test_curve_on_an_executor():
+    prior = fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
+    plain = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5])
+    with ThreadPoolExecutor(2) as executor:
+        spread = fp.tradeoff_curve(prior, "dp", [0.2, 0.5], executor=executor)
+    assert np.array_equal(plain.upper["dp"], spread.upper["dp"])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_curve_on_a_dask_cluster():
+    distributed = pytest.importorskip("distributed")
+    prior = fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
+    plain = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5])
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        spread = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5], executor=client.get_executor())
+    assert np.array_equal(plain.upper["dp"], spread.upper["dp"])
+
+
+# What once failed.
+
+
+@pytest.mark.filterwarnings("ignore::fastpriv.errors.GapWarning")
+@pytest.mark.parametrize("share", [0.0, 1e-12, 1e-10, 1e-8, 1e-6])
+def test_identifiability_at_and_just_above_the_priors_own_level(share):
+    for prior in (
+        fp.Dense([0.1, 0.2, 0.3, 0.4], [2, 2]),
+        fp.Dense([0.5, 0.3, 0.2]),
+        fp.Exchangeable.beta_binomial(4, 0.5, 0.8),
+        fp.Markov([0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]], 3),
+    ):
+        epsilon = prior.epsilon_x() * (1 + share)
+        solution = fp.solve_pd_i(prior, epsilon)
+        if solution.method != "closed-form":
+            assert violations(solution, prior.pmf(), prior.space.sizes, epsilon, True) == 0
+        assert 0 < solution.bound <= solution.value
+        best = fp.solve_pd_dp(prior, 0.0).value
+        assert solution.value <= best * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-100, 1e-16, 1e-14, 1e-11, 1e-9])
+def test_levels_too_small_to_use(epsilon):
+    for prior in (fp.Dense([0.5, 0.3, 0.2]), fp.Exchangeable.beta_binomial(6, 0.5, 0.8)):
+        solution = fp.solve_pd_dp(prior, epsilon)
+        assert fp.dp_level(solution.channel) <= epsilon
+        assert solution.value <= fp.solve_pd_dp(prior, 0.0).value * (1 + 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::fastpriv.errors.GapWarning")
+@pytest.mark.parametrize("epsilon", [30.0, 100.0, 400.0, 709.0, 800.0])
+def test_large_levels_with_zero_probabilities(epsilon):
+    for prior in (
+        fp.Dense([0.5, 0.5, 0.0]),
+        fp.Dense([0.5, 0.0, 0.0, 0.5], [2, 2]),
+        fp.Exchangeable([0.5, 0.0, 0.0, 0.5]),
+        fp.Product([[0.5, 0.5, 0.0], [0.2, 0.8]]),
+    ):
+        solution = fp.solve_pd_dp(prior, epsilon)
+        sizes = prior.space.sizes
+        assert solution.value <= fp.h(epsilon, len(sizes), sizes) * (1 + 1e-9)
+        assert solution.level <= epsilon
+
+
+def test_never_worse_than_e_d_or_a_constant():
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        pmf = rng.dirichlet(np.full(6, 0.2)) + 1e-9
+        prior = fp.Dense(pmf / pmf.sum(), [3, 2])
+        epsilon = float(10 ** rng.uniform(-6, 1.3))
+        solution = fp.solve_pd_dp(prior, epsilon)
+        assert solution.value <= fp.h(epsilon, 2, [3, 2]) * (1 + 1e-12)
+        assert solution.value <= fp.solve_pd_dp(prior, 0.0).value * (1 + 1e-12)
+        assert solution.bound >= fp.h(epsilon + prior.epsilon_x(), 2, [3, 2]) * (1 - 1e-9)
+
+
+def test_nearly_uniform_priors_have_an_answer():
+    pmf = 1 + 1e-9 * np.random.default_rng(0).random(8)
+    prior = fp.Dense(pmf / pmf.sum(), [2] * 3)
+    for epsilon in (prior.epsilon_tilde(), 1e-3):
+        solution = fp.solve_pd_i(prior, epsilon)
+        assert 0 < solution.bound <= solution.value
+
+
+def test_information_level_of_a_prior_with_zeros():
+    prior = fp.Dense([0.5, 0.0, 0.0, 0.5], [2, 2])
+    bracket = fp.privacy_level(prior, 0.1, "mutual-information")
+    assert 0 <= bracket.lower <= bracket.upper <= prior.entropy()
+    curve = fp.tradeoff_curve(prior, distortions=[0.2, 0.6])
+    assert np.isinf(curve.lower["identifiability"]).all()
+
+
+def test_rows_of_one_value_have_no_trade_off():
+    curve = fp.tradeoff_curve(fp.Uniform(2, 1), ["dp", "identifiability"], [0.0])
+    assert curve.upper["dp"].tolist() == [0.0]
+
+
+def test_every_bound_on_the_way_is_below_the_optimum(monkeypatch):
+    from fastpriv.design import interior as _interior
+
+    plain, seen = _interior.Program.bound, []
+
+    def watched(self, weight):
+        seen.append(plain(self, weight))
+        return seen[-1]
+
+    monkeypatch.setattr(_interior.Program, "bound", watched)
+    rng = np.random.default_rng(1)
+    for sizes in [(2, 2), (3,), (2, 3), (2, 2, 2)] * 4:
+        prior = fp.Dense(law(rng, int(np.prod(sizes)), 0.01), sizes)
+        epsilon = rng.uniform(0.05, 0.9) * prior.epsilon_hat()
+        seen.clear()
+        fp.solve_pd_dp(prior, epsilon, solver="interior")
+        optimum = naive(prior.pmf(), sizes, epsilon, False)
+        assert len(seen) > 3
+        assert max(seen) <= optimum * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        fp.Product([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]),
+        fp.Exchangeable.beta_binomial(8, 0.5, 0.8),
+        fp.Dense([0.05, 0.2, 0.1, 0.15, 0.3, 0.05, 0.05, 0.1], [2, 2, 2]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("solve", [fp.solve_pd_dp, fp.solve_pd_i])
+def test_a_program_out_of_time_falls_back_on_what_needs_none(solve, prior):
+    epsilon = prior.epsilon_x() + 0.01 if solve is fp.solve_pd_i else 0.2
+    best = solve(prior, epsilon)
+    with pytest.warns(fp.GapWarning):
+        late = solve(prior, epsilon, time_limit=1e-9)
+    assert late.bound <= best.value * (1 + 1e-12)
+    assert late.value >= best.bound * (1 - 1e-12)
+    assert late.value == pytest.approx(fp.distortion(late.channel, prior), rel=1e-12)
+    level = fp.dp_level(late.channel)
+    if solve is fp.solve_pd_i:
+        level = fp.identifiability_level(late.channel, prior)
+    assert level <= epsilon
+    assert late.level <= epsilon
+
+
+def test_a_plain_vector_is_the_law_of_one_row():
+    p, law = [0.1, 0.2, 0.7], fp.Dense([0.1, 0.2, 0.7])
+    assert fp.solve_pd_dp(p, 0.4).value == fp.solve_pd_dp(law, 0.4).value
+    assert fp.solve_pd_i(p, 2.5).value == fp.solve_pd_i(law, 2.5).value
+    assert fp.solve_pd_mip(p, 0.1).value == fp.solve_pd_mip(law, 0.1).value
+    assert fp.privacy_level(p, 0.1, "dp") == fp.privacy_level(law, 0.1, "dp")
+    curves = [fp.tradeoff_curve(v, ["dp"], [0.1, 0.2]).upper["dp"] for v in (p, law)]
+    assert (curves[0] == curves[1]).all()
+    with pytest.raises(fp.InvalidInput, match="pmf"):
+        fp.solve_pd_dp([0.5, 0.6], 1.0)

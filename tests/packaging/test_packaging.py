@@ -1,0 +1,180 @@
+"""Importing, compiling and caching, each in a fresh interpreter."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastpriv
+import fastpriv.kernels
+
+
+def run(code, **environment):
+    """Run code in a fresh interpreter, warnings as errors, and return what it printed."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+        cwd=os.path.sep,
+    ).stdout
+
+
+def test_import_is_light():
+    heavy = ["numba", "scipy", "highspy", "matplotlib", "numpy", "cryptography"]
+    out = run(f"import sys, fastpriv; print([m for m in {heavy} if m in sys.modules])")
+    assert out.strip() == "[]"
+
+
+def test_priors_and_spaces_need_no_numba():
+    code = """
+import sys, fastpriv as fp
+fp.Dense([0.5, 0.5]), fp.Space([2, 3]).rows(3), fp.Uniform(2, 2).epsilon_x(), fp.h(1.0, 2, 2)
+print([m for m in ("numba", "scipy.optimize", "highspy") if m in sys.modules])
+"""
+    assert run(code).strip() == "[]"
+
+
+def test_every_public_name_exists_and_is_listed():
+    for name in fastpriv.__all__:
+        assert getattr(fastpriv, name) is not None
+    assert set(fastpriv.__all__) <= set(dir(fastpriv))
+
+
+@pytest.fixture
+def read_only_copy(tmp_path):
+    """A copy of the installed package whose folders cannot be written, even by root."""
+    target = tmp_path / "site" / "fastpriv"
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(fastpriv.__file__).parent, target, ignore=ignore)
+    # A file where numba wants its folder stops everybody.
+    (target / "kernels" / "__pycache__").write_text("in the way")
+    return target.parent
+
+
+def test_a_cache_that_cannot_be_written_costs_only_compilation(read_only_copy, tmp_path):
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file, not a folder")
+    code = """
+import fastpriv as fp
+print(fp.__file__)
+print(round(fp.mutual_information(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2)), 6))
+"""
+    out = run(
+        code,
+        PYTHONPATH=str(read_only_copy),
+        HOME=str(blocked),
+        XDG_CACHE_HOME=str(blocked),
+        NUMBA_CACHE_DIR="",
+        PYTHONDONTWRITEBYTECODE="1",
+    ).split()
+    assert out[0].startswith(str(read_only_copy))
+    assert out[1] == "0.332832"
+
+
+def test_a_cache_that_fails_later_costs_only_compilation(tmp_path):
+    # The folder is there when the kernels are defined and gone when they are to be saved.
+    code = """
+import os, shutil
+import fastpriv as fp, fastpriv.kernels
+folder = os.environ["NUMBA_CACHE_DIR"]
+shutil.rmtree(folder)
+open(folder, "w").close()
+print(round(fp.mutual_information(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2)), 6))
+"""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    assert run(code, NUMBA_CACHE_DIR=str(folder)).strip() == "0.332832"
+
+
+def test_warm_up_leaves_nothing_to_compile(tmp_path):
+    """After warm_up, a tour of the facade meets no kernel and no types that are new."""
+    code = """
+import os, numpy as np, fastpriv as fp, fastpriv.kernels as k
+fp.warm_up()
+before = {name: list(getattr(k, name).signatures) for name in k.SIGNATURES}
+rng = np.random.default_rng(0)
+W = rng.dirichlet(np.ones(8), 8)
+chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 3)
+types = fp.Exchangeable([0.1, 0.2, 0.3, 0.4])
+three = fp.Exchangeable({(2, 0, 0): 0.5, (1, 1, 0): 0.25, (0, 1, 1): 0.25})
+priors = [fp.Uniform(3, 2), fp.Dense(W[0], [2] * 3), types, chain]
+channels = [
+    fp.HammingChannel(3, 2, 1.0), fp.Channel(W, [2] * 3), fp.ProductChannel([[[0.5, 0.5]] * 2] * 3),
+    fp.QueryChannel(np.arange(8), W, [2] * 3),
+]
+for prior in priors:
+    e_i = fp.PosteriorChannel(prior, prior.epsilon_tilde() + 0.1)
+    prior.entropy(), prior.min_entropy(), prior.sample(2), prior.epsilon_hat()
+    fp.shell_profile(prior, 0), prior.log_prob([[0, 0, 1]])
+    for channel in [*channels, e_i]:
+        fp.dp_level(channel), fp.identifiability_level(channel, prior)
+        fp.mutual_information(channel, prior)
+        fp.pml(channel, prior), fp.pml(channel, prior, y=0), fp.pml_level(channel, prior)
+        fp.row_pml(channel, prior, 1), fp.row_pml(channel, prior, 1, y=0)
+        fp.conditional_pml(channel, prior, {0: 1}), fp.worst_leakage_factor(channel, prior)
+        fp.maximal_leakage(channel), fp.leakage_capacity(channel)
+        channel.column_maxima(), channel.column_minima()
+        channel.output(prior).log_prob(np.zeros((1, channel.output_space.n), int))
+        channel.output(prior).entropy()
+        if "Query" not in repr(channel):
+            fp.distortion(channel, prior)
+fp.HammingChannel(2, 3, 1.0).output(three), fp.Space([2, 3]).shell(0, 2), three.entropy()
+big = fp.Channel(rng.dirichlet(np.ones(512), 512))
+fp.solve_pd_mip(priors[1], 0.3)
+fp.pml(big, np.full(512, 1 / 512)), fp.worst_leakage_factor(big, np.full(512, 1 / 512))
+fp.leakage_capacity(big), fp.pml_level(channels[1], fp.PriorSet.bernoulli_interval(3, 0.2))
+fp.dp_level(big), fp.mutual_information(big, np.full(512, 1 / 512))
+for channel in [*channels, e_i, big, W[:2], W[None]]:
+    fp.channel_capacity(channel), fp.capacity_prior(channel)
+fp.design_mapping(W / 8, 1 - np.eye(8), 0.1), fp.design_mapping(W[:2] / 2, 1 - np.eye(8), 0.1)
+for channel in [*channels, e_i, big, W[:2]]:
+    fp.hockey_stick(channel, [0.1, 1.0]), fp.hockey_stick_epsilon(channel, 0.1)
+    fp.singles_out(channel)
+for channel in [*channels, e_i, W, W[:2], fp.Channel(W[:6], [2, 3])]:
+    fp.individual_capacity(channel, time_limit=1.0)
+fp.group_capacity(channels[1], 2), fp.individual_capacity(fp.QueryChannel.count(7, W))
+fp.discloses(W, np.arange(8)), [fp.disclosure_threshold(prior) for prior in priors]
+table = os.path.join(os.environ["FOLDER"], "table.csv")
+with open(table, "w") as stream:
+    stream.write("c\\nx\\ny\\nx\\n")
+released = fp.release(table, domain={"c": ["x", "y"]}, epsilon=1.0, out=table + ".csv")
+fp.estimate_frequencies(released)
+fp.row_pml(channels[0], fp.Markov([1, 1e-200], [[1, 1e-200]] * 2, 3), 1, y=0)
+fp.maximal_correlation(rng.dirichlet(np.ones(20), 20), np.full(20, 0.05))
+fp.threshold_query_leakage(9, 3, 0.5), fp.implications(1.0, "dp", prior=chain)
+for channel in [*channels, e_i, W]:
+    fp.contraction_coefficient(channel), fp.sdpi_constant(channel, W[0])
+    fp.maximal_correlation(channel, W[0])
+M = fp.mechanisms
+for channel in [M.binary_symmetric([0, 1], M.binary_symmetric_flip(0.1), [2]), *channels[1:]]:
+    fp.is_data_independent(channel), fp.composition_bound(fp.compose(channel, channel))
+    fp.is_weakly_symmetric(channel), fp.cross_capacity(channel, 3)
+fp.data_independent_bound(channels[0]), M.exponential_rate(3, 0.1)
+M.GaussianChannel(0.5, 1.0).capacity(), M.GaussianChannel(2.0, 1.0).capacity()
+fp.balance_function(channels[1], [0.5, 1.5], time_limit=0.1)
+fp.mechanisms.MaxEntropyNoise(2, 3.0).sample(9), fp.mechanisms.GeometricCount(3, 1.0).sample([1])
+fp.mechanisms.laplace_count_leakage(3, 0.1, 0.5, [0.2])
+optimum, tilted = fp.solve_pd_dp(types, 0.3).channel, fp.TiltedChannel(chain, 1.0)
+rows, many = np.zeros((2, 3), dtype=int), fp.HammingChannel(3, 20000, 1.0)
+rows.flags.writeable = False
+for channel in [*channels, e_i, optimum, tilted, many, fp.TiltedChannel(types, 1.0)]:
+    fp.realised_level(channel)
+    for dtype in (bool, "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
+        channel.sample(rows.astype(dtype, copy=False)), channel.sample(rows.astype(dtype), 1)
+fp.accounting.PrivacyProfile.of(channels[0]).self_compose(9).epsilon(1e-6)
+for name in k.SIGNATURES:
+    after = list(getattr(k, name).signatures)
+    assert after == before[name], (name, after, before[name])
+print("nothing new")
+"""
+    assert run(code, FOLDER=str(tmp_path)).strip() == "nothing new"
+
+
+def test_the_citation_names_this_version():
+    citation = (Path(__file__).parents[2] / "CITATION.cff").read_text()
+    assert f"\nversion: {fastpriv.__version__}\n" in citation

@@ -1,0 +1,485 @@
+"""Figures: what is drawn is what was computed, in words, and for every reader."""
+
+import importlib
+import itertools
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fastpriv as fp
+from oracles import plot as oracle
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = importlib.import_module("matplotlib.pyplot")
+
+FAMILY = importlib.import_module("fastpriv.plot.style").FAMILY
+Profile = fp.accounting.PrivacyProfile
+MATRIX = [[0.5, 0.25, 0.125, 0.125], [0.25, 0.5, 0.125, 0.125], [0.125, 0.125, 0.25, 0.5]]
+PRIOR = [0.5, 0.25, 0.25]
+SKEWED = fp.Product.iid([0.75, 0.25], 12)
+
+
+@pytest.fixture(autouse=True)
+def _figures():
+    """Every figure can be drawn, no setting is changed, and nothing is left behind."""
+    before = dict(matplotlib.rcParams)
+    yield
+    try:
+        for figure in map(plt.figure, plt.get_fignums()):
+            figure.canvas.draw()
+    finally:
+        plt.close("all")
+    assert dict(matplotlib.rcParams) == before
+
+
+def line(ax, label):
+    """The one line whose label starts so."""
+    (found,) = [x for x in ax.lines if x.get_label().startswith(label)]
+    return found
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+# Colours.
+
+
+@pytest.mark.parametrize("sight", [None, *oracle.SIGHTS])
+def test_colours_are_told_apart_by_everybody(sight):
+    for first, second in itertools.combinations(FAMILY, 2):
+        assert oracle.difference(first, second, sight) > 15.0  # about 2 is just noticeable
+    assert all(oracle.difference(colour, "#FFFFFF", sight) > 30.0 for colour in FAMILY)
+
+
+def test_lines_of_a_family_differ_in_greyscale_too():
+    look = importlib.import_module("fastpriv.plot.style").look
+    drawn = {(style["linestyle"], style["marker"]) for style in map(look, range(28))}
+    assert len(drawn) == 28
+
+
+# Leakage.
+
+
+def test_bars_are_leakages_as_wide_as_outputs_are_likely():
+    ax = fp.plot.leakage(MATRIX, PRIOR)
+    stairs = ax.patches[0].get_data()
+    expected = sorted(oracle.outputs(MATRIX, PRIOR), reverse=True)
+    np.testing.assert_allclose(stairs.values, [x for x, _ in expected], rtol=1e-12)
+    np.testing.assert_allclose(np.diff(stairs.edges), [p for _, p in expected], rtol=1e-12)
+    level = line(ax, "level").get_ydata()[0]
+    assert level == fp.pml_level(MATRIX, PRIOR) == fp.pml(MATRIX, PRIOR).max()
+    threshold = line(ax, "disclosure").get_ydata()[0]
+    assert threshold == fp.disclosure_threshold(PRIOR)
+    assert "output 3" in legend(ax)[0]
+    assert ax.get_legend().get_title().get_text().startswith("4 outputs")
+    assert [text.get_text() for text in ax.texts] == ["3", "1", "2", "0"]
+    assert "nats" in ax.get_ylabel()
+    assert "probability" in ax.get_xlabel()
+
+
+def test_outputs_of_rows_are_named_by_their_rows():
+    ax = fp.plot.leakage(fp.HammingChannel(2, 2, 1.0), fp.Product.iid([0.75, 0.25], 2))
+    assert "output 11" in legend(ax)[0]
+    assert {text.get_text() for text in ax.texts} <= {"00", "01", "10", "11"}
+    wide = fp.plot.leakage(fp.HammingChannel(2, 11, 1.0), fp.Uniform(2, 11))
+    assert "output 0 0" in legend(wide)[0]
+
+
+def test_outputs_that_cannot_occur_are_left_out():
+    ax = fp.plot.leakage([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]], [0.5, 0.5])
+    assert len(ax.patches[0].get_data().values) == 2
+
+
+def test_outputs_too_rare_for_a_double_are_not_forgotten():
+    channel = fp.HammingChannel(5, 2, 600.0)
+    prior = fp.Dense(np.r_[1 - 1e-9, 1e-9, np.zeros(30)], [2] * 5)
+    ax = fp.plot.leakage(channel, prior)  # two ones more cost e^-1200
+    assert len(channel.output(prior).pmf().nonzero()[0]) < 24
+    heights = ax.patches[0].get_data().values
+    assert heights[0] == pytest.approx(fp.pml_level(channel, prior))
+    assert ax.get_xscale() == "log"
+    assert ax.get_xlim()[0] > 0.0
+
+
+def test_curve_of_many_outputs_is_their_tail():
+    channel = fp.HammingChannel(12, 2, 1.0)
+    ax = fp.plot.leakage(channel, SKEWED)
+    heights, edges, _ = ax.patches[0].get_data()
+    leakages, chances = fp.pml(channel, SKEWED), channel.output(SKEWED).pmf()
+    assert ax.get_xscale() == "log"
+    assert len(heights) == 13  # one for each number of ones
+    for height, end in zip(heights, edges[1:], strict=True):
+        assert chances[leakages > height * (1 - 1e-9)].sum() == pytest.approx(end, rel=1e-9)
+    assert heights[0] == pytest.approx(leakages.max(), rel=1e-12)
+
+
+def test_steps_that_cannot_be_seen_are_merged_upwards():
+    rng = np.random.default_rng(3)
+    matrix = rng.dirichlet(np.full(5000, 0.5), size=3)
+    ax = fp.plot.leakage(matrix, PRIOR)
+    heights, edges, _ = ax.patches[0].get_data()
+    leakages, chances = fp.pml(matrix, PRIOR), PRIOR @ matrix
+    assert len(heights) <= 1001
+    for height, start, end in zip(heights, edges, edges[1:], strict=False):
+        assert chances[leakages > height * (1 + 1e-9)].sum() <= start * (1 + 1e-9) + 1e-12
+        assert chances[leakages > height - 2e-3 * heights[0]].sum() >= end * (1 - 1e-9)
+
+
+def test_too_many_outputs_are_drawn_at_random_and_say_so():
+    channel, prior = fp.HammingChannel(500, 2, 1.0), fp.Product.iid([0.75, 0.25], 500)
+    ax = fp.plot.leakage(channel, prior, draws=30, rng=7)
+    assert "30 of about 2^500 outputs, drawn at random" in ax.get_legend().get_title().get_text()
+    heights = ax.patches[0].get_data().values
+    assert (heights <= fp.pml_level(channel, prior)).all()
+    rng = np.random.default_rng(7)
+    seen = channel.sample(prior.sample(30, rng), rng)
+    assert heights[0] == max(fp.pml(channel, prior, y=y) for y in seen)
+    again = fp.plot.leakage(channel, prior, draws=30, rng=7)
+    np.testing.assert_array_equal(again.patches[0].get_data().values, heights)
+
+
+def test_a_level_that_is_not_known_is_called_so():
+    chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 400)
+    ax = fp.plot.leakage(fp.HammingChannel(400, 2, 1.0), chain, draws=3)
+    assert "level not known" in legend(ax)
+
+
+@pytest.mark.parametrize(
+    ("channel", "prior"),
+    [
+        ([[1.0], [1.0]], [0.5, 0.5]),
+        ([[0.5, 0.5]], [1.0]),
+        ([[0.5, 0.5], [0.1, 0.9]], [1.0, 0.0]),
+        ([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.5]),
+        (np.eye(40), np.full(40, 1 / 40)),
+        (fp.HammingChannel(3, 2, 1e-8), fp.Uniform(3, 2)),
+        (fp.HammingChannel(3, 2, 700.0), fp.Uniform(3, 2)),
+        ([[1e-300, 1.0], [0.0, 1.0]], [1e-5, 1 - 1e-5]),
+        (fp.HammingChannel(3, 2, 700.0), fp.Dense([0.75, 0.25, 0, 0, 0, 0, 0, 0], [2, 2, 2])),
+    ],
+)
+def test_edges_of_leakage(channel, prior):
+    ax = fp.plot.leakage(channel, prior)
+    top = ax.patches[0].get_data().values.max()
+    assert top == pytest.approx(fp.pml_level(channel, prior), rel=1e-12)
+    assert line(ax, "level").get_ydata()[0] == fp.pml_level(channel, prior)
+    assert ax.get_ylim()[1] > top
+
+
+# Profiles.
+
+
+def test_profile_is_delta_over_epsilon():
+    matrix = MATRIX[:2]
+    ax = fp.plot.profile(matrix, Profile.of(MATRIX), labels=["two", "three"])
+    for label, rows in (("two", matrix), ("three", MATRIX)):
+        x, y = line(ax, label).get_data()
+        for epsilon, delta in zip(x, y, strict=True):
+            truth = oracle.excess(rows, epsilon)
+            assert truth <= delta <= truth * (1 + 1e-13) + 1e-13
+        level = Profile.of(rows).epsilon(0.0).upper
+        assert level in x
+        assert y[x >= level].tolist() == [0.0] * int((x >= level).sum())
+        assert f"0 from epsilon {level:.4g}" in line(ax, label).get_label()
+    assert ax.get_yscale() == "symlog"
+    assert ax.get_ylim()[0] < 0.0
+    assert len(ax.collections) == 2
+
+
+def test_profile_follows_every_scallop():
+    given = Profile.from_epsilon_delta(1.0, 1e-6).self_compose(20)  # kinks at every other nat
+    x, y = line(fp.plot.profile(given), "mechanism").get_data()
+    for at in np.linspace(0.0, x[-1], 97):
+        drawn = np.exp(np.interp(at, x, np.log(y)))
+        assert abs(math.log10(given.delta(at).upper / drawn)) < 0.1  # of 12 decades
+
+
+def test_profile_shows_the_band_of_composed_releases():
+    composed = Profile.of(MATRIX).self_compose(40)
+    ax = fp.plot.profile(composed, least=1e-6)
+    x, y = line(ax, "mechanism").get_data()
+    assert x[-1] == pytest.approx(1.05 * composed.epsilon(1e-6).upper)
+    found = [composed.delta(e) for e in x]
+    assert y.tolist() == [b.upper for b in found]
+    corners = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert {b.lower for b in found} | {b.upper for b in found} <= set(corners)
+
+
+def test_profile_says_what_no_epsilon_mends():
+    ax = fp.plot.profile([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]], np.eye(2))
+    assert legend(ax) == ["mechanism 1: never below 0.25", "mechanism 2: never below 1"]
+    assert set(line(ax, "mechanism 2").get_ydata()) == {1.0}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        fp.HammingChannel(3, 2, 700.0),
+        fp.HammingChannel(3, 2, 1e-8),
+        fp.HammingChannel(3, 2, 1e-14),
+        [[0.5, 0.5]],
+        [[0.5, 0.5], [0.5, 0.5]],
+        [[1e-300, 1.0], [0.0, 1.0]],
+        Profile.from_epsilon_delta(1.0, 1e-6).self_compose(20),
+        Profile.of(MATRIX).self_compose(0),
+    ],
+)
+def test_edges_of_profiles(given):
+    ax = fp.plot.profile(given)
+    x, y = line(ax, "mechanism").get_data()
+    assert x[0] == 0.0
+    assert (np.diff(y) <= 0.0).all()
+    assert ax.get_ylim()[1] > y[0] >= 0.0
+
+
+def test_least_delta_reaches_far_down():
+    ax = fp.plot.profile(Profile.randomised_response(2, 0.5).self_compose(1000), least=1e-300)
+    assert legend(ax) == ["mechanism: 0 from epsilon 500 on"]
+
+
+def test_names_are_taken_as_they_are():
+    ax = fp.plot.profile(np.eye(2), np.eye(3), labels=["_a $x_{$", 7])
+    assert [text.split(":")[0] for text in legend(ax)] == [r" _a \$x_{\$", "7"]
+
+
+# Composition.
+
+
+def test_composition_is_epsilon_over_releases():
+    channel = fp.HammingChannel(5, 3, 0.25)
+    ax = fp.plot.composition(channel, releases=60, deltas=[1e-9, 1e-3])
+    total = line(ax, "levels add: 0.25 each")
+    counts = total.get_xdata()
+    assert counts[0] == 1
+    assert counts[-1] == 60
+    np.testing.assert_array_equal(total.get_ydata(), 0.25 * counts)
+    profile = Profile.of(channel)
+    for delta, name in ((1e-9, "1e-9"), (1e-3, "0.001")):
+        drawn = line(ax, f"privacy profile, delta {name}").get_ydata()
+        bound = line(ax, f"advanced composition, delta {name}").get_ydata()
+        for k, value, other in zip(counts, drawn, bound, strict=True):
+            assert value == profile.self_compose(int(k)).epsilon(delta).upper
+            assert other == pytest.approx(oracle.advanced(0.25, k, delta), rel=1e-12)
+            assert value <= min(other, 0.25 * k) * (1 + 1e-9)
+    assert ax.get_xlabel() == "number of releases"
+    assert "nats" in ax.get_ylabel()
+
+
+def test_composition_shows_infinite_levels():
+    ax = fp.plot.composition([[0.5, 0.499, 0.001], [0.5, 0.5, 0.0]], 100, 0.05)
+    assert legend(ax)[0] == "levels add (infinite at 1 to 100)"
+    assert "infinite at" in legend(ax)[1]
+    arrows = [x for x in ax.lines if x.get_marker() == "^" and x.get_linestyle() == "None"]
+    assert len(arrows) == 2
+    drawn = line(ax, "privacy profile")
+    finite = drawn.get_xdata()[np.isfinite(drawn.get_ydata())]
+    # 1 - 0.999^k exceeds 0.05 from k = 52 on.
+    assert arrows[1].get_xdata().min() >= 52
+    assert finite.max() <= 51
+
+
+@pytest.mark.parametrize("deltas", [0.0, 1.0, [0.0, 1e-6, 1.0]])
+@pytest.mark.parametrize("channel", [np.eye(2), [[1.0]], fp.HammingChannel(2, 2, 700.0)])
+def test_edges_of_composition(channel, deltas):
+    ax = fp.plot.composition(channel, 1, deltas)
+    assert line(ax, "levels add").get_xdata().tolist() == [1.0]
+
+
+# Trade-off.
+
+
+def test_a_missing_bound_is_not_called_infinite():
+    band = importlib.import_module("fastpriv.plot.style").band
+    _, ax = plt.subplots()
+    x, high = np.array([0.0, 1.0]), np.array([np.inf, 2.0])
+    band(ax, x, np.array([1.0, 1.0]), high, "a", color=FAMILY[0])
+    band(ax, x, high, high, "b", color=FAMILY[1])
+    assert line(ax, "a").get_label() == "a (no bound at 0)"
+    assert line(ax, "b").get_label() == "b (infinite at 0)"
+
+
+def test_tradeoff_is_the_figure_of_the_paper():
+    prior = fp.Dense([0.4, 0.25, 0.15, 0.2], [2, 2])
+    curve = fp.tradeoff_curve(prior)
+    ax = curve.plot()
+    (twin,) = [other for other in ax.figure.axes if other is not ax]
+    for axes, notion, label in (
+        (ax, "dp", "differential privacy"),
+        (ax, "identifiability", "identifiability"),
+        (twin, "mutual-information", "mutual information"),
+    ):
+        x, y = line(axes, label).get_data()
+        kept = np.isin(x, curve.distortions)
+        kept[:-1] &= x[1:] > x[:-1]  # a jump to a constant mechanism
+        np.testing.assert_array_equal(y[kept], curve.upper[notion])
+    for notion, level in (("dp", prior.epsilon_hat()), ("identifiability", prior.epsilon_tilde())):
+        assert curve.closed_form[notion] == (fp.h(level, 2, 2), level)
+    stars = [s.get_data() for s in ax.lines if s.get_marker() == "*" and len(s.get_xdata())]
+    assert [(x[0], y[0]) for x, y in stars] == [*curve.closed_form.values()]
+    bounds = [x.get_ydata() for x in ax.lines if x.get_linestyle() == ":" and len(x.get_xdata())]
+    for notion in ("dp", "identifiability"):
+        for table in (curve.theorem_lower, curve.theorem_upper):
+            values = np.where(np.isinf(table[notion]), np.nan, table[notion])
+            assert any(np.array_equal(values, drawn, equal_nan=True) for drawn in bounds)
+    assert legend(ax)[:3] == [
+        "differential privacy",
+        "identifiability",
+        "mutual information (right)",
+    ]
+    assert "nats" in twin.get_ylabel()
+    used = {x.get_color() for x in [*ax.lines, *twin.lines]}
+    assert used <= {*FAMILY, "0.25"}
+
+
+def test_a_level_that_falls_at_once_is_drawn_so():
+    prior = fp.Product.iid([0.7, 0.3], 4)  # E_d is optimal until a constant output is as good
+    x, y = line(fp.plot.tradeoff(prior), "differential privacy").get_data()
+    assert x[-2:] == pytest.approx([1.2, 1.2])
+    assert y[-2:] == pytest.approx([math.log(7 / 3), 0.0])
+    assert (np.diff(x) >= 0.0).all()
+    tied = fp.Dense([0.4, 0.3, 0.2, 0.1])  # falls from ln 4/3: nothing between is ever reached
+    x, y = line(fp.plot.tradeoff(tied), "differential privacy").get_data()
+    assert x[-3] < x[-2] == x[-1] == pytest.approx(0.6)
+    assert y[-3] == y[-2] > math.log(4 / 3) > y[-1] == 0.0
+
+
+def test_one_notion_one_point_any_order():
+    alone = fp.plot.tradeoff(fp.tradeoff_curve(fp.Uniform(3, 2), ["mutual-information"], [0.5]))
+    assert alone.get_ylabel() == "least mutual information (nats)"
+    assert len(alone.figure.axes) == 1
+    one = fp.plot.tradeoff(fp.tradeoff_curve(fp.Uniform(3, 2), ["dp"], [0.5]))
+    assert line(one, "differential").get_xdata().tolist() == [0.5]
+    mixed = fp.plot.tradeoff(fp.tradeoff_curve(fp.Uniform(3, 2), ["dp"], [1.0, 0.0, 0.5]))
+    assert line(mixed, "differential").get_xdata().tolist() == [0.0, 0.5, 1.0]
+    assert "(infinite at 0)" in legend(mixed)[0]
+
+
+def test_tradeoff_of_priors_with_nothing_to_say():
+    fp.plot.tradeoff(fp.Dense([1.0]))
+    ax = fp.plot.tradeoff(
+        fp.tradeoff_curve(fp.Dense([0.5, 0.5, 0.0, 0.0], [2, 2]), ["identifiability"], [0.1, 0.2])
+    )
+    assert "identifiability (infinite at 0.1 to 0.2)" in legend(ax)
+
+
+# Everything.
+
+CALLS = {
+    "balance": lambda ax: fp.plot.balance(fp.HammingChannel(2, 2, 1.0), points=3, ax=ax),
+    "composition": lambda ax: fp.plot.composition(MATRIX, 5, ax=ax),
+    "implications": lambda ax: fp.plot.implications(fp.implications(1.0, "dp", n=3), ax),
+    "leakage": lambda ax: fp.plot.leakage(MATRIX, PRIOR, ax=ax),
+    "mean_deviation": lambda ax: fp.plot.mean_deviation(ax=ax),
+    "noise": lambda ax: fp.plot.noise(ax=ax),
+    "profile": lambda ax: fp.plot.profile(MATRIX, ax=ax),
+    "threshold_query": lambda ax: fp.plot.threshold_query([200], ax=ax),
+    "tradeoff": lambda ax: fp.plot.tradeoff(fp.Uniform(2, 2), ax=ax),
+}
+
+
+def test_calls_are_complete():
+    assert set(CALLS) <= set(fp.plot.__all__)
+    assert set(fp.plot.__all__) - set(CALLS) <= {"levels"}  # of an audit, tested with it
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_given_axes_are_used_at_the_width_of_a_phone(name):
+    figure, ax = plt.subplots(figsize=(3.75, 3.4), layout="constrained")
+    assert CALLS[name](ax) is ax
+    assert ax.lines or ax.texts
+    assert plt.get_fignums() == [figure.number]
+    figure.canvas.draw()
+    if name != "implications":
+        assert ax.get_window_extent().width > 200  # of 375
+        assert ax.get_window_extent().height > 130  # of 340
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_axes_that_are_none_leave_no_figure(name):
+    with pytest.raises(fp.InvalidInput, match="ax must be matplotlib Axes"):
+        CALLS[name](3)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_figures_speak_in_words(name):
+    ax = CALLS[name](None)
+    assert len(plt.get_fignums()) == 1
+    if name != "implications":
+        assert len(ax.get_xlabel().split()) >= 2
+        assert len(ax.get_ylabel().split()) >= 3
+        ax.figure.canvas.draw()
+        box = ax.get_legend().get_window_extent()
+        assert box.y0 >= ax.get_window_extent().y1 - 1.0  # above the data
+
+
+@pytest.mark.parametrize("notion", ["dp", "pml"])
+def test_implications_fit_seven_inches(notion):
+    found = fp.implications(0.1, notion, prior=fp.Product.iid([0.6, 0.4], 2))
+    ax = fp.plot.implications(found)
+    figure = ax.figure
+    figure.canvas.draw()
+    assert figure.get_figwidth() == 7.0
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
+    assert max(box.x1 for box in boxes) <= 700.0
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    assert set(found.levels) <= {text.get_text().split("\n")[0] for text in ax.texts}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: fp.plot.tradeoff([[0.5, 0.5]]), "Distribution"),
+        (lambda: fp.plot.tradeoff(fp.tradeoff_curve(fp.Uniform(2, 2), ["dp"], [])), "no points"),
+        (lambda: fp.plot.leakage(MATRIX, [0.5, 0.6, 0.1]), "sum"),
+        (lambda: fp.plot.leakage(fp.Uniform(2, 2), fp.Uniform(2, 2)), "channel"),
+        (lambda: fp.plot.leakage(MATRIX, PRIOR, draws=0), "draws"),
+        (lambda: fp.plot.leakage(MATRIX, PRIOR, rng=-1), "rng"),
+        (lambda: fp.plot.profile(), "at least one"),
+        (lambda: fp.plot.profile(MATRIX, labels="a"), "labels must hold 1"),
+        (lambda: fp.plot.profile(MATRIX, labels=["a", "b"]), "labels must hold 1"),
+        (lambda: fp.plot.profile(MATRIX, labels=3), "labels must hold 1"),
+        (lambda: fp.plot.profile(MATRIX, least=0.0), "least"),
+        (lambda: fp.plot.profile("x"), "matrix|real"),
+        (lambda: fp.plot.composition(MATRIX, 0), "releases"),
+        (lambda: fp.plot.composition(MATRIX, 2.5), "releases"),
+        (lambda: fp.plot.composition(MATRIX, 10**400), "2.53"),
+        (lambda: fp.plot.composition(MATRIX, 5, [2.0]), "delta"),
+        (lambda: fp.plot.composition(MATRIX, 5, []), "at least one"),
+        (lambda: fp.plot.composition(MATRIX, 5, [math.nan]), "delta"),
+        (lambda: fp.plot.implications(3), "fp.implications"),
+        (lambda: fp.plot.balance(MATRIX, points=1), "points"),
+    ],
+)
+def test_wrong_input_is_explained_and_leaves_no_figure(call, message):
+    with pytest.raises(fp.InvalidInput, match=message):
+        call()
+    assert not plt.get_fignums()
+
+
+def test_a_missing_matplotlib_names_its_extra():
+    code = """
+import sys
+sys.modules["matplotlib"] = None
+sys.modules["matplotlib.pyplot"] = None
+import fastpriv as fp
+try:
+    fp.plot.leakage([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5])
+except ImportError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "matplotlib" in run.stdout
+    assert "pip install 'fastpriv[plot]'" in run.stdout
+
+
+def test_bar_labels_are_rounded_up_and_need_no_spaces():
+    ax = fp.plot.levels(fp.audit(fp.HammingChannel(2, 2, 1.2345), time_limit=0))
+    texts = [text.get_text() for text in ax.texts]
+    assert texts[0] == "1.24"
+    assert all(text == text.strip() for text in texts)
