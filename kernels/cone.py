@@ -139,14 +139,14 @@ def cone_solve(rhs, starts, bands, places, factors, scales, first, last, out):
 
 @njit(nogil=True, cache=True)
 def cone_closure(v, source, target, shrink, sweeps):
-    """Raise entries until v[target] >= shrink v[source] for every pair e; True when done.
+    """Raise entries until v[target] >= shrink v[source] for all pairs; True when done.
 
     A raise travels along paths, so it takes at most as many sweeps as a path has steps.
     """
     for _ in range(sweeps):
         changed = False
         for e in range(source.shape[0]):
-            least = shrink[e] * v[source[e]]
+            least = shrink * v[source[e]]
             if v[target[e]] < least:
                 v[target[e]] = least
                 changed = True
@@ -172,7 +172,7 @@ def cone_ceiling(v, source, target, ratio, grow, sweeps):
 SIGNATURES = {
     "cone_ceiling": ["void(f8[::1], i8[::1], i8[::1], f8[::1], f8, i8)"],
     "cone_adjoint": ["void(f8[::1], i8[::1], i8[::1], f8[::1], f8, f8[::1])"],
-    "cone_closure": ["b1(f8[::1], i8[::1], i8[::1], f8[::1], i8)"],
+    "cone_closure": ["b1(f8[::1], i8[::1], i8[::1], f8, i8)"],
     "cone_factor": [
         "void(f8[::1], i8[::1], i8[::1], f8[::1], f8, i8[::1], i8[::1], i8[::1], i8[::1], i8[::1],"
         " i8, i8, f8[::1], f8[::1], f8[:, ::1])"

@@ -6,7 +6,7 @@ import math
 
 from fastpriv.design import interior, vertex
 from fastpriv.design.interior import Iterate, Program
-from fastpriv.errors import InvalidInput, SolverFailure, did_you_mean
+from fastpriv.errors import SolverFailure
 
 SOLVERS = ("auto", "interior", "highs")
 #: Up to so many pairs of neighbouring classes HiGHS's simplex method is the faster engine.
@@ -15,16 +15,6 @@ _SMALL = 2_000
 _FINISHED = 60_000
 #: Relative gap below which rounding often does so.
 _CLOSE = 1e-7
-
-
-def check_solver(solver: object) -> str:
-    """Check the name of an engine."""
-    if solver not in SOLVERS:
-        raise InvalidInput(
-            f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}"
-            + did_you_mean(solver, SOLVERS)
-        )
-    return str(solver)
 
 
 def solve(program: Program, gap: float, deadline: float, solver: str) -> tuple[Iterate, str]:

@@ -9,8 +9,6 @@ certified before they are returned.
 from __future__ import annotations
 
 import math
-import time
-import warnings
 from contextlib import suppress
 from dataclasses import replace
 
@@ -30,10 +28,11 @@ from fastpriv.channels import (
     ProductChannel,
 )
 from fastpriv.channels.types import TypeChannel, type_weights
-from fastpriv.design.engine import check_solver
 from fastpriv.design.interior import OutOfTime
-from fastpriv.design.reduced import Task, solve_reduced
-from fastpriv.errors import GapWarning, Infeasible, TooLarge
+from fastpriv.design.metric_privacy import solve_general
+from fastpriv.design.reduced import solve_reduced
+from fastpriv.design.task import Task, made_task, told
+from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.measures.distortion import expected_distance, hamming_distance
 from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
@@ -53,8 +52,11 @@ def solve_pd_dp(
     gap: float = 1e-6,
     time_limit: float = math.inf,
     solver: str = "auto",
+    metric: ArrayLike | None = None,
+    neighbours: ArrayLike | None = None,
+    group: int = 1,
 ) -> Solution:
-    """Find the mechanism of least expected Hamming distortion at a differential privacy level.
+    """Find the mechanism of least expected distortion at a differential privacy level.
 
     Parameters
     ----------
@@ -69,6 +71,15 @@ def solve_pd_dp(
     solver : {"auto", "interior", "highs"}
         Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the one
         that is faster at the size, and HiGHS to finish where the other stops above the gap.
+    metric : 2-D array, optional
+        ``metric[x, y]``, the cost of output y for database x, with any number of outputs; by
+        default the number of changed rows.
+    neighbours : array or sparse array, optional
+        Which databases must look alike, by default those that differ in one row. Pairs (k, 2) of
+        integers or a boolean matrix: the edges of a graph. A matrix of numbers: distances d, and
+        ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
+    group : int
+        Number of rows in which neighbours may differ.
 
     Returns
     -------
@@ -80,7 +91,8 @@ def solve_pd_dp(
     -----
     PD-DP of Wang-Ying-Zhang 2015. From ``prior.epsilon_hat()`` on, E_d is optimal (closed form).
     Below it, cost per interior-point step: N^4 for a dense prior on N databases, n^5 for an
-    exchangeable one on n bits, m^4 per distinct row of a product.
+    exchangeable one on n bits, m^4 per distinct row of a product. With a metric or neighbours of
+    one's own, N^3 per step for every output, once per orbit of the symmetries that are found.
 
     Examples
     --------
@@ -89,17 +101,27 @@ def solve_pd_dp(
     >>> solution = fp.solve_pd_dp(prior, 1.0)
     >>> round(solution.value, 4), solution.method  # E_d has 5.3788
     (3.4676, 'types')
+
+    Where people are among 3 x 3 cells, within a factor of 2 for cells one apart:
+
+    >>> import numpy as np
+    >>> cells = np.array([(i, j) for i in range(3) for j in range(3)])
+    >>> apart = np.linalg.norm(cells[:, None] - cells, axis=2)
+    >>> private = fp.solve_pd_dp([1 / 9] * 9, np.log(2), metric=apart, neighbours=apart)
+    >>> round(private.value, 4), round(private.level, 4)
+    (1.0219, 0.6931)
     """
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
-    check_limits(gap, time_limit)
-    check_solver(solver)
+    task = made_task(epsilon, False, gap, time_limit, solver)
+    if metric is not None or neighbours is not None or group != 1:
+        return solve_general(prior, metric, neighbours, group, task)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
         # Beyond the largest level of a program E_d errs by less than any double can tell.
         return _e_d(prior.space.sizes, epsilon)
     if epsilon == 0.0:
         return _constant(prior)
-    return _solve(prior, Task(epsilon, False, gap, time.monotonic() + time_limit, solver))
+    return _solve(prior, task)
 
 
 def solve_pd_i(
@@ -109,8 +131,10 @@ def solve_pd_i(
     gap: float = 1e-6,
     time_limit: float = math.inf,
     solver: str = "auto",
+    metric: ArrayLike | None = None,
+    neighbours: ArrayLike | None = None,
 ) -> Solution:
-    """Find the mechanism of least expected Hamming distortion at an identifiability level.
+    """Find the mechanism of least expected distortion at an identifiability level.
 
     Parameters
     ----------
@@ -125,6 +149,13 @@ def solve_pd_i(
     solver : {"auto", "interior", "highs"}
         Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the one
         that is faster at the size, and HiGHS to finish where the other stops above the gap.
+    metric : 2-D array, optional
+        ``metric[x, y]``, the cost of output y for database x, with any number of outputs; by
+        default the number of changed rows.
+    neighbours : array or sparse array, optional
+        Which databases must look alike, by default those that differ in one row. Pairs (k, 2) of
+        integers or a boolean matrix: the edges of a graph. A matrix of numbers: distances d, and
+        ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
 
     Returns
     -------
@@ -152,8 +183,9 @@ def solve_pd_i(
     """
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
-    check_limits(gap, time_limit)
-    check_solver(solver)
+    task = made_task(epsilon, True, gap, time_limit, solver)
+    if metric is not None or neighbours is not None:
+        return solve_general(prior, metric, neighbours, 1, task)
     least = prior.epsilon_x()
     if epsilon < least:
         raise Infeasible(
@@ -165,7 +197,7 @@ def solve_pd_i(
         # A nearly uniform prior may leave E_i to rounding; then the program has to do.
         with suppress(Infeasible):
             return _e_i(prior, epsilon, tilde)
-    return _solve(prior, Task(epsilon, True, gap, time.monotonic() + time_limit, solver))
+    return _solve(prior, task)
 
 
 def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
@@ -193,13 +225,6 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
     5.0
     """
     return _e_d(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
-
-
-def check_limits(gap: float, time_limit: float) -> None:
-    """Check what every program takes: the gap to stop at and the seconds to stop after."""
-    check.real(gap, "gap", least=1e-12, most=1.0)
-    if time_limit != math.inf:
-        check.real(time_limit, "time_limit", least=1e-9)
 
 
 def _tilde(prior: Distribution) -> float:
@@ -265,19 +290,6 @@ def _solve(prior: Distribution, task: Task) -> Solution:
     except OutOfTime:  # what needs no program is what there is
         solution = _certify(prior, task, _constant(prior).channel, 0.0, "closed-form", None)
     return told(solution, task)
-
-
-def told(solution: Solution, task: Task) -> Solution:
-    """Return the solution, and warn where its gap is wider than was asked for."""
-    if solution.gap <= task.gap:
-        return solution
-    why = "the time limit passed" if time.monotonic() > task.deadline else "rounding allows no less"
-    warnings.warn(
-        f"the certified gap is {solution.gap:.1e}, wider than gap={task.gap:g}: {why}",
-        GapWarning,
-        stacklevel=4,
-    )
-    return replace(solution, converged=False)
 
 
 def _program(prior: Distribution, task: Task) -> Solution:

@@ -12,21 +12,12 @@ from fastpriv._core.validation import Floats
 from fastpriv._structure.types import Classes, Stack, Types, classes_against
 from fastpriv.design import engine
 from fastpriv.design.interior import OutOfTime, Program
-from fastpriv.design.repair import TOLERANCE, Shape, repair, rounding
+from fastpriv.design.repair import TOLERANCE, Shape, pairs_closed, repair, rounding
+from fastpriv.design.task import Task
 from fastpriv.errors import TooLarge
 
 #: Most entries of the blocks' Cholesky factors (2.4 GB).
 _MAX_FACTORS = 300_000_000
-
-
-class Task(NamedTuple):
-    """What is asked of a program."""
-
-    epsilon: float
-    joint: bool  # ratios of the joint law are bounded (PD-I), not of the channel (PD-DP)
-    gap: float
-    deadline: float  # of the monotonic clock
-    solver: str
 
 
 class Reduced(NamedTuple):
@@ -76,7 +67,7 @@ def solve_reduced(types: Types, weights: Floats, task: Task, extra: float = 0.0)
     point, solver = engine.solve(program, 0.5 * task.gap, task.deadline - built, task.solver)
     entry = point.v / outputs / (weights[row] if task.joint else 1.0)
     constant = np.exp(-types.log_sizes)[stack.kind] / len(classes)  # the same for every x, exactly
-    shape = Shape(row, outputs, stack.source, stack.target, 1.0, per_database)
+    shape = Shape(row, outputs, per_database, pairs_closed(stack.source, stack.target))
     entry = repair(entry, constant, shape, task.epsilon, extra)
     return Reduced(classes, np.split(entry, stack.starts[1:-1]), point.bound, solver)
 

@@ -9,6 +9,7 @@ for, so that sums that differ by no more than a tolerance do no harm.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,14 +26,23 @@ _TRACES = (0.0, *(10.0**k for k in range(-13, 1)))
 
 
 class Shape(NamedTuple):
-    """The entries of a mechanism: where they stand and what they have to obey."""
+    """The entries of a mechanism: how they add up and how their ratios are restored."""
 
     row: Ints  # equation of every entry
     outputs: Floats  # how often the entry counts in its equation
-    source: Ints  # pairs of entries whose ratio is bounded
-    target: Ints
-    length: Floats | float  # ... by e^(epsilon length)
     prior: Floats  # factor of the entries of each equation before ratios are taken
+    closure: Callable[[Floats, float], Floats | None]  # least vector above one, within a level
+
+
+def pairs_closed(source: Ints, target: Ints) -> Callable[[Floats, float], Floats | None]:
+    """Return the closure over pairs of entries whose ratio is bounded by e^level."""
+
+    def closure(entry: Floats, level: float) -> Floats | None:
+        raised = entry.copy()
+        done = kernels.cone_closure(raised, source, target, math.exp(-level), 10_000)
+        return raised if done else None
+
+    return closure
 
 
 def rounding(epsilon: float, extra: float) -> float:
@@ -41,7 +51,7 @@ def rounding(epsilon: float, extra: float) -> float:
 
 
 def repair(entry: Floats, constant: Floats, shape: Shape, epsilon: float, extra: float) -> Floats:
-    """Make rows sum to one and keep ratios of prior times entry within e^(epsilon length).
+    """Make rows sum to one and keep ratios of prior times entry within their bounds.
 
     Where a tight prior lets the two steps chase each other, a trace of a constant mechanism gives
     room; where there is none at all the constant mechanism itself is what is left.
@@ -53,7 +63,7 @@ def repair(entry: Floats, constant: Floats, shape: Shape, epsilon: float, extra:
     constant : ndarray
         Entries of a mechanism that does not depend on x.
     shape : Shape
-        Equations and pairs.
+        Equations, and the closure that restores ratios.
     epsilon : float
         The level.
     extra : float
@@ -64,16 +74,15 @@ def repair(entry: Floats, constant: Floats, shape: Shape, epsilon: float, extra:
     lowered = epsilon - rounding(epsilon, extra) - spare
     if not lowered > 0.5 * epsilon or not np.isfinite(entry).all():
         return constant
-    shrink = np.exp(-lowered * np.broadcast_to(shape.length, shape.source.shape))
     given = np.maximum(entry, 0.0)
     given = given / np.bincount(row, given * shape.outputs)[row]
     for trace in _TRACES:
         mixed = (1.0 - trace) * given + trace * constant
         for _ in range(_REPAIRS):
-            weighted = p * mixed
-            if not kernels.cone_closure(weighted, shape.source, shape.target, shrink, 10_000):
+            closed = shape.closure(p * mixed, lowered)
+            if closed is None:
                 break
-            mixed = weighted / p
+            mixed = closed / p
             total = np.bincount(row, mixed * shape.outputs)
             mixed = mixed / total[row]
             if math.log(total.max() / total.min()) <= spare:
