@@ -232,6 +232,7 @@ def test_an_infeasible_level_names_the_least_one():
         fp.solve_pd_i([0.0, 1.0], 0.5, neighbours=distance)
 
 
+@pytest.mark.filterwarnings("ignore::fastpriv.errors.GapWarning")  # e^-50 is beyond any solver
 def test_edges():
     one = fp.solve_pd_dp([1.0], 1.0, metric=[[2.0, 1.0]])
     assert (one.value, one.level) == (1.0, 0.0)
