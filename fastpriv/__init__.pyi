@@ -23,6 +23,8 @@ from .design.inference import (
     least_distortion,
     perfect_privacy,
 )
+from .design.least_capacity import least_capacity
+from .design.minimax import solve_minimax
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.worst_case import design_worst_case
@@ -197,6 +199,7 @@ __all__ = [
     "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
+    "least_capacity",
     "least_distortion",
     "lower_entropy_attribute",
     "max_individual_capacity",
@@ -218,6 +221,7 @@ __all__ = [
     "sdpi_constant",
     "shell_profile",
     "singles_out",
+    "solve_minimax",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",

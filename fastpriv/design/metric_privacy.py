@@ -25,7 +25,7 @@ from fastpriv.channels import Channel
 from fastpriv.design import engine, growing
 from fastpriv.design.interior import Iterate, OutOfTime, Program
 from fastpriv.design.neighbours import CHAIN, distances, hamming_distances, spanner
-from fastpriv.design.repair import TOLERANCE, Shape, repair, rounding
+from fastpriv.design.repair import TOLERANCE, Shape, matrix_closed, repair, rounding
 from fastpriv.design.symmetries import Orbits, symmetries
 from fastpriv.design.task import Task, told
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge
@@ -119,6 +119,8 @@ def certified_level(matrix: Floats, distance: Floats) -> float:
     parts = split(
         lambda first, last: kernels.metric_level(logs, distance, first, last), len(logs), 1
     )
+    if max(parts) == 0.0:
+        return 0.0  # all rows are the same
     apart = distance[(distance > 0.0) & np.isfinite(distance)]
     size = float(np.abs(logs[np.isfinite(logs)]).max(initial=1.0))
     error = 4.0 * ULP * size / float(apart.min(initial=math.inf))
@@ -185,7 +187,7 @@ class _Problem:
             np.tile(orbits.row, outputs),
             np.outer(orbits.copies, 1.0 / orbits.sizes[orbits.row]).reshape(-1),
             rhs / orbits.sizes,
-            self._closed,
+            matrix_closed(self.distance),
         )
         constant = np.full(outputs * size, 1.0 / self.cost.shape[1])
         entry = repair(entry, constant, shape, task.epsilon, self.extra)
@@ -225,12 +227,3 @@ class _Problem:
             spanner(self.distance, _STRETCH) & (capped == self.distance),
         )  # fmt: skip
         return growing.solve(cone, inside, 0.8 * task.gap, task.deadline)
-
-    def _closed(self, entry: Floats, level: float) -> Floats:
-        """Return the least vectors above the entries that vary by e^(level d) at most."""
-        with np.errstate(under="ignore"):
-            shrink = np.exp(-level * self.distance)
-        v = entry.reshape(-1, len(self.prior))
-        out = np.empty_like(v)
-        split(lambda first, last: kernels.metric_closure(v, shrink, first, last, out), len(v), 1)
-        return out.reshape(-1)

@@ -28,11 +28,12 @@ from fastpriv.channels import (
     ProductChannel,
 )
 from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.design.approximate import solve_within_delta
 from fastpriv.design.interior import OutOfTime
 from fastpriv.design.metric_privacy import solve_general
 from fastpriv.design.reduced import solve_reduced
 from fastpriv.design.task import Task, made_task, told
-from fastpriv.errors import Infeasible, TooLarge
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge
 from fastpriv.measures.distortion import expected_distance, hamming_distance
 from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
@@ -55,6 +56,7 @@ def solve_pd_dp(
     metric: ArrayLike | None = None,
     neighbours: ArrayLike | None = None,
     group: int = 1,
+    delta: float = 0.0,
 ) -> Solution:
     """Find the mechanism of least expected distortion at a differential privacy level.
 
@@ -80,6 +82,9 @@ def solve_pd_dp(
         ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
     group : int
         Number of rows in which neighbours may differ.
+    delta : float
+        Ratios may be exceeded by this much probability: (epsilon, delta)-differential privacy,
+        ``hockey_stick(channel, epsilon) <= delta``. Only with the default neighbours.
 
     Returns
     -------
@@ -93,6 +98,7 @@ def solve_pd_dp(
     Below it, cost per interior-point step: N^4 for a dense prior on N databases, n^5 for an
     exchangeable one on n bits, m^4 per distinct row of a product. With a metric or neighbours of
     one's own, N^3 per step for every output, once per orbit of the symmetries that are found.
+    With delta, a program of HiGHS's with N^2 n m variables.
 
     Examples
     --------
@@ -114,6 +120,10 @@ def solve_pd_dp(
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     task = made_task(epsilon, False, gap, time_limit, solver)
+    if check.real(delta, "delta", 0.0, 1.0) > 0.0:
+        if neighbours is not None or group != 1:
+            raise InvalidInput("delta goes with the default neighbours: one row, no graph or group")
+        return solve_within_delta(prior, metric, delta, task)
     if metric is not None or neighbours is not None or group != 1:
         return solve_general(prior, metric, neighbours, group, task)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:

@@ -16,6 +16,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.rounding import ULP
+from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 
 #: Relative differences of row sums that the closure's level allows for.
@@ -41,6 +42,20 @@ def pairs_closed(source: Ints, target: Ints) -> Callable[[Floats, float], Floats
         raised = entry.copy()
         done = kernels.cone_closure(raised, source, target, math.exp(-level), 10_000)
         return raised if done else None
+
+    return closure
+
+
+def matrix_closed(distance: Floats) -> Callable[[Floats, float], Floats | None]:
+    """Return the closure of vectors over inputs, one after the other, within e^(level d(x, z))."""
+
+    def closure(entry: Floats, level: float) -> Floats:
+        with np.errstate(under="ignore"):
+            shrink = np.exp(-level * distance)
+        v = entry.reshape(-1, len(distance))
+        out = np.empty_like(v)
+        split(lambda first, last: kernels.metric_closure(v, shrink, first, last, out), len(v), 1)
+        return out.reshape(-1)
 
     return closure
 

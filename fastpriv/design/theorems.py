@@ -43,8 +43,8 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
 
     With e = h^-1(distortion): max(e - eps_X, 0) to max(e, 0) for differential privacy, and
     max(e, eps_X) to max(e, 0) + eps_X for identifiability (Wang-Ying-Zhang 2015, Theorem 1 and
-    Main Result 1); e itself from eps_tilde on. Mutual information is at least H(X) - H(row noise) by Fano's
-    inequality for every row, and E_d reaches at most ln N - H(row noise).
+    Main Result 1); e itself from eps_tilde on. Mutual information is at least H(X) - H(row noise)
+    by Fano's inequality for every row, and E_d reaches at most ln N - H(row noise).
 
     Parameters
     ----------
