@@ -155,7 +155,7 @@ ALWAYS = (
         "contraction",
         "contraction coefficient",
         "share",
-        f"{M}, Theorem 3",
+        f"{M}, Theorem 1 and (7)",
         lambda case: contraction(case.search()),
         share(
             "Of whatever the database tells about any other secret, at most {} reaches the output."

@@ -34,9 +34,9 @@ def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket:
     """Contraction coefficient eta of a mechanism: what survives of any divergence.
 
     D(QW || PW) <= eta D(Q || P) for all laws P, Q of the database, hence I(S; Y) <= eta I(S; X)
-    for all private data S, whatever the laws (Makhdoumi-Fawaz 2013, Theorem 3). It is the largest
-    squared maximal correlation over priors, and two databases suffice (Ordentlich-Polyanskiy
-    2021): the largest over pairs x, x' and 0 < b < 1 of
+    for all private data S, whatever the laws (Makhdoumi-Fawaz 2013, Theorem 1). It is, by (7),
+    the largest squared maximal correlation over priors, and two databases suffice
+    (Ordentlich-Polyanskiy 2021): the largest over pairs x, x' and 0 < b < 1 of
     b(1-b) sum_y (W_x - W_x')^2 / (b W_x + (1-b) W_x'), a concave function of b.
 
     Parameters

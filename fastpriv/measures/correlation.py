@@ -49,7 +49,7 @@ def maximal_correlation(
     second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if the two are
     independent, and 1 if and only if they have a non-constant function in common. Its square
     bounds :func:`sdpi_constant` from below, and no function of the database can be estimated with
-    less than a share 1 - rho^2 of its variance left (Makhdoumi-Fawaz 2013, Section IV).
+    less than a share 1 - rho^2 of its variance left (Makhdoumi-Fawaz 2013, Section III-B).
 
     Parameters
     ----------

@@ -32,8 +32,8 @@ def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | Ar
 
     The supremum of D(QW || PW) / D(Q || P) over laws Q of the database, P being the prior: for
     all private data S that reach the output through the database only,
-    I(S; Y) <= S* I(S; X), and no smaller factor will do (Makhdoumi-Fawaz 2013, Theorem 3 and
-    Section IV). It lies between rho^2 and eta; see :func:`maximal_correlation` and
+    I(S; Y) <= S* I(S; X), and no smaller factor will do (Makhdoumi-Fawaz 2013, Theorem 1 in
+    Section III-B). It lies between rho^2 and eta; see :func:`maximal_correlation` and
     :func:`contraction_coefficient`.
 
     Parameters

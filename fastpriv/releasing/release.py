@@ -83,7 +83,8 @@ def release(
     stays with chance 1/(1 + (m-1) e^-epsilon) and otherwise becomes any other record, all equally
     likely. The table is then epsilon-differentially private for the replacement of one whole
     record (Wang-Ying-Zhang 2015, Lemma 5), and no mechanism of that level changes fewer records
-    where the prior allows (Theorem 1; ``prior.epsilon_hat()`` says from which epsilon on).
+    where the prior allows: from ``prior.epsilon_hat()`` on, by a proof of our own (Theory in the
+    documentation; Theorem 1 of the paper gives a bound that is lower by up to eps_X).
 
     Parameters
     ----------
