@@ -196,10 +196,10 @@ python benchmarks/run.py --json results.json --write  # and put the tables here 
 python benchmarks/instances.py --out instances        # the instances as .npy, with checksums
 ```
 
-The records of the run below are in `benchmarks/results.json`. Peers that are not installed are
-named. Each benchmark runs in a process of its own, with a limit of 8 GB and of some minutes; what
-it measured before it was stopped is kept. Instances come from seeds and are the same bits on every
-machine, so other software can be compared on them.
+The records of a run are what `--json` writes; they are not kept in the repository. Peers that are
+not installed are named. Each benchmark runs in a process of its own, with a limit of 8 GB and of
+some minutes; what it measured before it was stopped is kept. Instances come from seeds and are the
+same bits on every machine, so other software can be compared on them.
 """
 
 

@@ -2,7 +2,7 @@
 
 Every solver is asked for epsilon at one delta, from scratch. Errors are relative to the exact
 value: the composed loss is a sum over a lattice, which our bracket holds to 1e-12
-(tests/accounting/test_profile.py checks it with 80 digits); ours is the width of the bracket. An
+(tests/accounting/profile checks it with 80 digits); ours is the width of the bracket. An
 epsilon below the exact one is no guarantee, hence unsound. All peers answer for binary response;
 dp-accounting also for more values, by its PLDAccountant as well, whose pld module ignores the count
 of a response. At 10^5 releases dp-accounting and prv-accountant ask for several arrays of

@@ -3,6 +3,7 @@ from . import mechanisms as mechanisms
 from . import notions as notions
 from . import plot as plot
 from ._core.warm_up import warm_up
+from .auditing.compare import Comparison, compare
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
@@ -12,11 +13,15 @@ from .channels import (
     PosteriorChannel,
     ProductChannel,
     QueryChannel,
+    RecordChannel,
     TiltedChannel,
 )
 from .channels.types import TypeChannel
 from .design.closed_form import h, h_inverse
 from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
+from .design.exact.curve import ExactCurve, ExactPiece, exact_curve
+from .design.exact.solution import ExactSolution
+from .design.exact.threshold import hamming_threshold
 from .design.inference import (
     InferenceSolution,
     design_mapping,
@@ -27,6 +32,7 @@ from .design.least_capacity import least_capacity
 from .design.minimax import solve_minimax
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
+from .design.solve import Optimum, solve
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
@@ -37,6 +43,7 @@ from .errors import (
     LedgerError,
     SolverFailure,
     TooLarge,
+    UnknownName,
 )
 from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
 from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
@@ -109,7 +116,7 @@ from .priors import (
 from .priors.sets import PriorSet
 from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
-from .releasing.release import Release, release
+from .releasing.release import Release, preview_release, release
 from .releasing.report import ReleaseReport
 from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution, Witness
 from .spaces import Space
@@ -125,9 +132,13 @@ __all__ = [
     "BudgetExceeded",
     "Channel",
     "Collusion",
+    "Comparison",
     "Dense",
     "Distribution",
     "Estimate",
+    "ExactCurve",
+    "ExactPiece",
+    "ExactSolution",
     "Exchangeable",
     "FastprivError",
     "Frequencies",
@@ -143,11 +154,13 @@ __all__ = [
     "LedgerError",
     "Level",
     "Markov",
+    "Optimum",
     "PosteriorChannel",
     "PriorSet",
     "Product",
     "ProductChannel",
     "QueryChannel",
+    "RecordChannel",
     "RateDistortion",
     "Refinement",
     "Release",
@@ -160,12 +173,14 @@ __all__ = [
     "TradeoffCurve",
     "TypeChannel",
     "Uniform",
+    "UnknownName",
     "Witness",
     "audit",
     "balance_function",
     "capacity_prior",
     "channel_capacity",
     "collusion",
+    "compare",
     "compose",
     "composition_bound",
     "conditional_pml",
@@ -185,9 +200,11 @@ __all__ = [
     "error_probability_bound",
     "estimate",
     "estimate_frequencies",
+    "exact_curve",
     "group_bound",
     "group_capacity",
     "h",
+    "hamming_threshold",
     "h_inverse",
     "hockey_stick",
     "hockey_stick_epsilon",
@@ -212,6 +229,7 @@ __all__ = [
     "perfect_privacy",
     "pml",
     "pml_level",
+    "preview_release",
     "privacy_level",
     "realised_level",
     "refines",
@@ -221,6 +239,7 @@ __all__ = [
     "sdpi_constant",
     "shell_profile",
     "singles_out",
+    "solve",
     "solve_minimax",
     "solve_pd_dp",
     "solve_pd_i",

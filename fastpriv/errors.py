@@ -13,6 +13,7 @@ __all__ = [
     "LedgerError",
     "SolverFailure",
     "TooLarge",
+    "UnknownName",
 ]
 
 
@@ -22,6 +23,12 @@ class FastprivError(Exception):
 
 class InvalidInput(FastprivError, ValueError):
     """An argument does not mean what the function needs it to mean."""
+
+
+class UnknownName(InvalidInput, KeyError):
+    """A name that is asked for is not there: an error of input and of looking up at once."""
+
+    __str__ = Exception.__str__  # KeyError would put the sentence in quotes
 
 
 class Infeasible(FastprivError, ValueError):

@@ -7,11 +7,19 @@ from itertools import groupby
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from fastpriv._text.numbers import down, up
+
 if TYPE_CHECKING:
     from fastpriv._core.validation import Floats, Ints
     from fastpriv.channels import AbstractChannel
 
 __all__ = ["Adversary", "Bracket", "Brackets", "IndividualCapacity", "Solution", "Witness"]
+
+
+#: Significant digits of numbers in a repr; brackets are rounded outwards.
+_DIGITS = 10
+#: Longest database that JSON spells out.
+_SPELT = 1 << 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,8 +102,12 @@ class Bracket:
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
 
+    def to_dict(self) -> dict[str, float]:
+        """Return the two bounds by name."""
+        return {"lower": self.lower, "upper": self.upper}
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.lower:.10g}, {self.upper:.10g})"
+        return f"{type(self).__name__}({down(self.lower, _DIGITS)}, {up(self.upper, _DIGITS)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,6 +138,11 @@ class Adversary:
     rows: tuple[int, ...]
     databases: Ints
     law: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the adversary as lists and words."""
+        databases = [_spelt(database) for database in self.databases]
+        return {"rows": list(self.rows), "databases": databases, "law": self.law.tolist()}
 
     def __repr__(self) -> str:
         names = ", ".join(map(str, self.rows[:8])) + (", ..." if len(self.rows) > 8 else "")
@@ -169,6 +186,15 @@ class Witness:
         rows = [] if self.other is None else (self.database != self.other).nonzero()[0].tolist()
         return rows[0] if len(rows) == 1 else None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the witness as lists and words."""
+        return {
+            "output": _spelt(self.output),
+            "database": _spelt(self.database),
+            "other": None if self.other is None else _spelt(self.other),
+            "row": self.row,
+        }
+
     def __repr__(self) -> str:
         against = "" if self.other is None else f" against {written(self.other)}"
         place = "" if self.row is None else f" (row {self.row})"
@@ -187,8 +213,27 @@ def written(database: Ints) -> str:
         return " ".join(map(str, values))
     runs = [(value, len(list(same))) for value, same in groupby(values)]
     if len(runs) <= _LONG // 2:
-        return " ".join(f"{value} ({count} times)" for value, count in runs)
+        return " ".join(
+            f"{value} ({count} times)" if count > 1 else str(value) for value, count in runs
+        )
     return " ".join(map(str, values[:_LONG])) + " ..."
+
+
+def _spelt(database: Ints) -> list[int] | str:
+    """Return a database as a list while it is short enough, else in words."""
+    values: list[int] = database.tolist()
+    return values if len(values) <= _SPELT else written(database)
+
+
+#: A float that is known, a yes or no, a count, or a number between two bounds.
+Value = float | Bracket
+#: What attains a level.
+Worst = Witness | Adversary
+
+
+def top(value: Value) -> float:
+    """Return the number that is guaranteed from above: the upper end of a bracket."""
+    return value.upper if isinstance(value, Bracket) else value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -201,10 +246,10 @@ class IndividualCapacity(Bracket):
     Examples
     --------
     >>> import fastpriv as fp
-    >>> found = fp.individual_capacity(fp.Channel([[0.9, 0.1], [0.1, 0.9]]))
-    >>> found
-    IndividualCapacity(0.3680642072, 0.3680642072)
-    >>> found.adversary.databases.tolist(), found.adversary.law.tolist()
+    >>> capacity = fp.individual_capacity(fp.Channel([[0.9, 0.1], [0.1, 0.9]]))
+    >>> capacity
+    IndividualCapacity(0.3680642071, 0.3680642072)
+    >>> capacity.adversary.databases.tolist(), capacity.adversary.law.tolist()
     ([[0], [1]], [0.5, 0.5])
     """
 
@@ -218,9 +263,9 @@ class Brackets:
     Examples
     --------
     >>> import fastpriv as fp
-    >>> found = fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]])
-    >>> found, found[1]
-    (Brackets([0.6931471806, 0.6931471806], [0, 0]), Bracket(0, 0))
+    >>> many = fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]])
+    >>> many, many[1]
+    (Brackets([0.6931471805, 0.6931471806], [0, 0]), Bracket(0, 0))
     """
 
     lower: Floats
@@ -245,7 +290,11 @@ class Brackets:
     def __repr__(self) -> str:
         if len(self) > 4:
             return f"Brackets({len(self)} values)"
-        return f"Brackets({', '.join(f'{self[b]:.10g}' for b in range(len(self)))})"
+        pairs = (
+            f"[{down(float(low), _DIGITS)}, {up(float(high), _DIGITS)}]"
+            for low, high in zip(self.lower, self.upper, strict=True)
+        )
+        return f"Brackets({', '.join(pairs)})"
 
 
 @dataclass(frozen=True)
@@ -273,7 +322,7 @@ class Solution:
     --------
     >>> import fastpriv as fp
     >>> fp.solve_pd_dp(fp.Uniform(3, 2), 1.0)
-    Solution(value=0.8068242641, bound=0.8068242641, level=1, method='closed-form')
+    Solution(value=0.8068242642, bound=0.8068242641, level=1, method='closed-form')
     """
 
     value: float
@@ -293,6 +342,6 @@ class Solution:
         engine = "" if self.solver is None else f", solver={self.solver!r}"
         short = "" if self.converged else ", converged=False"
         return (
-            f"Solution(value={self.value:.10g}, bound={self.bound:.10g}, level={self.level:.6g}, "
-            f"method={self.method!r}{engine}{short})"
+            f"Solution(value={up(self.value, _DIGITS)}, bound={down(self.bound, _DIGITS)}, "
+            f"level={up(self.level, _DIGITS)}, method={self.method!r}{engine}{short})"
         )

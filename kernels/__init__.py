@@ -1,97 +1,97 @@
-"""Numba kernels: arrays in, arrays or numbers out. They know nothing of priors or channels.
+"""Numba kernels: arrays in, arrays or numbers out. They know nothing of priors or channels."""
 
-Each file stands alone: numba keys its disk cache by the kernel's own file, so a helper imported
-from another file could change and leave old machine code in use.
-"""
-
-from contextlib import contextmanager, suppress
-
-from numba.core.caching import FunctionCache
-from numba.core.dispatcher import Dispatcher
-
-
-class _ForgivingCache(FunctionCache):
-    """Numba's disk cache, where a folder that fails costs a compilation and nothing else."""
-
-    def load_overload(self, sig, target_context):
-        with suppress(OSError):
-            return super().load_overload(sig, target_context)
-
-    def save_overload(self, sig, data):
-        with suppress(OSError):
-            super().save_overload(sig, data)
-
-
-@contextmanager
-def _optional_cache():
-    """Let kernels be defined where no cache folder can be written: they compile in memory."""
-    strict = Dispatcher.enable_caching
-
-    def enable_caching(self):
-        with suppress(RuntimeError):  # no writable place: keep the null cache it starts with
-            self._cache = _ForgivingCache(self.py_func)
-
-    Dispatcher.enable_caching = enable_caching
-    try:
-        yield
-    finally:
-        Dispatcher.enable_caching = strict
-
-
-with _optional_cache():
-    from fastpriv.kernels import (
-        balance,
-        capacity,
-        climb,
-        cone,
-        correlation,
-        descent,
-        hockey_stick,
-        information,
-        leakage,
-        lines,
-        mapping,
-        markov,
-        metric,
-        noise,
-        posterior,
-        records,
-        sampling,
-        selection,
-        shells,
-        tails,
-        transform,
-        type_forms,
-    )
-
-_FILES = (
-    balance,
-    capacity,
-    climb,
-    cone,
-    correlation,
-    descent,
-    hockey_stick,
-    information,
-    leakage,
-    lines,
-    mapping,
-    markov,
-    metric,
-    noise,
-    posterior,
-    records,
-    sampling,
-    selection,
-    shells,
-    tails,
-    transform,
-    type_forms,
+from fastpriv.kernels.balance import entropy_bound, widest_edge
+from fastpriv.kernels.capacity import (
+    are_channels,
+    capacities,
+    output_law,
+    row_divergences,
+    two_row_capacities,
 )
+from fastpriv.kernels.climb import entropy_climb
+from fastpriv.kernels.cone import (
+    cone_adjoint,
+    cone_ceiling,
+    cone_closure,
+    cone_factor,
+    cone_slack,
+    cone_solve,
+)
+from fastpriv.kernels.convex import divergence
+from fastpriv.kernels.correlation import net_contraction, pair_contractions, reflected, tridiagonal
+from fastpriv.kernels.declare import KERNELS
+from fastpriv.kernels.descent import add_line_sums, descend, finish_product, multiply, turn
+from fastpriv.kernels.hockey_stick import largest_excess, least_slope
+from fastpriv.kernels.information import (
+    divergence_columns,
+    entropy,
+    entropy_range,
+    factor_information,
+    information_rows,
+    mutual_information,
+    shift_rows,
+    symmetric_information,
+)
+from fastpriv.kernels.leakage import (
+    binomial_product,
+    chain_log_best,
+    chain_log_mass,
+    chain_log_sum,
+    column_extremes,
+    column_gaps,
+    column_summary,
+)
+from fastpriv.kernels.lines import (
+    any_below,
+    axis_closure,
+    axis_log_ratios,
+    axis_spreads,
+    hamming_cost,
+    matrix_spread,
+)
+from fastpriv.kernels.mapping import mapping_direction, mapping_factor
+from fastpriv.kernels.markov import (
+    hidden_markov_log_prob,
+    markov_best_path,
+    markov_counts,
+    markov_paths,
+)
+from fastpriv.kernels.metric import (
+    metric_adjoint,
+    metric_closure,
+    metric_level,
+    metric_nearest,
+    metric_normal,
+    metric_reach,
+    metric_slack,
+    metric_spanner,
+)
+from fastpriv.kernels.noise import draw_noise, tilted_sums
+from fastpriv.kernels.posterior import posterior_bound
+from fastpriv.kernels.records import number_records, remember_record, spell_records
+from fastpriv.kernels.sampling import (
+    chain_draws,
+    guide_tables,
+    integer_weights,
+    look_up,
+    shuffle_segments,
+    state_draws,
+    state_sums,
+    step_by_cells,
+    step_by_words,
+    tree_draws,
+    tree_sums,
+)
+from fastpriv.kernels.selection import (
+    negative_entropies,
+    pair_bounds,
+    row_distances,
+    row_dots,
+    sharp_pair_bounds,
+)
+from fastpriv.kernels.shells import fill_shell, shell_masses
+from fastpriv.kernels.tails import characteristic_powers, tail_excess, tail_tables
+from fastpriv.kernels.transform import contiguous, strided
+from fastpriv.kernels.type_forms import multiply_linear, substitute_pair
 
-#: Every kernel, with the argument types that the facade calls it with.
-SIGNATURES = {name: types for file in _FILES for name, types in file.SIGNATURES.items()}
-
-globals().update({name: getattr(file, name) for file in _FILES for name in file.SIGNATURES})
-
-__all__ = ["SIGNATURES", *SIGNATURES]
+__all__ = ["KERNELS", *KERNELS]

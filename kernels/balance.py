@@ -27,7 +27,10 @@ with a logarithmic barrier makes it small.
 import math
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.arrays import copy, sum_of
+from fastpriv.kernels.convex import add_square, divergence, log_sum, newton_step
+from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
 STEPS = 150
@@ -35,40 +38,9 @@ HALVINGS = 12
 SHRINK = 0.1  # of the barrier, from one centre to the next
 CENTRED = 1.0  # squared Newton decrement, in units of the barrier, at a centre
 ROOM = 0.95  # share of the way to the boundary
-RIDGE = 1e-12
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _divergence(w, q, diff):
-    """Return w ln(w/q) - w + q, given diff = w - q, without cancellation."""
-    if w == 0.0:
-        return -diff
-    s = diff / (w + q)
-    if abs(s) > 0.2:
-        return w * math.log(w / q) - diff
-    z = s * s
-    tail = 0.0
-    for k in range(21, 1, -2):
-        tail = tail * z + 2.0 / k
-    return s * diff + w * s * z * tail
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _log_sum(g, count, first, last, s, pi):
-    """Write the Gibbs law of g[first:last] at temperature s; return s ln sum count e^(g/s)."""
-    top = -math.inf
-    for x in range(first, last):
-        top = max(top, g[x])
-    total = 0.0
-    for x in range(first, last):
-        pi[x] = count[x] * math.exp((g[x] - top) / s)
-        total += pi[x]
-    for x in range(first, last):
-        pi[x] /= total
-    return top + s * math.log(total)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha):
     """Return the bound U at z, rounded up, or inf outside; and its parts.
 
@@ -88,7 +60,7 @@ def _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alp
         if not r[y] + total > 0.0:
             return math.inf
         d[y] = total
-        base += _divergence(r[y], r[y] + total, -total)
+        base += divergence(r[y], r[y] + total, -total)
         lost += 4.0 * U * r[y] * abs(total) / (r[y] + total)  # where r + d cancels
     t, doubt, most = z[inputs], 0.0, 0.0
     for a in range(slices):
@@ -111,14 +83,14 @@ def _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alp
                 loose += rough[a] * abs(step)
             g[x] = total
             doubt = max(doubt, loose + (outputs + corners + 16) * U * size)
-        Z[a] = _log_sum(g, count, edges[a], edges[a + 1], s, pi)
+        Z[a] = log_sum(g, count, edges[a], edges[a + 1], s, pi)
         most = max(most, abs(Z[a]))
-    value = _log_sum(Z, np.ones(slices), 0, slices, t, alpha)
-    doubt += (inputs + 64) * U * (most + t * (math.log(count.sum()) + b + 1.0))
+    value = log_sum(Z, np.ones(slices), 0, slices, t, alpha)
+    doubt += (inputs + 64) * U * (most + t * (math.log(sum_of(count)) + b + 1.0))
     return value - t * b + base * (1.0 + (outputs + 128) * U) + doubt + lost
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _barrier(z, theta, inputs, corners):
     """Sum of the logarithms of all that has to be positive."""
     total = 0.0
@@ -131,7 +103,7 @@ def _barrier(z, theta, inputs, corners):
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _room(z, step, theta, inputs, corners):
     """Return a share of the step, at most all of it, after which all is positive still."""
     most = 0.0
@@ -146,17 +118,7 @@ def _room(z, step, theta, inputs, corners):
     return ROOM / max(most, ROOM)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _add_square(H, v, weight):
-    """Add weight v v' to the lower triangle."""
-    for i in range(v.size):
-        if v[i] != 0.0:
-            step = weight * v[i]
-            for j in range(i + 1):
-                H[i, j] += step * v[j]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H):
     """Write gradient and Hessian (lower triangle) of U - mu times the barrier.
 
@@ -201,7 +163,7 @@ def _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, 
         for x in range(edges[a], edges[a + 1]):
             for k in range(size):
                 J[x, k] -= D[a, k]
-            _add_square(H, J[x], alpha[a] * pi[x] / s)
+            add_square(H, J[x], alpha[a] * pi[x] / s)
         D[a, inputs] += Z[a] / s
         D[a, at] -= theta[0, a] * Z[a] / s
         D[a, at + 1] -= theta[1, a] * Z[a] / s
@@ -217,7 +179,7 @@ def _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, 
             entropy -= alpha[a] * math.log(alpha[a])
         for k in range(size):
             D[a, k] -= mean[k]
-        _add_square(H, D[a], alpha[a] / t)
+        add_square(H, D[a], alpha[a] / t)
     G[inputs] += entropy - b
     for k in range(size):
         G[k] -= mu / z[k]
@@ -243,33 +205,24 @@ def _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, 
         H[at + 1, at + 1] += second * second * bend
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _newton(H, G, step):
-    """Solve H step = -G by a Cholesky factor in place."""
-    size = G.size
-    for i in range(size):
-        for j in range(i):
-            total = H[i, j]
-            for k in range(j):
-                total -= H[i, k] * H[j, k]
-            H[i, j] = total / H[j, j]
-        total = H[i, i] * (1.0 + RIDGE)
-        for k in range(i):
-            total -= H[i, k] * H[i, k]
-        H[i, i] = math.sqrt(max(total, 1e-15 * H[i, i], 1e-300))
-    for i in range(size):
-        total = -G[i]
-        for k in range(i):
-            total -= H[i, k] * step[k]
-        step[i] = total / H[i, i]
-    for i in range(size - 1, -1, -1):
-        step[i] /= H[i, i]
-        for k in range(i):
-            step[k] -= H[i, k] * step[i]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def entropy_bound(z, held, mu, E, r, count, edges, theta, lines, B, rough, b, floor, reach, p):
+@kernel(error_model="numpy")
+def entropy_bound(
+    z: Vector,
+    held: int,
+    mu: float,
+    E: Matrix,
+    r: Vector,
+    count: Vector,
+    edges: Ints,
+    theta: Matrix,
+    lines: Matrix,
+    B: Matrix,
+    rough: Vector,
+    b: float,
+    floor: float,
+    reach: float,
+    p: Vector,
+) -> float:
     """Make U small from the point z on; return the least seen.
 
     The first ``held`` coordinates of z keep their values. Stops once U is at most ``floor``, or
@@ -296,7 +249,7 @@ def entropy_bound(z, held, mu, E, r, count, edges, theta, lines, B, rough, b, fl
             H[k, k] = 1.0
             H[k, :k] = 0.0
             H[k + 1 :, k] = 0.0
-        _newton(H, G, step)
+        newton_step(H, G, step)
         slope = 0.0
         for k in range(size):
             slope += G[k] * step[k]
@@ -306,20 +259,20 @@ def entropy_bound(z, held, mu, E, r, count, edges, theta, lines, B, rough, b, fl
             for _ in range(HALVINGS):
                 for k in range(size):
                     trial[k] = z[k] + share * step[k]
-                found = _evaluate(
+                ahead = _evaluate(
                     trial, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
                 )
                 if (
-                    found < math.inf
-                    and found - mu * _barrier(trial, theta, inputs, corners)
+                    ahead < math.inf
+                    and ahead - mu * _barrier(trial, theta, inputs, corners)
                     <= height + 0.1 * share * slope
                 ):
                     moved = True
                     break
                 share *= 0.5
             if moved:
-                z[:] = trial
-                value = found
+                copy(trial, z)
+                value = ahead
                 best = min(best, value)
                 continue
             value = _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha)
@@ -332,8 +285,10 @@ def entropy_bound(z, held, mu, E, r, count, edges, theta, lines, B, rough, b, fl
     return best
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def widest_edge(p, B, corners, heights, r, least):
+@kernel(error_model="numpy")
+def widest_edge(
+    p: Vector, B: Matrix, corners: Matrix, heights: Vector, r: Vector, least: float
+) -> tuple[float, int, int]:
     """Find the edge of a simplex whose middle the bound misses most, weighted by the law p.
 
     Returns the weighted miss and the two corners. ``least`` is added to the weight of a corner.
@@ -351,16 +306,8 @@ def widest_edge(p, B, corners, heights, r, least):
             height = 0.0
             for y in range(r.size):
                 e = 0.5 * (corners[j, y] + corners[k, y])
-                height += _divergence(r[y] + e, r[y], e)
+                height += divergence(r[y] + e, r[y], e)
             miss = (weight[j] + weight[k]) * (0.5 * (heights[j] + heights[k]) - height)
             if miss > most:
                 most, first, last = miss, j, k
     return most, first, last
-
-
-_INPUTS = "f8[:, ::1], f8[::1], f8[::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1]"
-
-SIGNATURES = {
-    "entropy_bound": [f"f8(f8[::1], i8, f8, {_INPUTS}, f8[::1], f8, f8, f8, f8[::1])"],
-    "widest_edge": ["Tuple((f8, i8, i8))(f8[::1], f8[:, ::1], f8[:, ::1], f8[::1], f8[::1], f8)"],
-}

@@ -17,7 +17,10 @@ with V = (W - q)/sqrt(q).  Rounding or a step limit may end either early; the br
 import math
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.arrays import copy, largest, largest_at, sum_of
+from fastpriv.kernels.convex import divergence
+from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
 TINY = 2.0**-1021  # output probabilities below enter as this one
@@ -33,25 +36,7 @@ CHUNK = 256  # outputs of a tile
 LARGE = 1 << 26  # multiplications from which BLAS is worth its threads
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def divergence(w, q, diff):
-    """Return w ln(w/q) - w + q, given diff = w - q; three good to a few ulp give it to 100.
-
-    With s = diff/(w + q), ln(w/q) = 2 atanh(s) and w 2 s - diff = s diff: nothing cancels.
-    """
-    if w == 0.0:
-        return -diff
-    s = diff / (w + q)
-    if abs(s) > 0.2:
-        return w * math.log(w / q) - diff
-    z = s * s
-    tail = 0.0
-    for k in range(21, 1, -2):
-        tail = tail * z + 2.0 / k
-    return s * diff + w * s * z * tail
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _constant(W):
     """Whether all rows are the same."""
     for x in range(1, W.shape[0]):
@@ -61,8 +46,10 @@ def _constant(W):
     return True
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def two_row_capacities(W, gap, start, stop, lower, upper, law):
+@kernel(error_model="numpy")
+def two_row_capacities(
+    W: Cube, gap: float, start: int, stop: int, lower: Vector, upper: Vector, law: Matrix
+) -> None:
     """Brackets and input laws of channels start <= b < stop of W (B, 2, K).
 
     The weight t of row 0 is exact, and so are the differences (1 - t) d and -t d to the output
@@ -88,13 +75,13 @@ def two_row_capacities(W, gap, start, stop, lower, upper, law):
                     slope += d * r
                     bend += d * r * r
             most = max(first, second)
-            found, bound = (t * first + rest * second) * (1.0 - error), most * (1.0 + error)
+            reached, bound = (t * first + rest * second) * (1.0 - error), most * (1.0 + error)
             if most < LEAST:
                 lower[b], upper[b] = 0.0, 0.0 if _constant(W[b]) else LEAST
                 break
-            if bound - found < upper[b] - lower[b]:
-                lower[b], upper[b], law[b, 0], law[b, 1] = found, bound, t, rest
-            if bound - found <= max(gap * min(1.0, found), 4.0 * error * most):
+            if bound - reached < upper[b] - lower[b]:
+                lower[b], upper[b], law[b, 0], law[b, 1] = reached, bound, t, rest
+            if bound - reached <= max(gap * min(1.0, reached), 4.0 * error * most):
                 break
             excess = first - second
             if excess > 0.0:
@@ -107,8 +94,8 @@ def two_row_capacities(W, gap, start, stop, lower, upper, law):
                 t = 0.5 * (low + high)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def output_law(W, p, q, c):
+@kernel(error_model="numpy")
+def output_law(W: Matrix, p: Vector, q: Vector, c: Vector) -> float:
     """Write the p-mean of the rows as q + c, c below an ulp of q; return what its error costs.
 
     The mean is taken relative to the heaviest row, so that rows close together have small
@@ -116,7 +103,7 @@ def output_law(W, p, q, c):
     added, c holds the absolute values of the terms, which bound the error.)
     """
     inputs, outputs = W.shape
-    ref = np.argmax(p)
+    ref = largest_at(p)
     mass = 0.0
     q[:] = 0.0
     c[:] = 0.0
@@ -145,8 +132,8 @@ def output_law(W, p, q, c):
     return off
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def row_divergences(W, q, c, start, stop, out):
+@kernel(error_model="numpy")
+def row_divergences(W: Matrix, q: Vector, c: Vector, start: int, stop: int, out: Vector) -> float:
     """Write D(W_x, q + c) for rows start <= x < stop; return the largest, rounded up."""
     most = 0.0
     for x in range(start, stop):
@@ -158,7 +145,7 @@ def row_divergences(W, q, c, start, stop, out):
     return most * (1.0 + (q.size + 128) * U)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _bracket(W, p, q, c, D):
     """Bracket from one input law; leaves its output law in q + c and the divergences in D."""
     off = output_law(W, p, q, c)
@@ -171,7 +158,7 @@ def _bracket(W, p, q, c, D):
     return max(value / mass * (1.0 - error) - off, 0.0), upper
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@helper(fastmath={"contract", "reassoc"})
 def _dots(A, i, j, first, last):
     """Products of rows i, i+1 with rows j, j+1 of A over columns first <= y < last."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -183,7 +170,7 @@ def _dots(A, i, j, first, last):
     return a, b, c, d
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@helper(fastmath={"contract", "reassoc"})
 def _dot(A, i, j, last):
     """Product of rows i and j of A over the first ``last`` columns."""
     total = 0.0
@@ -192,7 +179,7 @@ def _dot(A, i, j, last):
     return total
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def _gram(V, M):
     """Lower triangle of V V', two by two entries at a time in tiles that stay in cache.
 
@@ -219,7 +206,7 @@ def _gram(V, M):
             M[even, j] = _dot(V, even, j, outputs)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _cholesky(M):
     """Factor the lower triangle in place; a pivot lost to rounding is raised to 1e-15."""
     size = M.shape[0]
@@ -229,7 +216,7 @@ def _cholesky(M):
         M[i, i] = math.sqrt(max(M[i, i] - _dot(M, i, i, i), 1e-15 * M[i, i]))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _solve(M, v):
     """Solve L L' v = v in place."""
     size = v.size
@@ -244,16 +231,16 @@ def _solve(M, v):
             v[k] -= M[i, k] * v[i]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _direction(M, ones, dp):
     """Turn a pull in dp into the step: M dp = pull - lambda 1, sum dp = 0; ones = M^-1 1."""
     _solve(M, dp)
-    shift = dp.sum() / ones.sum()
+    shift = sum_of(dp) / sum_of(ones)
     for x in range(dp.size):
         dp[x] -= shift * ones[x]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _room(v, dv, share):
     """Step to ``share`` of the way to where some v + step dv is 0, at most 1."""
     most = 0.0
@@ -262,7 +249,7 @@ def _room(v, dv, share):
     return share / max(most, share)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _advance(p, z, pull, M, ones, dp, dz):
     """One predictor-corrector step for pull + z = lambda 1, p z = 0, sum p = 1, p, z >= 0.
 
@@ -296,7 +283,7 @@ def _advance(p, z, pull, M, ones, dp, dz):
         z[x] += across * dz[x]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _climb(W, gap, over_inputs, over_outputs, V, M, law):
     """Bracket of one channel, and its input law; the arrays between are room to work in."""
     inputs, outputs = W.shape
@@ -305,8 +292,8 @@ def _climb(W, gap, over_inputs, over_outputs, V, M, law):
     ones, dp, dz = over_inputs[4], over_inputs[5], over_inputs[6]
     p[:] = 1.0 / inputs
     lower, upper = _bracket(W, p, q, c, D)
-    law[:] = p
-    scale = D.max()
+    copy(p, law)
+    scale = largest(D)
     if scale < LEAST:
         return 0.0, 0.0 if _constant(W) else LEAST
     for x in range(inputs):
@@ -324,29 +311,31 @@ def _climb(W, gap, over_inputs, over_outputs, V, M, law):
                 V[x, y] = ((W[x, y] - q[y]) - c[y]) * root[y]
         _gram(V, M)
         _advance(p, z, pull, M, ones, dp, dz)
-        found, bound = _bracket(W, p, q, c, D)
-        stalled = 0 if bound - found < 0.9 * (upper - lower) else stalled + 1
-        if bound - found < upper - lower:
-            lower, upper = found, bound
-            law[:] = p
+        reached, bound = _bracket(W, p, q, c, D)
+        stalled = 0 if bound - reached < 0.9 * (upper - lower) else stalled + 1
+        if bound - reached < upper - lower:
+            lower, upper = reached, bound
+            copy(p, law)
     return lower, upper
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def capacities(W, gap, start, stop, lower, upper, law):
+@kernel(error_model="numpy")
+def capacities(
+    W: Cube, gap: float, start: int, stop: int, lower: Vector, upper: Vector, law: Matrix
+) -> None:
     """Brackets and input laws of channels start <= b < stop of W (B, N, K)."""
     inputs, outputs = W.shape[1], W.shape[2]
     over_inputs, over_outputs = np.empty((7, inputs)), np.empty((3, outputs))
     V, M = np.empty((inputs, outputs)), np.empty((inputs, inputs))
     for b in range(start, stop):
         lower[b], upper[b] = _climb(W[b], gap, over_inputs, over_outputs, V, M, law[b])
-        total = law[b].sum()
+        mass = sum_of(law[b])
         for x in range(inputs):
-            law[b, x] /= total
+            law[b, x] /= mass
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def are_channels(W, off):
+@kernel(error_model="numpy")
+def are_channels(W: Cube, off: float) -> bool:
     """Whether all entries are finite and non-negative and all rows sum to 1 within ``off``."""
     for b in range(W.shape[0]):
         for x in range(W.shape[1]):
@@ -358,15 +347,3 @@ def are_channels(W, off):
             if not abs(total - 1.0) <= off:
                 return False
     return True
-
-
-_BATCH = ["void(f8[:, :, ::1], f8, i8, i8, f8[::1], f8[::1], f8[:, ::1])"]
-
-SIGNATURES = {
-    "are_channels": ["b1(f8[:, :, ::1], f8)"],
-    "capacities": _BATCH,
-    "divergence": ["f8(f8, f8, f8)"],
-    "output_law": ["f8(f8[:, ::1], f8[::1], f8[::1], f8[::1])"],
-    "row_divergences": ["f8(f8[:, ::1], f8[::1], f8[::1], i8, i8, f8[::1])"],
-    "two_row_capacities": _BATCH,
-}

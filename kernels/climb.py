@@ -7,49 +7,21 @@ for some output law r, so that nothing cancels, however little the outputs tell.
 import math
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.convex import divergence, log_sum
+from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
 
 COLDEST = 80.0  # |ln t| of a multiplier
 ROOT_STEPS = 60
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _divergence(w, q, diff):
-    """Return w ln(w/q) - w + q, given diff = w - q, without cancellation."""
-    if w == 0.0:
-        return -diff
-    s = diff / (w + q)
-    if abs(s) > 0.2:
-        return w * math.log(w / q) - diff
-    z = s * s
-    tail = 0.0
-    for k in range(21, 1, -2):
-        tail = tail * z + 2.0 / k
-    return s * diff + w * s * z * tail
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _log_sum(g, count, first, last, s, pi):
-    """Write the Gibbs law of g[first:last] at temperature s; return s ln sum count e^(g/s)."""
-    top = -math.inf
-    for x in range(first, last):
-        top = max(top, g[x])
-    total = 0.0
-    for x in range(first, last):
-        pi[x] = count[x] * math.exp((g[x] - top) / s)
-        total += pi[x]
-    for x in range(first, last):
-        pi[x] /= total
-    return top + s * math.log(total)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _gibbs(score, level, count, edges, t, p, Z, alpha):
     """Write the law that maximises score + level + H(A) + t H(X); return its entropy H(X)."""
     slices = Z.size
     for a in range(slices):
-        Z[a] = level[a] + _log_sum(score, count, edges[a], edges[a + 1], t, p)
-    _log_sum(Z, np.ones(slices), 0, slices, 1.0 + t, alpha)
+        Z[a] = level[a] + log_sum(score, count, edges[a], edges[a + 1], t, p)
+    log_sum(Z, np.ones(slices), 0, slices, 1.0 + t, alpha)
     entropy = 0.0
     for a in range(slices):
         for x in range(edges[a], edges[a + 1]):
@@ -59,7 +31,7 @@ def _gibbs(score, level, count, edges, t, p, Z, alpha):
     return entropy
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _scores(p, E, r, edges, score, level):
     """Write ln P(a) + sum_y W_xy ln(V_a/q) as level(a) + score(x); return the information I."""
     inputs, outputs = E.shape
@@ -69,7 +41,7 @@ def _scores(p, E, r, edges, score, level):
             mean[y] += p[x] * E[x, y]
     value = 0.0
     for y in range(outputs):
-        value -= _divergence(r[y] + mean[y], r[y], mean[y])
+        value -= divergence(r[y] + mean[y], r[y], mean[y])
     for a in range(edges.size - 1):
         mass = 1e-300
         own[:] = 0.0
@@ -82,7 +54,7 @@ def _scores(p, E, r, edges, score, level):
         for y in range(outputs):
             v, q = r[y] + own[y] / mass, r[y] + mean[y]
             if v > 0.0 and q > 0.0:
-                value += mass * _divergence(v, r[y], own[y] / mass)
+                value += mass * divergence(v, r[y], own[y] / mass)
                 log = math.log1p((own[y] / mass - mean[y]) / q)
                 level[a] += r[y] * log
                 for x in range(edges[a], edges[a + 1]):
@@ -92,8 +64,10 @@ def _scores(p, E, r, edges, score, level):
     return value
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def entropy_climb(p, E, r, count, edges, b, steps, tiny):
+@kernel(error_model="numpy")
+def entropy_climb(
+    p: Vector, E: Matrix, r: Vector, count: Vector, edges: Ints, b: float, steps: int, tiny: float
+) -> float:
     """Improve the law p under H(X) >= b, until a step gains less than ``tiny``; return the last I.
 
     For any guess P(a|y) of the slice, I >= H(A) + sum p_x W_xy ln P(a(x)|y), with equality at the
@@ -119,8 +93,3 @@ def entropy_climb(p, E, r, count, edges, b, steps, tiny):
                 high = middle
         _gibbs(score, level, count, edges, math.exp(high), p, Z, alpha)
     return last
-
-
-SIGNATURES = {
-    "entropy_climb": ["f8(f8[::1], f8[:, ::1], f8[::1], f8[::1], i8[::1], f8, i8, f8)"],
-}

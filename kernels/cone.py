@@ -9,19 +9,24 @@ the other.
 import math
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
 
 
-@njit(nogil=True, cache=True)
-def cone_slack(v, source, target, ratio, growth, out):
+@kernel()
+def cone_slack(
+    v: Vector, source: Ints, target: Ints, ratio: Vector, growth: float, out: Vector
+) -> None:
     """Set out = ratio v[target] - v[source] + growth ratio v[target], difference first."""
     for e in range(source.shape[0]):
         reach = ratio[e] * v[target[e]]
         out[e] = (reach - v[source[e]]) + growth * reach
 
 
-@njit(nogil=True, cache=True)
-def cone_adjoint(weight, source, target, ratio, growth, out):
+@kernel()
+def cone_adjoint(
+    weight: Vector, source: Ints, target: Ints, ratio: Vector, growth: float, out: Vector
+) -> None:
     """Set out = A' weight, the transpose of `cone_slack`."""
     out[:] = 0.0
     for e in range(source.shape[0]):
@@ -29,7 +34,7 @@ def cone_adjoint(weight, source, target, ratio, growth, out):
         out[source[e]] -= weight[e]
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def _cholesky(L, size, band, column):
     """Factor a banded matrix in place; a pivot lost to rounding freezes its variable."""
     for k in range(size):
@@ -48,11 +53,24 @@ def _cholesky(L, size, band, column):
                     L[i, shift + j] -= factor * column[j]
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def cone_factor(
-    diagonal_weight, source, target, ratio, growth, row, starts, edges, bands, places, first, last,
-    factors, scales, schur,
-):  # fmt: skip
+    diagonal_weight: Vector,
+    source: Ints,
+    target: Ints,
+    ratio: Vector,
+    growth: float,
+    row: Ints,
+    starts: Ints,
+    edges: Ints,
+    bands: Ints,
+    places: Ints,
+    first: int,
+    last: int,
+    factors: Vector,
+    scales: Vector,
+    schur: Matrix,
+) -> None:
     """Factor the blocks ``first`` to ``last`` - 1 and add their B H^-1 B' to ``schur``.
 
     Block j has classes ``starts[j]:starts[j+1]``, pairs ``edges[j]:edges[j+1]`` and its factor at
@@ -116,8 +134,18 @@ def cone_factor(
             schur[order[a], order[a]] += local[a, a]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def cone_solve(rhs, starts, bands, places, factors, scales, first, last, out):
+@kernel(fastmath={"contract", "reassoc"})
+def cone_solve(
+    rhs: Vector,
+    starts: Ints,
+    bands: Ints,
+    places: Ints,
+    factors: Vector,
+    scales: Vector,
+    first: int,
+    last: int,
+    out: Vector,
+) -> None:
     """Set out = H^-1 rhs on the blocks ``first`` to ``last`` - 1, from their factors."""
     for j in range(first, last):
         start, size, band = starts[j], starts[j + 1] - starts[j], bands[j]
@@ -137,8 +165,8 @@ def cone_solve(rhs, starts, bands, places, factors, scales, first, last, out):
             x[i] *= scales[start + i]
 
 
-@njit(nogil=True, cache=True)
-def cone_closure(v, source, target, shrink, sweeps):
+@kernel()
+def cone_closure(v: Vector, source: Ints, target: Ints, shrink: float, sweeps: int) -> bool:
     """Raise entries until v[target] >= shrink v[source] for all pairs; True when done.
 
     A raise travels along paths, so it takes at most as many sweeps as a path has steps.
@@ -155,8 +183,10 @@ def cone_closure(v, source, target, shrink, sweeps):
     return False
 
 
-@njit(nogil=True, cache=True)
-def cone_ceiling(v, source, target, ratio, grow, sweeps):
+@kernel()
+def cone_ceiling(
+    v: Vector, source: Ints, target: Ints, ratio: Vector, grow: float, sweeps: int
+) -> None:
     """Lower entries until v[source] <= grow ratio v[target] for all pairs, or sweeps run out."""
     for _ in range(sweeps):
         changed = False
@@ -167,16 +197,3 @@ def cone_ceiling(v, source, target, ratio, grow, sweeps):
                 changed = True
         if not changed:
             return
-
-
-SIGNATURES = {
-    "cone_ceiling": ["void(f8[::1], i8[::1], i8[::1], f8[::1], f8, i8)"],
-    "cone_adjoint": ["void(f8[::1], i8[::1], i8[::1], f8[::1], f8, f8[::1])"],
-    "cone_closure": ["b1(f8[::1], i8[::1], i8[::1], f8, i8)"],
-    "cone_factor": [
-        "void(f8[::1], i8[::1], i8[::1], f8[::1], f8, i8[::1], i8[::1], i8[::1], i8[::1], i8[::1],"
-        " i8, i8, f8[::1], f8[::1], f8[:, ::1])"
-    ],
-    "cone_slack": ["void(f8[::1], i8[::1], i8[::1], f8[::1], f8, f8[::1])"],
-    "cone_solve": ["void(f8[::1], i8[::1], i8[::1], i8[::1], f8[::1], f8[::1], i8, i8, f8[::1])"],
-}

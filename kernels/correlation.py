@@ -11,7 +11,8 @@ All sums have non-negative terms. A term is good to 12 u, u = 2^-53, a sum of K 
 import math
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
 EDGE = 2.0**-50  # b keeps this distance from 0 and 1; tangents cover the rest
@@ -22,7 +23,7 @@ STEPS = 200
 BIG = 2.0**600  # sums beyond are scaled down by it
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@helper(fastmath={"contract", "reassoc"})
 def _sums(P, Q, b):
     """Return sum d^2/m, sum Q (d/m)^2, sum P (d/m)^2 and sum PQ d^2/m^3."""
     rest = 1.0 - b
@@ -40,7 +41,7 @@ def _sums(P, Q, b):
     return total, rise, fall, bend
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _pair(P, Q, floor):
     """Largest g(b) from below and above, and its b; stops early once it is below ``floor``.
 
@@ -71,8 +72,18 @@ def _pair(P, Q, floor):
     return best * (1.0 - error), bound, weight
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def pair_contractions(W, left, right, floor, start, stop, lower, upper, weight):
+@kernel(error_model="numpy")
+def pair_contractions(
+    W: Matrix,
+    left: Ints,
+    right: Ints,
+    floor: float,
+    start: int,
+    stop: int,
+    lower: Vector,
+    upper: Vector,
+    weight: Vector,
+) -> tuple[float, float]:
     """Largest g of the pairs of rows W[left[k]], W[right[k]], start <= k < stop.
 
     ``upper`` comes with any true bound on each pair. Pairs whose bound is not above the largest
@@ -89,8 +100,8 @@ def pair_contractions(W, left, right, floor, start, stop, lower, upper, weight):
     return floor, most
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def net_contraction(n, m, epsilon):
+@kernel(error_model="numpy")
+def net_contraction(n: int, m: int, epsilon: float) -> float:
     """Mean of tanh^2(epsilon K / 2), K the rows of n that say x minus those that say x'.
 
     A row says x with chance 1, x' with r = e^-epsilon and neither with (m-2) r, up to scale. The
@@ -115,8 +126,8 @@ def net_contraction(n, m, epsilon):
     return part / total
 
 
-@njit(nogil=True, cache=True)
-def tridiagonal(A):
+@kernel()
+def tridiagonal(A: Matrix) -> tuple[Vector, Vector, Matrix]:
     """Bring a symmetric matrix to three diagonals by Householder's reflections, A being used up.
 
     Returns the diagonal, the one beside it, and the reflections' vectors in the rows of a matrix.
@@ -155,11 +166,14 @@ def tridiagonal(A):
                 A[i, j] -= v[i] * image[j] + image[i] * v[j]
     if n > 1:
         beside[n - 2] = A[n - 2, n - 1]
-    return np.diag(A).copy(), beside[: n - 1].copy(), mirrors
+    diagonal = np.empty(n)
+    for i in range(n):
+        diagonal[i] = A[i, i]
+    return diagonal, beside[: n - 1], mirrors
 
 
-@njit(nogil=True, cache=True)
-def reflected(mirrors, z):
+@kernel()
+def reflected(mirrors: Matrix, z: Vector) -> None:
     """Turn an eigenvector of three diagonals into one of the matrix they came from, in place."""
     n = z.shape[0]
     for k in range(n - 3, -1, -1):
@@ -168,13 +182,3 @@ def reflected(mirrors, z):
             share += mirrors[k, i] * z[i]
         for i in range(k + 1, n):
             z[i] -= 2.0 * share * mirrors[k, i]
-
-
-SIGNATURES = {
-    "reflected": ["void(f8[:, ::1], f8[::1])"],
-    "tridiagonal": ["Tuple((f8[::1], f8[::1], f8[:, ::1]))(f8[:, ::1])"],
-    "net_contraction": ["f8(i8, i8, f8)"],
-    "pair_contractions": [
-        "UniTuple(f8, 2)(f8[:, ::1], i8[::1], i8[::1], f8, i8, i8, f8[::1], f8[::1], f8[::1])"
-    ],
-}

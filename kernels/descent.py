@@ -3,18 +3,20 @@
 The vectors are as long as the space of databases: every pass saved over memory counts.
 """
 
-from numba import njit
+from fastpriv.kernels.declare import Ints, Vector, kernel
 
 
-@njit(nogil=True, cache=True)
-def multiply(a, b, out, start, stop):
+@kernel()
+def multiply(a: Vector, b: Vector, out: Vector, start: int, stop: int) -> None:
     """Set out = a b."""
     for j in range(start, stop):
         out[j] = a[j] * b[j]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def finish_product(out, scale, shift, t, start, stop):
+@kernel(fastmath={"contract", "reassoc"})
+def finish_product(
+    out: Vector, scale: Vector, shift: Vector, t: Vector, start: int, stop: int
+) -> float:
     """Set out = scale out + shift t, and return the sum of t out."""
     total = 0.0
     for j in range(start, stop):
@@ -24,8 +26,17 @@ def finish_product(out, scale, shift, t, start, stop):
     return total
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def descend(t, r, direction, product, inverse, step, start, stop):
+@kernel(fastmath={"contract", "reassoc"})
+def descend(
+    t: Vector,
+    r: Vector,
+    direction: Vector,
+    product: Vector,
+    inverse: Vector,
+    step: float,
+    start: int,
+    stop: int,
+) -> float:
     """Move t along the direction and the residual r with it; return the sum of inverse r^2."""
     total = 0.0
     for j in range(start, stop):
@@ -36,15 +47,24 @@ def descend(t, r, direction, product, inverse, step, start, stop):
     return total
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def turn(direction, r, inverse, keep, start, stop):
+@kernel(fastmath={"contract"})
+def turn(direction: Vector, r: Vector, inverse: Vector, keep: float, start: int, stop: int) -> None:
     """Set direction = inverse r + keep direction."""
     for j in range(start, stop):
         direction[j] = inverse[j] * r[j] + keep * direction[j]
 
 
-@njit(nogil=True, cache=True)
-def add_line_sums(v, out, weights, strides, sizes, block, start, stop):
+@kernel()
+def add_line_sums(
+    v: Vector,
+    out: Vector,
+    weights: Vector,
+    strides: Ints,
+    sizes: Ints,
+    block: int,
+    start: int,
+    stop: int,
+) -> None:
     """Add weight_i times the sum of v along axis i to out, for every axis, blocks [start, stop).
 
     A block holds whole lines of all the axes given: stride times size is at most ``block``.
@@ -66,12 +86,3 @@ def add_line_sums(v, out, weights, strides, sizes, block, start, stop):
                         total *= weight
                         for a in range(m):
                             out[j + a * h] += total
-
-
-SIGNATURES = {
-    "multiply": ["void(f8[::1], f8[::1], f8[::1], i8, i8)"],
-    "finish_product": ["f8(f8[::1], f8[::1], f8[::1], f8[::1], i8, i8)"],
-    "descend": ["f8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, i8, i8)"],
-    "turn": ["void(f8[::1], f8[::1], f8[::1], f8, i8, i8)"],
-    "add_line_sums": ["void(f8[::1], f8[::1], f8[::1], i8[::1], i8[::1], i8, i8, i8)"],
-}

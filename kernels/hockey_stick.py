@@ -6,13 +6,14 @@ With E = e^eps - 1 a term is (a - b) - E b, which keeps its digits where a and b
 import math
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.declare import IntMatrix, Matrix, Vector, helper, kernel
 
 UNIT = 2.0**-53
 
 
-@njit(nogil=True, cache=True)
-def largest_excess(laws, pairs, slopes, start, stop):
+@kernel()
+def largest_excess(laws: Matrix, pairs: IntMatrix, slopes: Vector, start: int, stop: int) -> Vector:
     """Largest sum_y ((a_y - b_y) - E b_y)_+ over pairs start .. stop - 1, for every E in slopes.
 
     ``pairs[j]`` = (row of a, row of b) in ``laws``. With slopes rounded down by 8 units every
@@ -32,7 +33,7 @@ def largest_excess(laws, pairs, slopes, start, stop):
     return worst
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def _crossing(first, second, slope, delta):
     """Where the line that the curve of a pair follows at ``slope`` falls to delta, rounded up.
 
@@ -64,13 +65,15 @@ def _crossing(first, second, slope, delta):
     return excess / (mass * (1.0 - (first.size + 24.0) * UNIT)) * (1.0 + 4.0 * UNIT)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def least_slope(laws, pairs, delta, slope, start, stop):
+@kernel(error_model="numpy")
+def least_slope(
+    laws: Matrix, pairs: IntMatrix, delta: float, slope: float, start: int, stop: int
+) -> float:
     """Least E >= slope for which no pair start .. stop - 1 exceeds delta, rounded up.
 
     The curve of a pair is convex and piecewise linear in E, so Newton's steps rise to its
     crossing and stop after as many as there are pieces; a pair that is below delta at the slope
-    found so far costs one look.
+    reached so far costs one look.
     """
     for j in range(start, stop):
         while slope < math.inf:
@@ -79,9 +82,3 @@ def least_slope(laws, pairs, delta, slope, start, stop):
                 break
             slope = ahead
     return slope
-
-
-SIGNATURES = {
-    "largest_excess": ["f8[::1](f8[:, ::1], i8[:, ::1], f8[::1], i8, i8)"],
-    "least_slope": ["f8(f8[:, ::1], i8[:, ::1], f8, f8, i8, i8)"],
-}

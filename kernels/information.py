@@ -21,7 +21,9 @@ ever zero.
 import math
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.arrays import copy, largest_at
+from fastpriv.kernels.declare import Matrix, Vector, helper, kernel
 
 LN2 = math.log(2.0)
 TINY = 2.0**-1021  # numbers below enter logarithms as this one
@@ -33,13 +35,13 @@ BLOCK = 128  # terms added one after the other before the lanes are folded
 CHUNK = 1024  # elements of a vector handled at a time
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _floor(w):
     """w, or TINY where w is smaller."""
     return w if w > TINY else TINY
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _scale(w, minus_q):
     """The k (as a float) and 2^k q with 2/3 <= 2^k q / w <= 3/2; both w, q >= TINY.
 
@@ -52,7 +54,7 @@ def _scale(w, minus_q):
     return np.uint64(k | BIG).view(np.float64) - ZERO, scaled
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _tail(s):
     """2 (atanh(s) - s) for |s| <= 1/5: s^3 times a Chebyshev fit in s^2, to 3e-15."""
     z = s * s
@@ -64,7 +66,7 @@ def _tail(s):
     return (s * z) * (low + (z2 * z2) * high)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _head(w, minus_q, diff):
     """S and h with D(w, q) = h + w _tail(s), given diff = w - q and q >= TINY.
 
@@ -79,14 +81,14 @@ def _head(w, minus_q, diff):
     return s, s * diff if near else w * (k * LN2 + 2.0 * s) - diff
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _divergence(w, minus_q, diff):
     """D(w, q), given diff = w - q and q >= TINY."""
     s, head = _head(w, minus_q, diff)
     return head + w * _tail(s)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _mean(ref, shift):
     """Ref + shift as q + c, q the rounded sum and c its rounding error (Knuth)."""
     q = ref + shift
@@ -94,7 +96,7 @@ def _mean(ref, shift):
     return q, (ref - (q - back)) + (shift - back)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _centre(ref, shift):
     """-q and c with q + c = ref + shift and q >= TINY."""
     q, c = _mean(ref, shift)
@@ -102,7 +104,7 @@ def _centre(ref, shift):
     return -floor, c + (q - floor)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _fold(lanes, n):
     """Pairwise sum of lanes[:n], in place; it halves n until one number is left."""
     while n > 1:
@@ -113,8 +115,8 @@ def _fold(lanes, n):
     return lanes[0]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def shift_rows(W, p, ref, start, stop):
+@kernel(fastmath={"contract"})
+def shift_rows(W: Matrix, p: Vector, ref: Vector, start: int, stop: int) -> Vector:
     """sum_x p_x (W_x - ref) over rows start <= x < stop: the mean relative to ref.
 
     With ref the row of largest p the terms are small whenever the rows are close.
@@ -128,8 +130,10 @@ def shift_rows(W, p, ref, start, stop):
     return shift
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def information_rows(W, p, ref, shift, start, stop):
+@kernel(fastmath={"contract"})
+def information_rows(
+    W: Matrix, p: Vector, ref: Vector, shift: Vector, start: int, stop: int
+) -> float:
     """sum_x p_x sum_y D(W_xy, ref_y + shift_y) over rows start <= x < stop.
 
     Head and tail are separate loops over the row, so that the constants of each fit
@@ -158,8 +162,10 @@ def information_rows(W, p, ref, shift, start, stop):
     return total
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def divergence_columns(W, p, ref, shift, start, stop):
+@kernel(fastmath={"contract"})
+def divergence_columns(
+    W: Matrix, p: Vector, ref: Vector, shift: Vector, start: int, stop: int
+) -> Vector:
     """sum_x p_x D(W_xy, ref_y + shift_y) over rows start <= x < stop, for every column."""
     width = W.shape[1]
     minus_q = np.empty(width)
@@ -180,24 +186,26 @@ def divergence_columns(W, p, ref, shift, start, stop):
     return lanes
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def mutual_information(W, p):
+@kernel(fastmath={"contract"})
+def mutual_information(W: Matrix, p: Vector) -> float:
     """Mutual information (nats) of channel W (N, K) with input p, as if p summed to 1.
 
     A caller with threads does the same with ranges of rows: add the `shift_rows`,
     divide by the sum of p, add the `information_rows`, divide again.
     """
-    mass = _fold(p.copy(), p.size)
+    lanes = np.empty(p.size)
+    copy(p, lanes)
+    mass = _fold(lanes, p.size)
     mass = mass if mass > 0.0 else 1.0
-    ref = W[np.argmax(p)]
+    ref = W[largest_at(p)]
     shift = shift_rows(W, p, ref, 0, p.size)
     for y in range(shift.size):
         shift[y] = np.divide(shift[y], mass)
     return information_rows(W, p, ref, shift, 0, p.size) / mass
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def entropy_range(p, start, stop):
+@kernel(fastmath={"contract"})
+def entropy_range(p: Vector, start: int, stop: int) -> float:
     """-sum p ln p over start <= i < stop: chunks are folded, then added with a carry."""
     lanes = np.empty(CHUNK)
     total = 0.0
@@ -214,8 +222,8 @@ def entropy_range(p, start, stop):
     return 0.0 - (total + carry)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def entropy(p):
+@kernel(fastmath={"contract"})
+def entropy(p: Vector) -> float:
     """Entropy (nats) of p, with 0 ln 0 = 0.
 
     A chance above one half is taken as what the others leave of their sum: close to certainty
@@ -234,8 +242,8 @@ def entropy(p):
     return others - p[top] * math.log1p(-rest / (p[top] + rest))
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def symmetric_information(joint, off, gap):
+@kernel(fastmath={"contract"})
+def symmetric_information(joint: Matrix, off: float, gap: float) -> float:
     """sum_l of U_l times the information of R = off + gap * identity under joint[l] / U_l.
 
     joint is (L, m).  Given y, R takes two values, off + gap with probability
@@ -252,7 +260,9 @@ def symmetric_information(joint, off, gap):
     carry = 0.0
     for low in range(0, count, BLOCK):
         n = min(BLOCK, count - low)
-        same[:, :n] = joint[low : low + n].T
+        for i in range(n):
+            for y in range(m):
+                same[y, i] = joint[low + i, y]
         run[:] = 0.0
         for y in range(m):
             for i in range(n):
@@ -278,8 +288,8 @@ def symmetric_information(joint, off, gap):
     return total + carry
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def factor_information(joint, W):
+@kernel(fastmath={"contract"})
+def factor_information(joint: Matrix, W: Matrix) -> float:
     """sum_l of U_l times the information of channel W (m, k) under joint[l] / U_l.
 
     As `mutual_information` for every row of joint (L, m), but vectorised along l:
@@ -297,10 +307,12 @@ def factor_information(joint, W):
     carry = 0.0
     for low in range(0, count, BLOCK):
         n = min(BLOCK, count - low)
-        weight[:, :n] = joint[low : low + n].T
+        for i in range(n):
+            for s in range(m):
+                weight[s, i] = joint[low + i, s]
         mass[:] = 0.0
         for i in range(n):
-            heavy[i] = np.argmax(joint[low + i])
+            heavy[i] = largest_at(joint[low + i])
         for s in range(m):
             for i in range(n):
                 mass[i] += weight[s, i]
@@ -323,15 +335,3 @@ def factor_information(joint, W):
         total, error = _mean(total, _fold(lanes, n))
         carry += error
     return total + carry
-
-
-SIGNATURES = {
-    "divergence_columns": ["f8[::1](f8[:, ::1], f8[::1], f8[::1], f8[::1], i8, i8)"],
-    "entropy": ["f8(f8[::1])"],
-    "entropy_range": ["f8(f8[::1], i8, i8)"],
-    "factor_information": ["f8(f8[:, ::1], f8[:, ::1])"],
-    "information_rows": ["f8(f8[:, ::1], f8[::1], f8[::1], f8[::1], i8, i8)"],
-    "mutual_information": ["f8(f8[:, ::1], f8[::1])"],
-    "shift_rows": ["f8[::1](f8[:, ::1], f8[::1], f8[::1], i8, i8)"],
-    "symmetric_information": ["f8(f8[:, ::1], f8, f8)"],
-}

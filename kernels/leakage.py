@@ -3,33 +3,24 @@
 import math
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
+
+from fastpriv.kernels.arrays import high, largest, low
+from fastpriv.kernels.declare import Cube, Ints, Matrix, Vector, helper, kernel
 
 BLOCK = 512  # columns whose running numbers stay in the first-level cache
 SMALL = 1e-100  # a product of three numbers from here on does not underflow
 
 
-@njit(nogil=True, cache=True)
-def _low(u, v):
-    """The lesser of two, as a select that vectorises."""
-    return u if u < v else v
-
-
-@njit(nogil=True, cache=True)
-def _high(u, v):
-    """The greater of two, as a select that vectorises."""
-    return v if u < v else u
-
-
-@njit(nogil=True, cache=True)
-def column_extremes(W, start, stop):
+@kernel()
+def column_extremes(W: Matrix, start: int, stop: int) -> Matrix:
     """Largest and least entry of every column, over rows start <= x < stop: a (2, K) array.
 
     Four rows at a time, the last ones again where they do not go up.
     """
     stride = W.shape[1]
     flat = W.reshape(-1)
-    found = np.empty((2, stride))
+    summary = np.empty((2, stride))
     most = np.empty(BLOCK)
     least = np.empty(BLOCK)
     for left in range(0, stride, BLOCK):
@@ -43,22 +34,22 @@ def column_extremes(W, start, stop):
             p3 = uint64(min(x + 3, stop - 1) * stride + left)
             for y in range(width):
                 a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
-                least[y] = _low(least[y], _low(_low(a, b), _low(c, d)))
-                most[y] = _high(most[y], _high(_high(a, b), _high(c, d)))
+                least[y] = low(least[y], low(low(a, b), low(c, d)))
+                most[y] = high(most[y], high(high(a, b), high(c, d)))
         for y in range(width):
-            found[0, left + y], found[1, left + y] = most[y], least[y]
-    return found
+            summary[0, left + y], summary[1, left + y] = most[y], least[y]
+    return summary
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def column_summary(W, p, rows, start, stop):
+@kernel(fastmath={"contract"})
+def column_summary(W: Matrix, p: Vector, rows: Ints, start: int, stop: int) -> Matrix:
     """Largest entry, least entry and p-sum of every column over rows[start:stop]: (3, K).
 
     Four rows at a time, the last one again with weight zero where they do not go up.
     """
     stride = W.shape[1]
     flat = W.reshape(-1)
-    found = np.empty((3, stride))
+    summary = np.empty((3, stride))
     most = np.empty(BLOCK)
     least = np.empty(BLOCK)
     law = np.empty(BLOCK)
@@ -76,25 +67,28 @@ def column_summary(W, p, rows, start, stop):
             p2, p3 = uint64(x2 * stride + left), uint64(x3 * stride + left)
             for y in range(width):
                 a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
-                least[y] = _low(least[y], _low(_low(a, b), _low(c, d)))
-                most[y] = _high(most[y], _high(_high(a, b), _high(c, d)))
+                least[y] = low(least[y], low(low(a, b), low(c, d)))
+                most[y] = high(most[y], high(high(a, b), high(c, d)))
                 law[y] += (w0 * a + w1 * b) + (w2 * c + w3 * d)
         for y in range(width):
-            found[0, left + y], found[1, left + y], found[2, left + y] = most[y], least[y], law[y]
-    return found
+            summary[0, left + y], summary[1, left + y] = most[y], least[y]
+            summary[2, left + y] = law[y]
+    return summary
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def column_gaps(W, p, most, least, rows, start, stop):
+@kernel(fastmath={"contract"})
+def column_gaps(
+    W: Matrix, p: Vector, most: Vector, least: Vector, rows: Ints, start: int, stop: int
+) -> Matrix:
     """Sums of p (most - W) and of p (W - least) over rows[start:stop], no term negative: (2, K)."""
     stride = W.shape[1]
     flat = W.reshape(-1)
-    found = np.empty((2, stride))
+    summary = np.empty((2, stride))
     down = np.empty(BLOCK)
     up = np.empty(BLOCK)
     for left in range(0, stride, BLOCK):
         width = uint64(min(BLOCK, stride - left))
-        high, low = most[left : left + width], least[left : left + width]
+        top, bottom = most[left : left + width], least[left : left + width]
         down[:] = 0.0
         up[:] = 0.0
         for k in range(start, stop):
@@ -102,15 +96,17 @@ def column_gaps(W, p, most, least, rows, start, stop):
             here = uint64(rows[k] * stride + left)
             for y in range(width):
                 w = flat[here + y]
-                down[y] += weight * (high[y] - w)
-                up[y] += weight * (w - low[y])
+                down[y] += weight * (top[y] - w)
+                up[y] += weight * (w - bottom[y])
         for y in range(width):
-            found[0, left + y], found[1, left + y] = down[y], up[y]
-    return found
+            summary[0, left + y], summary[1, left + y] = down[y], up[y]
+    return summary
 
 
-@njit(nogil=True, cache=True)
-def chain_log_mass(initial, transition, near, loss, assignment, rows):
+@kernel()
+def chain_log_mass(
+    initial: Vector, transition: Matrix, near: Cube, loss: Cube, assignment: Ints, rows: Ints
+) -> float:
     """Log of the expected product of near[assignment[i], y_i, state i] along a Markov chain.
 
     ``loss`` = 1 - near keeps its digits where near is close to one. The forward recursion,
@@ -150,7 +146,7 @@ def chain_log_mass(initial, transition, near, loss, assignment, rows):
     return total + carry
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def _log_sum(first, second):
     """Log of the sum of e^(first + second)."""
     top = -math.inf
@@ -164,8 +160,10 @@ def _log_sum(first, second):
     return top + math.log(total)
 
 
-@njit(nogil=True, cache=True)
-def chain_log_sum(log_initial, log_back, log_near, assignment, rows):
+@kernel()
+def chain_log_sum(
+    log_initial: Vector, log_back: Matrix, log_near: Cube, assignment: Ints, rows: Ints
+) -> tuple[float, float]:
     """Return what ``chain_log_mass`` does, in logarithms, and the largest that was added up.
 
     ``log_back[b, a]`` is the log of the chance of b after a. No state is too rare for it.
@@ -194,8 +192,10 @@ def chain_log_sum(log_initial, log_back, log_near, assignment, rows):
     return total + carry, widest
 
 
-@njit(nogil=True, cache=True)
-def chain_log_best(initial, transition, log_near, assignment, rows):
+@kernel()
+def chain_log_best(
+    initial: Vector, transition: Matrix, log_near: Cube, assignment: Ints, rows: Ints
+) -> float:
     """Largest sum of log_near[assignment[i], y_i, state i] over paths the chain can take."""
     m = initial.shape[0]
     best = np.empty(m)
@@ -211,11 +211,22 @@ def chain_log_best(initial, transition, log_near, assignment, rows):
                     top = max(top, best[a])
             ahead[b] = top + gain[b]
         best, ahead = ahead, best
-    return best.max()
+    return largest(best)
 
 
-@njit(nogil=True, cache=True)
-def binomial_product(n1, a0, a1, n2, b0, b1, n, forced, first, last):
+@kernel()
+def binomial_product(
+    n1: int,
+    a0: float,
+    a1: float,
+    n2: int,
+    b0: float,
+    b1: float,
+    n: int,
+    forced: int,
+    first: float,
+    last: float,
+) -> Vector:
     """Logs of c_k / C(n, k + forced), c_k the coefficients of (a0 + a1 u)^n1 (b0 + b1 u)^n2.
 
     The c_k obey a three-term recurrence whose terms are all positive from below up to the bend
@@ -251,14 +262,3 @@ def binomial_product(n1, a0, a1, n2, b0, b1, n, forced, first, last):
         total = added
         logs[k - 1] = total + carry
     return logs
-
-
-SIGNATURES = {
-    "binomial_product": ["f8[::1](i8, f8, f8, i8, f8, f8, i8, i8, f8, f8)"],
-    "chain_log_best": ["f8(f8[::1], f8[:, ::1], f8[:, :, ::1], i8[::1], i8[::1])"],
-    "chain_log_mass": ["f8(f8[::1], f8[:, ::1], f8[:, :, ::1], f8[:, :, ::1], i8[::1], i8[::1])"],
-    "chain_log_sum": ["Tuple((f8, f8))(f8[::1], f8[:, ::1], f8[:, :, ::1], i8[::1], i8[::1])"],
-    "column_extremes": ["f8[:, ::1](f8[:, ::1], i8, i8)"],
-    "column_gaps": ["f8[:, ::1](f8[:, ::1], f8[::1], f8[::1], f8[::1], i8[::1], i8, i8)"],
-    "column_summary": ["f8[:, ::1](f8[:, ::1], f8[::1], i8[::1], i8, i8)"],
-}

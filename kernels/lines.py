@@ -3,11 +3,16 @@
 import math
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
+
+from fastpriv.kernels.arrays import high, low
+from fastpriv.kernels.declare import IntMatrix, Matrix, Vector, helper, kernel
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def axis_spreads(pmf, scale, inner, m, start, stop):
+@kernel(error_model="numpy")
+def axis_spreads(
+    pmf: Vector, scale: float, inner: int, m: int, start: int, stop: int
+) -> tuple[float, float]:
     """Largest (max - min)/min and largest sum(p - min)/min over lines of one axis, times scale.
 
     Lines have m entries a stride ``inner`` apart; those numbered ``start`` to ``stop`` - 1 are
@@ -34,8 +39,8 @@ def axis_spreads(pmf, scale, inner, m, start, stop):
     return worst_ratio, worst_sum
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def axis_log_ratios(pmf, inner, m, start, stop, worst):
+@kernel(error_model="numpy")
+def axis_log_ratios(pmf: Vector, inner: int, m: int, start: int, stop: int, worst: Matrix) -> None:
     """Raise ``worst[s, t]`` to the largest ln p(s)/p(t) over lines of one axis; inf over zero."""
     for line in range(start, stop):
         base = line // inner * inner * m + line % inner
@@ -52,19 +57,7 @@ def axis_log_ratios(pmf, inner, m, start, stop, worst):
                     worst[s, t] = max(worst[s, t], ratio)
 
 
-@njit(nogil=True, cache=True)
-def _low(u, v):
-    """The lesser of two, as a select that vectorises."""
-    return u if u < v else v
-
-
-@njit(nogil=True, cache=True)
-def _high(u, v):
-    """The greater of two, as a select that vectorises."""
-    return v if u < v else u
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _worst_column(least, most, width, shift, lift, worst):
     """Raise ``worst`` to the largest (most - least)/(lift (shift + least)).
 
@@ -81,8 +74,10 @@ def _worst_column(least, most, width, shift, lift, worst):
     return worst
 
 
-@njit(nogil=True, cache=True)
-def matrix_spread(matrix, shift, scale, axes, first, last):
+@kernel()
+def matrix_spread(
+    matrix: Matrix, shift: float, scale: float, axes: IntMatrix, first: int, last: int
+) -> float:
     """Largest scale (max - min)/(shift + min) within a column, over lines of rows along any axis.
 
     ``axes[k]`` = (stride, size) of an axis of the row index; a line is the rows that differ on
@@ -108,8 +103,8 @@ def matrix_spread(matrix, shift, scale, axes, first, last):
                 p0, p1 = uint64(top), uint64(top + step)
                 for y in range(width):
                     a, b = flat[p0 + y], flat[p1 + y]
-                    least[y] = _low(a, b)
-                    most[y] = _high(a, b)
+                    least[y] = low(a, b)
+                    most[y] = high(a, b)
                 for j in range(2, m, 4):
                     p0 = uint64(top + j * step)
                     p1 = uint64(top + min(j + 1, m - 1) * step)
@@ -117,14 +112,14 @@ def matrix_spread(matrix, shift, scale, axes, first, last):
                     p3 = uint64(top + min(j + 3, m - 1) * step)
                     for y in range(width):
                         a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
-                        least[y] = _low(least[y], _low(_low(a, b), _low(c, d)))
-                        most[y] = _high(most[y], _high(_high(a, b), _high(c, d)))
+                        least[y] = low(least[y], low(low(a, b), low(c, d)))
+                        most[y] = high(most[y], high(high(a, b), high(c, d)))
                 worst = _worst_column(least, most, width, shift, lift, worst)
     return worst
 
 
-@njit(nogil=True, cache=True)
-def hamming_cost(matrix, prior, rows):
+@kernel()
+def hamming_cost(matrix: Matrix, prior: Vector, rows: IntMatrix) -> float:
     """Expected Hamming distance between input and output databases, sum p(x) W[x, y] d(x, y)."""
     size, n = rows.shape
     total = 0.0
@@ -139,8 +134,8 @@ def hamming_cost(matrix, prior, rows):
     return total
 
 
-@njit(nogil=True, cache=True)
-def axis_closure(v, move, inner, m):
+@kernel()
+def axis_closure(v: Vector, move: float, inner: int, m: int) -> None:
     """In place along one axis: v[s] <- max(v[s], move * the largest other v[t] of the line)."""
     for base in range(v.shape[0]):
         if base // inner % m != 0:
@@ -159,20 +154,10 @@ def axis_closure(v, move, inner, m):
             v[base + j * inner] = max(v[base + j * inner], move * other)
 
 
-@njit(nogil=True, cache=True)
-def any_below(values, bounds, scale):
+@kernel()
+def any_below(values: Vector, bounds: Vector, scale: float) -> bool:
     """Whether some entry lies below minus ``scale`` times its bound; a NaN does not."""
     for j in range(values.shape[0]):
         if values[j] < -scale * bounds[j]:
             return True
     return False
-
-
-SIGNATURES = {
-    "any_below": ["b1(f8[::1], f8[::1], f8)"],
-    "axis_spreads": ["UniTuple(f8, 2)(f8[::1], f8, i8, i8, i8, i8)"],
-    "axis_log_ratios": ["void(f8[::1], i8, i8, i8, i8, f8[:, ::1])"],
-    "matrix_spread": ["f8(f8[:, ::1], f8, f8, i8[:, ::1], i8, i8)"],
-    "hamming_cost": ["f8(f8[:, ::1], f8[::1], i8[:, ::1])"],
-    "axis_closure": ["void(f8[::1], f8, i8, i8)"],
-}

@@ -7,21 +7,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.arrays import copy, dot
+from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
 
 ULP = 2.0**-53
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def _dot(u, v):
-    """Inner product."""
-    total = 0.0
-    for i in range(u.size):
-        total += u[i] * v[i]
-    return total
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _add_gram(M, T):
     """Add M'M to the upper half of T, four rows of M at a time so that T is passed over less."""
     rows, n = M.shape
@@ -38,7 +31,7 @@ def _add_gram(M, T):
                 T[i, g] += a * M[s, g]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _factor(T):
     """Turn the upper half of T into U with T = U'U; False where a pivot is lost to rounding."""
     size = T.shape[0]
@@ -55,7 +48,7 @@ def _factor(T):
     return True
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _substitute(U, M, triangle):
     """Turn M into U'^-1 M; a lower triangle (from M = 1) stays one and costs a third."""
     size, n = M.shape
@@ -74,8 +67,18 @@ def _substitute(U, M, triangle):
             M[i, x] *= pivot
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def mapping_factor(A, r, j, e, few, first, last, K, gram):
+@kernel(error_model="numpy")
+def mapping_factor(
+    A: Matrix,
+    r: Matrix,
+    j: Matrix,
+    e: Matrix,
+    few: bool,
+    first: int,
+    last: int,
+    K: Cube,
+    gram: Matrix,
+) -> bool:
     """Factor the outputs first <= y < last and add K_y' K_y to the upper half of gram.
 
     With R = (A - r)/sqrt(j) e, the inverse B^-1 = e (1 + R'R)^-1 e of output y is K'K, or for few
@@ -86,6 +89,7 @@ def mapping_factor(A, r, j, e, few, first, last, K, gram):
     size = k if few else n
     R = np.empty((k, n))
     T = np.empty((size, size))
+    turned = np.empty((n, k) if few else (0, 0))
     for y in range(first, last):
         for s in range(k):
             weight = 1.0 / math.sqrt(j[y, s])
@@ -93,7 +97,10 @@ def mapping_factor(A, r, j, e, few, first, last, K, gram):
                 R[s, x] = (A[s, x] - r[y, s]) * weight * e[y, x]
         T[:] = 0.0
         if few:
-            _add_gram(R.T.copy(), T)
+            for s in range(k):
+                for x in range(n):
+                    turned[x, s] = R[s, x]
+            _add_gram(turned, T)
         else:
             _add_gram(R, T)
         scale = 0.0
@@ -107,12 +114,10 @@ def mapping_factor(A, r, j, e, few, first, last, K, gram):
             T[i, i] += 1.0 + 8.0 * ULP * scale
         if not _factor(T):
             return False
-        if few:
-            K[y] = R
-        else:
-            K[y] = 0.0
-            for i in range(size):
-                K[y, i, i] = 1.0
+        for i in range(size):
+            for x in range(n):
+                unit = 1.0 if i == x else 0.0
+                K[y, i, x] = R[i, x] if few else unit
         _substitute(T, K[y], not few)
         for i in range(size):
             for x in range(n):
@@ -121,19 +126,18 @@ def mapping_factor(A, r, j, e, few, first, last, K, gram):
     return True
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def _apply(K, e, few, F):
-    """B^-1 F for every output."""
-    out = np.zeros_like(F)
+@helper(fastmath={"contract"})
+def _apply(K, e, few, F, out):
+    """Set out = B^-1 F for every output."""
+    out[:] = 0.0
     for y in range(F.shape[0]):
         for i in range(K.shape[1]):
-            c = _dot(K[y, i], F[y])
+            c = dot(K[y, i], F[y])
             for x in range(F.shape[1]):
                 out[y, x] += c * K[y, i, x]
         if few:
             for x in range(F.shape[1]):
                 out[y, x] = e[y, x] * e[y, x] * F[y, x] - out[y, x]
-    return out
 
 
 class System(NamedTuple):
@@ -155,11 +159,12 @@ class System(NamedTuple):
     U: Any
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _coupling(d, ratio, K, e, few, gram):
     """Row sums and budget as a system of |X| + 1 unknowns, scaled to a unit diagonal, factored."""
     m, n = d.shape
-    Bd = _apply(K, e, few, d)
+    Bd = np.empty((m, n))
+    _apply(K, e, few, d, Bd)
     schur = np.zeros((n + 1, n + 1))
     sign = -1.0 if few else 1.0
     for x in range(n):
@@ -182,7 +187,7 @@ def _coupling(d, ratio, K, e, few, gram):
     return root, schur, _factor(schur)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _solve(U, b):
     """Turn b into (U'U)^-1 b."""
     for i in range(b.size):
@@ -190,10 +195,10 @@ def _solve(U, b):
         for g in range(i + 1, b.size):
             b[g] -= U[i, g] * b[i]
     for i in range(b.size - 1, -1, -1):
-        b[i] = (b[i] - _dot(U[i, i + 1 :], b[i + 1 :])) / U[i, i]
+        b[i] = (b[i] - dot(U[i, i + 1 :], b[i + 1 :])) / U[i, i]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _towards(target, last, f, dV, dZ, dmu):
     """Fill the step that adds ``target`` to V Z and ``last`` to slope t; also its length."""
     m, n = f.d.shape
@@ -202,9 +207,9 @@ def _towards(target, last, f, dV, dZ, dmu):
         for x in range(n):
             if f.allowed[y, x] > 0.0:
                 F[y, x] = target[y, x] / f.V[y, x] - f.pull[y, x]
-    ahead = _apply(f.K, f.e, f.few, F)
-    both = np.empty(n + 1)
-    both[:n] = f.short
+    ahead, both = np.empty((m, n)), np.empty(n + 1)
+    _apply(f.K, f.e, f.few, F, ahead)
+    copy(f.short, both)
     both[n] = last / f.slope - f.over
     for y in range(m):
         for x in range(n):
@@ -215,12 +220,13 @@ def _towards(target, last, f, dV, dZ, dmu):
     _solve(f.U, both)
     for x in range(n + 1):
         both[x] *= f.root[x]
-    dmu[:] = both[:n]
+    for x in range(n):
+        dmu[x] = both[x]
     dslope = both[n]
     for y in range(m):
         for x in range(n):
             F[y, x] += dmu[x] - dslope * f.d[y, x]
-    dV[:] = _apply(f.K, f.e, f.few, F)
+    _apply(f.K, f.e, f.few, F, dV)
     dt = (last - f.t * dslope) / f.slope
     shrink = max(1.0, -dt / f.t, -dslope / f.slope)
     for y in range(m):
@@ -232,15 +238,34 @@ def _towards(target, last, f, dV, dZ, dmu):
     return dslope, dt, 1.0 / shrink
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def mapping_direction(A, p, d, allowed, budget, V, Z, r, j, prices, mu, slope, t, K, e, few, gram):
+@kernel(error_model="numpy")
+def mapping_direction(
+    A: Matrix,
+    p: Vector,
+    d: Matrix,
+    allowed: Matrix,
+    budget: float,
+    V: Matrix,
+    Z: Matrix,
+    r: Matrix,
+    j: Matrix,
+    prices: Matrix,
+    mu: Vector,
+    slope: float,
+    t: float,
+    K: Cube,
+    e: Matrix,
+    few: bool,
+    gram: Matrix,
+) -> tuple[Matrix, Matrix, Matrix, Vector, float, float, float]:
     """One predictor-corrector step: those of V, Z, eta, mu, slope and t, and its length.
 
     The length is 0 where rounding won.
     """
     (k, n), m = A.shape, len(V)
     wrong, pull, deta = np.empty((m, k)), np.empty((m, n)), np.zeros((m, k))
-    short, dmu = p.copy(), np.zeros(n)
+    short, dmu = np.empty(n), np.zeros(n)
+    copy(p, short)
     dV, dZ, target = np.zeros((m, n)), np.zeros((m, n)), np.zeros((m, n))
     over, comp, count = budget - t, slope * t, 1.0
     for y in range(m):
@@ -252,7 +277,7 @@ def mapping_direction(A, p, d, allowed, budget, V, Z, r, j, prices, mu, slope, t
             comp -= target[y, x]
             count += allowed[y, x]
         for s in range(k):  # the pull of posteriors that are not yet those of V
-            wrong[y, s] = _dot(A[s], V[y]) - j[y, s]
+            wrong[y, s] = dot(A[s], V[y]) - j[y, s]
             c = wrong[y, s] / j[y, s]
             for x in range(n):
                 pull[y, x] += c * A[s, x]
@@ -275,17 +300,5 @@ def mapping_direction(A, p, d, allowed, budget, V, Z, r, j, prices, mu, slope, t
         for x in range(n):
             mass += dV[y, x]
         for s in range(k):
-            deta[y, s] = (wrong[y, s] + _dot(A[s], dV[y]) - r[y, s] * mass) / j[y, s]
+            deta[y, s] = (wrong[y, s] + dot(A[s], dV[y]) - r[y, s] * mass) / j[y, s]
     return dV, dZ, deta, dmu, dslope, dt, a
-
-
-SIGNATURES = {
-    "mapping_factor": [
-        "b1(f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], b1, i8, i8, f8[:, :, ::1], f8[:, ::1])"
-    ],
-    "mapping_direction": [
-        "Tuple((f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[::1], f8, f8, f8))(f8[:, ::1], f8[::1], "
-        "f8[:, ::1], f8[:, ::1], f8, f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], "
-        "f8[::1], f8, f8, f8[:, :, ::1], f8[:, ::1], b1, f8[:, ::1])"
-    ],
-}

@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.arrays import count_up_to, largest, sum_of
+from fastpriv.kernels.declare import Cube, IntMatrix, Ints, Matrix, Vector, kernel
 
 
-@njit(nogil=True, cache=True)
-def markov_counts(initial, transition, rows):
+@kernel()
+def markov_counts(initial: Vector, transition: Matrix, rows: Ints) -> Vector:
     """Sum the marginals of the given rows (increasing) of a homogeneous chain."""
     m = initial.shape[0]
     law = initial.copy()
@@ -22,7 +24,7 @@ def markov_counts(initial, transition, rows):
                     mass += law[a] * transition[a, b]
                 ahead[b] = mass
             # Rescaling keeps a million rounding errors from drifting the total.
-            scale = 1.0 / ahead.sum()
+            scale = 1.0 / sum_of(ahead)
             for b in range(m):
                 law[b] = ahead[b] * scale
             at += 1
@@ -31,8 +33,8 @@ def markov_counts(initial, transition, rows):
     return total
 
 
-@njit(nogil=True, cache=True)
-def markov_best_path(log_initial, log_transition, n):
+@kernel()
+def markov_best_path(log_initial: Vector, log_transition: Matrix, n: int) -> float:
     """Log-probability of the likeliest path of n rows (Viterbi without the path)."""
     m = log_initial.shape[0]
     best = log_initial.copy()
@@ -44,27 +46,29 @@ def markov_best_path(log_initial, log_transition, n):
                 top = max(top, best[a] + log_transition[a, b])
             ahead[b] = top
         best, ahead = ahead, best
-    return best.max()
+    return largest(best)
 
 
-@njit(nogil=True, cache=True)
-def markov_paths(initial_edges, transition_edges, draws):
+@kernel()
+def markov_paths(initial_edges: Vector, transition_edges: Matrix, draws: Matrix) -> IntMatrix:
     """Turn uniform draws (k, n) into paths by inverting the cumulative laws."""
     k, n = draws.shape
     m = initial_edges.shape[0]
     paths = np.empty((k, n), dtype=np.int64)
     for p in range(k):
-        state = np.searchsorted(initial_edges, draws[p, 0] * initial_edges[m - 1], side="right")
+        state = count_up_to(initial_edges, draws[p, 0] * initial_edges[m - 1])
         paths[p, 0] = state
         for i in range(1, n):
             edges = transition_edges[state]
-            state = np.searchsorted(edges, draws[p, i] * edges[m - 1], side="right")
+            state = count_up_to(edges, draws[p, i] * edges[m - 1])
             paths[p, i] = state
     return paths
 
 
-@njit(nogil=True, cache=True)
-def hidden_markov_log_prob(initial, transition, emissions, assignment, rows):
+@kernel()
+def hidden_markov_log_prob(
+    initial: Vector, transition: Matrix, emissions: Cube, assignment: Ints, rows: IntMatrix
+) -> Vector:
     """Log-probability of observed rows (k, n): the forward recursion, rescaled at every row.
 
     ``emissions[assignment[i], y, s]`` = P(y at row i | hidden value s).
@@ -95,11 +99,3 @@ def hidden_markov_log_prob(initial, transition, emissions, assignment, rows):
                 law, ahead = ahead, law
         result[p] = total
     return result
-
-
-SIGNATURES = {
-    "hidden_markov_log_prob": ["f8[::1](f8[::1], f8[:, ::1], f8[:, :, ::1], i8[::1], i8[:, ::1])"],
-    "markov_best_path": ["f8(f8[::1], f8[:, ::1], i8)"],
-    "markov_counts": ["f8[::1](f8[::1], f8[:, ::1], i8[::1])"],
-    "markov_paths": ["i8[:, ::1](f8[::1], f8[:, ::1], f8[:, ::1])"],
-}

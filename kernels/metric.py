@@ -7,11 +7,20 @@ Outputs are the rows of a matrix. A working set of pairs has, for output k, the 
 
 import math
 
-from numba import njit
+from fastpriv.kernels.declare import (
+    BoolCube,
+    BoolMatrix,
+    Ints,
+    Matrix,
+    ShortMatrix,
+    Shorts,
+    Vector,
+    kernel,
+)
 
 
-@njit(nogil=True, cache=True)
-def metric_spanner(distance, tolerance, keep):
+@kernel()
+def metric_spanner(distance: Matrix, tolerance: float, keep: BoolMatrix) -> None:
     """Mark the pairs that no shorter chain implies: no z has d(x, z) + d(z, y) <= d(x, y)."""
     size = distance.shape[0]
     for x in range(size):
@@ -27,8 +36,8 @@ def metric_spanner(distance, tolerance, keep):
             keep[x, y] = keep[y, x] = needed
 
 
-@njit(nogil=True, cache=True)
-def metric_closure(v, shrink, first, last, out):
+@kernel()
+def metric_closure(v: Matrix, shrink: Matrix, first: int, last: int, out: Matrix) -> None:
     """Set out[k, x] = max over z of shrink[x, z] v[k, z] for the outputs first to last - 1."""
     for k in range(first, last):
         for x in range(v.shape[1]):
@@ -38,8 +47,8 @@ def metric_closure(v, shrink, first, last, out):
             out[k, x] = best
 
 
-@njit(nogil=True, cache=True)
-def metric_level(logs, distance, first, last):
+@kernel()
+def metric_level(logs: Matrix, distance: Matrix, first: int, last: int) -> float:
     """Largest (logs[x, y] - logs[z, y]) / distance[x, z], x from first to last - 1.
 
     Where an output is impossible for both (-inf), the pair says nothing.
@@ -56,16 +65,20 @@ def metric_level(logs, distance, first, last):
     return worst
 
 
-@njit(nogil=True, cache=True)
-def metric_slack(v, bound, starts, source, target, out):
+@kernel()
+def metric_slack(
+    v: Matrix, bound: Matrix, starts: Ints, source: Shorts, target: Shorts, out: Vector
+) -> None:
     """Set out = bound v[target] - v[source] for the working set."""
     for k in range(v.shape[0]):
         for e in range(starts[k], starts[k + 1]):
             out[e] = bound[source[e], target[e]] * v[k, target[e]] - v[k, source[e]]
 
 
-@njit(nogil=True, cache=True)
-def metric_adjoint(weight, bound, starts, source, target, out):
+@kernel()
+def metric_adjoint(
+    weight: Vector, bound: Matrix, starts: Ints, source: Shorts, target: Shorts, out: Matrix
+) -> None:
     """Set out to the transpose of `metric_slack` applied to the weights."""
     out[:] = 0.0
     for k in range(out.shape[0]):
@@ -74,8 +87,10 @@ def metric_adjoint(weight, bound, starts, source, target, out):
             out[k, source[e]] -= weight[e]
 
 
-@njit(nogil=True, cache=True)
-def metric_normal(weight, bound, source, target, out):
+@kernel()
+def metric_normal(
+    weight: Vector, bound: Matrix, source: Shorts, target: Shorts, out: Matrix
+) -> None:
     """Set out = A' diag(weight) A for the pairs of one output."""
     out[:] = 0.0
     for e in range(weight.shape[0]):
@@ -87,8 +102,8 @@ def metric_normal(weight, bound, source, target, out):
         out[t, s] -= a * w
 
 
-@njit(nogil=True, cache=True)
-def metric_reach(v, dv, bound, first, last):
+@kernel()
+def metric_reach(v: Matrix, dv: Matrix, bound: Matrix, first: int, last: int) -> float:
     """Largest step along dv that keeps v[x] <= bound[x, z] v[z] for all pairs, set or not."""
     best = math.inf
     for k in range(first, last):
@@ -101,8 +116,16 @@ def metric_reach(v, dv, bound, first, last):
     return best
 
 
-@njit(nogil=True, cache=True)
-def metric_nearest(v, bound, member, limit, first, last, out):
+@kernel()
+def metric_nearest(
+    v: Matrix,
+    bound: Matrix,
+    member: BoolCube,
+    limit: float,
+    first: int,
+    last: int,
+    out: ShortMatrix,
+) -> None:
     """For each output and x, find the pair outside the set that is closest to being tight.
 
     ``out[k, x]`` is its z, or -1 where bound[x, z] v[z] / v[x] is above the limit for all.
@@ -115,15 +138,3 @@ def metric_nearest(v, bound, member, limit, first, last, out):
                 if reach < least and not member[k, x, z]:
                     nearest, least = z, reach
             out[k, x] = nearest
-
-
-SIGNATURES = {
-    "metric_adjoint": ["void(f8[::1], f8[:, ::1], i8[::1], i4[::1], i4[::1], f8[:, ::1])"],
-    "metric_closure": ["void(f8[:, ::1], f8[:, ::1], i8, i8, f8[:, ::1])"],
-    "metric_level": ["f8(f8[:, ::1], f8[:, ::1], i8, i8)"],
-    "metric_nearest": ["void(f8[:, ::1], f8[:, ::1], b1[:, :, ::1], f8, i8, i8, i4[:, ::1])"],
-    "metric_normal": ["void(f8[::1], f8[:, ::1], i4[::1], i4[::1], f8[:, ::1])"],
-    "metric_reach": ["f8(f8[:, ::1], f8[:, ::1], f8[:, ::1], i8, i8)"],
-    "metric_slack": ["void(f8[:, ::1], f8[:, ::1], i8[::1], i4[::1], i4[::1], f8[::1])"],
-    "metric_spanner": ["void(f8[:, ::1], f8, b1[:, ::1])"],
-}

@@ -3,15 +3,31 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.declare import Bytes, Ints, Vector, Words, kernel
 
 _UNIT = 2.0**-64
 #: Relative error of an acceptance probability per unit of its exponent, with room to spare.
 _SLACK = 2.0**-49
 
 
-@njit(nogil=True, cache=True)
-def draw_noise(words, at, p, rate, unit, low, high, slots, scale, sure, width, reach, out, filled):
+@kernel()
+def draw_noise(
+    words: Words,
+    at: int,
+    p: float,
+    rate: float,
+    unit: float,
+    low: int,
+    high: int,
+    slots: Bytes,
+    scale: Vector,
+    sure: Vector,
+    width: int,
+    reach: int,
+    out: Ints,
+    filled: int,
+) -> tuple[int, int, bool]:
     """Fill ``out`` with draws of weights exp(-rate (|k|/unit)^p) on low .. high, by rejection.
 
     A trial takes four words. The first gives one of the 4096 ``slots``, a sign and a place in the
@@ -74,8 +90,8 @@ def draw_noise(words, at, p, rate, unit, low, high, slots, scale, sure, width, r
     return at, filled, False
 
 
-@njit(nogil=True, cache=True)
-def tilted_sums(n, odds, decay, out):
+@kernel()
+def tilted_sums(n: int, odds: float, decay: float, out: Vector) -> None:
     """Write sum_{s < k} b(s) decay^(k-1-s) / b(k) for k = 0 .. n, where b is Binomial(n, p).
 
     ``odds`` is (1-p)/p. All terms are positive; the sums are capped where they exceed anything
@@ -86,12 +102,3 @@ def tilted_sums(n, odds, decay, out):
         out[k] = total
         # b(k)/b(k+1) is odds (k+1)/(n-k)
         total = min((1.0 + decay * total) * odds * ((k + 1.0) / (n - k)), 1e200) if k < n else 0.0
-
-
-SIGNATURES = {
-    "draw_noise": [
-        "Tuple((i8, i8, b1))(u8[::1], i8, f8, f8, f8, i8, i8, u1[::1], f8[::1], f8[::1], i8, i8, "
-        "i8[::1], i8)"
-    ],
-    "tilted_sums": ["void(i8, f8, f8, f8[::1])"],
-}

@@ -19,7 +19,10 @@ it small.
 import math
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.arrays import copy, sum_of
+from fastpriv.kernels.convex import add_square, log_sum, newton_step
+from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
 STEPS = 100
@@ -27,28 +30,12 @@ HALVINGS = 12
 SHRINK = 0.1  # of the barrier, from one centre to the next
 CENTRED = 1.0  # squared Newton decrement, in units of the barrier, at a centre
 ROOM = 0.95  # share of the way to the boundary
-RIDGE = 1e-12
 WIDER = 2.0**-46  # relative, of a range, to cover its rounding
 NARROW = 1e-9  # a range that is not cut
 LEAST_SHARE = 0.15  # of a range that both parts keep
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _log_sum(g, count, first, last, s, pi):
-    """Write the Gibbs law of g[first:last] at temperature s; return s ln sum count e^(g/s)."""
-    top = -math.inf
-    for x in range(first, last):
-        top = max(top, g[x])
-    total = 0.0
-    for x in range(first, last):
-        pi[x] = count[x] * math.exp((g[x] - top) / s)
-        total += pi[x]
-    for x in range(first, last):
-        pi[x] /= total
-    return top + s * math.log(total)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha):
     """Return U at z = t, lambda, rounded up; leave the laws of the slices in pi, theirs in alpha.
 
@@ -65,23 +52,14 @@ def _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha):
         g[x] = total
         doubt = max(doubt, score[1, x] + (C.shape[1] + 16) * U * size)
     for a in range(slices):
-        Z[a] = _log_sum(g, count, edges[a], edges[a + 1], t, pi)
+        Z[a] = log_sum(g, count, edges[a], edges[a + 1], t, pi)
         most = max(most, abs(Z[a]))
-    value = _log_sum(Z, np.ones(slices), 0, slices, 1.0 + t, alpha)
-    doubt += (inputs + 64) * U * (most + (1.0 + t) * (math.log(count.sum()) + b + 1.0))
+    value = log_sum(Z, np.ones(slices), 0, slices, 1.0 + t, alpha)
+    doubt += (inputs + 64) * U * (most + (1.0 + t) * (math.log(sum_of(count)) + b + 1.0))
     return value - t * b + doubt
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _add_square(H, v, weight):
-    """Add weight v v' to the lower triangle."""
-    for i in range(v.size):
-        step = weight * v[i]
-        for j in range(i + 1):
-            H[i, j] += step * v[j]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _derivatives(z, mu, C, edges, b, g, pi, Z, alpha, J, D, G, H):
     """Write gradient and Hessian (lower triangle) of U - mu sum ln z.
 
@@ -104,7 +82,7 @@ def _derivatives(z, mu, C, edges, b, g, pi, Z, alpha, J, D, G, H):
         for x in range(edges[a], edges[a + 1]):
             for k in range(size):
                 J[x, k] -= D[a, k]
-            _add_square(H, J[x], alpha[a] * pi[x] / t)
+            add_square(H, J[x], alpha[a] * pi[x] / t)
         D[a, 0] += Z[a] / t
         for k in range(size):
             G[k] += alpha[a] * D[a, k]
@@ -116,39 +94,14 @@ def _derivatives(z, mu, C, edges, b, g, pi, Z, alpha, J, D, G, H):
     for a in range(slices):
         for k in range(size):
             D[a, k] -= mean[k]
-        _add_square(H, D[a], alpha[a] / (1.0 + t))
+        add_square(H, D[a], alpha[a] / (1.0 + t))
     G[0] += entropy - b
     for k in range(size):
         G[k] -= mu / z[k]
         H[k, k] += mu / (z[k] * z[k])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _newton(H, G, step):
-    """Solve H step = -G by a Cholesky factor in place."""
-    size = G.size
-    for i in range(size):
-        for j in range(i):
-            total = H[i, j]
-            for k in range(j):
-                total -= H[i, k] * H[j, k]
-            H[i, j] = total / H[j, j]
-        total = H[i, i] * (1.0 + RIDGE)
-        for k in range(i):
-            total -= H[i, k] * H[i, k]
-        H[i, i] = math.sqrt(max(total, 1e-15 * H[i, i], 1e-300))
-    for i in range(size):
-        total = -G[i]
-        for k in range(i):
-            total -= H[i, k] * step[k]
-        step[i] = total / H[i, i]
-    for i in range(size - 1, -1, -1):
-        step[i] /= H[i, i]
-        for k in range(i):
-            step[k] -= H[i, k] * step[i]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
     """Make U small from the point z on; return the least seen.
 
@@ -165,7 +118,7 @@ def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
         if not floor < best < math.inf:
             break
         _derivatives(z, mu, C, edges, b, g, pi, Z, alpha, J, D, G, H)
-        _newton(H, G, step)
+        newton_step(H, G, step)
         slope, most, height = 0.0, 0.0, value
         for k in range(size):
             slope += G[k] * step[k]
@@ -178,14 +131,14 @@ def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
                 for k in range(size):
                     trial[k] = z[k] + share * step[k]
                     barrier += math.log(trial[k])
-                found = _evaluate(trial, score, C, count, edges, b, g, pi, Z, alpha)
-                if found - mu * barrier <= height + 0.1 * share * slope:
+                ahead = _evaluate(trial, score, C, count, edges, b, g, pi, Z, alpha)
+                if ahead - mu * barrier <= height + 0.1 * share * slope:
                     moved = True
                     break
                 share *= 0.5
             if moved:
-                z[:] = trial
-                value = found
+                copy(trial, z)
+                value = ahead
                 best = min(best, value)
                 continue
             value = _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha)
@@ -198,7 +151,7 @@ def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
     return best
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _negentropy(q):
     """Return q ln q + (1 - q) ln(1 - q)."""
     if q <= 0.0 or q >= 1.0:
@@ -206,13 +159,13 @@ def _negentropy(q):
     return q * math.log(q) + (1.0 - q) * math.log1p(-q)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _chance(odds):
     """Return the chance of given odds."""
     return 1.0 if odds == math.inf else odds / (1.0 + odds)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _narrow(low, high, least, most):
     """Narrow the ranges of the posteriors; return whether a prior may be in all of them.
 
@@ -223,26 +176,26 @@ def _narrow(low, high, least, most):
     for y in range(low.size):
         below, above = min(below, low[y]), max(above, high[y])
     for y in range(low.size):
-        found = _chance(low[y] / (1.0 - low[y]) / most[y])
-        if found > below:
-            below = found
-        found = _chance(high[y] / (1.0 - high[y]) / least[y])
-        if found < above:
-            above = found
+        edge = _chance(low[y] / (1.0 - low[y]) / most[y])
+        if edge > below:
+            below = edge
+        edge = _chance(high[y] / (1.0 - high[y]) / least[y])
+        if edge < above:
+            above = edge
     below, above = below * (1.0 - WIDER), min(above * (1.0 + WIDER), 1.0)
     for y in range(low.size):
-        found = _chance(below / (1.0 - below) * least[y]) * (1.0 - WIDER)
-        if found > low[y]:
-            low[y] = found
-        found = _chance(above / (1.0 - above) * most[y]) * (1.0 + WIDER)
-        if found < high[y]:
-            high[y] = found
+        edge = _chance(below / (1.0 - below) * least[y]) * (1.0 - WIDER)
+        if edge > low[y]:
+            low[y] = edge
+        edge = _chance(above / (1.0 - above) * most[y]) * (1.0 + WIDER)
+        if edge < high[y]:
+            high[y] = edge
         if low[y] > high[y]:
             return False
     return below <= above
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper(error_model="numpy")
 def _widest(low, high, W, first, p):
     """Return the output whose chord misses most under p, and where to cut its range.
 
@@ -267,8 +220,21 @@ def _widest(low, high, W, first, p):
     return at, cut
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def posterior_bound(low, high, z, W, count, edges, least, most, b, floor, reach, p):
+@kernel(error_model="numpy")
+def posterior_bound(
+    low: Vector,
+    high: Vector,
+    z: Vector,
+    W: Matrix,
+    count: Vector,
+    edges: Ints,
+    least: Vector,
+    most: Vector,
+    b: float,
+    floor: float,
+    reach: float,
+    p: Vector,
+) -> tuple[float, int, float]:
     """Bound the information over priors with low <= Q <= high; narrows these ranges.
 
     ``least`` and ``most`` bound P(y | first value)/P(y | second value). Starts from the point z and
@@ -299,11 +265,3 @@ def posterior_bound(low, high, z, W, count, edges, least, most, b, floor, reach,
     value = _minimise(z, max(reach, 1e-3 * scale), score, C, count, edges, b, floor, reach, p)
     at, cut = _widest(low, high, W, edges[1], p)
     return value, at, cut
-
-
-SIGNATURES = {
-    "posterior_bound": [
-        "Tuple((f8, i8, f8))(f8[::1], f8[::1], f8[::1], f8[:, ::1], f8[::1], i8[::1], f8[::1],"
-        " f8[::1], f8, f8, f8, f8[::1])"
-    ],
-}

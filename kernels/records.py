@@ -1,28 +1,32 @@
 """Lines of a text file that were seen before: their numbers in, their bytes out."""
 
 import numpy as np
-from numba import int64, njit, uint64
+from numba import int64, uint64
+
+from fastpriv.kernels.declare import Bytes, Ints, kernel
 
 _NEW_LINE, _QUOTE = 10, 34
 #: Multiplier and start of the FNV-1a hash.
 _PRIME, _BASIS = np.uint64(1099511628211), np.uint64(14695981039346656037)
 
 
-@njit(nogil=True, cache=True)
-def remember_record(slots, edges, known, k):
+@kernel()
+def remember_record(slots: Ints, edges: Ints, known: Bytes, k: int) -> None:
     """Enter record k, known[edges[k] : edges[k + 1]], into a table of at least k + 2 slots."""
-    found = _BASIS
+    code = _BASIS
     for j in range(edges[k], edges[k + 1]):
-        found = (found ^ uint64(known[j])) * _PRIME
+        code = (code ^ uint64(known[j])) * _PRIME
     mask = uint64(len(slots) - 1)
-    slot = (found ^ (found >> uint64(32))) & mask
+    slot = (code ^ (code >> uint64(32))) & mask
     while slots[slot] >= 0:
         slot = (slot + uint64(1)) & mask
     slots[slot] = k
 
 
-@njit(nogil=True, cache=True)
-def number_records(text, begin, slots, edges, known, numbers, count):
+@kernel()
+def number_records(
+    text: Bytes, begin: int, slots: Ints, edges: Ints, known: Bytes, numbers: Ints, count: int
+) -> tuple[int, int, int]:
     """Number the records of a text until one is new or unfinished.
 
     A record ends at a line end outside quotes. Returns how many numbers there are, where the record
@@ -32,19 +36,19 @@ def number_records(text, begin, slots, edges, known, numbers, count):
     mask, size = uint64(len(slots) - 1), uint64(len(text))
     start = uint64(begin)
     while True:
-        found, quoted, end = _BASIS, False, start
+        code, quoted, end = _BASIS, False, start
         while end < size:
             byte = text[end]
             if byte == _NEW_LINE and not quoted:
                 break
             if byte == _QUOTE:
                 quoted = not quoted
-            found = (found ^ uint64(byte)) * _PRIME
+            code = (code ^ uint64(byte)) * _PRIME
             end += uint64(1)
         if end == size:
             return count, int64(start), -1
         length = end - start
-        slot = (found ^ (found >> uint64(32))) & mask
+        slot = (code ^ (code >> uint64(32))) & mask
         while True:
             k = slots[slot]
             if k < 0:
@@ -64,8 +68,8 @@ def number_records(text, begin, slots, edges, known, numbers, count):
         start = end + uint64(1)
 
 
-@njit(nogil=True, cache=True)
-def spell_records(numbers, edges, known, out):
+@kernel()
+def spell_records(numbers: Ints, edges: Ints, known: Bytes, out: Bytes) -> None:
     """Write the text of every numbered record, one behind the other."""
     place = uint64(0)
     for k in numbers:
@@ -74,10 +78,3 @@ def spell_records(numbers, edges, known, out):
         for j in range(length):
             out[place + j] = known[first + j]
         place += length
-
-
-SIGNATURES = {
-    "number_records": ["UniTuple(i8, 3)(u1[::1], i8, i8[::1], i8[::1], u1[::1], i8[::1], i8)"],
-    "remember_record": ["void(i8[::1], i8[::1], u1[::1], i8)"],
-    "spell_records": ["void(i8[::1], i8[::1], u1[::1], u1[::1])"],
-}

@@ -10,7 +10,22 @@ draw is begun again on the same words with more behind them, so that running out
 """
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
+
+from fastpriv.kernels.arrays import copy
+from fastpriv.kernels.declare import (
+    Cells,
+    Codes,
+    IntMatrix,
+    Ints,
+    Matrix,
+    ShortMatrix,
+    Vector,
+    WordMatrix,
+    Words,
+    helper,
+    kernel,
+)
 
 #: A number of any size is v 2^(512 e) with v in [2^-256, 2^256), or v = 0.
 _LOW, _HIGH, _DOWN, _UP = 2.0**-256, 2.0**256, 2.0**-512, 2.0**512
@@ -19,8 +34,8 @@ _WORD = 2.0**64
 _TIE = 65535
 
 
-@njit(nogil=True, cache=True)
-def integer_weights(laws, weights, last):
+@kernel()
+def integer_weights(laws: Matrix, weights: WordMatrix, last: Ints) -> None:
     """Round every law to weights that add up to 2^64, zeros staying zero and the rest positive.
 
     A prefix sum of the law, scaled to 2^64, is cut down to an integer where each weight ends, so a
@@ -61,8 +76,10 @@ def integer_weights(laws, weights, last):
         weights[x, most] -= total
 
 
-@njit(nogil=True, cache=True)
-def guide_tables(weights, last, shift, edges, guide):
+@kernel()
+def guide_tables(
+    weights: WordMatrix, last: Ints, shift: int, edges: WordMatrix, guide: ShortMatrix
+) -> None:
     """Sum weights to edges, and note for each value of a word's top bits the first output it has.
 
     Output y answers words from edges[y - 1] to edges[y] - 1, the last one all that are left.
@@ -80,8 +97,16 @@ def guide_tables(weights, last, shift, edges, guide):
             guide[x, cell] = y
 
 
-@njit(nogil=True, cache=True)
-def look_up(codes, words, edges, last, guide, shift, out):
+@kernel()
+def look_up(
+    codes: Codes,
+    words: Words,
+    edges: WordMatrix,
+    last: Ints,
+    guide: ShortMatrix,
+    shift: int,
+    out: Codes,
+) -> None:
     """Draw from the law of every code, one word each."""
     down = uint64(shift)
     for j in range(codes.shape[0]):
@@ -92,8 +117,8 @@ def look_up(codes, words, edges, last, guide, shift, out):
         out[j] = y
 
 
-@njit(nogil=True, cache=True)
-def step_by_cells(codes, cells, steps, m, out, ties):
+@kernel()
+def step_by_cells(codes: Codes, cells: Cells, steps: Cells, m: int, out: Codes, ties: Ints) -> int:
     """Move codes by the step that 16 bits settle; list and count those they do not."""
     size = uint64(m)
     count = 0
@@ -107,8 +132,17 @@ def step_by_cells(codes, cells, steps, m, out, ties):
     return count
 
 
-@njit(nogil=True, cache=True)
-def step_by_words(codes, places, words, m, stay, move, final, out):
+@kernel()
+def step_by_words(
+    codes: Codes,
+    places: Ints,
+    words: Words,
+    m: int,
+    stay: np.uint64,
+    move: np.uint64,
+    final: np.uint64,
+    out: Codes,
+) -> int:
     """Keep or move the codes at ``places``, one word each; list and count those to try again.
 
     The first ``stay`` words keep a code, the next ones move it on by 1, 2, ..., m - 1, ``move``
@@ -136,7 +170,7 @@ def step_by_words(codes, places, words, m, stay, move, final, out):
     return count
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def _normal(v, e):
     if v == 0.0:
         return 0.0, 0
@@ -149,7 +183,7 @@ def _normal(v, e):
     return v, e
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def _plus(v, e, w, f):
     if v == 0.0 or w == 0.0:
         return (w, f) if v == 0.0 else (v, e)
@@ -162,7 +196,7 @@ def _plus(v, e, w, f):
     return _normal(v, e)
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def _coin(v, e, words, at):
     """Toss a coin of chance exactly v 2^(512 e) <= 1/2. Return 1 or 0, -1 without words; place."""
     while v > 0.0:
@@ -182,7 +216,7 @@ def _coin(v, e, words, at):
     return 0, at
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def _choose(v, e, size, order, sums, scales, words, at):
     """Draw an index below ``size`` in proportion to numbers v 2^(512 e), one of them positive.
 
@@ -215,8 +249,18 @@ def _choose(v, e, size, order, sums, scales, words, at):
     return top, at
 
 
-@njit(nogil=True, cache=True)
-def state_sums(value, power, starts, factors, jumps, sizes, x, tilt, tilt_power):
+@kernel()
+def state_sums(
+    value: Vector,
+    power: Ints,
+    starts: Ints,
+    factors: Ints,
+    jumps: Ints,
+    sizes: Ints,
+    x: Ints,
+    tilt: float,
+    tilt_power: int,
+) -> None:
     """Fill in, from the last row to the first, the weight of all that can follow a state.
 
     State c of level i becomes c factors[i] + jumps[v] when row i comes out as v, with weight 1
@@ -235,8 +279,20 @@ def state_sums(value, power, starts, factors, jumps, sizes, x, tilt, tilt_power)
             value[starts[i] + c], power[starts[i] + c] = total, scale
 
 
-@njit(nogil=True, cache=True)
-def state_draws(value, power, starts, factors, jumps, sizes, x, tilt, tilt_power, words, out):
+@kernel()
+def state_draws(
+    value: Vector,
+    power: Ints,
+    starts: Ints,
+    factors: Ints,
+    jumps: Ints,
+    sizes: Ints,
+    x: Ints,
+    tilt: float,
+    tilt_power: int,
+    words: Words,
+    out: IntMatrix,
+) -> tuple[int, int]:
     """Draw outputs of one database row by row; see state_sums."""
     width = jumps.shape[0]
     v, sums = np.empty((2, width))
@@ -259,8 +315,18 @@ def state_draws(value, power, starts, factors, jumps, sizes, x, tilt, tilt_power
     return out.shape[0], used
 
 
-@njit(nogil=True, cache=True)
-def chain_draws(initial, initial_power, step, step_power, rows, tilt, tilt_power, words, out):
+@kernel()
+def chain_draws(
+    initial: Vector,
+    initial_power: Ints,
+    step: Matrix,
+    step_power: IntMatrix,
+    rows: IntMatrix,
+    tilt: float,
+    tilt_power: int,
+    words: Words,
+    out: IntMatrix,
+) -> tuple[int, int]:
     """Draw from a chain tilted towards each of the given databases: backwards sums, then draws."""
     k, n = rows.shape
     m = initial.shape[0]
@@ -295,15 +361,15 @@ def chain_draws(initial, initial_power, step, step_power, rows, tilt, tilt_power
     return k, used
 
 
-@njit(nogil=True, cache=True)
-def tree_sums(value, power):
+@kernel()
+def tree_sums(value: Vector, power: Ints) -> None:
     """Fill in the inner nodes of a binary tree, node k having the children 2 k and 2 k + 1."""
     for k in range(value.shape[0] // 2 - 1, 0, -1):
         value[k], power[k] = _plus(value[2 * k], power[2 * k], value[2 * k + 1], power[2 * k + 1])
 
 
-@njit(nogil=True, cache=True)
-def tree_draws(value, power, words, out):
+@kernel()
+def tree_draws(value: Vector, power: Ints, words: Words, out: Ints) -> tuple[int, int]:
     """Draw leaves of a binary tree in proportion to their weights; see tree_sums."""
     leaves, used = value.shape[0] // 2, 0
     for j in range(out.shape[0]):
@@ -324,18 +390,18 @@ def tree_draws(value, power, words, out):
     return out.shape[0], used
 
 
-@njit(nogil=True, cache=True)
-def shuffle_segments(items, ends, words):
+@kernel()
+def shuffle_segments(items: IntMatrix, ends: IntMatrix, words: Words) -> tuple[int, int]:
     """Put every segment of every row of ``items`` in random order; all orders equally likely.
 
     ``ends[j]`` are the ends of row j's segments. An index below c comes from 32 bits, by Lemire's
     product, drawn again where it would not be uniform.
     """
     used = 0
-    row = np.empty_like(items[0])
+    row = np.empty(items.shape[1], np.int64)
     for j in range(items.shape[0]):
         at, start = used, 0
-        row[:] = items[j]
+        copy(items[j], row)
         for end in ends[j]:
             for left in range(end - start, 1, -1):
                 size = uint64(left)
@@ -351,27 +417,5 @@ def shuffle_segments(items, ends, words):
                 row[a], row[b] = row[b], row[a]
             start = end
         used = at
-        items[j] = row
+        copy(row, items[j])
     return items.shape[0], used
-
-
-_CODES = ("u1", "u2", "u4", "u8")
-_STATES = "f8[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1], f8, i8"
-SIGNATURES = {
-    "chain_draws": [
-        "UniTuple(i8, 2)(f8[::1], i8[::1], f8[:, ::1], i8[:, ::1], i8[:, ::1], f8, i8, u8[::1], "
-        "i8[:, ::1])"
-    ],
-    "guide_tables": ["void(u8[:, ::1], i8[::1], i8, u8[:, ::1], i4[:, ::1])"],
-    "integer_weights": ["void(f8[:, ::1], u8[:, ::1], i8[::1])"],
-    "look_up": [
-        f"void({c}[::1], u8[::1], u8[:, ::1], i8[::1], i4[:, ::1], i8, {c}[::1])" for c in _CODES
-    ],
-    "shuffle_segments": ["UniTuple(i8, 2)(i8[:, ::1], i8[:, ::1], u8[::1])"],
-    "state_draws": [f"UniTuple(i8, 2)({_STATES}, u8[::1], i8[:, ::1])"],
-    "state_sums": [f"void({_STATES})"],
-    "step_by_cells": [f"i8({c}[::1], u2[::1], u2[::1], i8, {c}[::1], i8[::1])" for c in _CODES],
-    "step_by_words": [f"i8({c}[::1], i8[::1], u8[::1], i8, u8, u8, u8, {c}[::1])" for c in _CODES],
-    "tree_draws": ["UniTuple(i8, 2)(f8[::1], i8[::1], u8[::1], i8[::1])"],
-    "tree_sums": ["void(f8[::1], i8[::1])"],
-}

@@ -20,7 +20,8 @@ terms are those of w ln(w/q) - w + q, as in kernels/capacity.py.
 
 import math
 
-from numba import njit
+from fastpriv.kernels.arrays import dot
+from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
 OFF = 0.5 - 1.0 / math.e + 1e-12
@@ -33,7 +34,7 @@ EDGE = E6 + SMALL * (E7 + EVEN)
 ODD = 1.0 - math.log(2.0) - (O1 + O2 + O3 + O4) + 1e-15
 
 
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@helper(error_model="numpy", fastmath={"contract", "reassoc"})
 def _sums(W, i, j):
     """Sums over outputs of 2 M times s^2, the even series, the odd one, and the rest of that."""
     chi, even, odd, rest = 0.0, 0.0, 0.0, 0.0
@@ -51,8 +52,8 @@ def _sums(W, i, j):
     return chi, even, odd, rest
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def pair_bounds(W, left, right, start, stop, out):
+@kernel(error_model="numpy")
+def pair_bounds(W: Matrix, left: Ints, right: Ints, start: int, stop: int, out: Matrix) -> None:
     """Write bounds on the capacity of rows left[i], right[j] of W, rounded up, start <= i < stop.
 
     The terms are good to 32 units, those of the odd series are dominated by the even one's;
@@ -67,8 +68,10 @@ def pair_bounds(W, left, right, start, stop, out):
             out[i, j] = (0.5 * even + off) * up
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def sharp_pair_bounds(W, left, right, start, stop, out):
+@kernel(error_model="numpy")
+def sharp_pair_bounds(
+    W: Matrix, left: Ints, right: Ints, start: int, stop: int, out: Vector
+) -> None:
     """Write the same bounds for rows left[j], right[j], from logarithms where |s| is not small."""
     up = 1.0 + (2 * W.shape[1] + 128) * U
     for j in range(start, stop):
@@ -96,8 +99,8 @@ def sharp_pair_bounds(W, left, right, start, stop, out):
         out[j] = (0.5 * even + off + 2.0 * W.shape[1] * U * size) * up
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def negative_entropies(W, start, stop, out):
+@kernel(error_model="numpy")
+def negative_entropies(W: Matrix, start: int, stop: int, out: Vector) -> None:
     """Write sum_y w ln w - w for rows start <= x < stop."""
     for x in range(start, stop):
         total = 0.0
@@ -108,22 +111,14 @@ def negative_entropies(W, start, stop, out):
         out[x] = total
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def _dot(W, x, v):
-    total = 0.0
-    for y in range(v.size):
-        total += W[x, y] * v[y]
-    return total
-
-
-@njit(nogil=True, cache=True)
-def row_dots(W, rows, v, start, stop, out):
+@kernel()
+def row_dots(W: Matrix, rows: Ints, v: Vector, start: int, stop: int, out: Vector) -> None:
     """Write the products of some rows with a vector at the places of the rows in ``out``."""
     for j in range(start, stop):
-        out[rows[j]] = _dot(W, rows[j], v)
+        out[rows[j]] = dot(W[rows[j]], v)
 
 
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@helper(error_model="numpy", fastmath={"contract", "reassoc"})
 def _apart(W, i, j):
     total = 0.0
     for y in range(W.shape[1]):
@@ -132,17 +127,8 @@ def _apart(W, i, j):
     return total
 
 
-@njit(nogil=True, cache=True)
-def row_distances(W, rows, center, start, stop, out):
+@kernel()
+def row_distances(W: Matrix, rows: Ints, center: int, start: int, stop: int, out: Vector) -> None:
     """Write sum_y (v - w)^2/(v + w) between some rows and one: out[j] for rows[j]."""
     for j in range(start, stop):
         out[j] = _apart(W, rows[j], center)
-
-
-SIGNATURES = {
-    "negative_entropies": ["void(f8[:, ::1], i8, i8, f8[::1])"],
-    "pair_bounds": ["void(f8[:, ::1], i8[::1], i8[::1], i8, i8, f8[:, ::1])"],
-    "row_distances": ["void(f8[:, ::1], i8[::1], i8, i8, i8, f8[::1])"],
-    "row_dots": ["void(f8[:, ::1], i8[::1], f8[::1], i8, i8, f8[::1])"],
-    "sharp_pair_bounds": ["void(f8[:, ::1], i8[::1], i8[::1], i8, i8, f8[::1])"],
-}

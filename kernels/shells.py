@@ -1,11 +1,13 @@
 """Walking Hamming shells and adding up a law over them."""
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.arrays import count_up_to
+from fastpriv.kernels.declare import Ints, Vector, kernel
 
 
-@njit(nogil=True, cache=True)
-def fill_shell(center, delta, start, choice, out):
+@kernel()
+def fill_shell(center: int, delta: Ints, start: Ints, choice: Ints, out: Ints) -> int:
     """Write the next members of a shell into ``out`` and return how many were written.
 
     A member changes ``len(choice)`` rows. All possible single changes are numbered row by row:
@@ -38,7 +40,7 @@ def fill_shell(center, delta, start, choice, out):
         # restart those below it on the rows after it.
         level = depth - 2
         while level >= 0:
-            row = np.searchsorted(start, choice[level] + 1, side="right") - 1
+            row = count_up_to(start, choice[level] + 1) - 1
             if row + depth - level <= n:  # enough rows remain for the deeper changes
                 choice[level] += 1
                 for j in range(level + 1, depth):
@@ -51,8 +53,8 @@ def fill_shell(center, delta, start, choice, out):
     return written
 
 
-@njit(nogil=True, cache=True)
-def shell_masses(pmf, outer_distance, inner_distance, profile):
+@kernel()
+def shell_masses(pmf: Vector, outer_distance: Ints, inner_distance: Ints, profile: Vector) -> None:
     """Add the mass of ``pmf`` at each distance to ``profile``.
 
     The index is split as outer * len(inner) + inner and the distance is the sum of the two
@@ -69,9 +71,3 @@ def shell_masses(pmf, outer_distance, inner_distance, profile):
         shift = outer_distance[o]
         for d in range(profile.shape[0] - shift):
             profile[d + shift] += block[d]
-
-
-SIGNATURES = {
-    "fill_shell": ["i8(i8, i8[::1], i8[::1], i8[::1], i8[::1])"],
-    "shell_masses": ["void(f8[::1], i8[::1], i8[::1], f8[::1])"],
-}

@@ -6,15 +6,17 @@ mean of (1 - e^-x)_+ is a sum of products of non-negative numbers throughout.
 
 import math
 
-import numpy as np
-from numba import njit
+from fastpriv.kernels.arrays import count_up_to
+from fastpriv.kernels.declare import Ints, Matrix, Vector, kernel
 
 #: Logarithm of a value too small to be computed.
 NOTHING = -80.0
 
 
-@njit(nogil=True, cache=True)
-def tail_tables(losses, rests, masses, s, both, above):
+@kernel()
+def tail_tables(
+    losses: Vector, rests: Vector, masses: Vector, s: float, both: Vector, above: Vector
+) -> None:
     """Suffix sums over rising losses, for every start j, with d = losses[i] - losses[j] >= 0.
 
     both[j] = sum of y_i e^(-(s+1) d), above[j] = sum of y_i e^(-s d) (1 - e^-d). From the top
@@ -30,14 +32,23 @@ def tail_tables(losses, rests, masses, s, both, above):
         both[j] = masses[j] + keep * math.exp(-d) * both[j + 1]
 
 
-@njit(nogil=True, cache=True)
-def tail_excess(shifts, weights, losses, rests, both, above, s, t):
+@kernel()
+def tail_excess(
+    shifts: Vector,
+    weights: Vector,
+    losses: Vector,
+    rests: Vector,
+    both: Vector,
+    above: Vector,
+    s: float,
+    t: float,
+) -> float:
     """Sum over shifts c and losses l > t - c of w y e^(-s x) (1 - e^-x), x = c + l - t.
 
     Shifts rise, so the first loss that counts only moves down. A loss is losses[j] + rests[j].
     """
     total = 0.0
-    j = np.searchsorted(losses, t - shifts[0], side="right")
+    j = count_up_to(losses, t - shifts[0])
     for i in range(shifts.size):
         from_ = t - shifts[i]
         while j > 0 and (losses[j - 1] - from_) + rests[j - 1] > 0.0:
@@ -48,8 +59,17 @@ def tail_excess(shifts, weights, losses, rests, both, above, s, t):
     return total
 
 
-@njit(nogil=True, cache=True)
-def characteristic_powers(at, masses, starts, counts, units, halves, wholes, out):
+@kernel()
+def characteristic_powers(
+    at: Ints,
+    masses: Vector,
+    starts: Ints,
+    counts: Vector,
+    units: Vector,
+    halves: Vector,
+    wholes: Vector,
+    out: Matrix,
+) -> None:
     """Log of a product of powers of characteristic functions, and a bound on its error.
 
     Factor i is phi^counts[i], phi - 1 = sum of masses[j] (e^(-i theta at[j]) - 1) over its
@@ -89,12 +109,3 @@ def characteristic_powers(at, masses, starts, counts, units, halves, wholes, out
         out[1, n] = turn
         out[2, n] = size
         out[3, n] = relative
-
-
-SIGNATURES = {
-    "characteristic_powers": [
-        "void(i8[::1], f8[::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:, ::1])"
-    ],
-    "tail_tables": ["void(f8[::1], f8[::1], f8[::1], f8, f8[::1], f8[::1])"],
-    "tail_excess": ["f8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, f8)"],
-}

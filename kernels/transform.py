@@ -5,20 +5,22 @@ so that every inner loop runs over adjacent elements and is vectorised.
 """
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
+
+from fastpriv.kernels.declare import IntMatrix, Vector, helper, kernel
 
 ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 CHUNK = 512  # columns of the running sums held at once by `general`
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def pair(x, y, c):
     """One axis of size 2."""
     t = c * (x - y)
     return x - t, y + t
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def four(w, x, y, z, c, d):
     """Two axes of size 2."""
     w, y = pair(w, y, c)
@@ -28,7 +30,7 @@ def four(w, x, y, z, c, d):
     return w, x, y, z
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def eight(w, x, y, z, W, X, Y, Z, c, d, e):
     """Three axes of size 2."""
     w, W = pair(w, W, c)
@@ -40,7 +42,7 @@ def eight(w, x, y, z, W, X, Y, Z, c, d, e):
     return w, x, y, z, W, X, Y, Z
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def radix2(a, p, h, c):
     """One axis of size 2 and stride h over a[p:p+2h], in place."""
     p0, p1 = uint64(p), uint64(p + h)
@@ -48,7 +50,7 @@ def radix2(a, p, h, c):
         a[p0 + j], a[p1 + j] = pair(a[p0 + j], a[p1 + j], c)
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def radix4(a, p, h, c, d):
     """Two axes of size 2, strides 2h and h, over a[p:p+4h], in place."""
     p0, p1, p2, p3 = uint64(p), uint64(p + h), uint64(p + 2 * h), uint64(p + 3 * h)
@@ -57,7 +59,7 @@ def radix4(a, p, h, c, d):
         a[p0 + j], a[p1 + j], a[p2 + j], a[p3 + j] = w, x, y, z
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def radix8(a, p, h, c, d, e):
     """Three axes of size 2, strides 4h, 2h and h, over a[p:p+8h], in place."""
     q = p + 4 * h
@@ -81,7 +83,7 @@ def radix8(a, p, h, c, d, e):
         a[q0 + j], a[q1 + j], a[q2 + j], a[q3 + j] = W, X, Y, Z
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def turn4(a, p, b, q, h, c, d):
     """As radix4, from a[p:p+4h] to b[q:q+4h] with the two axes moved to the end."""
     p0, p1, p2, p3 = uint64(p), uint64(p + h), uint64(p + 2 * h), uint64(p + 3 * h)
@@ -91,7 +93,7 @@ def turn4(a, p, b, q, h, c, d):
         b[i], b[i + ONE], b[i + TWO], b[i + THREE] = w, x, y, z
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def turn8(a, p, b, q, h, c, d, e):
     """As radix8, from a[p:p+8h] to b[q:q+8h] with the three axes moved to the end."""
     r = p + 4 * h
@@ -117,7 +119,7 @@ def turn8(a, p, b, q, h, c, d, e):
         b[k], b[k + ONE], b[k + TWO], b[k + THREE] = W, X, Y, Z
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def whole3(a, p, h, c):
     """One axis of size 3 and stride h over a[p:p+3h], in place."""
     p0, p1, p2 = uint64(p), uint64(p + h), uint64(p + 2 * h)
@@ -129,7 +131,7 @@ def whole3(a, p, h, c):
         a[p2 + j] = z + (t - u)
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def whole4(a, p, h, c):
     """One axis of size 4 and stride h over a[p:p+4h], in place (4w is exact)."""
     p0, p1, p2, p3 = uint64(p), uint64(p + h), uint64(p + 2 * h), uint64(p + 3 * h)
@@ -142,7 +144,7 @@ def whole4(a, p, h, c):
         a[p3 + j] = z + c * (s - 4.0 * z)
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def general(a, p, h, m, c, mean):
     """One axis of any size m and stride h over a[p:p+m*h], in place.
 
@@ -173,7 +175,7 @@ def general(a, p, h, m, c, mean):
                 a[p1 + j] -= c * m * (a[p1 + j] - mean[j])
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def block(a, p, n, steps, c, mean):
     """All steps on the n contiguous elements a[p:p+n], largest stride first.
 
@@ -209,7 +211,7 @@ def block(a, p, n, steps, c, mean):
             size = h
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def turned(v, p, n, steps, c, tile):
     """Four steps of two or three axes of size 2, all the axes of v[p:p+n].
 
@@ -225,7 +227,7 @@ def turned(v, p, n, steps, c, tile):
             turn4(a, i, b, j, n // 4, c[axis], c[axis + 1])
 
 
-@njit(nogil=True, cache=True)
+@helper()
 def transposed(v, p, n, steps, c, tile, mean, rows):
     """All steps on each of the `rows` vectors of n elements from v[p] on.
 
@@ -240,8 +242,18 @@ def transposed(v, p, n, steps, c, tile, mean, rows):
             v[uint64(p + i * n + j)] = tile[uint64(j * rows + i)]
 
 
-@njit(nogil=True, cache=True)
-def contiguous(v, c, steps, high, length, tail, group, start, end):
+@kernel()
+def contiguous(
+    v: Vector,
+    c: Vector,
+    steps: IntMatrix,
+    high: int,
+    length: int,
+    tail: int,
+    group: int,
+    start: int,
+    end: int,
+) -> None:
     """Every step on the contiguous blocks start..end-1 of `length` elements.
 
     The first `high` steps are done in place.  The others have small strides
@@ -265,8 +277,10 @@ def contiguous(v, c, steps, high, length, tail, group, start, end):
                     transposed(v, q, tail, steps[high:], c, tile, mean, rows)
 
 
-@njit(nogil=True, cache=True)
-def strided(v, c, steps, rows, stride, cols, start, end):
+@kernel()
+def strided(
+    v: Vector, c: Vector, steps: IntMatrix, rows: int, stride: int, cols: int, start: int, end: int
+) -> None:
     """Every step on the panels start..end-1 of the matrices (rows, stride).
 
     A panel is `cols` adjacent columns of one such matrix, copied into a
@@ -288,9 +302,3 @@ def strided(v, c, steps, rows, stride, cols, start, end):
             s, d = uint64(p + r * stride), uint64(r * w)
             for j in range(uint64(w)):
                 v[s + j] = panel[d + j]
-
-
-SIGNATURES = {
-    "contiguous": ["void(f8[::1], f8[::1], i8[:, ::1], i8, i8, i8, i8, i8, i8)"],
-    "strided": ["void(f8[::1], f8[::1], i8[:, ::1], i8, i8, i8, i8, i8)"],
-}

@@ -1,11 +1,12 @@
 """Exchangeable laws as homogeneous polynomials in type counts."""
 
 import numpy as np
-from numba import njit
+
+from fastpriv.kernels.declare import Ints, Vector, kernel
 
 
-@njit(nogil=True, cache=True)
-def multiply_linear(poly, form, strides, out):
+@kernel()
+def multiply_linear(poly: Vector, form: Vector, strides: Ints, out: Vector) -> None:
     """Multiply a polynomial by a linear form: out = form[0] poly + sum_y form[y] z_y poly.
 
     Polynomials are homogeneous in k variables and stored flat by the exponents of all but the
@@ -22,8 +23,10 @@ def multiply_linear(poly, form, strides, out):
         out[j] = value
 
 
-@njit(nogil=True, cache=True)
-def substitute_pair(coefficients, first, second, degree, strides, size):
+@kernel()
+def substitute_pair(
+    coefficients: Vector, first: Vector, second: Vector, degree: int, strides: Ints, size: int
+) -> Vector:
     """Expand sum_t coefficients[t] second^t first^(degree-t), first and second linear forms.
 
     Horner's rule in ``second`` with the powers of ``first`` built alongside: O(degree) products
@@ -53,9 +56,3 @@ def substitute_pair(coefficients, first, second, degree, strides, size):
             for j in range(size):
                 poly[j] += coefficients[t] * power[j]
     return poly
-
-
-SIGNATURES = {
-    "multiply_linear": ["void(f8[::1], f8[::1], i8[::1], f8[::1])"],
-    "substitute_pair": ["f8[::1](f8[::1], f8[::1], f8[::1], i8, i8[::1], i8)"],
-}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 import numpy as np
+import pytest
 
 import fastpriv as fp
 import oracles as o
@@ -28,6 +31,11 @@ def simplex_weights(rng, n, m):
     for c, w in counts.items():
         array[c[1:]] = w
     return array, counts
+
+
+def once(make, *arguments):
+    """Return a function that makes a table when it is first called, and keeps it."""
+    return cache(partial(make, *arguments))
 
 
 def priors(seed=0):
@@ -57,27 +65,29 @@ def priors(seed=0):
     return found
 
 
+@cache
 def row_channels(sizes, seed=1):
-    """Return (name, channel, matrix) that act row by row on a space."""
+    """Return (name, channel, function that makes its matrix) that act row by row on a space."""
     rng = np.random.default_rng(seed)
     found = []
     for epsilon in (0.0, 0.3, 2.0):
         channel = fp.HammingChannel(len(sizes), sizes, epsilon)
-        found.append((f"hamming-{epsilon}", channel, o.e_d_matrix(sizes, epsilon)))
+        found.append((f"hamming-{epsilon}", channel, once(o.e_d_matrix, sizes, epsilon)))
     square = [kernel(rng, m, m) for m in sizes]
-    found.append(("product-square", fp.ProductChannel(square), o.product_matrix(square)))
+    found.append(("product-square", fp.ProductChannel(square), once(o.product_matrix, square)))
     other = [kernel(rng, m, m % 3 + 2) for m in sizes]
-    found.append(("product-other", fp.ProductChannel(other), o.product_matrix(other)))
+    found.append(("product-other", fp.ProductChannel(other), once(o.product_matrix, other)))
     zeros = [np.eye(m)[:, ::-1] * 0.5 + np.eye(m) * 0.5 for m in sizes]
-    found.append(("product-zeros", fp.ProductChannel(zeros), o.product_matrix(zeros)))
+    found.append(("product-zeros", fp.ProductChannel(zeros), once(o.product_matrix, zeros)))
     if len(set(sizes)) == 1:
         same = [kernel(rng, sizes[0], 3)] * len(sizes)
-        found.append(("product-same", fp.ProductChannel(same), o.product_matrix(same)))
+        found.append(("product-same", fp.ProductChannel(same), once(o.product_matrix, same)))
     return found
 
 
+@cache
 def full_channels(sizes, seed=2):
-    """Return (name, channel, matrix) without row structure."""
+    """Return (name, channel, function that makes its matrix) without row structure."""
     rng = np.random.default_rng(seed)
     size = int(np.prod(sizes))
     square, wide = kernel(rng, size, size), kernel(rng, size, 3)
@@ -90,15 +100,32 @@ def full_channels(sizes, seed=2):
     tilts = [("tilted", output, 0.7), ("tilted-zeros", sparse, 1.5)]
     return [
         *(
-            (name, fp.TiltedChannel(fp.Dense(q, sizes), e), o.tilted_matrix(q, sizes, e))
+            (name, fp.TiltedChannel(fp.Dense(q, sizes), e), once(o.tilted_matrix, q, sizes, e))
             for name, q, e in tilts
         ),
-        ("matrix", fp.Channel(square, sizes), square),
-        ("matrix-wide", fp.Channel(wide, sizes), wide),
-        ("matrix-zeros", fp.Channel(zeros, sizes), zeros),
-        ("matrix-one-output", fp.Channel(np.ones((size, 1)), sizes), np.ones((size, 1))),
-        ("query", fp.QueryChannel(values, table, sizes), o.query_matrix(values, table)),
+        ("matrix", fp.Channel(square, sizes), once(np.array, square)),
+        ("matrix-wide", fp.Channel(wide, sizes), once(np.array, wide)),
+        ("matrix-zeros", fp.Channel(zeros, sizes), once(np.array, zeros)),
+        ("matrix-one-output", fp.Channel(np.ones((size, 1)), sizes), once(np.ones, (size, 1))),
+        ("query", fp.QueryChannel(values, table, sizes), once(o.query_matrix, values, table)),
     ]
+
+
+def channels(sizes):
+    """Return (name, channel, function that makes its matrix) of every structure on a space."""
+    return [*row_channels(sizes), *full_channels(sizes)]
+
+
+def every_pair(largest, more=()):
+    """Mark a test of (prior, pmf, channel, matrix) for all pairings on spaces up to a size."""
+    pairs = [
+        pytest.param(prior, pmf, channel, matrix, id=f"{a}-{b}")
+        for a, prior, pmf in [*priors(), *more]
+        if prior.space.size <= largest
+        for b, channel, matrix in channels(prior.space.sizes)
+    ]
+    names = ("prior", "pmf", "channel", "matrix")
+    return pytest.mark.parametrize(names, pairs, indirect=["matrix"])
 
 
 def close(value, truth, rel=1e-12, abs_=0.0):

@@ -1,6 +1,8 @@
 """Help for tests that drive the command line: files to work on, and what a refusal looks like."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from fastpriv.cli.main import main
@@ -82,3 +84,20 @@ def refused(words, code, says, capsys, as_json=True):
         assert told["exit_code"] == code
         assert says in told["error"]
         assert contents(Path.cwd()) == before
+
+
+def stopped(script, arguments, says, number):
+    """Run a script until it prints a line, send it a signal; return its code and its errors."""
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            assert running.stdout.readline() == f"{says}\n"
+            running.send_signal(number)
+            _, errors = running.communicate(timeout=300)
+        finally:
+            running.kill()
+    return running.returncode, errors

@@ -14,9 +14,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import fastpriv
-from fastpriv.accounting import LAWS
 from fastpriv.cli.main import main, make_parser
-from fastpriv.notions.implications import NOTIONS
+from fastpriv.notions import NOTIONS
 
 
 class Reference(SphinxDirective):
@@ -83,15 +82,20 @@ class Notions(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return a definition list."""
-        found = nodes.definition_list()
-        for notion, bounds in NOTIONS.items():
-            name = nodes.term("", "", nodes.literal(text=notion), ids=[f"notion-{notion}"])
-            about = nodes.definition("", nodes.paragraph(text=f"The level bounds: {bounds}."))
-            if notion in LAWS:
-                law = LAWS[notion]
-                about += nodes.paragraph(text=f"Of several releases: {law.name}; {law.needs}.")
-            found += nodes.definition_list_item("", name, about)
-        return [found]
+        listed = nodes.definition_list()
+        for slug, notion in NOTIONS.items():
+            name = nodes.term("", "", nodes.literal(text=slug), ids=[f"notion-{slug}"])
+            text = f"{_capital(notion.title)}: {notion.bounds}. Source: {notion.source}."
+            about = nodes.definition("", nodes.paragraph(text=text))
+            if notion.law is not None:
+                law = f"Of several releases: {notion.law.name}; {notion.law.needs}."
+                about += nodes.paragraph(text=law)
+            listed += nodes.definition_list_item("", name, about)
+        return [listed]
+
+
+def _capital(title: str) -> str:
+    return title if "_" in title else title[0].upper() + title[1:]
 
 
 _LITERAL = re.compile(r"(``.*?``|:[\w:]+:`.*?`)")

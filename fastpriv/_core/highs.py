@@ -105,7 +105,9 @@ class Model:
         return Answer(np.array(solution.col_value), np.array(solution.row_dual))
 
 
-def minimise(cost: Floats, lower: Floats, rows: Rows, seconds: float) -> Answer:
+def minimise(
+    cost: Floats, lower: Floats, rows: Rows, seconds: float, method: str = "choose"
+) -> Answer:
     """Minimise <cost, x> over x >= lower (which may be -inf) and the rows.
 
     Parameters
@@ -116,8 +118,10 @@ def minimise(cost: Floats, lower: Floats, rows: Rows, seconds: float) -> Answer:
         The constraints.
     seconds : float
         Time after which HiGHS gives up.
+    method : {"choose", "simplex", "ipm"}
+        How. The interior-point method ends with a crossover, so that all end in a vertex.
     """
-    return Model(cost, lower, rows).solve(seconds)
+    return Model(cost, lower, rows).solve(seconds, method)
 
 
 def _check_costs(cost: Floats) -> None:

@@ -18,6 +18,15 @@ def sum_up(parts: list[float]) -> float:
     return math.nextafter(total, math.inf) if short else total
 
 
+def product_up(count: int, value: float) -> float:
+    """Return the least double that is no less than the exact product; 0 times infinity is 0."""
+    product = count * value if count else 0.0
+    if not math.isfinite(product):
+        return product
+    short = Fraction(product) < count * Fraction(value)
+    return math.nextafter(product, math.inf) if short else product
+
+
 def least_float(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Return the least float in ``(low, high]`` at which a predicate holds, 0 <= low < high.
 

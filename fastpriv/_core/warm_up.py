@@ -2,32 +2,73 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from fastpriv._core import validation as check
 from fastpriv._core.extras import progress_bar
 
-__all__ = ["warm_up"]
+__all__ = ["load_kernels", "warm_up"]
 
 
-def warm_up(progress: bool = False) -> None:
-    """Compile every kernel now, into numba's cache where one can be written.
+def warm_up(progress: bool = False, jobs: int = 1) -> None:
+    """Compile every kernel now, into the cache where one can be written.
 
     Kernels otherwise compile on first use, which takes seconds once per machine. Call this when
-    an image is built or a server starts; ``NUMBA_CACHE_DIR`` moves the cache. Where no cache can
-    be written the compiled kernels last as long as the process.
+    an image is built or a server starts: afterwards no process on a machine with the same kind of
+    processor compiles anything. Compiled kernels are kept beside the package, or in the user's
+    cache folder if that cannot be written; ``NUMBA_CACHE_DIR`` moves them. Where no folder can be
+    written they last as long as the process.
 
     Parameters
     ----------
     progress : bool
         Show a progress bar on a terminal (needs the extra ``fastpriv[progress]``).
+    jobs : int
+        Processes that compile at the same time. They start by importing the main module again, so
+        a script calls ``warm_up`` under ``if __name__ == "__main__":``.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> fp.warm_up()
     """
-    from fastpriv import kernels
+    compile_all(progress, check.integer(jobs, "jobs", 1))
 
-    tasks = [(name, types) for name, all_ in kernels.SIGNATURES.items() for types in all_]
+
+def load_kernels(*names: str) -> None:
+    """Load or compile kernels, so that a search with a time limit does not wait for them later."""
+    for name in names:
+        _compile((name, 0))
+
+
+def compile_all(progress: bool, jobs: int) -> tuple[int, int]:
+    """Do what `warm_up` does; return how many kernels were compiled and how many were loaded."""
+    from fastpriv.kernels import KERNELS
+    from fastpriv.kernels.cache import writable_folder
+
+    tasks = [(name, k) for name, kernel in KERNELS.items() for k in range(len(kernel.declared))]
+    compiled = 0
     with progress_bar(len(tasks), "kernel", progress) as bar:
-        for name, types in tasks:
-            getattr(kernels, name).compile(types)
-            bar.update(1)
+        if jobs > 1 and writable_folder() is not None:
+            with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+                for new in pool.map(_compile, tasks):
+                    compiled += new
+                    bar.update(1)
+            sum(map(_compile, tasks))  # this process loads what the others have compiled
+        else:
+            for task in tasks:
+                compiled += _compile(task)
+                bar.update(1)
+    return compiled, len(tasks) - compiled
+
+
+def _compile(task: tuple[str, int]) -> int:
+    """Compile or load a kernel for one of its declared types; return 1 if it was compiled."""
+    from fastpriv.kernels import KERNELS
+
+    name, which = task
+    kernel = KERNELS[name]
+    before = sum(kernel.stats.cache_misses.values())
+    kernel.compile(kernel.declared[which])
+    return int(sum(kernel.stats.cache_misses.values()) - before)

@@ -1,8 +1,8 @@
 """Capacities of matrices: many small ones at once, or one large one through a few of its rows.
 
-At most as many inputs as there are outputs carry mass at the optimum, usually far fewer. A channel
-with many rows is therefore solved on a working set of rows; the divergences of all rows under the
-law found prove the upper bound, and those above it join the set.
+Some optimal input law has at most as many inputs as there are outputs, usually far fewer. A
+channel with many rows is therefore solved on a working set of rows. The divergences of all rows
+from the resulting output law prove the upper bound, and rows with a larger divergence join the set.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fastpriv.results import Bracket
 
 #: Most rows that are solved for at once, and the size of the first working set.
 _FEW = 64
-#: Rows that join the set in any case, and entries looked at for rows that differ from them.
+#: Rows of largest divergence that always join the set, and entries compared for further rows.
 _CLOSE, _BLOCK = 16, 1 << 22
-#: Gap to which working sets are solved until no row outside is above.
+#: Gap to which working sets are solved until no row outside has a larger divergence.
 _COARSE = 1e-3
 #: Rows with less than this share of the mean weight leave the working set.
 _IDLE = 1e-3
 _ROUNDS = 100
-#: Positive capacities below are only bounded by it, as in the kernel.
+#: Smaller positive capacities are only bounded by this number, as in the kernel.
 _LEAST = 1e-280
 #: Fewest divergences worth a thread of their own.
 _GRAIN = 1 << 15
@@ -95,9 +95,9 @@ def _by_rows(matrix: Floats, gap: float) -> tuple[float, float, Floats]:
 
 
 def _unlike(matrix: Floats, q: Floats, rows: Ints) -> Ints:
-    """Return the last of the rows, and for every output the last that it speaks for most.
+    """Return the last few of the rows, and for every output the last row that favours it most.
 
-    Of many rows that are much the same, such as those of neighbouring counts, a few are enough.
+    Many rows may be similar, such as those of neighbouring counts. A few of them are enough.
     """
     rows = rows[-max(_FEW, _BLOCK // len(q)) :]
     speaks = (matrix[rows] / np.maximum(q, _LEAST)).argmax(axis=1)

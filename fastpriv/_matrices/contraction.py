@@ -1,11 +1,12 @@
-"""Contraction coefficients: pairs of rows, and what can be said of products without listing them.
+"""Contraction coefficients of matrices, from pairs of rows.
 
 For a pair of laws with Hellinger affinity A = sum sqrt(PQ) and H = 1 - A,
 
     H <= g(1/2) <= max_b g(b) <= H (2 - H):
 
-on the left (sqrt P + sqrt Q)^2 >= P + Q, on the right sum PQ/m >= A^2 by Cauchy-Schwarz. The
-distances of all pairs are one matrix product, so most pairs of most channels need nothing else.
+The first inequality holds because (sqrt P + sqrt Q)^2 >= P + Q, the last because sum PQ/m >= A^2
+by Cauchy-Schwarz, m being the mean of P and Q. One matrix product gives the distances of all pairs,
+and rules out most pairs of most channels.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fastpriv.results import Bracket
 
 #: Rows whose distances to all others are taken at once.
 _BLOCK = 256
-#: Rows are taken as they are: sums that are off by 1e-14 may add this to H (2 - H).
+#: Increase of H (2 - H) if the sums of laws, which are not normalised, are off by 1e-14.
 UNSUMMED = 1e-13
 #: Fewest terms worth a thread of their own.
 _GRAIN = 1 << 15
@@ -34,8 +35,8 @@ def contractions(
     """Largest contraction of some pairs of rows, from below and above, and that of every pair.
 
     Returns the two ends of the largest, then for every pair a lower end and the weight b that
-    attains it. Pairs that cannot be the largest are left as soon as that is clear; ``upper`` may
-    hold bounds that are already known, ``floor`` a value to be reached.
+    attains it. A pair is dropped as soon as it cannot be the largest. ``upper`` may hold known
+    bounds for the pairs, ``floor`` a lower bound on the largest.
     """
     lower, weight = np.empty(len(left)), np.empty(len(left))
     bounds = np.full(len(left), np.inf) if upper is None else upper
@@ -77,9 +78,9 @@ def matrix_contraction(matrix: Floats) -> Bracket:
 
 
 def _distances(rows: Floats, start: int, stop: int) -> tuple[Floats, Floats]:
-    """H between some rows and all, rounded down and up: half of |sqrt P - sqrt Q|^2.
+    """H = |sqrt P - sqrt Q|^2 / 2 between some rows and all rows, rounded down and up.
 
-    Taken from the roots minus their mean, so that rows close together keep their digits.
+    The mean of the roots is subtracted first, so that similar rows keep their digits.
     """
     root = np.sqrt(rows)
     root -= root.mean(axis=0)

@@ -3,9 +3,10 @@
 B is p(x, y)/sqrt(p(x) q(y)) without its first singular pair (sqrt p, sqrt q), which is known. It
 is built from differences of rows, so that a channel at epsilon 1e-8 keeps its digits.
 
-Matrices are certified: mu I - B B' has a Cholesky factor, which floating point can prove. Beyond,
-the Lanczos method finds a singular value and its residual; that no larger one hides from it is
-sure only up to the chance that a random start has no share in it.
+The norm of a matrix is certified: if floating point finds a Cholesky factor of mu I - B B', then
+mu is an upper bound up to a known error. For larger operators the Lanczos method finds a singular
+value and its residual. That no larger one exists is then certain only up to the probability that
+the random start is orthogonal to its vector.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.results import Bracket
 
-#: Keeps products of small probabilities from underflowing; cancels in B, and is exact.
+#: A power of two that keeps products of small probabilities from underflowing. It cancels in B.
 SCALE = 2.0**600
-#: Laws and rows are taken as they are: what sums that are off by 1e-14 can change, relatively.
+#: Relative change of the result if the sums of laws, which are not normalised, are off by 1e-14.
 _UNSUMMED = 2e-14
 #: Largest smaller side of a matrix that is certified, and the largest solved in full.
 _CERTIFIED, _FULL = 4096, 200
-#: Largest matrix that is left to LAPACK as it is.
+#: Largest matrix whose eigenvectors come from LAPACK directly.
 _TINY = 16
-#: Share of a matrix-free answer granted to rounding, and the residual it is taken to.
+#: Relative rounding error allowed for in a matrix-free answer, and the residual to reach.
 _ROUNDING, _RESIDUAL = 1e-10, 1e-10
 #: Lanczos vectors kept, and restarts.
 _KEPT, _RESTARTS = 20, 1000
@@ -48,7 +49,7 @@ def matrix_correlation(matrix: Floats, prior: Floats) -> Bracket:
 
 
 def shrinking_correlation(gap: float, off: float, law: Floats) -> Bracket:
-    """Maximal correlation of R = off + gap I, a row of E_d, whose gap is known to its digits."""
+    """Maximal correlation of R = off + gap I, a row of E_d, from an accurate gap."""
     p = law[law > 0.0] / law.sum()
     check.fits(len(p) ** 2, "the matrix of one row", "use a uniform law", check.MAX_MATRIX)
     unseen = off * SCALE if len(p) < len(law) else 0.0
@@ -58,9 +59,9 @@ def shrinking_correlation(gap: float, off: float, law: Floats) -> Bracket:
 
 
 def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
-    """Maximal correlation from W up to a common shift of its rows, p > 0 and q times 2^600.
+    """Maximal correlation from W minus a law common to all its rows, p > 0, and q times 2^600.
 
-    The excess must be good to an ulp in every entry; it is centred here.
+    Every entry of the excess must be accurate to one ulp. It is centred here.
     """
     occurs = q > 0.0
     excess, q = excess[:, occurs], q[occurs]
@@ -68,11 +69,11 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
         return Bracket(0.0, 0.0)
     weight = np.sqrt(p * SCALE)[:, None] / np.sqrt(q)
     before = np.linalg.norm(weight * excess)
-    for _ in range(2):  # the second time takes off the rounding of the first
+    for _ in range(2):  # the second pass removes the rounding error of the first
         excess = excess - p @ excess
     B = weight * excess
     lower, upper = _norm(B)
-    # Entries are off by a few ulp of what they were before and after centring, q by N + 2 ulp.
+    # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2 ulp.
     off = 16.0 * ULP * float(before + np.linalg.norm(B)) + 2.0**-300
     relative = (len(p) + 64) * ULP + _UNSUMMED
     lower = max(lower - off, 0.0) * (1.0 - relative)
@@ -81,10 +82,11 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
 
 
 def _norm(B: Floats) -> tuple[float, float]:
-    """Spectral norm of a matrix, from below by a vector, from above by a Cholesky factor.
+    """Bounds on the spectral norm: from below by a vector, from above by a Cholesky factor.
 
-    A factor of A = mu I - G found in floating point proves A >= -g trace(A), g = (s + 2) u (Rump
-    2006); G = B B' is within L u of the squared Frobenius norm. Relative error about s^2 u.
+    If floating point completes a Cholesky factor of A = mu I - G, then A >= -g trace(A) with
+    g = (s + 2) u (Rump 2006). The error of G = B B' is at most L u times the squared Frobenius
+    norm. The relative width is about s^2 u.
     """
     B = B if B.shape[0] <= B.shape[1] else B.T
     size, length = B.shape
@@ -93,11 +95,11 @@ def _norm(B: Floats) -> tuple[float, float]:
     scale = 2.0 ** math.floor(math.log2(np.abs(B).max()))
     B = B / scale
     if size > _CERTIFIED:
-        found = lanczos(lambda v: B @ v, lambda u: B.T @ u, size)
-        return scale * found.lower, scale * found.upper
+        norm = lanczos(lambda v: B @ v, lambda u: B.T @ u, size)
+        return scale * norm.lower, scale * norm.upper
     frobenius = float(np.linalg.norm(B)) * (1.0 + 4.0 * B.size * ULP)
     gram = B @ B.T
-    full = size <= _FULL  # beyond, a vector to 1e-7 gives its value to twice the digits
+    full = size <= _FULL  # otherwise a vector accurate to 1e-7 gives the value to 1e-14
     top = _leading(gram.copy()) if full else _top(lambda v: gram @ v, size, 1e-7)
     reached = float(np.linalg.norm(top @ B)) - size * ULP * frobenius
     lower = max(reached, 0.0) / (float(np.linalg.norm(top)) * (1.0 + 4.0 * (size + length) * ULP))
@@ -116,10 +118,11 @@ def _norm(B: Floats) -> tuple[float, float]:
 
 
 def _leading(gram: Floats) -> Floats:
-    """Vector for the largest eigenvalue of a small symmetric matrix, which is used up.
+    """Vector for the largest eigenvalue of a small symmetric matrix, which is overwritten.
 
-    LAPACK's routine for all eigenvectors makes threads wait for each other from some 25 columns
-    on, for up to tenths of a second where cores are busy; that for three diagonals has none.
+    From about 25 columns on, the threads of LAPACK's routine for all eigenvectors wait for each
+    other, up to tenths of a second on busy cores. The routine for tridiagonal matrices has no
+    threads.
     """
     if len(gram) <= _TINY:
         return np.asarray(np.linalg.eigh(gram)[1][:, -1])
@@ -129,17 +132,17 @@ def _leading(gram: Floats) -> Floats:
 
     diagonal, beside, mirrors = tridiagonal(gram)
     last = len(gram) - 1
-    found = eigh_tridiagonal(diagonal, beside, select="i", select_range=(last, last))[1]
-    top = np.ascontiguousarray(found[:, 0])
+    vectors = eigh_tridiagonal(diagonal, beside, select="i", select_range=(last, last))[1]
+    top = np.ascontiguousarray(vectors[:, 0])
     reflected(mirrors, top)
     return top
 
 
 def lanczos(apply: Operator, adjoint: Operator, size: int) -> Bracket:
-    """Spectral norm of an operator B from its action and that of its transpose, on ``size``.
+    """Spectral norm of an operator B with ``size`` rows, from the actions of B and B'.
 
-    The lower end is |B' u| for a unit u, the upper end |B B' u| and its residual, both up to the
-    rounding of the operator.
+    The lower end is |B' u| for a unit vector u. The square of the upper end is that of the lower
+    end plus the residual of u. Both allow for the rounding of the operator.
     """
     top = _top(lambda u: apply(adjoint(u)), size, _RESIDUAL)
     top = top / np.linalg.norm(top)
@@ -151,7 +154,7 @@ def lanczos(apply: Operator, adjoint: Operator, size: int) -> Bracket:
 
 
 def _top(operator: Operator, size: int, residual: float) -> Floats:
-    """Vector for the largest eigenvalue of a positive semidefinite operator, well converged."""
+    """Approximate vector for the largest eigenvalue of a positive semidefinite operator."""
     from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
     start = np.random.default_rng(0).standard_normal(size)
@@ -161,11 +164,11 @@ def _top(operator: Operator, size: int, residual: float) -> Floats:
     form: Any = LinearOperator((size, size), matvec=lambda v: operator(v.ravel()), dtype=float)
     kept = min(size, max(8, min(_KEPT, _VECTORS // size)))
     try:
-        _, found = eigsh(form, 1, which="LA", v0=start, ncv=kept, maxiter=_RESTARTS, tol=residual)
-        return np.asarray(found[:, 0])
+        _, vectors = eigsh(form, 1, which="LA", v0=start, ncv=kept, maxiter=_RESTARTS, tol=residual)
+        return np.asarray(vectors[:, 0])
     except ArpackNoConvergence as failure:
-        found = failure.eigenvectors
-        return np.asarray(found[:, 0]) if found.size else image
+        vectors = failure.eigenvectors
+        return np.asarray(vectors[:, 0]) if vectors.size else image
     except ArpackError:  # an operator that is zero up to rounding
         return image
 
@@ -178,8 +181,9 @@ def capped(bracket: Bracket) -> Bracket:
 def sparse_correlation(matrix: Any, prior: Floats) -> Bracket:
     """Maximal correlation of a channel in compressed sparse rows.
 
-    More than one connected part of possible pairs is a common function of input and output:
-    the correlation is 1 (Witsenhausen 1975). Few outputs go through the dense matrix.
+    If the graph of possible pairs (x, y) has more than one connected component, input and output
+    have a function in common, and the correlation is 1 (Witsenhausen 1975). A matrix with a short
+    side is made dense.
     """
     from scipy.sparse import bmat, diags
     from scipy.sparse.csgraph import connected_components
@@ -196,10 +200,10 @@ def sparse_correlation(matrix: Any, prior: Floats) -> Bracket:
     root_p, root_q = np.sqrt(p), np.sqrt(q)
     joint = diags(root_p) @ matrix @ diags(1.0 / root_q)
     turned = joint.T.tocsr()
-    found = lanczos(
+    rho = lanczos(
         lambda v: joint @ v - root_p * (root_q @ v),
         lambda u: turned @ u - root_q * (root_p @ u),
         size,
     )
     noise = (size + outputs) * ULP
-    return capped(Bracket(max(found.lower - noise, 0.0), found.upper + noise))
+    return capped(Bracket(max(rho.lower - noise, 0.0), rho.upper + noise))

@@ -85,7 +85,7 @@ class Laws:
         return np.asarray(above)
 
     def _precise(self, rows: Ints, q: Floats, c: Floats) -> Floats:
-        found = np.empty(len(rows))
+        divergences = np.empty(len(rows))
         step = max(1, _BLOCK // self.outputs)
 
         def task(start: int, stop: int) -> None:
@@ -93,10 +93,10 @@ class Laws:
                 part = rows[first : min(first + step, stop)]
                 here = np.empty(len(part))
                 kernels.row_divergences(self.table[part], q, c, 0, len(part), here)
-                found[first : first + len(part)] = here
+                divergences[first : first + len(part)] = here
 
         split(task, len(rows), max(1, _LOGS // self.outputs))
-        return np.asarray(found * (1.0 + (self.outputs + 128) * ULP) + LEAST)
+        return np.asarray(divergences * (1.0 + (self.outputs + 128) * ULP) + LEAST)
 
     def pairs(self, left: Ints, right: Ints) -> Floats:
         """Bound the capacity of every pair of rows, one from each list."""
@@ -131,10 +131,10 @@ class Laws:
         return rows[nearer], rows[~nearer]
 
     def _apart(self, rows: Ints, center: int) -> Floats:
-        found = np.empty(len(rows))
+        distances = np.empty(len(rows))
 
         def task(start: int, stop: int) -> None:
-            kernels.row_distances(self.table, rows, center, start, stop, found)
+            kernels.row_distances(self.table, rows, center, start, stop, distances)
 
         split(task, len(rows), max(1, _PLAIN // self.outputs))
-        return found
+        return distances

@@ -32,26 +32,26 @@ _NORMAL = 2.0**-1022
 
 
 class Leakages(NamedTuple):
-    """Both numbers for every output, or the largest of each."""
+    """Both leakages of every output."""
 
     above: Floats
     below: Floats
 
     def largest(self) -> tuple[float, float]:
-        """Return the level of each kind."""
+        """Return the largest of each over outputs."""
         return float(self.above.max()), float(self.below.max())
 
 
 def over_rows(
     task: Callable[[int, int], Floats], matrix: Floats, count: int | None = None
 ) -> list[Floats]:
-    """Run a pass over (so many of) the rows of a matrix, in threads where there are enough."""
+    """Run a task over the rows of a matrix, or the first ``count``, in threads if it is large."""
     rows = len(matrix) if count is None else count
     return split(task, rows, max(1, _THREADED // matrix.shape[1]))
 
 
 def added(parts: list[Floats]) -> Floats:
-    """Add up what the threads found."""
+    """Add up the parts that the threads return."""
     return np.asarray(np.sum(parts, axis=0))
 
 
@@ -69,7 +69,7 @@ def extremes(matrix: Floats) -> tuple[Floats, Floats]:
 def matrix_leakages(
     matrix: Floats, prior: Floats, error: float = 0.0, logs: Floats | None = None
 ) -> Leakages:
-    """Both numbers for every column of a matrix. One pass, a second where leakage is small.
+    """Return both leakages of every column. One pass, and a second where leakage is small.
 
     ``error`` bounds the relative error that entries and prior come with; ``logs`` are those of
     the prior where some of it underflows.
@@ -96,8 +96,8 @@ def matrix_leakages(
         down[rare] = np.maximum(mean - ends[1], 0.0) + off
     slack = (2 * len(p) + 16) * ULP + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
-        found = [np.maximum(v, 0.0) * (1.0 + 8.0 * ULP) + slack for v in (up, down)]
-        return Leakages(*(np.where(seen, v, 0.0) for v in found))
+        both = [np.maximum(v, 0.0) * (1.0 + 8.0 * ULP) + slack for v in (up, down)]
+        return Leakages(*(np.where(seen, v, 0.0) for v in both))
     clear = seen.copy()
     clear[rare] = False
     near = clear & (up < 0.5), clear & (down < 0.5)
@@ -107,12 +107,12 @@ def matrix_leakages(
         over, under = np.where(near[0], law, 1.0), np.where(near[1], least, 1.0)
         up = np.where(near[0], np.log1p(np.where(near[0], gaps[0] / over, 0.0)), up)
         down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / under, 0.0)), down)
-    found = [v + slack * np.minimum(4.0 * v, 1.0) + 8.0 * ULP * v for v in (up, down)]
-    return Leakages(*(np.where(seen, v, 0.0) for v in found))
+    both = [v + slack * np.minimum(4.0 * v, 1.0) + 8.0 * ULP * v for v in (up, down)]
+    return Leakages(*(np.where(seen, v, 0.0) for v in both))
 
 
 def log_error(logs: Floats, error: float) -> float:
-    """Bound the error of log-probabilities: ``error`` and some ulp of each that was added up."""
+    """Bound the error of log-probabilities that come from sums, plus a given relative error."""
     return (64.0 * ULP + error) * float(np.abs(logs[logs > -math.inf]).max(initial=0.0))
 
 
@@ -130,11 +130,11 @@ def matrix_log_output(matrix: Floats, prior: Floats, logs: Floats | None) -> Flo
     """Log of the chance of every column, -inf only for impossible ones. Cost O(N K)."""
     law = prior @ matrix
     with np.errstate(divide="ignore"):
-        found = np.log(law)
+        logs_of_law = np.log(law)
         rare = np.flatnonzero(law < TINY)
         if len(rare):
-            found[rare] = log_law(matrix[:, rare], np.log(prior) if logs is None else logs)
-    return np.asarray(found)
+            logs_of_law[rare] = log_law(matrix[:, rare], np.log(prior) if logs is None else logs)
+    return np.asarray(logs_of_law)
 
 
 def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floats:
@@ -151,23 +151,23 @@ def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floa
     mass = np.logaddexp.reduce(table + chances[:, None], axis=0)
     # Logs that were added up as such have errors in proportion to their size.
     terms = np.where(best > math.log(TINY), 1.0, 1.0 + np.abs(best))
-    found = np.zeros(len(seen))
-    found[seen] = np.maximum(best - mass, 0.0) + 4.0 * error * terms
-    found[seen] += (8.0 + 2.0 * len(laws)) * ULP * (1.0 + np.abs(best) + np.abs(mass))
-    return found
+    leakage = np.zeros(len(seen))
+    leakage[seen] = np.maximum(best - mass, 0.0) + 4.0 * error * terms
+    leakage[seen] += (8.0 + 2.0 * len(laws)) * ULP * (1.0 + np.abs(best) + np.abs(mass))
+    return leakage
 
 
 def surprise(law: Floats) -> Floats:
-    """Return p ln p of a law, as if it summed to one, also where a chance is all but one."""
+    """Return p ln p of a law divided by its sum, accurate also where p is close to one."""
     from scipy.special import xlogy
 
     total, top = law.sum(), int(np.argmax(law))
     p = law / total
-    found = np.asarray(xlogy(p, p))
+    terms = np.asarray(xlogy(p, p))
     if p[top] > 0.5:
         rest = (law[:top].sum() + law[top + 1 :].sum()) / total
-        found[top] = p[top] * math.log1p(-rest)
-    return found
+        terms[top] = p[top] * math.log1p(-rest)
+    return terms
 
 
 def matrix_gain(matrix: Floats, prior: Floats, inner: Floats | None = None) -> float:
@@ -193,9 +193,9 @@ def matrix_gain(matrix: Floats, prior: Floats, inner: Floats | None = None) -> f
     whole = -float(own.sum())
     size = np.minimum(3.0 * whole * (most - least), whole * (law + ref) - own @ matrix)
     error = (len(p) + 32) * ULP * (bend + size)
-    found = np.full(len(law), whole * (1.0 + (len(p) + 32) * ULP))
-    found[most == 0.0] = 0.0
+    gains = np.full(len(law), whole * (1.0 + (len(p) + 32) * ULP))
+    gains[most == 0.0] = 0.0
     clear = law > TINY
     gain = (bend + drift + error)[clear] / law[clear]
-    found[clear] = np.minimum(found[clear], gain)
-    return max(0.0, float(found.max()))
+    gains[clear] = np.minimum(gains[clear], gain)
+    return max(0.0, float(gains.max()))

@@ -1,4 +1,4 @@
-"""Pairs of output laws: those of neighbours and their excess, those of outputs told together."""
+"""Pairs of output laws: the excess of one over the other, and the joint law of two outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fastpriv.errors import InvalidInput
 #: Laws as the rows of a matrix, and which rows to compare: (P, 2).
 Pairs = tuple[Floats, Ints]
 
-#: Beyond this level e^epsilon overflows; the curves only fall, so its value is a bound from there.
+#: Beyond this level e^epsilon overflows. The curves fall, so the value there is an upper bound.
 _LARGEST = 709.0
 #: Fewest entries worth a thread.
 _GRAIN = 1 << 16
@@ -52,19 +52,19 @@ def crossing(groups: Iterable[Pairs], delta: float) -> float:
 
 
 def all_pairs(laws: Floats) -> Iterable[Pairs]:
-    """Every law against every other, a number of pairs as large as that of laws at a time."""
+    """Yield all ordered pairs of different laws, in blocks of as many pairs as there are laws."""
     rows = np.arange(len(laws))
     for step in range(1, len(laws)):
         yield laws, np.stack([rows, np.roll(rows, step)], axis=1)
 
 
 def apart_by(outputs: int, n: int) -> float:
-    """Relative error of laws over so many outputs that were computed with n factors."""
+    """Return a bound on the relative error of a law that was computed from n factors."""
     return (16 * n + 64 + outputs) * ULP
 
 
 def apart(laws: Floats, steps: Iterable[tuple[Ints, Ints]], n: int) -> Iterable[Pairs]:
-    """Pairs of laws that were computed with n factors: the first rounded up, the second down."""
+    """Yield pairs of laws that were computed from n factors, rounded up and down respectively."""
     error = apart_by(laws.shape[1], n)
     both = np.concatenate([laws * (1.0 + error), laws * (1.0 - error)])
     for x, other in steps:
@@ -72,7 +72,7 @@ def apart(laws: Floats, steps: Iterable[tuple[Ints, Ints]], n: int) -> Iterable[
 
 
 def joint_laws(first: Floats, second: Floats) -> Floats:
-    """Laws of pairs of independent outputs, row by row: (N, K) and (N, L) to (N, K L)."""
+    """Return the joint laws of two independent outputs: (N, K) and (N, L) to (N, K L)."""
     check.fits(
         first.size * second.shape[1],
         f"a table of {first.shape[1]} times {second.shape[1]} outputs together",

@@ -2,8 +2,8 @@
 
 For two inputs with weights t and 1 - t, F(t) = l D(t || p) - D(m_t || q) has the second derivative
 (l - g(t))/(t (1-t)), where g is the concave function whose maximum is the contraction coefficient
-and whose value at p is the squared maximal correlation. So from p towards the maximum of g, F is
-convex, then concave, then convex: l >= S* is proved by one tangent in the last part.
+and whose value at p is the squared maximal correlation. So from p in the direction of the maximum
+of g, F is convex, then concave, then convex, and one tangent in the last part proves l >= S*.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.correlation import matrix_correlation
 from fastpriv.results import Bracket
 
-#: Steps of the ascent for more than two inputs, and how many inputs it starts from.
+#: Steps of an ascent for more than two inputs, and the number of inputs to start from.
 _CLIMBS, _STARTS = 200, 4
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
 def matrix_sdpi(matrix: Floats, prior: Floats) -> Bracket:
-    """Bracket for S* of a matrix; inputs with equal rows count as one."""
+    """Bracket for S* of a matrix. Inputs with equal rows count as one."""
     seen = prior > 0.0
     rows, which = np.unique(matrix[seen], axis=0, return_inverse=True)
     p = np.asarray(np.bincount(which.reshape(-1), prior[seen]) / prior.sum())
@@ -43,7 +43,7 @@ def matrix_sdpi(matrix: Floats, prior: Floats) -> Bracket:
 
 
 class _Pair:
-    """Two inputs, of which the first has weight p + s, seen from s = 0."""
+    """Two inputs with weights p + s and 1 - p - s, as functions of s."""
 
     def __init__(self, rows: Floats, p: Floats) -> None:
         self.P, self.Q, self.p, self.rest = rows[0], rows[1], float(p[0]), float(p[1])
@@ -52,7 +52,7 @@ class _Pair:
         self.error = (len(self.d) + 160) * ULP
 
     def curve(self, s: float) -> tuple[float, float, float]:
-        """Return g at weight p + s, its slope, and what rounding may add to the slope."""
+        """Return g at weight p + s, its slope, and a bound on the rounding error of the slope."""
         t, rest = self.p + s, self.rest - s
         if rest <= 0.0:
             missing = self.P == 0.0
@@ -64,7 +64,7 @@ class _Pair:
         return t * rest * float(self.d @ r), rise - fall, self.error * (rise + fall)
 
     def divergences(self, s: float) -> tuple[float, float]:
-        """D(p + s || p) and D(m || q), each good to ``error``."""
+        """Return D(p + s || p) and D(m || q), each with a relative error of ``error``."""
         t, rest = self.p + s, max(self.rest - s, 0.0)
         inputs = np.array([t, rest]), np.array([self.p, self.rest]), np.array([s, -s])
         return _divergence(*inputs), _divergence(t * self.P + rest * self.Q, self.q, s * self.d)
@@ -75,7 +75,7 @@ class _Pair:
         return above / below if below > 0.0 else 0.0
 
     def slopes(self, s: float) -> tuple[float, float, float]:
-        """Derivatives of the two divergences, and the absolute terms of the second."""
+        """Return the derivatives of both divergences, and the sum of |terms| of the second."""
         t, rest = self.p + s, self.rest - s
         terms = self.d * _logs(t * self.P + rest * self.Q, self.q, s * self.d)
         first = math.log1p(s / self.p) - math.log(rest / self.rest)
@@ -83,14 +83,14 @@ class _Pair:
 
 
 def _divergence(w: Floats, q: Floats, diff: Floats) -> float:
-    """Sum of w ln(w/q) - w + q, with diff = w - q to full precision."""
+    """Sum of w ln(w/q) - w + q, where diff is an accurate w - q."""
     out = np.empty(1)
     kernels.row_divergences(np.ascontiguousarray(w)[None], q, (w - q) - diff, 0, 1, out)
     return float(out[0])
 
 
 def _logs(w: Floats, q: Floats, diff: Floats) -> Floats:
-    """ln(w/q), near 1 from diff = w - q."""
+    """Return ln(w/q), from the accurate diff = w - q if w/q is near 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.abs(diff) < 0.5 * q, np.log1p(diff / q), np.log(w / q))
 
@@ -98,7 +98,7 @@ def _logs(w: Floats, q: Floats, diff: Floats) -> Floats:
 def _two_inputs(
     rows: Floats, p: Floats, rho: Bracket, lower: float, upper: float
 ) -> tuple[float, float]:
-    """Ends of S* for two inputs, from those that rho and eta give."""
+    """Narrow the ends of S* for two inputs, which rho and eta give first."""
     pair = _Pair(rows, p)
     if pair.curve(0.0)[1] < 0.0:
         pair = _Pair(rows[::-1].copy(), p[::-1].copy())
@@ -106,7 +106,7 @@ def _two_inputs(
     s = _peak(pair)
     reached = max(pair.ratio(s), pair.ratio(pair.rest))
     lower = max(lower, reached * (1.0 - 4.0 * pair.error))
-    if slope <= doubt:  # p is where g is largest, up to rounding: nothing is between the ends
+    if slope <= doubt:  # g is largest at p up to rounding, so that rho^2 and eta agree
         return lower, upper
     level, margin = max(reached, rho.upper**2 * (1.0 + 4.0 * ULP)), 4.0 * pair.error
     while level * (1.0 + margin) < upper:
@@ -117,7 +117,7 @@ def _two_inputs(
 
 
 def _peak(pair: _Pair) -> float:
-    """Where the ratio is largest: it has one peak above rho^2, because F <= 0 on an interval."""
+    """Return the s of the largest ratio. It has one peak above rho^2: F <= 0 on an interval."""
     odds = np.linspace(-30.0, 30.0, 61)
     values = [pair.ratio(pair.rest / (1.0 + math.exp(-v))) for v in odds]
     best = int(np.argmax(values))
@@ -137,7 +137,7 @@ def _peak(pair: _Pair) -> float:
 
 
 def _lowest(pair: _Pair, s: float, level: float) -> float:
-    """Newton step from s towards the least F at a level; s itself where there is none."""
+    """Take a Newton step from s towards the least F at a level, or return s if there is none."""
     rest = pair.rest - s
     if not 0.0 < rest < pair.rest:
         return s
@@ -148,11 +148,11 @@ def _lowest(pair: _Pair, s: float, level: float) -> float:
 
 
 def _proved(pair: _Pair, s: float, level: float) -> bool:
-    """Whether F >= 0 everywhere at this level, given that g rises at p and is below it there.
+    """Whether F >= 0 everywhere at this level, given that g rises at p and is below the level.
 
-    Either F is concave from where it stops being convex up to the end, and not negative there;
-    or g has come down to the level at s, F is convex from before s on, and its tangent at s is
-    not negative on the whole way from p to the end.
+    One of two conditions proves it. Either F is concave from its first inflection to the end, and
+    non-negative at the end. Or g has fallen to the level at s, so that F is convex from before s
+    on, and the tangent at s is non-negative from p to the end.
     """
     error = pair.error
     value, slope, doubt = pair.curve(pair.rest)
@@ -173,10 +173,10 @@ def _proved(pair: _Pair, s: float, level: float) -> bool:
 
 
 def _ascent(rows: Floats, p: Floats, least: float) -> float:
-    """Lower bound on S* from a few climbs of the ratio.
+    """Lower bound on S* from a few ascents of the ratio.
 
-    At the level l reached, Q <- p exp(h/l), h(x) = sum_y W[x, y] ln(QW/q)(y), maximises a minorant
-    of D(QW || q) - l D(Q || p), so that the ratio never falls.
+    If l is the current ratio, Q <- p exp(h/l) with h(x) = sum_y W[x, y] ln(QW/q)(y) maximises a
+    minorant of D(QW || q) - l D(Q || p). So the ratio never decreases.
     """
     q = p @ rows
     excess = rows - rows[np.argmax(p)]
@@ -187,7 +187,7 @@ def _ascent(rows: Floats, p: Floats, least: float) -> float:
         shift = (Q - p) @ excess
         mean = np.maximum(q + shift, 0.0)
         logs = _logs(np.maximum(mean, 2.0**-1000), q, shift)
-        # D is convex in the mean, so an error e of it costs at most sum |ln(mean/q)| e.
+        # D is convex in the mean, so an error e of the mean changes it by sum |ln(mean/q)| e.
         off = (len(p) + 8) * ULP * (np.abs(Q - p) @ np.abs(excess)) + 2.0**-1000
         depth = 1.0 + float(np.maximum(-logs, 0.0).max())
         relative = (len(p) + rows.shape[1] + 160) * ULP * depth

@@ -1,20 +1,20 @@
 """The best selection: one row of a table from each of several slices, with the largest capacity.
 
-The capacity of rows w_1 .. w_m is min over q of max_a D(w_a, q). One law q therefore bounds all
-selections from slices S_1 .. S_m at once, by the largest divergence of any row in them; the best
-such bound is the capacity of all rows together. Best-first branch and bound splits slices into
-clusters of nearby rows until that bound, or a list of all selections left, proves that nothing
-beats the best selection found.
+The capacity of rows w_1 .. w_m is min over q of max_a D(w_a, q). So any law q bounds all selections
+from slices S_1 .. S_m by the largest divergence of a row in them. The best such bound is the
+capacity of all rows together. Best-first branch and bound splits slices into clusters of nearby
+rows, until these bounds or a list of the selections left prove that the best one so far is optimal.
 
-Two further bounds hold for any rows. m of them have at most ln m. And asking for one of m values
-by yes-or-no questions, as a Huffman code of equal weights does, each answer tells at most as much
-as the best pair of rows (mutual information is convex in the channel): the capacity is at most
-the mean number of questions times that of the best pair.
+Two further bounds hold for any m rows. Their capacity is at most ln m. And it is at most the mean
+number of yes-or-no questions that identify one of m values by a Huffman code of equal weights,
+times the capacity of the best pair of rows: mutual information is convex in the channel, so an
+answer tells at most as much as the best pair.
 
-A third one is for slices that are easily told apart. Give each slice the least chance of every
-output among its rows, and what is missing to one to an output of its own: every selection garbles
-this channel, sending the outputs that give a slice away to where its row has more. Its capacity is
-close to that of the selections if their overlap is much the same.
+A third bound is for slices that are easily told apart. Construct a channel with one input for each
+slice: every output has its least probability among the rows of the slice, and the rest goes to an
+output that belongs to this slice alone. Every selection is a garbling of this channel, because the
+extra output of a slice can be redistributed to what its row has more. The bound is good if the rows
+of a slice have similar overlaps with the other slices.
 """
 
 from __future__ import annotations
@@ -32,31 +32,44 @@ import numpy as np
 from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._matrices.laws import Laws
 
 __all__ = ["Selection", "best_selection"]
 
-#: Most selections that are listed, and of those that no law excludes, rather than split further.
+#: Rows of a table whose search is short and needs few kernels, and all that others may need.
+_TINY = 16
+_SEARCH_KERNELS = (
+    "negative_entropies",
+    "output_law",
+    "pair_bounds",
+    "row_distances",
+    "row_divergences",
+    "row_dots",
+    "sharp_pair_bounds",
+    "two_row_capacities",
+)
+#: Most selections that are listed, and most that may remain after the bounds to be listed.
 _LISTED, _ALIVE = 1 << 16, 1 << 11
-#: Most pairs whose bounds are formed in one go, and work (in entries) below which they always are.
+#: Most pairs whose bounds are computed at once, and the work (in entries) that is always allowed.
 _PAIRS, _PAIR_WORK = 1 << 22, 1 << 22
-#: Pairs per row up to which listing them costs about what bounding a node does.
+#: Pairs per row up to which listing them costs about as much as bounding a node.
 _PAIRS_PER_ROW = 16
-#: Share of the pairs of a node below which they are bounded one by one.
+#: Fraction of the pairs of a node below which they are bounded one by one.
 _FEW = 0.3
-#: Entries of a batch of selections whose capacities are found together.
+#: Entries of a batch of selections whose capacities are computed together.
 _BATCH = 1 << 20
 #: Rounds of ascent from one start, rows tried in an exchange, and laws tried for one node.
 _ASCENT, _TRIED, _ROUNDS = 20, 4, 2
 #: Slices up to which selections are listed, and improved by exchanging one row at a time.
 _MANY = 16
-#: Share of the time that is kept for the bound from pairs.
+#: Fraction of the time that is reserved for the bound from pairs.
 _FOR_PAIRS = 0.2
 
 
 class Selection(NamedTuple):
-    """The best selection found, and what any selection can reach."""
+    """The best selection so far, and a bound on all selections."""
 
     lower: float
     upper: float
@@ -88,20 +101,22 @@ def best_selection(
     gap: float = 1e-9,
     time_limit: float = 60.0,
 ) -> Selection:
-    """Choose one row of ``table`` from each slice of one of the problems: largest capacity.
+    """Choose one row of ``table`` from each slice of one problem, for the largest capacity.
 
     Parameters
     ----------
     table : (R, K) array
         Output laws.
     problems : sequence of sequences of integer arrays
-        Each problem is a list of slices, each slice a list of rows of the table. Giving one array
-        object twice makes a problem of unordered pairs.
+        Each problem is a list of slices, and each slice is a list of rows of the table. If one
+        array object is given twice, pairs are unordered.
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
     time_limit : float
         Seconds after which the bracket is returned as it stands.
     """
+    if len(table) > _TINY:
+        load_kernels(*_SEARCH_KERNELS)  # compiling them does not count
     search = _Search(table, gap, time.monotonic() + time_limit * (1.0 - _FOR_PAIRS))
     upper = search.run([_Node(p, _distinct(slices)) for p, slices in enumerate(problems)])
     most = max(map(len, problems))
@@ -113,13 +128,13 @@ def best_selection(
 
 
 def _distinct(slices: Sequence[Ints]) -> tuple[Ints, ...]:
-    """Every slice sorted and without repetition; one object given twice stays one object."""
+    """Sort every slice and remove repetitions. An object given twice stays one object."""
     seen = {id(rows): np.unique(rows) for rows in slices}
     return tuple(seen[id(rows)] for rows in slices)
 
 
 def mean_questions(m: int) -> float:
-    """Mean length of a Huffman code for m equally likely values, the most for any m values."""
+    """Mean length of a Huffman code for m equally likely values, the largest over laws."""
     depth = m.bit_length() - 1
     return depth + 2.0 - 2.0 ** (depth + 1) / m
 
@@ -131,18 +146,18 @@ class _Search:
         self.laws, self.gap, self.deadline = Laws(table), gap, deadline
         self.lower, self.upper, self.settled = 0.0, 0.0, 0.0
         self.problem, self.choice, self.law = 0, np.empty(0, np.int64), np.empty(0)
-        self.far = np.empty(len(table))  # bounds on divergences, from the law last used
-        self.star: Floats | None = None  # ... of all rows, from that of the best selection
+        self.far = np.empty(len(table))  # bounds on divergences from the law used last
+        self.star: Floats | None = None  # the same for the output law of the best selection
 
     @property
     def target(self) -> float:
-        """What a bound must not exceed for its selections to be left alone."""
+        """The value up to which bounds are low enough for their selections to be dropped."""
         return max(self.lower + self.gap * min(1.0, self.lower), self.upper)
 
     # Lower bounds.
 
     def evaluate(self, problem: int, choices: Ints) -> float:
-        """Find capacities of selections (B, m); keep the best, return the largest upper end."""
+        """Compute capacities of selections (B, m), keep the best, return the largest upper end."""
         step, worst = max(1, _BATCH // (choices.shape[1] * self.laws.outputs)), 0.0
         for start in range(0, len(choices), step):
             part = choices[start : start + step]
@@ -155,7 +170,7 @@ class _Search:
         return worst
 
     def furthest(self, node: _Node) -> Ints:
-        """In each slice the row furthest from the law last used, none of them twice if possible."""
+        """Return the row of each slice furthest from the law used last, distinct if possible."""
         taken: set[int] = set()
         chosen = []
         for rows in node.slices:
@@ -168,7 +183,7 @@ class _Search:
         return np.array(chosen)
 
     def climb(self, node: _Node, choice: Ints) -> None:
-        """Ascend from a selection: exchange the row of one slice after the other for a better."""
+        """Ascend from a selection: replace the row of one slice after the other by a better one."""
         self.evaluate(node.problem, choice[None])
         last = -1.0
         for _ in range(_ASCENT if len(choice) <= _MANY else 0):
@@ -176,7 +191,7 @@ class _Search:
                 others = np.delete(choice, a)
                 if len(others) == 1:
                     scores = self.laws.pairs(others, rows)[0]
-                else:  # rows far from what the others look like
+                else:  # rows far from the output law of the others
                     law = capacities(self.laws.table[others][None], 1e-3)[2][0]
                     self.bound(node._replace(slices=(rows,)), others, law)
                     scores = self.far[rows]
@@ -192,13 +207,13 @@ class _Search:
     # Upper bounds.
 
     def bound(self, node: _Node, rows: Ints, law: Floats) -> float:
-        """Bound all selections of a node by the output law of some rows; fills ``far``."""
+        """Bound all selections of a node by the output law of some rows. Sets ``far``."""
         union = node.union
         self.far[union] = self.laws.divergences(union, *self.laws.mean(rows, law), self.target)
         return float(self.far[union].max())
 
     def from_best(self) -> Floats:
-        """Bounds on the divergences of all rows from the output law of the best selection."""
+        """Bound the divergences of all rows from the output law of the best selection."""
         if self.star is None:
             q, c = self.laws.mean(self.choice, self.law)
             self.star = self.laws.divergences(np.arange(self.laws.size), q, c, self.target)
@@ -210,7 +225,7 @@ class _Search:
         return max(float(star[rows].max()) for rows in node.slices)
 
     def root(self, node: _Node) -> float:
-        """First selections of a problem, and a bound from all its rows together."""
+        """Try first selections of a problem, and bound it by all its rows together."""
         trivial = round_up(math.log(len(node.slices)))
         if len(self.choice) and time.monotonic() > self.deadline:
             return trivial
@@ -228,19 +243,19 @@ class _Search:
         return min(least, capacity.upper)
 
     def told_apart(self, node: _Node) -> float:
-        """Bound all selections of a node by what their rows have in common, slice by slice."""
+        """Bound all selections of a node by the least probabilities in each slice."""
         m, outputs = len(node.slices), self.laws.outputs
         rows = np.zeros((m, outputs + m))
         for a, slice_ in enumerate(node.slices):
             rows[a, :outputs] = self.laws.least(slice_)
             rows[a, outputs + a] = max(0.0, self.laws.sums[1] - rows[a, :outputs].sum())
-        # A law that has e less in all than it is given here has D(w, q) off by e |ln(w/q)|, below
+        # If the total of a law is off by e, D(w, q) changes by at most e |ln(w/q)|, which is below
         # 800 e for doubles.
         excess = self.laws.sums[1] - self.laws.sums[0] + 4.0 * outputs * ULP
         return float(capacities(rows[None], 0.25 * self.gap)[1][0] + 800.0 * excess)
 
     def refine(self, node: _Node) -> float:
-        """Bound a node by laws of its own, that of its outermost rows first; fills ``far``."""
+        """Bound a node by output laws of its own rows, the outermost first. Sets ``far``."""
         least = self.told_apart(node) if len(node.slices) <= _MANY else math.inf
         if least <= self.target:
             return least
@@ -257,7 +272,7 @@ class _Search:
         return least
 
     def listed(self, node: _Node) -> bool:
-        """Whether to go through the selections of a node one by one."""
+        """Whether to list the selections of a node."""
         if len(node.slices) > 2:
             return len(node.slices) <= _MANY and node.selections <= _LISTED
         rows = sum(map(len, node.slices))
@@ -265,7 +280,7 @@ class _Search:
         return node.selections <= _PAIRS and (small or node.selections <= _PAIRS_PER_ROW * rows)
 
     def settle(self, node: _Node) -> bool:
-        """Go through all selections of a node, those first that may be best, if not too many."""
+        """Evaluate the selections of a node in order of their bounds, unless they are too many."""
         bounds = self.bounds(node)
         pairs, alive = len(node.slices) == 2, np.count_nonzero(bounds > self.target)
         if not pairs and alive > _ALIVE:
@@ -290,20 +305,20 @@ class _Search:
         return True
 
     def close(self, bounds: Floats) -> None:
-        """Take note of bounds that are low enough for their selections to be left alone."""
+        """Record bounds of selections that are dropped because the bounds are low enough."""
         self.settled = max(self.settled, float(bounds[bounds <= self.target].max(initial=0.0)))
 
     def bounds(self, node: _Node) -> Floats:
-        """Bound all selections by two laws, the best one's and the node's own, as refined."""
+        """Bound all selections by two laws: that of the best selection and that of the node."""
         least = np.full([len(rows) for rows in node.slices], math.inf)
         for far in (self.from_best(), self.far):
             worst = reduce(np.maximum, np.ix_(*[far[rows] for rows in node.slices]))
             least = np.minimum(least, worst)
         once = len(node.slices) == 2 and node.slices[0] is node.slices[1]
-        return np.triu(least, 1) if once else least  # each pair of equal slices once
+        return np.triu(least, 1) if once else least  # pairs from equal slices are unordered
 
     def parts(self, node: _Node) -> list[_Node]:
-        """Split the slice whose rows reach furthest from the law last used."""
+        """Split the slice with the row furthest from the law used last."""
         reach = [self.far[rows].max() if len(rows) > 1 else -1.0 for rows in node.slices]
         a = int(np.argmax(reach))
         rows = node.slices[a]
@@ -334,7 +349,7 @@ class _Search:
 
 
 def _matched(slices: Sequence[Ints], union: Ints, law: Floats) -> Ints:
-    """Give slices the rows that carry most of a law over their union, each row once."""
+    """Assign to slices the rows of largest weight in a law over their union, each row once."""
     from scipy.optimize import linear_sum_assignment
 
     heavy = np.argsort(-law)[: 2 * len(slices)]

@@ -78,7 +78,7 @@ class Thresholds(ABC):
 
 
 class LawThresholds(Thresholds):
-    """Any laws, one per input: a word is looked up among the edges of its integer weights."""
+    """Any laws, one per input. A random word is looked up among the cumulated integer weights."""
 
     _chunk = 1 << 15
 
@@ -102,9 +102,9 @@ class LawThresholds(Thresholds):
 
     def chances(self) -> Floats:
         """Return the chances of the outputs, each rounded to the nearest double."""
-        found = self.weights.astype(np.float64) * 2.0**-64
-        found[self._sure, self._last[self._sure]] = 1.0
-        return found
+        chances = self.weights.astype(np.float64) * 2.0**-64
+        chances[self._sure, self._last[self._sure]] = 1.0
+        return chances
 
     @property
     def _sure(self) -> NDArray[np.bool_]:
@@ -127,7 +127,7 @@ class LawThresholds(Thresholds):
 
 
 class ManyThresholds:
-    """The rows of a matrix as integer thresholds: all kept if few, else those asked for."""
+    """The rows of a matrix as integer thresholds: all are kept if small, else made on demand."""
 
     def __init__(self, matrix: Floats) -> None:
         self._matrix = matrix
@@ -144,7 +144,7 @@ class ManyThresholds:
         return LawThresholds(self._matrix[seen]).draw(which.reshape(-1), source)
 
     def level(self, of: Callable[[Floats], float]) -> float:
-        """Level of the realised chances, where ``of`` gives that of a matrix of doubles."""
+        """Return the level of the realised chances; ``of`` is the level of a matrix of doubles."""
         level = of(LawThresholds(self._matrix).chances())
         # A double is within 2^-53 of each chance, so a ratio of two is within 2^-52 of theirs.
         # Where neighbours have equal laws they have equal thresholds.
@@ -180,6 +180,10 @@ class SymmetricThresholds(Thresholds):
         """Return ln(stay / move), rounded up; at most epsilon."""
         return min(log_up(Fraction(self.stay, self.move)), self._epsilon) if self._m > 1 else 0.0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the table of steps: it follows from the rest and is large."""
+        return {name: value for name, value in self.__dict__.items() if name != "_steps"}
+
     @cached_property
     def _rule(self) -> tuple[int, np.uint64, np.uint64, np.uint64]:
         final = self.stay + (self._m - 1) * self.move - 1
@@ -187,7 +191,7 @@ class SymmetricThresholds(Thresholds):
 
     @cached_property
     def _steps(self) -> NDArray[np.uint16]:
-        """The step that the top 16 bits of a word settle, or a tie."""
+        """The step that the top 16 bits of a word decide, or a tie where they do not."""
         _, stay, move, final = self._rule
         low = np.arange(1 << 16, dtype=np.uint64) << np.uint64(48)
         high = low | np.uint64((1 << 48) - 1)

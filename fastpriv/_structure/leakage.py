@@ -23,14 +23,14 @@ from fastpriv._structure.rows import RowKernel
 def contract(
     vector: Floats, kernels: Sequence[RowKernel], step: Callable[[Floats, RowKernel], Floats]
 ) -> Floats:
-    """Apply ``step`` along every axis: (m, rest) to (k, rest), values of the row to outputs."""
+    """Apply ``step`` along every axis. It takes (m, rest) to (k, rest): values to outputs."""
     for kernel in kernels:
         vector = step(vector.reshape(kernel.shape[0], -1), kernel).T.reshape(-1)
     return vector
 
 
 def tropical(vector: Floats, kernels: Sequence[RowKernel], join: np.ufunc) -> Floats:
-    """Join vector[x] + ln near[x, y] over all x, for every y: join is max, min or logaddexp."""
+    """Return the max, min or logaddexp over x of vector[x] + ln near[x, y], for every y."""
 
     def step(v: Floats, kernel: RowKernel) -> Floats:
         parts = []
@@ -46,12 +46,12 @@ def tropical(vector: Floats, kernels: Sequence[RowKernel], join: np.ufunc) -> Fl
 
 
 def row_slack(kernels: Sequence[RowKernel]) -> float:
-    """Relative error of a mass after one multiplication by every row's kernel."""
+    """Bound the relative error of a probability after one multiplication by every kernel."""
     return ULP * sum(2 * kernel.shape[0] + 6 for kernel in kernels)
 
 
 def log_slack(kernels: Sequence[RowKernel]) -> float:
-    """Relative error of the log of such a mass where logs are added up."""
+    """Bound the relative error of its logarithm where logarithms are added up."""
     return ULP * (8 + sum(kernel.shape[0] for kernel in kernels))
 
 
@@ -68,16 +68,16 @@ def log_masses(weights: Floats, kernels: Sequence[RowKernel], logs: Floats | Non
         lost = (gone.sum(axis=0) + kernel.loss.T @ v).T.reshape(-1)
         kept = (kernel.near.T @ v).T.reshape(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(kept))
+        masses = np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(kept))
         if kept.min() < TINY:
             fine = tropical(np.log(weights) if logs is None else logs, kernels, np.logaddexp)
             fine -= math.log(total)
-            found = np.where(kept < TINY, fine, found)
-    return np.asarray(np.minimum(found, 0.0))
+            masses = np.where(kept < TINY, fine, masses)
+    return np.asarray(np.minimum(masses, 0.0))
 
 
 def tilted(prior: Floats, logs: Floats | None, tilt: Floats) -> tuple[Floats, Floats, float]:
-    """Return prior[x] e^tilt[x] divided by a factor that keeps it in range, its logs, the log."""
+    """Return prior[x] e^tilt[x] scaled into range, its logs, and the log of the scale."""
     with np.errstate(divide="ignore"):
         logs = tilt + (np.log(prior) if logs is None else logs)
     if np.ptp(tilt) < -math.log(TINY):
@@ -93,7 +93,7 @@ def vector_leakages(
     logs: Floats | None = None,
     tilt: Floats | None = None,
 ) -> Leakages:
-    """Both numbers for every output of one kernel per row. Cost O(N n m), never N x N.
+    """Return both leakages of every output of a row-by-row channel. Cost O(N n m).
 
     ``logs`` are those of the prior where some of it underflows. With a tilt the channel is
     W[x, y] e^tilt[x], up to a factor for every y.
@@ -123,8 +123,8 @@ def vector_leakages(
 class Column(NamedTuple):
     """One output y of a row-by-row channel, every row's kernel divided by its largest p(y_i|.).
 
-    Log of the largest product of the rows' entries over databases that can occur, log of their
-    mean, and a bound on the rounding error of the difference.
+    Over the databases that can occur: the log of the largest product of the rows' entries, the
+    log of their mean, and a bound on the rounding error of the difference.
     """
 
     best: float
@@ -141,7 +141,7 @@ class Column(NamedTuple):
 def vector_column(
     weights: Floats, kernels: Sequence[RowKernel], y: Ints, logs: Floats | None = None
 ) -> Column:
-    """One output under any law of databases. Cost O(N)."""
+    """Return the column of one output under any law of databases. Cost O(N)."""
     columns = [kernel.column(value) for kernel, value in zip(kernels, y.tolist(), strict=True)]
     occurs = weights > 0 if logs is None else logs > -math.inf
     best = float(tropical(np.where(occurs, 0.0, -math.inf), columns, np.maximum)[0])

@@ -1,7 +1,7 @@
 """Channels that act on each row of a database by itself.
 
-A mechanism such as E_d is one small kernel per row. Rows that share a kernel share the object, so
-that a million identical rows cost as much as one.
+A mechanism such as E_d is a small channel for each row. Rows with equal channels share one object,
+so a million identical rows cost as much as one.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class RowKernel:
 
     @cached_property
     def loss(self) -> Floats:
-        """1 - W[s, y] / max W[., y], without cancellation; 1 where y never comes out."""
+        """1 - W[s, y] / max W[., y], without cancellation; 1 if y never occurs."""
         tops = np.where(self.tops > 0, self.tops, 1.0)
         return np.where(self.tops > 0, (self.tops - self.matrix) / tops, 1.0)
 
     @cached_property
     def near(self) -> Floats:
-        """W[s, y] / max W[., y]; 0 where y never comes out."""
+        """W[s, y] / max W[., y]; 0 if y never occurs."""
         return np.asarray(self.matrix / np.where(self.tops > 0, self.tops, 1.0))
 
     @cached_property
@@ -68,7 +68,7 @@ class RowKernel:
         return np.where(seen, logs, -math.inf)
 
     def column(self, y: int) -> RowKernel:
-        """Return the part of the kernel that leads to one output, with all its digits."""
+        """Return the column of one output, with accurate logarithms."""
         part = RowKernel(self.matrix[:, [y]])
         for name in ("loss", "near", "log_near"):
             part.__dict__[name] = np.ascontiguousarray(getattr(self, name)[:, [y]])
@@ -76,13 +76,13 @@ class RowKernel:
 
     @cached_property
     def thresholds(self) -> Thresholds:
-        """The kernel in integers, as samplers use it."""
+        """Integer thresholds, from which samplers draw."""
         from fastpriv._sampling.thresholds import LawThresholds
 
         return LawThresholds(self.matrix)
 
     def information(self, joint: Floats) -> float:
-        """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""
+        """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
         from fastpriv.kernels import factor_information
 
         return factor_information(np.ascontiguousarray(joint), self.matrix)
@@ -93,25 +93,25 @@ class RowKernel:
         return float(self.log_ratios[s, t]), int(s), int(t)
 
     def telling(self, s: int, t: int) -> int:
-        """Return the output that speaks most for s against t."""
+        """Return the output with the largest W[s, y] / W[t, y]."""
         top, seen = self.matrix[s], self.matrix[s] > 0
         logs = log_ratio(np.where(seen, top, 1.0), np.where(seen, self.matrix[t], 1.0))
         return int(np.where(seen, logs, -math.inf).argmax())
 
     def likeliest(self, values: Ints) -> Ints:
-        """Return the output that each value leads to most often."""
+        """Return the likeliest output for each value."""
         return np.asarray(self.matrix.argmax(axis=1)[values])
 
     def causes(self, outputs: Ints) -> Ints:
-        """Return the value that leads to each output most often."""
+        """Return the value with the largest probability of each output."""
         return np.asarray(self.matrix.argmax(axis=0)[outputs])
 
 
 class Symmetric(RowKernel):
     """The m-ary symmetric channel R_epsilon (Wang-Ying-Zhang 2015, eq. (27) for one row).
 
-    Keeps ``off`` = b, the chance of each wrong value, and ``gap`` = a - b apart from the matrix:
-    at small epsilon the difference of the rounded a and b has lost most of its digits.
+    Besides the matrix it keeps ``off`` = b, the probability of each wrong value, and ``gap`` =
+    a - b, because at small epsilon the difference of the rounded a and b has lost most digits.
     """
 
     def __init__(self, m: int, epsilon: float) -> None:
@@ -155,19 +155,19 @@ class Symmetric(RowKernel):
 
     @cached_property
     def thresholds(self) -> Thresholds:
-        """The kernel in integers, its ratio rounded down."""
+        """Integer thresholds with a ratio that is rounded down."""
         from fastpriv._sampling.thresholds import SymmetricThresholds
 
         return SymmetricThresholds(self.m, self.epsilon)
 
     def information(self, joint: Floats) -> float:
-        """Sum over contexts l of I(S; Y), weighted: ``joint[l, s]`` = P(context l, S = s)."""
+        """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
         from fastpriv.kernels import symmetric_information
 
         return symmetric_information(np.ascontiguousarray(joint), self.off, self.gap)
 
     def worst(self) -> tuple[float, int, int]:
-        """Any two values."""
+        """Return epsilon, for any two values."""
         return (self.epsilon, 0, 1) if self.m > 1 else (0.0, 0, 0)
 
     def telling(self, s: int, t: int) -> int:
@@ -191,7 +191,7 @@ class Symmetric(RowKernel):
     def unmixing(self) -> float:
         """The c in v <- v + c (sum - m v), which applies the inverse of R.
 
-        Near epsilon 0, R keeps nothing but the sum: only a flat law can be unmixed, by any c.
+        Near epsilon 0, R keeps only the sum. Then only a uniform law has an inverse, for any c.
         """
         if self.epsilon < 1e-300:
             return 0.0
@@ -199,7 +199,7 @@ class Symmetric(RowKernel):
 
 
 class RowKernels(Sequence[RowKernel]):
-    """One kernel per row: the distinct ones, and which of them each row uses."""
+    """The channels of all rows: the distinct ones, and which of them each row uses."""
 
     def __init__(self, distinct: Sequence[RowKernel], assignment: Ints) -> None:
         self.distinct = tuple(distinct)
@@ -207,7 +207,7 @@ class RowKernels(Sequence[RowKernel]):
 
     @classmethod
     def symmetric(cls, sizes: Sequence[int], epsilon: float) -> RowKernels:
-        """R_epsilon on every row, each with its own number of values."""
+        """Return R_epsilon on rows with the given numbers of values."""
         values, assignment = distinct_sizes(sizes)
         return cls([Symmetric(m, epsilon) for m in values], assignment)
 
@@ -246,8 +246,8 @@ class RowKernels(Sequence[RowKernel]):
 
     def _sizes(self, side: int) -> tuple[int, ...]:
         sides = np.array([kernel.shape[side] for kernel in self.distinct])
-        found: list[int] = sides[self.assignment].tolist()
-        return tuple(found)
+        sizes: list[int] = sides[self.assignment].tolist()
+        return tuple(sizes)
 
 
 def distinct_sizes(sizes: Sequence[int]) -> tuple[list[int], Ints]:
@@ -263,11 +263,11 @@ def distinct(
 ) -> tuple[list[Floats], Ints]:
     """Return the distinct arrays among ``items``, and which of them each item is.
 
-    Items are recognised first by identity, which is what a list such as ``[p] * n`` holds, and
-    only new ones are checked by ``load(item, i)`` and compared by their numbers.
+    Items are compared by identity first, which is enough for a list such as ``[p] * n``. New items
+    are checked by ``load(item, i)`` and compared by value.
     """
     try:
-        kept = list(items)  # alive until the end, so that no identity is used twice
+        kept = list(items)  # keeps the items alive, so that no two of them share an id
     except TypeError:
         raise InvalidInput(f"{what} must be a sequence with one item per row") from None
     if not kept or isinstance(items, Mapping):
@@ -279,10 +279,10 @@ def distinct(
     for i, item in enumerate(kept):
         k = by_object.get(id(item))
         if k is None:
-            found = load(item, i)
-            k = by_value.setdefault((found.shape, found.tobytes()), len(arrays))
+            array = load(item, i)
+            k = by_value.setdefault((array.shape, array.tobytes()), len(arrays))
             if k == len(arrays):
-                arrays.append(found)
+                arrays.append(array)
             by_object[id(item)] = k
         assignment[i] = k
     return arrays, assignment

@@ -1,4 +1,4 @@
-"""One row of a product law that is tilted towards the database, with all its digits."""
+"""One row of a tilted product law, with accurate logarithms."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fastpriv._structure.rows import RowKernel, Symmetric
 class TiltedRow(RowKernel):
     """One row of a tilted product law, W[s, y] = q(y) R[s, y] / (R q)(s).
 
-    Its logs come from epsilon and from differences of q, of which those of the rounded matrix have
-    lost most digits at small epsilon.
+    Its logarithms are computed from epsilon and from differences of q. Those of the rounded matrix
+    would lose most digits at small epsilon.
     """
 
     def __init__(self, kernel: RowKernel, law: Floats) -> None:

@@ -1,11 +1,12 @@
-"""The privacy programs, reduced by the row permutations that leave the prior alone.
+"""Types of databases and classes of pairs, for programs that are symmetric in the rows.
 
-PD-DP and PD-I have one form. For every output y choose a non-negative vector v_y over databases
-that varies by at most e^epsilon between neighbours, so that the v_y add up to a given b, at least
-cost. Averaging over permutations of exchangeable rows changes nothing, so v_y(x) depends on the
-pair only through its *class*: how many rows of each exchangeable block hold value s in x and v in
-y. One output per type of y remains, and one equation per type of x. With all blocks of one row
-this is the plain program; with one block it is the program on types.
+PD-DP and PD-I have the same form: for every output y choose a non-negative vector v_y over
+databases that varies by at most e^epsilon between neighbours, such that the v_y add up to a given b
+at least cost. If rows are exchangeable under the prior, a solution may be averaged over their
+permutations. So v_y(x) depends on the pair only through its *class*: how many rows of each
+exchangeable block hold value s in x and v in y. There remain one output for each type of y, and one
+equation for each type of x. If all blocks have one row, this is the plain program. If there is one
+block, it is the program on types.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Counts = tuple[tuple[int, ...], ...]  # per block, how many rows hold each value
 
 
 class Blocks(NamedTuple):
-    """Which rows are exchangeable with each other, and how many values they take."""
+    """The blocks of exchangeable rows, and the number of values of the rows of each block."""
 
     rows: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
@@ -39,9 +40,9 @@ class Blocks(NamedTuple):
 class Classes(NamedTuple):
     """The classes of databases x against one output y of a given type.
 
-    A class fixes, for every block b and value v, how the rows of b where y holds v are spread
-    over values in x: one composition per such cell (b, v). Classes are numbered in C order of
-    the cells, the largest first, so that neighbours lie close together.
+    For every block b and value v, a class fixes how many of the rows of b where y holds v have
+    each value in x. This is one composition for each cell (b, v). Classes are numbered in C order
+    of the cells, the largest first, so that the numbers of neighbours are close.
     """
 
     cells: list[tuple[int, int, int]]  # block, value of y, number of rows
@@ -53,29 +54,29 @@ class Classes(NamedTuple):
     target: Ints  # ... and x'
     count_ratio: Floats  # number of x in the source class over that in the target class
     size_ratio: Floats  # number of databases of the target's type over that of the source's
-    share: Floats  # of the rows of x with the value that moves, those that move in this way
+    share: Floats  # fraction of the rows of x with the value that changes which lead to the target
     band: int  # largest |source - target|
 
     def number(self, x: Ints, y: Ints, blocks: Blocks) -> Ints:
         """Class of every database of ``x`` (k, n) against one output ``y`` (n,)."""
-        found = np.zeros(len(x), dtype=np.int64)
+        numbers = np.zeros(len(x), dtype=np.int64)
         for (b, v, w), stride in zip(self.cells, self.strides, strict=True):
             rows = [i for i in blocks.rows[b] if y[i] == v]
             counts = np.stack([(x[:, rows] == s).sum(axis=1) for s in range(blocks.sizes[b])])
-            found += stride * composition_index(counts, w)
-        return found
+            numbers += stride * composition_index(counts, w)
+        return numbers
 
-    def pair_counts(self, found: int, m: int) -> Ints:
-        """How many rows hold v in y and s in x, [v, s], for one class; all rows in one block."""
+    def pair_counts(self, number: int, m: int) -> Ints:
+        """Return [v, s], the number of rows with v in y and s in x. All rows are in one block."""
         counts = np.zeros((m, m), dtype=np.int64)
         for (_, v, w), stride in zip(self.cells, self.strides, strict=True):
             made = compositions(w, m)
-            counts[v] = made[found // stride % len(made)]
+            counts[v] = made[number // stride % len(made)]
         return counts
 
 
 class Types(NamedTuple):
-    """All types of databases, and how many databases each has."""
+    """All types of databases, and ln of the number of databases of each."""
 
     blocks: Blocks
     counts: list[Counts]
@@ -90,11 +91,12 @@ class Types(NamedTuple):
 
     def number(self, x: Ints) -> Ints:
         """Type of every database of ``x`` (k, n)."""
-        found = np.zeros(len(x), dtype=np.int64)
+        numbers = np.zeros(len(x), dtype=np.int64)
         for rows, m in zip(self.blocks.rows, self.blocks.sizes, strict=True):
             counts = np.stack([(x[:, rows] == s).sum(axis=1) for s in range(m)])
-            found = found * len(compositions(len(rows), m)) + composition_index(counts, len(rows))
-        return found
+            numbers *= len(compositions(len(rows), m))
+            numbers += composition_index(counts, len(rows))
+        return numbers
 
 
 @lru_cache(maxsize=4096)
@@ -110,19 +112,24 @@ def compositions(total: int, parts: int) -> tuple[tuple[int, ...], ...]:
 
 
 @lru_cache(maxsize=4096)
-def _lookup(total: int, parts: int) -> Ints:
-    """Place of a composition among all, by its last counts: an array with parts - 1 axes."""
-    table = np.zeros((total + 1,) * (parts - 1), dtype=np.int64)
-    for k, counts in enumerate(compositions(total, parts)):
-        table[counts[1:]] = k
+def _passed(total: int, parts: int) -> Ints:
+    """Number of compositions of r into ``parts`` counts with a first count below c, at [r, c]."""
+    table = np.zeros((total + 1, total + 1), dtype=np.int64)
+    for rest in range(total + 1):
+        for first in range(rest):
+            later = math.comb(rest - first + parts - 2, parts - 2)
+            table[rest, first + 1] = table[rest, first] + later
     return table
 
 
 def composition_index(counts: Ints, total: int) -> Ints:
-    """Place of compositions given as an array (parts, ...) of counts that add up to ``total``."""
-    if total == 1:  # one row: the place of the one, the last value first; no table of 2^(m-1)
-        return np.asarray(len(counts) - 1 - np.argmax(counts, axis=0))
-    return np.asarray(_lookup(total, len(counts))[tuple(counts[1:])])
+    """Numbers of compositions, given as an array (parts, ...) of counts with sum ``total``."""
+    place = np.zeros(counts.shape[1:], dtype=np.int64)
+    rest = np.full(counts.shape[1:], total, dtype=np.int64)
+    for k, count in enumerate(counts[:-1]):
+        place += _passed(total, len(counts) - k)[rest, count]
+        rest = rest - count
+    return place
 
 
 @lru_cache(maxsize=4096)
@@ -131,18 +138,18 @@ def _cell(total: int, parts: int) -> tuple[Ints, Floats, Ints]:
 
     A move (from, to, s, t) takes one row from value s to value t.
     """
-    found = compositions(total, parts)
-    place = {c: k for k, c in enumerate(found)}
+    table = compositions(total, parts)
+    place = {c: k for k, c in enumerate(table)}
     moves = []
-    for k, c in enumerate(found):
+    for k, c in enumerate(table):
         for s, t in itertools.permutations(range(parts), 2):
             if c[s]:
                 moved = list(c)
                 moved[s] -= 1
                 moved[t] += 1
                 moves.append((k, place[tuple(moved)], s, t))
-    logs = np.array([log_multinomial(c) for c in found])
-    return np.array(found), logs, np.array(moves, dtype=np.int64).reshape(-1, 4)
+    logs = np.array([log_multinomial(c) for c in table])
+    return np.array(table), logs, np.array(moves, dtype=np.int64).reshape(-1, 4)
 
 
 def log_multinomial(counts: Sequence[int]) -> float:
@@ -170,7 +177,7 @@ def classes_against(kind: Counts, types: Types) -> Classes:
     cells = [(b, v, w) for b, ws in enumerate(kind) for v, w in enumerate(ws) if w]
     cells.sort(key=lambda cell: -len(compositions(cell[2], blocks.sizes[cell[0]])))
     made = [_cell(w, blocks.sizes[b]) for b, _, w in cells]
-    shape = [len(found) for found, *_ in made]
+    shape = [len(table) for table, *_ in made]
     size = math.prod(shape)
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     index = np.arange(size)
@@ -186,8 +193,8 @@ def classes_against(kind: Counts, types: Types) -> Classes:
     for (b, _, _), (table, _, moves), stride, count in zip(
         cells, made, strides, shape, strict=True
     ):
-        # The moves of this cell, for every setting of the others. Multinomials change by ratios
-        # of counts, which keeps them exact.
+        # The moves of this cell, for all compositions of the other cells. The ratio of two
+        # multinomials is a ratio of counts, which is exact.
         others = index[index // stride % count == 0][:, None]
         start, stop, s, t = moves.T
         source, target = others + start * stride, others + stop * stride
@@ -205,7 +212,7 @@ def classes_against(kind: Counts, types: Types) -> Classes:
 
 
 class Stack(NamedTuple):
-    """The classes against every type of output, one block after the other."""
+    """The classes against all types of outputs, one type after the other."""
 
     starts: Ints  # where each block begins, and where the last ends
     kind: Ints  # type of y, per class
@@ -219,7 +226,7 @@ class Stack(NamedTuple):
 
     @classmethod
     def of(cls, types: Types, classes: list[Classes]) -> Stack:
-        """Join the classes of all blocks, pairs renumbered."""
+        """Concatenate the classes against all types, and renumber the pairs."""
         sizes = [len(c.row) for c in classes]
         starts = np.cumsum([0, *sizes])
         kind = np.repeat(np.arange(len(classes)), sizes)
@@ -243,6 +250,6 @@ def expand(types: Types, classes: list[Classes], entries: list[Floats]) -> Float
     kinds = types.number(x)
     matrix = np.empty((space.size, space.size))
     for y in range(space.size):
-        found = classes[kinds[y]].number(x, x[y], types.blocks)
-        matrix[:, y] = entries[kinds[y]][found]
+        numbers = classes[kinds[y]].number(x, x[y], types.blocks)
+        matrix[:, y] = entries[kinds[y]][numbers]
     return matrix

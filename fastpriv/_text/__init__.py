@@ -1,1 +1,1 @@
-"""How results are written down: numbers, tables, plain data."""
+"""How results are written down: one formatter of numbers, one table, one JSON encoder."""

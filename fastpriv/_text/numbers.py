@@ -1,38 +1,76 @@
-"""Numbers in a few digits, rounded the way that a guarantee has to be."""
+"""Numbers in a few digits. What is printed is never on the wrong side of the number."""
 
 from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Protocol
 
-from fastpriv.results import Bracket
+from fastpriv.errors import short
 
-#: Significant digits of a number that is printed.
-_DIGITS = 9
-
-
-def up(value: float) -> str:
-    """Write a number with a few digits, never below it."""
-    return _rounded(value, ROUND_CEILING)
-
-
-def down(value: float) -> str:
-    """Write a number with a few digits, never above it."""
-    return _rounded(value, ROUND_FLOOR)
+#: Significant digits of a printed number.
+DIGITS = 9
+#: Decimal exponents of numbers that are printed without a power of ten.
+_LEAST, _MOST = -5, 8
+#: Units that have a singular.
+_SINGULAR = {"nats": "nat", "bits": "bit", "rows": "row", "outputs": "output"}
 
 
-def _rounded(value: float, way: str) -> str:
-    if not math.isfinite(value):
-        return "infinite" if value > 0.0 else str(value)
-    # As its shortest digits: 0.1 is not to be printed as 0.100000001.
-    digits = Context(_DIGITS, way).create_decimal(Decimal(repr(float(value))))
-    return f"{float(digits):.{_DIGITS}g}"
+class Interval(Protocol):
+    """A value between two proved bounds, such as :class:`fastpriv.Bracket`."""
+
+    @property
+    def lower(self) -> float:
+        """Lower bound."""
+
+    @property
+    def upper(self) -> float:
+        """Upper bound."""
 
 
-def shown(level: float | Bracket) -> str:
-    """Write a level rounded up, or a bracket rounded outwards."""
-    if not isinstance(level, Bracket):
-        return up(level)
-    if level.lower == level.upper:
-        return up(level.upper)
-    return f"{down(level.lower)} to {up(level.upper)}"
+def up(value: float, digits: int = DIGITS) -> str:
+    """Write a number in a few digits, rounded up: read back, it is no less."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def down(value: float, digits: int = DIGITS) -> str:
+    """Write a number in a few digits, rounded down: read back, it is no more."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, direction: str) -> str:
+    """Round the shortest decimal that reads back as the number: 0.1 is one tenth and prints so."""
+    if math.isinf(value):
+        return "infinite" if value > 0.0 else "-infinite"
+    number = Context(digits, direction).create_decimal(Decimal(repr(float(value)))).normalize()
+    if number.is_zero():
+        return "0"
+    if _LEAST < number.adjusted() <= _MOST:
+        return f"{number:f}"
+    mantissa, exponent = f"{number:e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def shown(value: float | Interval, digits: int = DIGITS, *, from_below: bool = False) -> str:
+    """Write a value: "yes" or "no", a count, a number, or the two ends of a bracket.
+
+    Numbers are rounded up, or down if ``from_below``; brackets are rounded outwards. A bracket
+    whose ends are the same in these digits is one number.
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return short(value)
+    if isinstance(value, float):
+        return down(value, digits) if from_below else up(value, digits)
+    guaranteed = down if from_below else up
+    if guaranteed(value.lower, digits) == guaranteed(value.upper, digits):
+        return guaranteed(value.upper, digits)
+    return f"[{down(value.lower, digits)}, {up(value.upper, digits)}]"
+
+
+def quantity(number: str, unit: str) -> str:
+    """Write a number with its unit, in the singular if the number is 1; infinity has no unit."""
+    if not unit or number == "infinite":
+        return number
+    return f"{number} {_SINGULAR.get(unit, unit) if number == '1' else unit}"

@@ -5,7 +5,7 @@ Examples
 >>> import fastpriv as fp
 >>> release = fp.accounting.PrivacyProfile.of([[0.75, 0.25], [0.25, 0.75]])
 >>> release.self_compose(100).epsilon(1e-6)
-Bracket(94.28986789, 94.28986789)
+Bracket(94.28986789, 94.2898679)
 """
 
 import lazy_loader as _lazy

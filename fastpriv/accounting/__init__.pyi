@@ -1,3 +1,4 @@
+from .calibration import calibrate
 from .chain import pml_chain
 from .laws import LAWS, Law, compose_levels
 from .ledger.ledger import Ledger
@@ -10,6 +11,7 @@ __all__ = [
     "Ledger",
     "PrivacyProfile",
     "Receipt",
+    "calibrate",
     "compose_levels",
     "pml_chain",
 ]

@@ -1,16 +1,19 @@
-"""What outputs that were really seen tell together."""
+"""Leakage of a sequence of outputs that have been observed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
-from fastpriv.channels import AbstractChannel
+from fastpriv.channels import AbstractChannel, ProductChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair, output_rows
 from fastpriv.priors import Dense, Distribution
@@ -69,7 +72,7 @@ def pml_chain(
     parts = [_row_columns(mechanism, y) for mechanism, y in seen]
     rows = [part for part in parts if part is not None]
     if len(rows) < len(parts):
-        kernels = [RowKernel(mechanism.column_at(y)[:, None]) for mechanism, y in seen]
+        kernels = [RowKernel(_column(mechanism, y)[:, None]) for mechanism, y in seen]
         rows = [RowKernels([kernel], np.zeros(1, dtype=np.int64)) for kernel in kernels]
         law = Dense(law._vector())
     total = rows[0]
@@ -80,9 +83,25 @@ def pml_chain(
     return np.array(found)
 
 
+@singledispatch
+def _column(channel: AbstractChannel, y: Ints) -> Floats:
+    """Return p(y|x) for every database x, through the matrix."""
+    return np.array(channel.matrix()[:, channel.output_space.index(y)])
+
+
+@_column.register
+def _(channel: ProductChannel, y: Ints) -> Floats:
+    """The product over rows. Cost O(N)."""
+    check.fits(channel.space.size, "a vector over databases", "use releases row by row only")
+    column = np.ones(1)
+    for kernel, value in zip(channel._kernels, y.tolist(), strict=True):
+        column = np.multiply.outer(column, kernel.matrix[:, value]).reshape(-1)
+    return column
+
+
 def _row_columns(channel: AbstractChannel, y: Ints) -> RowKernels | None:
     """Return p(y|x) as a product over rows of kernels with one output, where it is one."""
-    kernels = channel.row_kernels()
+    kernels = row_kernels(channel)
     if kernels is None:
         return None
     chosen, which = np.unique(np.stack([kernels.assignment, y]), axis=1, return_inverse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
 from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
@@ -53,58 +55,46 @@ class ChannelDpEvent(dp_event.DpEvent):  # type: ignore[misc]
 class ProfileAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
     """Accountant of dp-accounting that composes certified privacy profiles.
 
-    Takes :class:`ChannelDpEvent` (neighbours: REPLACE_ONE), dp-accounting's randomised response
-    (REPLACE_ONE or REPLACE_SPECIAL), and compositions of them. What it reports is the upper end
-    of a :class:`~fastpriv.accounting.PrivacyProfile`'s bracket: never below the truth, for delta
-    down to 1e-300 and counts up to 10^6.
+    Takes what :data:`SUPPORTED` lists, compositions of them, and :class:`ChannelDpEvent`. What it
+    reports is the upper end of a :class:`~fastpriv.accounting.PrivacyProfile`'s bracket: never
+    below the truth, for delta down to 1e-300 and counts up to 10^9.
 
     Parameters
     ----------
-    neighboring_relation : dp_accounting.NeighboringRelation
-        REPLACE_ONE, that of our channels, if it is not given.
+    neighboring_relation : dp_accounting.NeighboringRelation, optional
+        Not given, the first event decides: REPLACE_ONE for channels and randomised response,
+        ADD_OR_REMOVE_ONE, the default of dp-accounting, for others.
 
     Examples
     --------
     >>> import dp_accounting
     >>> from fastpriv.adapters.dp_accounting import ProfileAccountant
-    >>> event = dp_accounting.RandomizedResponseDpEvent(noise_parameter=0.25, num_buckets=4)
-    >>> ten = dp_accounting.SelfComposedDpEvent(event, 10)
-    >>> round(ProfileAccountant().compose(ten).get_epsilon(0.0), 6)  # ten times ln 13
-    25.649494
+    >>> step = dp_accounting.PoissonSampledDpEvent(0.005, dp_accounting.GaussianDpEvent(0.8))
+    >>> round(ProfileAccountant().compose(step, 1000).get_epsilon(1e-6), 9)
+    2.004106293
     """
 
-    def __init__(self, neighboring_relation: Any = _Relation.REPLACE_ONE) -> None:
-        super().__init__(neighboring_relation)
+    def __init__(self, neighboring_relation: Any = None) -> None:
+        super().__init__(neighboring_relation or _Relation.ADD_OR_REMOVE_ONE)
+        self._open = neighboring_relation is None
         self._profile, self._private = PrivacyProfile({}), True
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
-        if isinstance(event, dp_event.SelfComposedDpEvent):
-            return self._maybe_compose(event.event, event.count * count, do_compose)
-        if isinstance(event, dp_event.ComposedDpEvent):
-            wrong = (self._maybe_compose(part, count, do_compose) for part in event.events)
-            return next((details for details in wrong if details is not None), None)
-        if isinstance(event, dp_event.NoOpDpEvent):
-            return None
-        if isinstance(event, dp_event.NonPrivateDpEvent):
-            self._private = self._private and not do_compose
-            return None
-        taken = _RELATIONS.get(type(event))
-        if taken is None:
-            return _Details(invalid_event=event, error_message="Unsupported event.")
-        if self.neighboring_relation not in taken:
-            names = " or ".join(f"`{relation.name}`" for relation in taken)
-            return _Details(
-                invalid_event=event,
-                error_message=f"neighboring_relation must be {names} for `{type(event).__name__}`. "
-                f"Found {self.neighboring_relation}.",
-            )
-        # Both may raise; what is wrong is found before anything is composed.
+        relation = self.neighboring_relation
+        if self._open and _replaces(event):
+            relation = _Relation.REPLACE_ONE
         times = check.integer(count, "count", 0)
-        profile = _profile_of(event, self.neighboring_relation)
-        if do_compose and profile is not None:
-            self._profile = self._profile.compose(profile.self_compose(times))
-        elif do_compose:
+        try:
+            # What is wrong is found before anything is composed.
+            profile = _profile_of(event, relation)
+        except _Unsupported as error:
+            return _Details(invalid_event=error.args[0], error_message=error.args[1])
+        if do_compose and profile is None:
             self._private = False
+        elif do_compose and profile is not None:
+            self._profile = self._profile.compose(profile.self_compose(times))
+            if profile._parts:
+                self._neighboring_relation, self._open = relation, False
         return None
 
     def get_epsilon(self, target_delta: float) -> float:
@@ -117,17 +107,83 @@ class ProfileAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         return self._profile.delta(level).upper if self._private else 1.0
 
 
-_RELATIONS = {
-    ChannelDpEvent: (_Relation.REPLACE_ONE,),
-    dp_event.RandomizedResponseDpEvent: (_Relation.REPLACE_ONE, _Relation.REPLACE_SPECIAL),
+class _Unsupported(Exception):
+    """An event that is not taken, and why."""
+
+
+_ADDED = (_Relation.ADD_OR_REMOVE_ONE, _Relation.REPLACE_SPECIAL)
+_REPLACED = (_Relation.REPLACE_ONE, _Relation.REPLACE_SPECIAL)
+_EVERY = (*_ADDED, _Relation.REPLACE_ONE)
+_NAMES = {
+    _Relation.ADD_OR_REMOVE_ONE: "add-or-remove",
+    _Relation.REPLACE_ONE: "replace-one",
+    _Relation.REPLACE_SPECIAL: "replace-special",
 }
 
 
-@lru_cache(maxsize=16)  # an event is looked at before it is composed
+def _replaces(event: Any) -> bool:
+    """Whether an event is about neighbours that differ in the value of one row."""
+    if isinstance(event, dp_event.ComposedDpEvent):
+        return any(map(_replaces, event.events))
+    if isinstance(event, dp_event.SelfComposedDpEvent):
+        return _replaces(event.event)
+    return isinstance(event, ChannelDpEvent | dp_event.RandomizedResponseDpEvent)
+
+
+@lru_cache(maxsize=256)
+def _cached(event: Any, relation: Any) -> PrivacyProfile | None:
+    return _one(event, relation)
+
+
 def _profile_of(event: Any, relation: Any) -> PrivacyProfile | None:
-    """Return the profile of one release, None for one that shows its input."""
-    if isinstance(event, ChannelDpEvent):
-        return PrivacyProfile.of(event.channel)
+    """Return the profile of one event, None for one that shows its input."""
+    if isinstance(event, dp_event.NonPrivateDpEvent):
+        return None
+    if isinstance(event, dp_event.NoOpDpEvent):
+        return PrivacyProfile({})
+    if isinstance(event, dp_event.SelfComposedDpEvent):
+        inner = _profile_of(event.event, relation)
+        times = check.integer(event.count, "count", 0)
+        return inner if inner is None else inner.self_compose(times)
+    if isinstance(event, dp_event.ComposedDpEvent):
+        parts = [_profile_of(part, relation) for part in event.events]
+        known = [part for part in parts if part is not None]
+        return PrivacyProfile({}).compose(*known) if len(known) == len(parts) else None
+    try:
+        return _cached(event, relation)  # an event is looked at before it is composed
+    except TypeError:  # it holds lists
+        return _one(event, relation)
+
+
+def _one(event: Any, relation: Any) -> PrivacyProfile | None:
+    """Return the profile of one event that is not a composition."""
+    for kind, (taken, make) in SUPPORTED.items():
+        if type(event) is kind:
+            _require(event, relation, taken)
+            return make(event, _NAMES[relation])
+    names = ", ".join(kind.__name__ for kind in SUPPORTED)
+    raise _Unsupported(
+        event, f"Unsupported event. Supported are {names}, and compositions of them."
+    )
+
+
+def _require(event: Any, relation: Any, taken: Sequence[Any]) -> None:
+    if relation not in taken:
+        names = " or ".join(f"`{each.name}`" for each in taken)
+        what = f"`{type(event).__name__}`"
+        if isinstance(event, dp_event.PoissonSampledDpEvent):
+            what += f" of a `{type(event.event).__name__}`"
+        raise _Unsupported(
+            event, f"neighboring_relation must be {names} for {what}. Found {relation}."
+        )
+
+
+def _channel(event: ChannelDpEvent, relation: str) -> PrivacyProfile:
+    return PrivacyProfile.of(event.channel)
+
+
+def _response(event: Any, relation: str) -> PrivacyProfile | None:
+    """Randomised response; a record that is taken out is replaced by a uniform answer."""
     noise = check.real(event.noise_parameter, "noise_parameter", least=0.0, most=1.0)
     m = check.integer(event.num_buckets, "num_buckets", 1)
     if m == 1:
@@ -135,11 +191,107 @@ def _profile_of(event: Any, relation: Any) -> PrivacyProfile | None:
     odds = (1.0 - noise) * m / noise if noise > 0.0 else math.inf
     if odds == math.inf:
         return None
-    if relation == _Relation.REPLACE_ONE:
+    if relation == "replace-one":
         return PrivacyProfile.randomised_response(m, round_up(math.log1p(odds)))
-    # A record that is taken out is replaced by one that answers uniformly.
     wrong = noise * (m - 1) / m
-    return PrivacyProfile.of([[1.0 - wrong, wrong], [1.0 / m, (m - 1) / m]])
+    found = PrivacyProfile.of([[1.0 - wrong, wrong], [1.0 / m, (m - 1) / m]])
+    return PrivacyProfile(found._parts, relation)
+
+
+def _gaussian(event: Any, relation: str) -> PrivacyProfile | None:
+    if event.noise_multiplier == 0:
+        return None
+    return PrivacyProfile.gaussian(event.noise_multiplier, relation=relation)
+
+
+def _laplace(event: Any, relation: str) -> PrivacyProfile | None:
+    if event.noise_multiplier == 0:
+        return None
+    return PrivacyProfile.laplace(event.noise_multiplier, relation=relation)
+
+
+def _discrete_laplace(event: Any, relation: str) -> PrivacyProfile | None:
+    if event.noise_parameter == 0:
+        return None
+    return PrivacyProfile.discrete_laplace(
+        event.noise_parameter, event.sensitivity, relation=relation
+    )
+
+
+def _mixture(event: Any, relation: str) -> PrivacyProfile | None:
+    shifts = list(event.sensitivities)
+    if not any(shifts):
+        return PrivacyProfile({})
+    if event.standard_deviation == 0:
+        return None
+    return PrivacyProfile.mixture_of_gaussians(
+        event.standard_deviation, shifts, list(event.sampling_probs), relation=relation
+    )
+
+
+def _truncated(event: Any, relation: str) -> PrivacyProfile | None:
+    none = 0 in (event.sampling_probability, event.truncated_batch_size, event.dataset_size)
+    if event.noise_multiplier == 0 and not none:
+        return None
+    return PrivacyProfile.truncated_subsampled_gaussian(
+        event.dataset_size,
+        event.sampling_probability,
+        event.truncated_batch_size,
+        event.noise_multiplier,
+        relation=relation,
+    )
+
+
+def _poisson(event: Any, relation: str) -> PrivacyProfile | None:
+    q = check.real(event.sampling_probability, "sampling_probability", least=0.0, most=1.0)
+    if q == 0.0:
+        return PrivacyProfile({})
+    inner, kind = event.event, next(key for key, name in _NAMES.items() if name == relation)
+    if relation == "replace-one" and q < 1.0:
+        if not isinstance(inner, dp_event.GaussianDpEvent):
+            _require(event, kind, _ADDED)
+        if inner.noise_multiplier == 0:
+            return None
+        return PrivacyProfile.gaussian(inner.noise_multiplier, q, relation=relation)
+    made = _profile_of(inner, kind)
+    try:
+        return made if made is None else made.poisson_subsampled(q)
+    except InvalidInput as error:
+        raise _Unsupported(
+            event, f"Unsupported subevent of `PoissonSampledDpEvent`: {error}."
+        ) from None
+
+
+def _tree(event: Any, relation: str) -> PrivacyProfile | None:
+    """A record is in at most ceil(log2(steps + 1)) nodes of one tree."""
+    counts = event.step_counts if hasattr(event.step_counts, "__len__") else [event.step_counts]
+    steps = max((check.integer(count, "step_counts", 0) for count in counts), default=0)
+    if steps == 0:
+        return PrivacyProfile({})
+    if event.noise_multiplier == 0:
+        return None
+    return PrivacyProfile.gaussian(event.noise_multiplier, relation=relation).self_compose(
+        steps.bit_length()
+    )
+
+
+def _zcdp(event: Any, relation: str) -> PrivacyProfile:
+    return PrivacyProfile.zcdp(event.rho, event.xi, relation=relation)
+
+
+#: Events of dp-accounting that are taken, the relations of neighbours they are taken for, and how.
+SUPPORTED: dict[type, tuple[tuple[Any, ...], Callable[[Any, str], PrivacyProfile | None]]] = {
+    ChannelDpEvent: ((_Relation.REPLACE_ONE,), _channel),
+    dp_event.RandomizedResponseDpEvent: (_REPLACED, _response),
+    dp_event.GaussianDpEvent: (_EVERY, _gaussian),
+    dp_event.LaplaceDpEvent: (_EVERY, _laplace),
+    dp_event.DiscreteLaplaceDpEvent: (_EVERY, _discrete_laplace),
+    dp_event.MixtureOfGaussiansDpEvent: (_ADDED, _mixture),
+    dp_event.TruncatedSubsampledGaussianDpEvent: (_EVERY, _truncated),
+    dp_event.PoissonSampledDpEvent: (_EVERY, _poisson),
+    dp_event.SingleEpochTreeAggregationDpEvent: ((_Relation.REPLACE_SPECIAL,), _tree),
+    dp_event.ZCDpEvent: (_EVERY, _zcdp),
+}
 
 
 def to_pld(
@@ -176,7 +328,9 @@ def to_pld(
     width = check.real(value_discretization_interval, "value_discretization_interval", least=1e-12)
     profile = mechanism if isinstance(mechanism, PrivacyProfile) else PrivacyProfile.of(mechanism)
     found = privacy_loss_distribution.identity(width)
-    for atom, count in profile._parts.items():
+    if not all(isinstance(part, Atom) for part in profile._parts):
+        raise InvalidInput("only channels and declared levels become loss distributions here")
+    for atom, count in profile._atoms.items():
         pmf = _pmf(atom.upper, width)
         found = found.compose(
             privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(count)

@@ -1,4 +1,4 @@
-"""What a notion of an audit is: a formula over a case, a sentence and what attains it."""
+"""What an audit works on, and what a line of it is: a measurement, a sentence, a worst case."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from fastpriv._core import validation as check
-from fastpriv._text.words import Value, Worst, factor, nats, percent, rounded, top
-from fastpriv.channels import AbstractChannel, Channel
+from fastpriv._text.numbers import down, up
+from fastpriv.auditing.words import DIGITS, factor, nats, percent
+from fastpriv.channels import AbstractChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import searched_entries
-from fastpriv.measures.constrained import constrained_capacity
 from fastpriv.measures.individual import largest_leak
 from fastpriv.measures.information import through_entries
 from fastpriv.measures.leakage import leakage_factor
@@ -21,11 +21,7 @@ from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.pointwise.row import row_level
 from fastpriv.measures.witnesses import extreme_witness, leakage_witness
 from fastpriv.priors import Distribution
-from fastpriv.results import IndividualCapacity, Witness
-
-#: How sources are cited.
-W, M = "Wang-Ying-Zhang 2015", "Makhdoumi-Fawaz 2013"
-D, P = "Wu-Xia-He 2020", "Saeidian et al. 2024"
+from fastpriv.results import IndividualCapacity, Value, Witness, Worst, top
 
 #: Entries, and comparisons of entries, that an audit waits for.
 SEARCHED, _COMPARED = 1 << 20, 1 << 27
@@ -41,14 +37,6 @@ _ROWS = 64
 GAP = 1e-9
 
 
-@cache
-def _compile_searches() -> None:
-    """Search a tiny channel, so that a search that is timed finds its code compiled."""
-    tiny = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.1, 0.1, 0.8]], [2, 2])
-    largest_leak(tiny, 1, GAP, math.inf)
-    constrained_capacity(tiny, 1.25, gap=0.1, time_limit=1.0)
-
-
 class Case:
     """A mechanism, perhaps with a prior, and the time that is left for it."""
 
@@ -57,16 +45,20 @@ class Case:
         self._end = time.monotonic() + limit
 
     @property
+    def law(self) -> Distribution | None:
+        """The prior, or None where none is given."""
+        return self._prior
+
+    @property
     def prior(self) -> Distribution:
         """The prior, asked for by notions that need one."""
         assert self._prior is not None
         return self._prior
 
     def time(self) -> float:
-        """Return the seconds of one search, half of the limit; compiling it does not count."""
+        """Return the seconds of one search, half of the limit."""
         if self._limit <= 0.0:
             raise TooLarge("there is no time for searches; give a larger time limit")
-        _compile_searches()
         return 0.5 * self._limit
 
     def wait(self) -> None:
@@ -80,7 +72,7 @@ class Case:
             raise TooLarge(f"it was not begun {_GRACE:g} s past the time limit; call the measure")
 
     def _late(self, grace: float) -> bool:
-        """Whether time is over; of a small mechanism only compiling takes any."""
+        """Whether the time is over. Small mechanisms are never late: only compiling takes time."""
         small = max(searched_entries(self.channel), self.channel.space.size) <= _QUICK
         return not small and time.monotonic() > self._end + grace
 
@@ -146,15 +138,21 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Notion:
-    """One line of an audit."""
+class Line:
+    """How an audit measures a notion of the registry and puts its number into words.
 
-    slug: str
-    title: str
-    unit: str
-    source: str
-    measure: Callable[[Case], Value]
+    Attributes
+    ----------
+    says : callable
+        One sentence that says what the number means.
+    measure : callable or None
+        The number, within the limits of the case; None for the notion's own function.
+    worst : callable or None
+        What attains the number, where that can be pointed at.
+    """
+
     says: Callable[[Value, Case], str]
+    measure: Callable[[Case], Value] | None = None
     worst: Callable[[Case], Worst | None] | None = None
 
 
@@ -180,14 +178,14 @@ def share(text: str) -> Callable[[Value, Case], str]:
 
 def number(text: str) -> Callable[[Value, Case], str]:
     """Say a number, rounded up."""
-    return lambda value, case: text.format(rounded(top(value), 4))
+    return lambda value, case: text.format(up(top(value), DIGITS))
 
 
 def wrong(what: str) -> Callable[[Value, Case], str]:
     """Say how often a guess is wrong at least."""
 
     def says(value: Value, case: Case) -> str:
-        least = rounded(top(value), 4, down=True)
+        least = down(top(value), DIGITS)
         if least == "0":
             return f"An output may give {what} away: the bound on the chance of a wrong guess is 0."
         return (

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fastpriv import plot
 from fastpriv._core.extras import optional
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 
 if TYPE_CHECKING:
@@ -35,12 +37,10 @@ def figures(audit: Audit) -> list[Figure]:
         matplotlib: Any = optional("matplotlib", "plot")
     except ImportError as missing:
         raise ImportError(f"{missing}; or leave the figures out with plots=False") from None
-    from fastpriv import plot
-
     prior = audit.prior
     # Outputs that are drawn at random, where there are too many, each cost one pass over the rows.
-    kernels = audit.channel.row_kernels()
-    kinds = 1 if kernels is None else len(kernels.distinct)
+    rows = row_kernels(audit.channel)
+    kinds = 1 if rows is None else len(rows.distinct)
     draws = min(max(10, min(100, _DRAWN // audit.channel.space.n)), _DIFFERENT // kinds)
     wanted: list[tuple[str, float, Callable[[Any], Any]]] = []
     if audit.levels:
@@ -67,14 +67,14 @@ def figures(audit: Audit) -> list[Figure]:
                 lambda ax: plot.profile(audit.channel, labels=["this mechanism"], ax=ax),
             )
         )
-    found = []
+    drawn = []
     for number, (caption, height, draw) in enumerate(wanted):
         try:
             with matplotlib.rc_context(_style(number)):
-                found.append(Figure(caption, _svg(draw, height, caption, number)))
+                drawn.append(Figure(caption, _svg(draw, height, caption, number)))
         except (Infeasible, InvalidInput, SolverFailure, TooLarge):
             continue  # what cannot be measured is in the list of what was skipped
-    return found
+    return drawn
 
 
 def _style(number: int) -> dict[str, Any]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import math
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fastpriv._text import words
-from fastpriv._text.plain import plain, spelt
-from fastpriv._text.words import Value, Worst
+from fastpriv._text.encoding import plain, to_json
+from fastpriv._text.numbers import quantity, shown
+from fastpriv._text.tabular import Tabular
+from fastpriv.auditing.page import fragment, page
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput, did_you_mean, short
+from fastpriv.errors import UnknownName, did_you_mean, short
 from fastpriv.notions.implications import Step
+from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
+from fastpriv.results import Bracket, Value, Worst, top
 
 __all__ = ["Audit", "Implied", "Level"]
 
@@ -27,7 +28,10 @@ SCOPES = {
     "secret": "About the secret S, through S -> X -> Y",
     "facts": "The prior itself",
 }
+#: Width of the text, and of its columns of titles and values.
 _WIDTH, _TITLE, _VALUE = 100, 26, 27
+#: Significant digits of a level.
+DIGITS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +86,12 @@ class Level:
     @property
     def shown(self) -> str:
         """The value in a few digits, rounded up (a chance of error down), with its unit."""
-        number = words.shown(self.value, down=self.notion in FROM_BELOW)
-        return f"{number} {self.unit}".strip() if self.value != math.inf else number
+        from_below = NOTIONS[self.notion].direction == "lower"
+        return quantity(shown(self.value, DIGITS, from_below=from_below), self.unit)
 
     @property
     def place(self) -> str:
-        """What attains the level, announced as that; empty where nothing can be pointed at."""
+        """What attains the level, introduced as the worst case; empty where nothing is known."""
         return f"Worst case: {self.where}" if self.worst is not None else self.where
 
     def to_dict(self) -> dict[str, Any]:
@@ -97,15 +101,11 @@ class Level:
             "value": plain(self.value),
             "unit": self.unit,
             "meaning": self.meaning,
-            "worst": None if self.worst is None else spelt(self.worst),
+            "worst": plain(self.worst),
             "where": self.where,
             "source": self.source,
             "scope": self.scope,
         }
-
-
-#: Notions whose numbers are guaranteed from below.
-FROM_BELOW = {"error-probability", "secret-error-probability", "disclosure-threshold"}
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,8 @@ class Implied:
     Examples
     --------
     >>> import fastpriv as fp
-    >>> found = fp.audit(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2)).implied
-    >>> pml = next(guarantee for guarantee in found if guarantee.notion == "pml")
+    >>> implied = fp.audit(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2)).implied
+    >>> pml = next(guarantee for guarantee in implied if guarantee.notion == "pml")
     >>> pml.premise, round(pml.level, 6), round(pml.measured, 6), pml.better
     ('information-privacy', 1.860344, 1.139656, True)
     """
@@ -143,7 +143,21 @@ class Implied:
     @property
     def better(self) -> bool:
         """Whether measuring gave a better level than the theorems do."""
-        return self.measured is not None and words.top(self.measured) < self.level * (1.0 - 1e-9)
+        return self.measured is not None and top(self.measured) < self.level * (1.0 - 1e-9)
+
+    @property
+    def shown(self) -> str:
+        """The level in a few digits, rounded up."""
+        return shown(self.level, DIGITS)
+
+    @property
+    def reason(self) -> str:
+        """What the guarantee follows from, and how what was measured compares, in words."""
+        sources = "; ".join(dict.fromkeys(step.source for step in self.steps))
+        text = f"from {self.premise} ({sources})"
+        if self.better and self.measured is not None:
+            text += f"; measured {shown(self.measured, DIGITS)}, which is better"
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """Return the implication as plain numbers and words."""
@@ -154,12 +168,12 @@ class Implied:
             "steps": [
                 f"{s.premise} -> {s.conclusion}: {s.formula} ({s.source})" for s in self.steps
             ],
-            "measured": None if self.measured is None else plain(self.measured),
+            "measured": plain(self.measured),
         }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class Audit(Tabular):
     """Every level of a mechanism that applies; see :func:`fastpriv.audit`.
 
     Attributes
@@ -200,7 +214,7 @@ class Audit:
             return self.levels[notion].value
         known = [*self.levels, *self.skipped]
         unknown = f"not a notion of this audit{did_you_mean(notion, known)}; it has {known}"
-        raise InvalidInput(f"{notion!r:.60} was not measured: {self.skipped.get(notion, unknown)}")
+        raise UnknownName(f"{notion!r:.60} was not measured: {self.skipped.get(notion, unknown)}")
 
     def __contains__(self, notion: object) -> bool:
         return notion in self.levels
@@ -218,17 +232,17 @@ class Audit:
 
     def reasons(self) -> dict[str, list[str]]:
         """Return why notions were not measured, each reason with its notions."""
-        found: dict[str, list[str]] = {}
+        reasons: dict[str, list[str]] = {}
         for notion, why in self.skipped.items():
-            found.setdefault(why, []).append(notion)
-        return found
+            reasons.setdefault(why, []).append(notion)
+        return reasons
 
     def scopes(self) -> Iterator[tuple[str, list[Level]]]:
         """Yield what levels are about, in words, with the levels."""
         for scope, title in SCOPES.items():
-            found = [level for level in self.levels.values() if level.scope == scope]
-            if found:
-                yield title, found
+            levels = [level for level in self.levels.values() if level.scope == scope]
+            if levels:
+                yield title, levels
 
     def to_dict(self) -> dict[str, Any]:
         """Return the audit as plain numbers and words: infinities as the word "infinite"."""
@@ -246,7 +260,27 @@ class Audit:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the audit as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        return to_json(self.to_dict(), indent)
+
+    def columns_of_table(self) -> dict[str, list[Any]]:
+        """Return one row for each level: its notion, both of its ends, unit, meaning and source."""
+        levels = list(self.levels.values())
+        ends = [
+            value if isinstance(value, Bracket) else Bracket(float(value), float(value))
+            for value in (level.value for level in levels)
+        ]
+        return {
+            "notion": [level.notion for level in levels],
+            "title": [level.title for level in levels],
+            "value": [float(top(level.value)) for level in levels],
+            "lower": [end.lower for end in ends],
+            "upper": [end.upper for end in ends],
+            "unit": [level.unit for level in levels],
+            "scope": [level.scope for level in levels],
+            "meaning": [level.meaning for level in levels],
+            "where": [level.where for level in levels],
+            "source": [level.source for level in levels],
+        }
 
     def to_html(self, path: str | Path | None = None, *, plots: bool = True) -> str:
         """Return the audit as one page that needs nothing else, and write it to a file.
@@ -265,16 +299,12 @@ class Audit:
         >>> page.startswith("<!doctype html>"), "differential privacy" in page
         (True, True)
         """
-        from fastpriv.auditing.page import page
-
         text = page(self, plots)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
     def _repr_html_(self) -> str:
-        from fastpriv.auditing.page import fragment
-
         return fragment(self)
 
     def _head(self) -> list[str]:
@@ -299,8 +329,8 @@ class Audit:
                 lines += _line(level.title, level.shown, f"{level.meaning} {level.place}")
         if self.implied:
             lines += ["", "What follows from what"]
-            for found in self.implied:
-                lines += _line(found.notion, f"{words.shown(found.level)} at most", follows(found))
+            for implied in self.implied:
+                lines += _line(implied.notion, f"{implied.shown} at most", implied.reason)
         if self.skipped:
             lines += ["", "Not measured"]
             for why, notions in self.reasons().items():
@@ -310,15 +340,6 @@ class Audit:
         for note in self.notes:
             lines += ["", *textwrap.wrap(f"Note: {note}", _WIDTH)]
         return "\n".join(line.rstrip() for line in lines)
-
-
-def follows(found: Implied) -> str:
-    """Say what a guarantee follows from, and how what was measured compares."""
-    sources = "; ".join(dict.fromkeys(step.source for step in found.steps))
-    text = f"from {found.premise} ({sources})"
-    if found.better and found.measured is not None:
-        text += f"; measured {words.shown(found.measured)}, which is better"
-    return text
 
 
 def _line(title: str, value: str, text: str) -> list[str]:

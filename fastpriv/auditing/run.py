@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._text.words import top, where
-from fastpriv.auditing.case import Case, Notion
-from fastpriv.auditing.mechanism import ALWAYS
+from fastpriv.auditing.case import Case, Line
+from fastpriv.auditing.mechanism import MECHANISM
 from fastpriv.auditing.prior import FACTS, UNDER_PRIOR
 from fastpriv.auditing.report import Audit, Implied, Level
 from fastpriv.auditing.secret import ABOUT_SECRET, SecretCase, checked
+from fastpriv.auditing.words import where
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from fastpriv.measures.arguments import as_channel, as_pair
-from fastpriv.notions.implications import NOTIONS, derive, facts_of
+from fastpriv.notions.implications import derive, facts_of
+from fastpriv.notions.notion import Notion
+from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.priors import Dense, Distribution
+from fastpriv.releasing.release import Release
+from fastpriv.releasing.report import ReleaseReport
+from fastpriv.results import Value, Worst, top
 
 __all__ = ["audit"]
 
 _LEFT_OUT = (Infeasible, InvalidInput, SolverFailure, TooLarge)
+#: How an audit measures each notion and puts it into words.
+LINES: dict[str, Line] = MECHANISM | UNDER_PRIOR | ABOUT_SECRET | FACTS
 
 
 def audit(
-    channel: AbstractChannel | ArrayLike,
+    channel: AbstractChannel | ArrayLike | Release | ReleaseReport,
     prior: Distribution | ArrayLike | None = None,
     joint: ArrayLike | None = None,
     *,
@@ -38,9 +45,10 @@ def audit(
 
     Parameters
     ----------
-    channel : channel or 2-D array
+    channel : channel, 2-D array, Release or ReleaseReport
         The mechanism. A plain matrix is one row with as many values as it has rows, unless the
-        prior says otherwise.
+        prior says otherwise. Of a release, the mechanism on one person's record is audited: its
+        row is the record, with all of its columns.
     prior : Distribution or 1-D array, optional
         Law of the databases; without it, levels that need one are skipped.
     joint : 2-D array, optional
@@ -81,32 +89,35 @@ def audit(
     'Output 1, for 1 against 0, which differ in row 0.'
     """
     limit = check.real(time_limit, "time_limit", least=0.0)
+    released = channel.report if isinstance(channel, Release) else channel
+    if isinstance(released, ReleaseReport):
+        name = f"the record of a person in: {released.mechanism}" if name is None else name
+        channel = released.channel
     mechanism, law = _arguments(channel, prior, joint)
     case = Case(mechanism, law, limit)
-    found = _Findings()
-    found.add(ALWAYS, case, "mechanism")
-    notes = _advice(mechanism)
+    findings = _Findings()
+    findings.add("mechanism", case)
     if law is None:
-        found.skip(UNDER_PRIOR, "it depends on the law of the database: give prior=")
+        findings.skip("prior", "it depends on the law of the database: give prior=")
     else:
-        found.add(UNDER_PRIOR, case, "prior")
-        found.add(FACTS, case, "facts")
+        findings.add("prior", case)
+        findings.add("facts", case)
     if joint is not None:
         secret = SecretCase(mechanism, checked(joint, mechanism.space.size), limit)
-        found.add(ABOUT_SECRET, secret, "secret")
+        findings.add("secret", secret)
     return Audit(
         name=repr(mechanism) if name is None else str(name),
         channel=mechanism,
         prior=law,
-        levels=found.levels,
-        implied=_implied(found.levels, mechanism, law),
-        skipped=found.skipped,
-        notes=notes,
+        levels=findings.levels,
+        implied=_implied(findings.levels, mechanism, law),
+        skipped=findings.skipped,
+        notes=_advice(mechanism),
     )
 
 
 def _arguments(
-    channel: AbstractChannel | ArrayLike,
+    channel: Any,
     prior: Distribution | ArrayLike | None,
     joint: ArrayLike | None,
 ) -> tuple[AbstractChannel, Distribution | None]:
@@ -131,37 +142,28 @@ def _arguments(
 
 
 class _Findings:
-    """Levels as they are found, and the reasons for those that are not."""
+    """The levels that were measured, and the reasons for those that were not."""
 
     def __init__(self) -> None:
         self.levels: dict[str, Level] = {}
         self.skipped: dict[str, str] = {}
 
-    def skip(self, notions: Iterable[Notion], why: str) -> None:
-        """Leave notions out."""
-        self.skipped |= {notion.slug: why for notion in notions}
+    def skip(self, scope: str, why: str) -> None:
+        """Leave out all notions of a scope."""
+        self.skipped |= {notion.slug: why for notion in _audited(scope)}
 
-    def add(self, notions: Iterable[Notion], case: Case, scope: str) -> None:
-        """Measure notions one after the other; none of them spoils the others."""
-        for notion in notions:
+    def add(self, scope: str, case: Case) -> None:
+        """Measure the notions of a scope one after the other; none of them spoils the others."""
+        for notion in _audited(scope):
+            line = LINES[notion.slug]
             try:
                 case.begin()
-                value = notion.measure(case)
-                meaning = notion.says(value, case)
+                value = _measured(notion, line, case)
+                meaning = line.says(value, case)
             except _LEFT_OUT as problem:
-                self.skip([notion], str(problem))
+                self.skipped[notion.slug] = str(problem)
                 continue
-            worst, place = None, ""
-            if notion.worst is not None and top(value) > 0:
-                try:
-                    worst = notion.worst(case)
-                    if worst is None:
-                        raise TooLarge("it is too long to be listed")
-                    excluded = notion.slug in ("ruling-out", "disclosure")
-                    level = math.inf if excluded else top(value)
-                    place = where(worst, level, "S = " if scope == "secret" else "")
-                except _LEFT_OUT as problem:
-                    place = f"What attains it was not located: {problem}"
+            worst, place = _attained(notion, line, value, case)
             self.levels[notion.slug] = Level(
                 notion=notion.slug,
                 title=notion.title,
@@ -171,8 +173,32 @@ class _Findings:
                 worst=worst,
                 where=place,
                 source=notion.source,
-                scope=scope,
+                scope=notion.scope,
             )
+
+
+def _audited(scope: str) -> list[Notion]:
+    """Return the notions of a scope that audits measure, in the order of the registry."""
+    return [notion for notion in NOTIONS.values() if notion.scope == scope and notion.slug in LINES]
+
+
+def _measured(notion: Notion, line: Line, case: Case) -> Value:
+    return notion.level(case.channel, case.law) if line.measure is None else line.measure(case)
+
+
+def _attained(notion: Notion, line: Line, value: Value, case: Case) -> tuple[Worst | None, str]:
+    """Return what attains a level, and the same in one sentence."""
+    if line.worst is None or not top(value) > 0:
+        return None, ""
+    try:
+        worst = line.worst(case)
+        if worst is None:
+            raise TooLarge("it is too long to be listed")
+        excluded = notion.slug in ("ruling-out", "disclosure")
+        level = math.inf if excluded else top(value)
+        return worst, where(worst, level, "S = " if notion.scope == "secret" else "")
+    except _LEFT_OUT as problem:
+        return None, f"What attains it was not located: {problem}"
 
 
 def _advice(mechanism: AbstractChannel) -> tuple[str, ...]:
@@ -200,20 +226,19 @@ def _implied(
     except TooLarge:  # the prior's facts would take too much
         facts = facts_of(None, mechanism.space.n)
     best: dict[str, Implied] = {}
-    for premise in NOTIONS:
+    for premise in RELATED:
         if premise == "leakage-factor" or premise not in levels:
             continue  # the factor is the mutual information over again
         if not math.isfinite(top(levels[premise].value)):
             continue
-        found = derive(top(levels[premise].value), premise, facts)
-        for notion in found.steps:
+        derived = derive(top(levels[premise].value), premise, facts)
+        for notion in derived.steps:
             if notion == "maximal-leakage" and not facts.full_support:
                 continue  # measured over all databases, implied over those that can occur
             known = best.get(notion)
-            if math.isfinite(found.levels[notion]) and (
-                known is None or found.levels[notion] < known.level
-            ):
+            level = derived.levels[notion]
+            if math.isfinite(level) and (known is None or level < known.level):
                 measured = levels[notion].value if notion in levels else None
-                chain = tuple(found.chain(notion))
-                best[notion] = Implied(notion, found.levels[notion], premise, chain, measured)
-    return [best[notion] for notion in NOTIONS if notion in best]
+                chain = tuple(derived.chain(notion))
+                best[notion] = Implied(notion, level, premise, chain, measured)
+    return [best[notion] for notion in RELATED if notion in best]

@@ -11,8 +11,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import Leakages, matrix_leakages
-from fastpriv._text.words import Value, top
-from fastpriv.auditing.case import Case, M, Notion, P, amount, ratio, share, wrong
+from fastpriv.auditing.case import Case, Line, amount, ratio, share, wrong
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.draws import INFORMATION_ERROR
@@ -26,7 +25,7 @@ from fastpriv.measures.leakage import (
 )
 from fastpriv.measures.pointwise.row import law_error
 from fastpriv.priors import Dense
-from fastpriv.results import Witness
+from fastpriv.results import Value, Witness, top
 from fastpriv.spaces import Space
 
 
@@ -67,20 +66,21 @@ class SecretCase(Case):
 
     def share(self, worst: bool = False) -> float:
         """Share of the entropy of S that is told, raised past all rounding."""
-        found = (worst_leakage_factor if worst else leakage_factor)(self.secret, self._masses)
+        factor = worst_leakage_factor if worst else leakage_factor
+        told = top(factor(self.secret, self._masses))
         whole = top(self.prior.entropy())
         slack = 8.0 * self.error * (1.0 + math.log(len(self.values)))
-        return min(1.0, top(found) * (1.0 + INFORMATION_ERROR) + slack / whole) if whole else 0.0
+        return min(1.0, told * (1.0 + INFORMATION_ERROR) + slack / whole) if whole else 0.0
 
 
 def checked(joint: object, size: int) -> Floats:
     """Return joint[s, x] as a law over values of S and databases."""
-    found = check.law(joint, "joint", 2)  # type: ignore[arg-type]
-    if found.shape[1] != size:
+    law = check.law(joint, "joint", 2)  # type: ignore[arg-type]
+    if law.shape[1] != size:
         raise InvalidInput(
-            f"joint[s, x] must have a column for each of {size} databases, got shape {found.shape}"
+            f"joint[s, x] must have a column for each of {size} databases, got shape {law.shape}"
         )
-    return found
+    return law
 
 
 def _case(case: Case) -> SecretCase:
@@ -97,84 +97,50 @@ def _strong(case: Case) -> float:
 
 
 #: The leakage measures, about S.
-ABOUT_SECRET = (
-    Notion(
-        "secret-mutual-information",
-        "mutual information with S",
-        "nats",
-        f"{M}, Definition 1",
-        _information,
-        amount("On average an output tells {} about the secret."),
+ABOUT_SECRET: dict[str, Line] = {
+    "secret-mutual-information": Line(
+        amount("On average an output tells {} about the secret."), _information
     ),
-    Notion(
-        "secret-pml",
-        "leakage about S",
-        "nats",
-        f"{P}, Definition 2.3",
-        lambda case: float(_case(case).odds.above.max()),
+    "secret-pml": Line(
         ratio(
             "No output makes a value of the secret more than {} times as likely as before.",
             "Some output makes a value likely that seemed impossible.",
         ),
+        lambda case: float(_case(case).odds.above.max()),
         lambda case: _case(case).told(),
     ),
-    Notion(
-        "secret-information-privacy",
-        "information privacy of S",
-        "nats",
-        f"{M}, Definition 7",
-        lambda case: max(_case(case).odds.largest()),
+    "secret-information-privacy": Line(
         ratio(
             "No output makes a value of the secret more than {} times as likely, or as unlikely, "
             "as before.",
             "Some output rules out a value of the secret.",
         ),
+        lambda case: max(_case(case).odds.largest()),
     ),
-    Notion(
-        "secret-strong-dp",
-        "differential privacy of S",
-        "nats",
-        f"{M}, Definition 7",
-        _strong,
+    "secret-strong-dp": Line(
         ratio(
             "Any two values of the secret have every output with chances within a factor of {}.",
             "Some output is possible for one value of the secret and impossible for another.",
         ),
+        _strong,
     ),
-    Notion(
-        "secret-maximal-leakage",
-        "maximal leakage about S",
-        "nats",
-        "Issa et al. 2019, Theorem 1",
-        lambda case: maxima_level(_case(case).secret) + _case(case).error,
+    "secret-maximal-leakage": Line(
         ratio(
             "Seeing an output multiplies the chance of guessing the secret by at most {} on "
             "average.",
             "",
         ),
+        lambda case: maxima_level(_case(case).secret) + _case(case).error,
     ),
-    Notion(
-        "secret-leakage-factor",
-        "leakage factor of S",
-        "share",
-        f"{M}, Definition 1",
-        lambda case: _case(case).share(),
+    "secret-leakage-factor": Line(
         share("On average an output tells {} of what there is to know about the secret."),
+        lambda case: _case(case).share(),
     ),
-    Notion(
-        "secret-worst-leakage-factor",
-        "worst leakage factor of S",
-        "share",
-        f"{M}, Definition 7",
-        lambda case: _case(case).share(worst=True),
+    "secret-worst-leakage-factor": Line(
         share("The most telling output takes away {} of the uncertainty about the secret."),
+        lambda case: _case(case).share(worst=True),
     ),
-    Notion(
-        "secret-error-probability",
-        "chance of a wrong guess of S",
-        "probability",
-        f"{M}, Proposition 1 (Fano)",
-        lambda case: error_probability_bound(_case(case).share(), case.prior),
-        wrong("the secret"),
+    "secret-error-probability": Line(
+        wrong("the secret"), lambda case: error_probability_bound(_case(case).share(), case.prior)
     ),
-)
+}

@@ -6,6 +6,7 @@ from fastpriv.channels.hamming import HammingChannel
 from fastpriv.channels.posterior import PosteriorChannel
 from fastpriv.channels.product import ProductChannel
 from fastpriv.channels.query import QueryChannel
+from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedChannel
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "PosteriorChannel",
     "ProductChannel",
     "QueryChannel",
+    "RecordChannel",
     "TiltedChannel",
 ]

@@ -1,101 +1,103 @@
-"""What every channel answers: the primitives that measures are formulas over."""
+"""The protocol of a channel: the few questions that every structure answers."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import Defined
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import extremes
 from fastpriv._sampling.source import Source
-from fastpriv._sampling.source import source as random_source
-from fastpriv._sampling.thresholds import Codes
-from fastpriv._structure.rows import RowKernels
-from fastpriv.errors import InvalidInput, short
-from fastpriv.priors import Distribution
+from fastpriv._sampling.thresholds import Codes, ManyThresholds, fitting
+from fastpriv.channels.sampling import Sampler
+from fastpriv.errors import short
+from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.spaces import Space
 
 
-class AbstractChannel(ABC):
+class AbstractChannel(Defined, Sampler, family="channel"):
     """A mechanism p(y|x) from the databases of a space to finitely many outputs.
 
-    Subclasses answer the primitives below in their own structure; measures combine the answers
-    and never ask which class they came from.
+    This is the protocol that a new channel structure implements. A subclass must set
+
+    - ``space``, the databases,
+    - ``output_space``, the outputs: the same space where outputs are databases, otherwise one row
+      of K values,
+
+    and must define ``matrix()``, W[x, y] = p(y|x). It may define, where its structure has a
+    better answer than the matrix,
+
+    - ``_output(prior)``, the law of the output,
+    - ``column_maxima()`` and ``column_minima()``, the largest and least p(y|x) over x,
+    - ``_sample(rows, source)``, a sampler of its own.
+
+    Every measure has a general algorithm that asks no more than this. A measure that a structure
+    answers better has a shortcut, registered with :func:`functools.singledispatch` in the file of
+    the measure. A class with its own ``_sample`` must register the level of what it draws with
+    ``fastpriv.measures.realised.drawn_level``. A class that acts on every row by itself
+    should register its kernels with ``fastpriv.channels.rowwise.row_kernels``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpriv as fp
+    >>> class Erasure(fp.AbstractChannel):
+    ...     '''Show the database or, with some chance, nothing.'''
+    ...     def __init__(self, space, chance):
+    ...         self.space, self.output_space = space, fp.Space([space.size + 1])
+    ...         self.chance = chance
+    ...     def matrix(self):
+    ...         size = self.space.size
+    ...         shown = (1 - self.chance) * np.eye(size)
+    ...         return np.concatenate([shown, np.full((size, 1), self.chance)], axis=1)
+    >>> channel = Erasure(fp.Space.hamming(2, 2), 0.75)
+    >>> fp.dp_level(channel), round(fp.mutual_information(channel, fp.Uniform(2, 2)), 6)
+    (inf, 0.346574)
     """
 
-    space: Space
     #: The space of the outputs; one row of K values where outputs are not databases.
     output_space: Space
-
-    # What a user asks.
 
     @abstractmethod
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array."""
 
-    @abstractmethod
-    def _output(self, prior: Distribution) -> Distribution:
-        """Law of the output when the database follows ``prior``."""
-
-    @abstractmethod
-    def _sample(self, rows: Codes, source: Source) -> Codes:
-        """Outputs for databases of shape (k, n)."""
-
     def output(self, prior: Distribution | ArrayLike) -> Distribution:
-        """Law of the output when the database follows ``prior``, structured where it can be."""
+        """Return the law of the output when the database follows ``prior``."""
         return self._output(as_prior(prior, self.space))
 
-    def sample(self, rows: ArrayLike, rng: np.random.Generator | int | None = None) -> Codes:
-        """Draw an output for each database; :func:`realised_level` is the level of the draws.
+    def _output(self, prior: Distribution) -> Distribution:
+        """Return the law of the output under a prior on the channel's space."""
+        return Dense._trusted(prior._vector() @ self.matrix(), self.output_space)
 
-        Parameters
-        ----------
-        rows : integer array of shape (k, n)
-            The databases.
-        rng : numpy.random.Generator or int, optional
-            A generator or a seed for work that is to be repeated. By default the draws are
-            cryptographically secure, which releases should be: who can predict the generator can
-            undo the noise.
-
-        Returns
-        -------
-        ndarray
-            (k, n) rows where outputs are databases, in the dtype of the given ones wherever it
-            fits; (k,) output indices otherwise.
-        """
-        given = check.codes(rows, self.space.sizes, self.space.m)
-        if given.ndim != 2:
-            raise InvalidInput(
-                f"rows must have shape (k, n), got {given.shape}; one row: rows[None]"
-            )
-        return self._sample(given, random_source(rng))
-
-    # Primitives.
-
-    @abstractmethod
     def column_maxima(self) -> Floats:
-        """Largest p(y|x) over x, for every output y."""
+        """Return the largest p(y|x) over x, for every output y."""
+        return extremes(np.array(self.matrix()))[0]
 
-    @abstractmethod
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
+        """Return the least p(y|x) over x, for every output y."""
+        return extremes(np.array(self.matrix()))[1]
 
-    def row_kernels(self) -> RowKernels | None:
-        """Return the kernels of a channel that acts on every row by itself; None for others."""
-        return None
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        drawn = self._laws.draw(np.asarray(self.space.index(rows)), source)
+        if self.output_space != self.space:
+            return drawn
+        return self._databases.astype(fitting(rows.dtype, max(self.space.sizes)))[drawn]
 
-    def column_at(self, y: Ints) -> Floats:
-        """Return p(y|x) for every database x, through the matrix."""
-        return np.array(self.matrix()[:, self.output_space.index(y)])
+    @cached_property
+    def _laws(self) -> ManyThresholds:
+        """The output laws that are drawn from, in integers."""
+        return ManyThresholds(np.array(self.matrix()))
 
-    def _row_kinds(self) -> Ints:
-        """Number the rows so that rows with equal numbers play the same part."""
-        return np.arange(self.space.n)
-
-    # Helpers.
+    @cached_property
+    def _databases(self) -> Ints:
+        return self.space.rows(np.arange(self.space.size))
 
     def _check_matrix(self) -> None:
         check.fits(

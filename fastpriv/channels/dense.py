@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import extremes
-from fastpriv._sampling.source import Source
-from fastpriv._sampling.thresholds import Codes, ManyThresholds, fitting
+from fastpriv._sampling.thresholds import ManyThresholds
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
 __all__ = ["Channel"]
-
-#: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
-_SMALL = 0.1
-#: Times 2^900 and the least double, chances from here on have all their digits.
-_RARE = 2.0**-848
-#: Smallest matrix whose rows are worth a second thread.
-_THREADED = 1 << 17
 
 
 class Channel(AbstractChannel):
@@ -59,6 +52,13 @@ class Channel(AbstractChannel):
             )
         self.output_space = self.space if outputs == size else Space([outputs])
 
+    def _definition(self) -> dict[str, Any]:
+        return {"sizes": list(self.space.sizes), "matrix": self._matrix}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> Channel:
+        return cls(given["matrix"], given["sizes"])
+
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array (read-only)."""
         return check.shown(self._matrix)
@@ -73,16 +73,6 @@ class Channel(AbstractChannel):
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
         return extremes(self._matrix)[1]
-
-    def _sample(self, rows: Codes, source: Source) -> Codes:
-        drawn = self._laws.draw(np.asarray(self.space.index(rows)), source)
-        if self.output_space != self.space:
-            return drawn
-        return self._databases.astype(fitting(rows.dtype, max(self.space.sizes)))[drawn]
-
-    @cached_property
-    def _databases(self) -> Ints:
-        return self.space.rows(np.arange(self.space.size))
 
     @cached_property
     def _laws(self) -> ManyThresholds:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import runs, unrolled
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels.product import ProductChannel
 
@@ -45,6 +49,14 @@ class HammingChannel(ProductChannel):
 
     def _symmetric(self) -> list[Symmetric]:
         return [k for k in self._kernels.distinct if isinstance(k, Symmetric)]
+
+    def _definition(self) -> dict[str, Any]:
+        return {"sizes": runs(np.asarray(self.space.sizes)), "epsilon": self.epsilon}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> HammingChannel:
+        sizes = unrolled(given["sizes"], 1 << 62).tolist()
+        return cls(len(sizes), sizes, given["epsilon"])
 
     def __repr__(self) -> str:
         sizes = self.space.m or "mixed"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from fastpriv._core import validation as check
-from fastpriv.channels.tilted import TiltedChannel
+from fastpriv._core.defined import load
+from fastpriv.channels.tilted import TiltedChannel, TiltedProduct
 from fastpriv.channels.unmixed import misfit, unmixed
 from fastpriv.errors import Infeasible
 from fastpriv.priors import Distribution, Product
@@ -45,6 +48,14 @@ class PosteriorChannel(TiltedChannel):
     1.0
     """
 
+    def __new__(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
+        """Make a row-by-row channel from a prior of independent rows."""
+        rows = cls is PosteriorChannel and isinstance(prior, Product)
+        return object.__new__(PosteriorProduct if rows else cls)
+
+    def __getnewargs__(self) -> tuple[Distribution, float]:
+        return self.prior, self.epsilon
+
     def __init__(self, prior: Distribution, epsilon: float) -> None:
         self.prior = as_prior(prior)
         least = self.prior.epsilon_tilde()
@@ -63,23 +74,42 @@ class PosteriorChannel(TiltedChannel):
 
     @classmethod
     def _near(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
-        """Build E_i a rounding error below ``epsilon_tilde``, where clipping p_Y costs nothing."""
-        self = cls.__new__(cls)
+        """Build E_i a rounding error below ``epsilon_tilde``, where clipping p_Y is harmless."""
+        self = cls.__new__(cls, prior, epsilon)
         self.epsilon, self.prior = epsilon, prior
         self._set(unmixed(prior, epsilon))
         return self
 
+    def _definition(self) -> dict[str, Any]:
+        return {"prior": self.prior, "epsilon": self.epsilon}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> PosteriorChannel:
+        epsilon = check.real(given["epsilon"], "epsilon", least=0.0)
+        prior = load(given["prior"])
+        if epsilon >= prior.epsilon_tilde() * (1.0 - 2.0**-30):
+            return cls._near(prior, epsilon)
+        return cls(prior, epsilon)  # says why not
+
     @cached_property
     def _own_level(self) -> float:
-        """Epsilon, plus what clipping p_Y cost where R^-1 had amplified the prior's rounding."""
-        if isinstance(self._law, Product) or self._misfit <= rounding(self.space.n):
+        """Epsilon, plus the effect of clipping p_Y where R^-1 amplified the prior's rounding."""
+        if self._misfit <= rounding(self.space.n):
             return self.epsilon
         return self.epsilon + 2.0 * self._misfit
 
     @cached_property
     def _misfit(self) -> float:
-        """Largest |ln p(x)/(R q)(x)|: what clipping changed, where it did."""
-        return misfit(self.prior, self._law.through(self._kernels))
+        """Largest |ln p(x)/(R q)(x)|: the effect of clipping."""
+        return misfit(self.prior, self._law._through(self._kernels))
 
     def __repr__(self) -> str:
         return f"PosteriorChannel({self.prior!r}, epsilon={self.epsilon:g})"
+
+
+class PosteriorProduct(PosteriorChannel, TiltedProduct):
+    """E_i for independent rows, which acts on every row by itself."""
+
+    @property
+    def _own_level(self) -> float:
+        return self.epsilon

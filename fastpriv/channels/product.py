@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.defined import runs, unrolled
+from fastpriv._core.validation import Floats
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.drawing import draw_rows
-from fastpriv._structure.rows import RowKernel, RowKernels, distinct
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, distinct
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.priors import Distribution
 from fastpriv.spaces import Space
@@ -57,9 +59,18 @@ class ProductChannel(AbstractChannel):
         self._set(kernels)
         return self
 
-    def row_kernels(self) -> RowKernels:
-        """Return the kernels of the rows."""
-        return self._kernels
+    def _definition(self) -> dict[str, Any]:
+        factors = [
+            [kernel.m, kernel.epsilon] if isinstance(kernel, Symmetric) else kernel.matrix
+            for kernel in self._kernels.distinct
+        ]
+        return {"factors": factors, "rows": runs(self._kernels.assignment)}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> ProductChannel:
+        kernels = [_read(factor, i) for i, factor in enumerate(given["factors"])]
+        rows = unrolled(given["rows"], len(kernels))
+        return ProductChannel._trusted(RowKernels(kernels, rows))
 
     def _kron(self, parts: Sequence[Floats]) -> Floats:
         """Kronecker product over rows of a vector or matrix given per distinct kernel."""
@@ -71,18 +82,7 @@ class ProductChannel(AbstractChannel):
         return np.array(self._kron([k.matrix for k in self._kernels.distinct]), order="C")
 
     def _output(self, prior: Distribution) -> Distribution:
-        return prior.through(self._kernels)
-
-    def _row_kinds(self) -> Ints:
-        return self._kernels.assignment
-
-    def column_at(self, y: Ints) -> Floats:
-        """Return p(y|x) for every database x."""
-        check.fits(self.space.size, "a vector over databases", "use releases row by row only")
-        found = np.ones(1)
-        for kernel, value in zip(self._kernels, y.tolist(), strict=True):
-            found = np.multiply.outer(found, kernel.matrix[:, value]).reshape(-1)
-        return found
+        return prior._through(self._kernels)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
@@ -99,6 +99,14 @@ class ProductChannel(AbstractChannel):
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         return draw_rows(self._kernels, rows, source)
+
+
+def _read(factor: Any, i: int) -> RowKernel:
+    """Make a row's kernel from JSON: [m, epsilon] for randomised response, or its matrix."""
+    if len(factor) == 2 and not isinstance(factor[0], list):
+        m, epsilon = factor
+        return Symmetric(check.integer(m, "m", 1), check.real(epsilon, "epsilon", least=0.0))
+    return RowKernel(_load(factor, i))
 
 
 def _load(factor: ArrayLike, i: int) -> Floats:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.defined import unrolled
+from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import (
     extremes,
 )
@@ -24,11 +26,6 @@ from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
 __all__ = ["QueryChannel"]
-
-#: Entries of the pairs of answers that are compared in one go.
-_BLOCK = 1 << 20
-#: Most products in the chances of all outputs at all corners of a set of priors.
-_CORNERS = 1 << 36
 
 
 class QueryChannel(AbstractChannel):
@@ -77,6 +74,19 @@ class QueryChannel(AbstractChannel):
         self._set(query, laws)
         return self
 
+    def _definition(self) -> dict[str, Any]:
+        return {"query": self._query.to_dict(), "kernel": self._kernel.matrix}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> QueryChannel:
+        query, kernel = given["query"], given["kernel"]
+        if "values" in query:
+            return cls(query["values"], kernel, query["sizes"])
+        if "scores" in query:
+            which = unrolled(query["rows"], len(query["scores"])).tolist()
+            return cls.sum([query["scores"][k] for k in which], kernel)
+        return cls.histogram(query["n"], query["m"], kernel)
+
     @classmethod
     def _structured(cls, query: Query, kernel: ArrayLike, rows: str) -> QueryChannel:
         self = cls.__new__(cls)
@@ -107,7 +117,7 @@ class QueryChannel(AbstractChannel):
         >>> share = np.linspace(0.1, 0.9, n + 1)  # of bits set, with noise
         >>> channel = fp.QueryChannel.count(n, np.stack([1 - share, share], axis=1))
         >>> fp.individual_capacity(channel)
-        IndividualCapacity(0.3680642072, 0.3680642072)
+        IndividualCapacity(0.3680642071, 0.3680642072)
         """
         n = check.integer(n, "n", 1)
         check.fits(n, "a database", "use fewer rows")
@@ -133,10 +143,10 @@ class QueryChannel(AbstractChannel):
         >>> high = np.linspace(0.2, 0.8, 101)
         >>> channel = fp.QueryChannel.sum([stars] * 50, np.stack([1 - high, high], axis=1))
         >>> fp.individual_capacity(channel)
-        IndividualCapacity(0.192744757, 0.192744757)
+        IndividualCapacity(0.192744757, 0.1927447571)
         """
-        found, which = distinct(scores, _load, "scores")
-        return cls._structured(Sum([s.astype(np.int64) for s in found], which), kernel, "sums")
+        kinds, which = distinct(scores, _load, "scores")
+        return cls._structured(Sum([s.astype(np.int64) for s in kinds], which), kernel, "sums")
 
     @classmethod
     def histogram(cls, n: int, m: int, kernel: ArrayLike) -> QueryChannel:
@@ -171,9 +181,6 @@ class QueryChannel(AbstractChannel):
     def _output(self, prior: Distribution) -> Dense:
         return Dense._trusted(self._query.law(prior) @ self._kernel.matrix, self.output_space)
 
-    def _row_kinds(self) -> Ints:
-        return self._query.kinds()
-
     def _seen(self) -> Floats:
         """Laws of the answers that occur; the kernel itself where all do."""
         seen, laws = self._query.seen(), self._kernel.matrix
@@ -196,7 +203,7 @@ class QueryChannel(AbstractChannel):
 
 
 def _load(scores: ArrayLike, i: int) -> Floats:
-    found = check.floats(scores, f"scores[{i}]", 1)
-    if (found != np.floor(found)).any() or found.max() > check.MAX_VECTOR:
+    numbers = check.floats(scores, f"scores[{i}]", 1)
+    if (numbers != np.floor(numbers)).any() or numbers.max() > check.MAX_VECTOR:
         raise InvalidInput(f"scores[{i}] must hold integers of at least 0, got {scores!r:.60}")
-    return found
+    return numbers

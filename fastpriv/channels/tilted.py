@@ -1,14 +1,21 @@
-"""An output law tilted towards the database: the shape of every rate-distortion optimum."""
+"""An output law tilted towards the database: the shape of every rate-distortion optimum.
+
+``TiltedChannel`` takes any output law and works with vectors over databases. A law of independent
+rows makes a ``TiltedProduct``, which acts row by row. Calling ``TiltedChannel`` chooses the class.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.defined import load
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.source import Source
@@ -36,7 +43,7 @@ class TiltedChannel(AbstractChannel):
 
     Every optimum of the rate-distortion problem with Hamming distortion has this form (Wang-Ying-
     Zhang 2015, proof of Theorem 2). With R the Hamming kernel of E_d, W[x, y] = q(y) R[x, y] /
-    (R q)(x). Under the prior R q, which the channel is at home with, it is E_d run backwards.
+    (R q)(x). Under the prior R q it is E_d run backwards; R q is called the channel's own prior.
 
     Parameters
     ----------
@@ -56,51 +63,46 @@ class TiltedChannel(AbstractChannel):
     #: The prior R q, under which the posterior is R itself.
     prior: Distribution
 
+    def __new__(cls, law: Distribution, epsilon: float) -> TiltedChannel:
+        """Make a row-by-row channel from a law of independent rows."""
+        rows = cls is TiltedChannel and isinstance(law, Product)
+        return super().__new__(TiltedProduct if rows else cls)
+
+    def __getnewargs__(self) -> tuple[Distribution, float]:
+        return self._law, self.epsilon
+
     def __init__(self, law: Distribution, epsilon: float) -> None:
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         self._set(as_prior(law))
-        self.prior = self._law.through(self._kernels)
+        self.prior = self._law._through(self._kernels)
         if self._moves and not math.isfinite(self.prior.epsilon_x()):
             raise InvalidInput(
                 f"at epsilon {self.epsilon:g} some database is too far from all outputs of {law!r} "
                 "for their weights to be told from zero; use a smaller epsilon, or no zeros"
             )
 
+    def _definition(self) -> dict[str, Any]:
+        return {"law": self._law, "epsilon": self.epsilon}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> TiltedChannel:
+        return cls(load(given["law"]), given["epsilon"])
+
     def _set(self, law: Distribution) -> None:
         self._law = law
         self.space = self.output_space = law.space
         self._kernels = RowKernels.symmetric(law.space.sizes, self.epsilon)
 
-    @cached_property
-    def _rows(self) -> ProductChannel | None:
-        """The same channel as a product of row channels, where the law is one."""
-        if not (isinstance(self.prior, Product) and isinstance(self._law, Product)):
-            return None
-        laws, which, _, place = self._law._pairs(self._kernels)
-        factors = [
-            TiltedRow(self._kernels.distinct[j], self._law._laws[k])
-            for k, j in zip(laws, which, strict=True)
-        ]
-        return ProductChannel._trusted(RowKernels(factors, place))
-
-    @property
-    def _rounding(self) -> float:
-        """Error of the logs of the rows' kernels, whose terms may cancel."""
-        assert self._rows is not None
-        kinds = self._rows._kernels.distinct
-        parts = [kernel.noise for kernel in kinds if isinstance(kernel, TiltedRow)]
-        return 2.0 * math.fsum(np.bincount(self._rows._kernels.assignment) * parts)
-
     def _own(self, prior: Distribution) -> bool:
-        return prior is self.prior or prior.equals(self.prior)
+        return prior == self.prior
 
     def _vectors(self) -> tuple[Floats, Floats]:
-        """Output law q and the prior R q that the channel is at home with, as vectors."""
+        """Return the output law q and the channel's own prior R q, as vectors."""
         law = self._law._vector()
         return law, apply_rows(law, self._kernels)
 
     def _tilt(self) -> tuple[np.ndarray, Floats]:
-        """Which outputs occur, and -ln (R q)(x) up to a constant."""
+        """Return which outputs occur, and -ln (R q)(x) up to a constant."""
         law, logs = self._law._vector(), self._law._logs()
         home = apply_rows(law, self._kernels)
         # R is symmetric, and all its rows have the same largest entry.
@@ -118,8 +120,6 @@ class TiltedChannel(AbstractChannel):
     def _output(self, prior: Distribution) -> Distribution:
         if self._own(prior):
             return self._law
-        if self._rows is not None:
-            return self._rows._output(prior)
         law, home = self._vectors()
         return Dense._trusted(law * apply_rows(prior._vector() / home, self._kernels), self.space)
 
@@ -143,16 +143,12 @@ class TiltedChannel(AbstractChannel):
 
     @cached_property
     def _alive(self) -> list[np.ndarray]:
-        """Which values of a row can come out, per group of rows."""
+        """Which values of a row can come out, for every group of rows."""
         return [log_marginal(self._law, int(rows[0]))[0] > -math.inf for rows in self._groups]
 
     @property
     def _all_alive(self) -> bool:
         return all(map(np.all, self._alive))
-
-    def row_kernels(self) -> RowKernels | None:
-        """Return the kernels of the rows, where they are independent."""
-        return None if self._rows is None else self._rows.row_kernels()
 
     def _closure(self, start: Floats, move: float) -> Floats:
         """Max over x of start(x) move^d(x, y), for every y, axis by axis. Cost O(N n)."""
@@ -177,24 +173,51 @@ class TiltedChannel(AbstractChannel):
         with np.errstate(over="ignore"):  # beyond the range of a double the minimum rounds to 0
             return self._scale() * law / self._closure(home, float(np.exp(self.epsilon)))
 
-    @cached_property
-    def _drawn(self) -> ProductChannel | None:
-        """The rows as they are drawn: chances that rounded to zero are the least double instead.
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        drawn = tilted_draws(self._law, rows.astype(np.int64), self.epsilon, source)
+        return drawn.astype(rows.dtype)
 
-        Samplers make 2^-64 of it, and so an output that can occur stays possible for all.
+    def __repr__(self) -> str:
+        return f"TiltedChannel({self._law!r}, epsilon={self.epsilon:g})"
+
+
+class TiltedProduct(TiltedChannel):
+    """A tilted law of independent rows, which acts on every row by itself.
+
+    Made by ``TiltedChannel(law, epsilon)`` from a product law.
+    """
+
+    @cached_property
+    def _rows(self) -> ProductChannel:
+        """The same channel as a product of row channels."""
+        assert isinstance(self._law, Product)
+        laws, which, _, place = self._law._pairs(self._kernels)
+        factors = [
+            TiltedRow(self._kernels.distinct[j], self._law._laws[k])
+            for k, j in zip(laws, which, strict=True)
+        ]
+        return ProductChannel._trusted(RowKernels(factors, place))
+
+    @property
+    def _rounding(self) -> float:
+        """Bound on the error of the logs of all rows' kernels, whose terms may cancel."""
+        kinds = self._rows._kernels.distinct
+        parts = [kernel.noise for kernel in kinds if isinstance(kernel, TiltedRow)]
+        return 2.0 * math.fsum(np.bincount(self._rows._kernels.assignment) * parts)
+
+    def _output(self, prior: Distribution) -> Distribution:
+        return self._law if self._own(prior) else self._rows._output(prior)
+
+    @cached_property
+    def _drawn(self) -> ProductChannel:
+        """The rows as they are drawn: a chance that rounded to zero is the least double instead.
+
+        Samplers turn it into 2^-64, so an output that can occur stays possible for all databases.
         """
-        if self._rows is None:
-            return None
         matrices = [kernel.matrix for kernel in self._rows._kernels.distinct]
         raised = [np.where((W == 0.0) & (W.max(axis=0) > 0.0), _LEAST, W) for W in matrices]
         assignment = self._rows._kernels.assignment
         return ProductChannel._trusted(RowKernels([RowKernel(W) for W in raised], assignment))
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
-        if self._drawn is not None:
-            return self._drawn._sample(rows, source)
-        drawn = tilted_draws(self._law, rows.astype(np.int64), self.epsilon, source)
-        return drawn.astype(rows.dtype)
-
-    def __repr__(self) -> str:
-        return f"TiltedChannel({self._law!r}, epsilon={self.epsilon:g})"
+        return self._drawn._sample(rows, source)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +14,18 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.sequential import Tree, alike, shuffle
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
-from fastpriv._structure.types import Classes, Stack, Types, expand
+from fastpriv._structure.types import (
+    Blocks,
+    Classes,
+    Stack,
+    Types,
+    classes_against,
+    expand,
+    types_of,
+)
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
+from fastpriv.errors import InvalidInput
 from fastpriv.priors import Distribution, Exchangeable
 from fastpriv.spaces import Space
 
@@ -42,6 +54,26 @@ class TypeChannel(AbstractChannel):
         self.space = self.output_space = Space.hamming(len(rows), m)
         self._types, self._classes, self._entries = types, classes, entries
 
+    def _definition(self) -> dict[str, Any]:
+        return {"n": self.space.n, "m": self.space.m, "entries": self._entries}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> TypeChannel:
+        n, m = check.integer(given["n"], "n", 1), check.integer(given["m"], "m", 1)
+        pairs = math.comb(n + m * m - 1, n)
+        check.fits(pairs, "the classes of pairs", "use fewer rows or values")
+        types = types_of(Blocks.single(n, m))
+        classes = [classes_against(kind, types) for kind in types.counts]
+        entries = [check.floats(part, "entries", 1) for part in given["entries"]]
+        if [len(part) for part in entries] != [len(part.row) for part in classes]:
+            raise InvalidInput("entries must hold a probability for each class of every output")
+        made = cls(types, classes, entries)
+        for x in range(len(types.counts)):
+            total = math.fsum(made._mass[made._stack.row == x])
+            if abs(total - 1.0) > check.SUM_TOLERANCE:
+                raise InvalidInput(f"the law of the output given type {x} sums to {total!r}, not 1")
+        return made
+
     @cached_property
     def _stack(self) -> Stack:
         return Stack.of(self._types, self._classes)
@@ -65,9 +97,6 @@ class TypeChannel(AbstractChannel):
         """Law of the output's type, from that of the database's."""
         masses = weights[self._stack.row] * self._mass
         return np.asarray(np.bincount(self._stack.kind, masses), dtype=np.float64)
-
-    def _row_kinds(self) -> Ints:
-        return np.zeros(self.space.n, dtype=np.int64)
 
     def _plain(self) -> Channel:
         return Channel(self.matrix(), self.space)
@@ -101,16 +130,16 @@ class TypeChannel(AbstractChannel):
         return self._spread_out(np.array([entry.min() for entry in self._entries]))
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
-        """Draw the class that output and database make, then any of its outputs alike."""
-        found, kinds = np.empty(len(rows), dtype=np.int64), self._types.number(rows)
+        """Draw the class of the pair of output and database, then one of its outputs uniformly."""
+        drawn, kinds = np.empty(len(rows), dtype=np.int64), self._types.number(rows)
         for places in alike(kinds):
             members = np.flatnonzero(self._stack.row == kinds[places[0]])
-            found[places] = members[self._tree(members).draws(len(places), source)]
+            drawn[places] = members[self._tree(members).draws(len(places), source)]
         # In the order of the rows' values, the outputs due to the rows of one value lie together.
         values = np.empty(rows.shape, dtype=np.int64)
         ends = np.empty((len(rows), self._types.blocks.sizes[0]), dtype=np.int64)
-        for places in alike(found):
-            pairs = self._pair_counts(int(found[places[0]]))
+        for places in alike(drawn):
+            pairs = self._pair_counts(int(drawn[places[0]]))
             values[places] = np.repeat(np.tile(np.arange(len(pairs)), len(pairs)), pairs.T.ravel())
             ends[places] = np.cumsum(pairs.sum(axis=0))
         shuffle(values, ends, source)
@@ -123,7 +152,7 @@ class TypeChannel(AbstractChannel):
         return Tree(self._entry[members] * 2.0**500 * np.exp(self._stack.log_outputs[members]))
 
     def _pair_counts(self, number: int) -> Ints:
-        """How many rows hold v in y and s in x, [v, s], for one of all classes."""
+        """Return how many rows hold v in y and s in x, [v, s], for one class."""
         j = int(self._stack.kind[number])
         first = int(self._stack.starts[j])
         return self._classes[j].pair_counts(number - first, self._types.blocks.sizes[0])

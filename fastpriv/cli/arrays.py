@@ -1,4 +1,4 @@
-"""Arrays of numbers in files: read with words for what is wrong, written whole or not at all."""
+"""Matrices in files: reading, with errors that name the line at fault, and writing."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def read(path: str, name: str) -> Floats:
     try:
         with opened(path) as stream:
             if suffix == ".npy":
-                found = np.lib.format.read_array(stream, allow_pickle=False)
+                table = np.lib.format.read_array(stream, allow_pickle=False)
             else:
                 text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-                found = np.stack(_numbers(text, path))
+                table = np.stack(_numbers(text, path))
     except OSError as problem:
         why = f"{problem.strerror or problem}{_neighbour(file)}"
         raise InvalidInput(f"cannot read {name} {path}: {why}") from None
@@ -68,16 +68,16 @@ def read(path: str, name: str) -> Floats:
         raise
     except (ValueError, EOFError):
         raise InvalidInput(f"cannot read {name} {path}: it is no array saved by numpy") from None
-    if found.ndim not in (1, 2) or found.size == 0 or found.dtype.kind not in "biuf":
+    if table.ndim not in (1, 2) or table.size == 0 or table.dtype.kind not in "biuf":
         raise InvalidInput(
-            f"{name} {path} must hold a table of numbers, got shape {found.shape} of {found.dtype}"
+            f"{name} {path} must hold a table of numbers, got shape {table.shape} of {table.dtype}"
         )
-    return np.atleast_2d(found).astype(np.float64)
+    return np.atleast_2d(table).astype(np.float64)
 
 
 @contextmanager
 def told(path: str) -> Iterator[None]:
-    """Put the file into words that say what is wrong with its numbers."""
+    """Prefix errors about the numbers with the name of their file."""
     try:
         yield
     except InvalidInput as problem:
@@ -125,7 +125,7 @@ def _row(cells: list[str], line: int, path: str) -> Floats:
 
 
 def _wrong(cell: str, cells: list[str], line: int) -> str:
-    """Return what a cell is not, and what may have been meant."""
+    """Return why a cell is no number, and what may have been meant."""
     text = cell.strip()
     if not text:
         last = cells[-1] == cell and "" not in map(str.strip, cells[:-1])

@@ -6,18 +6,22 @@ import argparse
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from fastpriv._text.encoding import to_json
 from fastpriv._text.numbers import shown
 from fastpriv._text.table import table
-from fastpriv.cli import arrays as _arrays
-from fastpriv.cli import files as _files
+from fastpriv.cli import arrays, files
 from fastpriv.cli.mechanisms import add_mechanism, add_prior, load
 from fastpriv.cli.parser import add_file, add_force, add_json, examples
-from fastpriv.cli.text import to_json
 from fastpriv.errors import InvalidInput
+from fastpriv.notions.registry import NOTIONS
 
 if TYPE_CHECKING:
     from fastpriv.auditing.report import Audit
     from fastpriv.channels import AbstractChannel
+
+#: What the built-in example shows of the prior, and of its two mechanisms.
+_FACTS = ("epsilon-x", "epsilon-hat", "epsilon-tilde", "entropy")
+_LEVELS = ("dp", "identifiability", "mutual-information", "distortion")
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -70,7 +74,7 @@ def audited(
     import fastpriv as fp
 
     channel, prior = load(mechanism, given.prior, sizes)
-    joint = None if given.joint is None else _arrays.read(given.joint, "the joint law")
+    joint = None if given.joint is None else arrays.read(given.joint, "the joint law")
     limit = given.time_limit
     return channel, fp.audit(channel, prior, joint, name=mechanism, time_limit=limit)
 
@@ -84,57 +88,45 @@ def run(given: argparse.Namespace) -> str:
             "--epsilon is for the built-in example; write it into the mechanism, such as "
             f"hamming:n=3,m=2,epsilon={given.epsilon:g}"
         )
-    page = None if given.html is None else _files.target(given.html, given.force, (".html",))
-    _, found = audited(given, given.mechanism, given.sizes)
+    page = None if given.html is None else files.target(given.html, given.force, (".html",))
+    _, report = audited(given, given.mechanism, given.sizes)
     if page is not None:
         figures = find_spec("matplotlib") is not None
-        text = found.to_html(plots=figures)
-        _files.write(page, text.encode(errors="backslashreplace"), given.force)
+        text = report.to_html(plots=figures)
+        files.write(page, text.encode(errors="backslashreplace"), given.force)
     if given.json:
-        return found.to_json()
+        return report.to_json()
     if page is None:
-        return str(found)
+        return str(report)
     bare = "" if figures else ", without figures: they take pip install 'fastpriv[plot]'"
-    return f"{found}\nWritten to {page}{bare}"
+    return f"{report}\nWritten to {page}{bare}"
 
 
 def _example(given: argparse.Namespace) -> str:
     from fastpriv.auditing.example import example
-    from fastpriv.measures.distortion import distortion
-    from fastpriv.measures.dp import dp_level, identifiability_level
-    from fastpriv.measures.information import mutual_information
 
     for name in ("prior", "sizes", "joint", "html"):
         if getattr(given, name) is not None:
             raise InvalidInput(f"--{name} needs a mechanism; fastpriv audit --list names some")
     prior, channels = example(2.0 if given.epsilon is None else given.epsilon)
-    about = {
-        "epsilon_x": prior.epsilon_x(),
-        "epsilon_hat": prior.epsilon_hat(),
-        "epsilon_tilde": prior.epsilon_tilde(),
-        "entropy": prior.entropy(),
-    }
-    found = {
-        name: {
-            "differential privacy": dp_level(channel),
-            "identifiability": identifiability_level(channel, prior),
-            "mutual information": mutual_information(channel, prior),
-            "distortion": distortion(channel, prior),
-        }
+    facts = {slug: NOTIONS[slug].level(None, prior) for slug in _FACTS}
+    levels = {
+        name: {slug: NOTIONS[slug].level(channel, prior) for slug in _LEVELS}
         for name, channel in channels.items()
     }
     if given.json:
-        return to_json({"prior": about, "mechanisms": found})
+        return to_json({"prior": facts, "mechanisms": levels})
     laws = [f"  {law.tolist()}" for law in prior.marginals]
     rows = [["Level (nats)", *channels]]
-    for notion in found["E_d"]:
-        unit = " (rows)" if notion == "distortion" else ""
-        rows.append([notion + unit, *(shown(found[name][notion]) for name in channels)])
+    for slug in _LEVELS:
+        notion = NOTIONS[slug]
+        unit = "" if notion.unit == "nats" else f" ({notion.unit})"
+        rows.append([notion.title + unit, *(shown(levels[name][slug]) for name in channels)])
     return "\n".join(
         [
             f"Prior: {prior.space.n} independent rows with laws",
             *laws,
-            table([[name, shown(value)] for name, value in about.items()]),
+            table([[NOTIONS[slug].title, shown(value)] for slug, value in facts.items()]),
             "",
             table(rows),
         ]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastpriv._text.numbers import shown
+from fastpriv._text.encoding import to_json
+from fastpriv._text.numbers import quantity, shown
 from fastpriv.cli.mechanisms import add_mechanism, add_prior, load
 from fastpriv.cli.parser import add_json, examples
-from fastpriv.cli.text import to_json
+from fastpriv.notions.registry import NOTIONS
+
+if TYPE_CHECKING:
+    from fastpriv.results import Bracket
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -56,38 +60,35 @@ def run(given: argparse.Namespace) -> str:
         for name, value in (("gap", given.gap), ("time_limit", given.time_limit))
         if value is not None
     }
-    found: Any
+    capacity: Bracket
     if given.individual:
-        name, found = "individual capacity", fp.individual_capacity(channel, **limits)
+        slug, about = "individual-capacity", ""
+        capacity = fp.individual_capacity(channel, **limits)
     elif given.group is not None:
-        name = f"capacity about {given.group} rows"
-        found = fp.group_capacity(channel, given.group, **limits)
+        slug, about = "group-capacity", f" of {given.group}"
+        capacity = fp.group_capacity(channel, given.group, **limits)
     elif given.constrained is not None:
-        name = f"individual capacity to those who lack {given.constrained:g} nats"
-        found = fp.constrained_capacity(channel, given.constrained, **limits)
+        slug, about = "constrained-capacity", f" of at least {given.constrained:g} nats"
+        capacity = fp.constrained_capacity(channel, given.constrained, **limits)
     else:
         if given.time_limit is not None:
             raise fp.InvalidInput(
                 "--time-limit is for --individual, --group and --constrained; the capacity of the "
                 "whole channel takes --gap"
             )
-        name, found = "channel capacity", fp.channel_capacity(channel, **limits)
-    adversary = getattr(found, "adversary", None)
+        slug, about, capacity = "channel-capacity", "", fp.channel_capacity(channel, **limits)
+    title = NOTIONS[slug].title + about
+    adversary = getattr(capacity, "adversary", None)
     if given.json:
         return to_json(
             {
                 "mechanism": repr(channel),
-                "quantity": name,
+                "notion": slug,
+                "title": title,
                 "unit": "nats",
-                "lower": found.lower,
-                "upper": found.upper,
-                "adversary": adversary
-                and {
-                    "rows": list(adversary.rows),
-                    "databases": adversary.databases.tolist(),
-                    "law": adversary.law.tolist(),
-                },
+                "value": capacity,
+                "adversary": adversary,
             }
         )
-    lines = [f"{name}: {shown(found)} nats"]
+    lines = [f"{title}: {quantity(shown(capacity), 'nats')}"]
     return "\n".join(lines + ([repr(adversary)] if adversary else []))

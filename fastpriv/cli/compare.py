@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from fastpriv._text.table import table
+from fastpriv._text.encoding import to_json
 from fastpriv.cli.audit import add_audit, audited
 from fastpriv.cli.mechanisms import add_mechanism, has_sizes
 from fastpriv.cli.parser import add_json, examples
-from fastpriv.cli.text import to_json
 from fastpriv.errors import InvalidInput
-from fastpriv.results import Bracket
-
-if TYPE_CHECKING:
-    from fastpriv.auditing.report import Level
-
-#: Levels that are closer than this, relative to 1 + level, are not told apart.
-_SAME = 1e-9
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -46,53 +38,10 @@ def run(given: argparse.Namespace) -> str:
     names = given.first, given.second
     if given.sizes is not None and not any(map(has_sizes, names)):
         raise InvalidInput("--sizes is for files; named mechanisms have rows of their own")
-    (one, first), (two, second) = (
+    (_, first), (_, second) = (
         audited(given, name, given.sizes if has_sizes(name) else None) for name in names
     )
-    if one.space != two.space:
-        raise InvalidInput(
-            f"the two are for different databases, {one.space!r} and {two.space!r}; for a matrix "
-            "in a file give --sizes"
-        )
-    pairs = {
-        notion: (level, second.levels[notion])
-        for notion, level in first.levels.items()
-        if notion in second.levels and level.scope != "facts"
-    }
-    if given.json:
-        levels = {
-            notion: {
-                "title": a.title,
-                "unit": a.unit,
-                "first": a.value,
-                "second": b.value,
-                "better": _better(a, b),
-            }
-            for notion, (a, b) in pairs.items()
-        }
-        return to_json({"first": given.first, "second": given.second, "levels": levels})
-    rows = [["", "first", "second", "better"]]
-    rows += [[a.title, a.shown, b.shown, _better(a, b) or "?"] for a, b in pairs.values()]
-    return f"first:  {given.first}\nsecond: {given.second}\n\n{table(rows)}"
+    from fastpriv.auditing.compare import side_by_side
 
-
-def _better(first: Level, second: Level) -> str | None:
-    """Return which of two levels is proved to be better: "first", "second", "same", or None."""
-    from fastpriv.auditing.report import FROM_BELOW
-
-    a, b = (_bounds(level) for level in (first, second))
-    if a.lower == b.lower == math.inf:
-        return "same"
-    lower, upper = min(a.lower, b.lower), max(a.upper, b.upper)
-    if upper < math.inf and upper - lower <= _SAME * (1.0 + abs(upper)):
-        return "same"
-    if a.upper < b.lower:
-        return "second" if first.notion in FROM_BELOW else "first"
-    if b.upper < a.lower:
-        return "first" if first.notion in FROM_BELOW else "second"
-    return None
-
-
-def _bounds(level: Level) -> Bracket:
-    value = level.value
-    return value if isinstance(value, Bracket) else Bracket(float(value), float(value))
+    comparison = side_by_side(replace(first, name=given.first), replace(second, name=given.second))
+    return to_json(comparison) if given.json else repr(comparison)

@@ -31,7 +31,5 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
-    from fastpriv.cli.main import make_parser
-
-    script: str = optional("shtab", "completion").complete(make_parser(), given.shell)
+    script: str = optional("shtab", "completion").complete(given.parser, given.shell)
     return script

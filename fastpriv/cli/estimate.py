@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
+from fastpriv._text.encoding import to_json
 from fastpriv.cli.parser import add_file, add_json, examples
 from fastpriv.errors import InvalidInput
 
@@ -23,11 +23,21 @@ def add(commands: Any) -> argparse.ArgumentParser:
         ),
     )
     add_file(parser, "table", help="a released .csv or .parquet file")
-    add_file(parser, "--domain", metavar="JSON", required=True, help="as for the release")
+    add_file(parser, "--domain", metavar="JSON", help="as for the release; a report knows it")
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--epsilon", type=float, help="as for the release")
     add_file(how, "--report", metavar="JSON", help="report that the release wrote")
     parser.add_argument("--per-column", action="store_true", help="as for the release")
+    parser.add_argument("--split", choices=("columns", "record"), help="as for the release")
+    parser.add_argument(
+        "--columns", metavar="A,B", help="only these columns, and their cross-tabulation"
+    )
+    parser.add_argument(
+        "--method",
+        choices=("unbiased", "bayesian"),
+        default="unbiased",
+        help="bayesian: the counts of largest likelihood, none negative",
+    )
     parser.add_argument("--confidence", type=float, default=0.95, help="default: 0.95")
     parser.add_argument(
         "--simultaneous", action="store_true", help="cover all values of a column at once"
@@ -38,27 +48,50 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
-    from fastpriv.releasing import domain as domains
-    from fastpriv.releasing import plan as plans
-    from fastpriv.releasing import report as reports
     from fastpriv.releasing.frequencies import estimate_frequencies
+    from fastpriv.releasing.report import ReleaseReport
+
+    if given.report is not None:
+        if given.per_column or given.split:
+            raise InvalidInput(
+                "the report knows how the table was released; leave out --per-column and --split"
+            )
+        mechanism, domain = ReleaseReport.from_json(given.report), given.domain
+    else:
+        mechanism, domain = _channel(given)
+    frequencies = estimate_frequencies(
+        given.table,
+        mechanism,
+        domain=domain,
+        columns=None if given.columns is None else given.columns.split(","),
+        confidence=given.confidence,
+        simultaneous=given.simultaneous,
+        method=given.method,
+    )
+    return to_json(frequencies) if given.json else str(frequencies)
+
+
+def _channel(given: argparse.Namespace) -> tuple[Any, Any]:
+    """Return the mechanism that a release with the same options goes through, and its domain."""
+    from fastpriv.releasing import choice
+    from fastpriv.releasing import domain as domains
     from fastpriv.releasing.release import open_table, undeclared
 
+    if given.domain is None:
+        raise InvalidInput("give --domain, or the --report of the release, which knows it")
     domain = domains.read(given.domain)
-    epsilon, per_column = given.epsilon, given.per_column
-    if given.report is not None:
-        epsilon, per_column = reports.response(given.report)
-    extra = undeclared(open_table(given.table), domain)
-    if extra and not per_column:
+    source = open_table(given.table)
+    plan = choice.make(
+        domain,
+        source.rows,
+        epsilon=given.epsilon,
+        per_column=given.per_column,
+        split=given.split,
+    )
+    extra = undeclared(source, domain)
+    if extra and plan.unit == "record":
         raise InvalidInput(
             f"the domain does not declare {', '.join(map(repr, extra))}; records were randomised "
             "as a whole, so give the domain of the release with all of its columns"
         )
-    found = estimate_frequencies(
-        given.table,
-        plans.hamming(domain, epsilon, per_column).channel,
-        domain=domain,
-        confidence=given.confidence,
-        simultaneous=given.simultaneous,
-    )
-    return json.dumps(found.to_dict(), indent=2) if given.json else str(found)
+    return plan.channel, domain

@@ -11,7 +11,7 @@ from fastpriv.errors import InvalidInput
 
 
 def target(name: str, force: bool, suffixes: tuple[str, ...], *inputs: str | None) -> Path:
-    """Return a path that can be written, over no input, before any work is done for it."""
+    """Check before any work that a file may be written, and return its path."""
     path = Path(name)
     if path.suffix not in suffixes:
         raise InvalidInput(f"{name} must end in {' or '.join(suffixes)}")

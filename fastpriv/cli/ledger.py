@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastpriv._text.encoding import to_json
 from fastpriv._text.numbers import down, up
 from fastpriv._text.table import table
-from fastpriv.cli import mechanisms as _mechanisms
+from fastpriv.cli import mechanisms
 from fastpriv.cli.parser import Parser, add_file, add_json, examples
-from fastpriv.cli.text import to_json
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
-    """Declare the subcommand and those it has itself."""
+    """Declare the subcommand and its own subcommands."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "ledger",
         help="keep a privacy budget in a file, and spend it",
@@ -91,8 +91,8 @@ def _add_spend(actions: Any) -> None:
         ),
     )
     add_file(parser, "file", help="the ledger")
-    _mechanisms.add_mechanism(parser, "mechanism", nargs="?")
-    _mechanisms.add_prior(parser)
+    mechanisms.add_mechanism(parser, "mechanism", nargs="?")
+    mechanisms.add_prior(parser)
     parser.add_argument(
         "--level", action="append", metavar="NOTION=LEVEL", help="declare it; may be repeated"
     )
@@ -151,7 +151,7 @@ def _offered(given: argparse.Namespace) -> tuple[Any, Any]:
     if sum(way is not None for way in ways) != 1:
         raise InvalidInput("give one of a mechanism, --level and --report")
     if given.mechanism is not None:
-        return _mechanisms.load(given.mechanism, given.prior, given.sizes)
+        return mechanisms.load(given.mechanism, given.prior, given.sizes)
     if given.prior is not None or given.sizes is not None:
         raise InvalidInput("--prior and --sizes are for mechanisms; declared levels need none")
     if given.level is not None:
@@ -163,17 +163,17 @@ def _offered(given: argparse.Namespace) -> tuple[Any, Any]:
 
 def _levels(words: list[str], option: str) -> dict[str, Any]:
     """Return the levels of an option that is repeated: notion=level or notion=epsilon,delta."""
-    found: dict[str, Any] = {}
+    levels: dict[str, Any] = {}
     for word in words:
         notion, equals, level = word.partition("=")
-        if not equals or notion in found:
+        if not equals or notion in levels:
             problem = f"names {notion} twice" if equals else "must be NOTION=LEVEL, such as dp=0.5"
             raise InvalidInput(f"{option} {word!r:.60} {problem}")
         pair = level.split(",")
         if len(pair) > 1 and notion != "approximate-dp":
             raise InvalidInput(f"{option} {word!r:.60}: only approximate-dp takes EPSILON,DELTA")
-        found[notion] = level if len(pair) == 1 else tuple(pair)
-    return found
+        levels[notion] = level if len(pair) == 1 else tuple(pair)
+    return levels
 
 
 def _show(given: argparse.Namespace) -> str:
@@ -213,6 +213,8 @@ def _state(ledger: Ledger, as_json: bool) -> str:
     rows = [["notion", "spent", "remaining", "budget", "law"]]
     for notion, law in ledger.laws.items():
         limit = budget[notion]
-        total = f"{limit[0]:.9g} at delta {limit[1]:g}" if isinstance(limit, tuple) else down(limit)
+        total = (
+            f"{down(limit[0])} at delta {limit[1]:g}" if isinstance(limit, tuple) else down(limit)
+        )
         rows.append([notion, up(spent[notion]), down(left[notion]), total, law.name])
     return table(rows)

@@ -90,6 +90,7 @@ def make_parser() -> Parser:
         + _EXITS,
     )
     parser.add_argument("--version", action="version", version=f"fastpriv {__version__}")
+    parser.set_defaults(parser=parser)  # for the command that prints completions of all of them
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for command in _COMMANDS:
         command.add(commands).set_defaults(run=command.run)
@@ -116,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(text: str) -> None:
-    """Print, with escapes for what the terminal has no letters for: the work is done by now.
+    """Print a text. Characters that the terminal cannot encode are escaped: the work is done.
 
     What others wrote, such as the label of a spend, may not steer the terminal either.
     """

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from fastpriv.cli import arrays as _arrays
-from fastpriv.cli import priors as _priors
-from fastpriv.cli import specs as _specs
+from fastpriv.cli import arrays, priors, specs
 from fastpriv.cli.parser import add_file
 from fastpriv.errors import InvalidInput
 
@@ -34,7 +32,7 @@ def posterior(epsilon: float, _prior: Distribution) -> AbstractChannel:
 
 
 def binary_symmetric(p: float, n: int = 1, at: int = 1) -> AbstractChannel:
-    """Whether at least ``at`` (1) of n bits (1) are set, turned round with chance p."""
+    """Whether at least ``at`` (1) of n bits (1) are set, flipped with chance p."""
     import numpy as np
 
     from fastpriv._core import validation as check
@@ -80,26 +78,26 @@ def geometric_count(epsilon: float, n: int) -> AbstractChannel:
 
 def count(kernel: str) -> AbstractChannel:
     """The number of set bits: line c of the kernel is the law of the output when c are set."""
-    laws = _arrays.read(kernel, "the kernel")
+    laws = arrays.read(kernel, "the kernel")
     from fastpriv.channels import QueryChannel
 
-    with _arrays.told(kernel):
+    with arrays.told(kernel):
         return QueryChannel.count(len(laws) - 1, laws)
 
 
 def rows(kernel: str, n: int = 1) -> AbstractChannel:
     """The same channel matrix on each of n rows (1) by itself."""
-    law = _arrays.read(kernel, "the kernel")
+    law = arrays.read(kernel, "the kernel")
     from fastpriv._core import validation as check
     from fastpriv.channels import ProductChannel
 
     number = check.integer(n, "n", 1)
     check.fits(number, "a database", "use fewer rows")
-    with _arrays.told(kernel):
+    with arrays.told(kernel):
         return ProductChannel([law] * number)
 
 
-MAKERS: _specs.Makers = {
+MAKERS: specs.Makers = {
     "hamming": hamming,
     "randomised-response": hamming,
     "posterior": posterior,
@@ -116,36 +114,36 @@ def load(
 ) -> tuple[AbstractChannel, Distribution | None]:
     """Return the mechanism, and the prior if one is given."""
     space = _space(sizes)
-    if _arrays.is_file(mechanism):
+    if arrays.is_file(mechanism):
         return _from_file(mechanism, prior, space)
     if prior is not None and has_sizes(mechanism):
         law = load_prior(prior, sizes)
-        return _specs.make(mechanism, MAKERS, "mechanism", {"_prior": law}), law
+        return specs.make(mechanism, MAKERS, "mechanism", {"_prior": law}), law
     if sizes is not None:
         raise InvalidInput(f"--sizes is for files; {mechanism} has rows of its own")
-    channel: AbstractChannel = _specs.make(mechanism, MAKERS, "mechanism", {})
-    return channel, None if prior is None else _priors.load(prior, channel.space)
+    channel: AbstractChannel = specs.make(mechanism, MAKERS, "mechanism", {})
+    return channel, None if prior is None else priors.load(prior, channel.space)
 
 
 def has_sizes(mechanism: str) -> bool:
-    """Whether ``--sizes`` says something about a mechanism: a matrix, or one made of a prior."""
-    return _arrays.is_file(mechanism) or mechanism.partition(":")[0] == "posterior"
+    """Whether ``--sizes`` applies to a mechanism: to a matrix, or to one made from a prior."""
+    return arrays.is_file(mechanism) or mechanism.partition(":")[0] == "posterior"
 
 
 def _from_file(
     path: str, prior: str | None, space: Space | None
 ) -> tuple[AbstractChannel, Distribution | None]:
-    matrix = _arrays.read(path, "the channel")
+    matrix = arrays.read(path, "the channel")
     from fastpriv.channels import Channel  # compiled code, which errors about files need not load
 
-    law = None if prior is None else _priors.load(prior, space or _space([len(matrix)]))
-    with _arrays.told(path):
+    law = None if prior is None else priors.load(prior, space or _space([len(matrix)]))
+    with arrays.told(path):
         return Channel(matrix, space or (None if law is None else law.space)), law
 
 
 def load_prior(prior: str, sizes: list[int] | None) -> Distribution:
-    """Return a prior that no mechanism comes with."""
-    law = _priors.load(prior, _space(sizes))
+    """Return a prior that is given without a mechanism."""
+    law = priors.load(prior, _space(sizes))
     if sizes is not None and law.space != _space(sizes):
         words = ",".join(map(str, sizes))
         raise InvalidInput(f"--sizes {words} does not fit the prior {prior}, on {law.space!r}")
@@ -220,8 +218,8 @@ class _List(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
         print(
-            f"mechanisms:\n{_FILES}\n{_specs.listed(MAKERS)}\n\n"
-            f"priors:\n{_priors.FILES}\n{_specs.listed(_priors.MAKERS)}"
+            f"mechanisms:\n{_FILES}\n{specs.listed(MAKERS)}\n\n"
+            f"priors:\n{priors.FILES}\n{specs.listed(priors.MAKERS)}"
         )
         parser.exit()
 

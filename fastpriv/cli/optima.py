@@ -155,7 +155,8 @@ class _Task:
         from fastpriv.design.programs import solve_pd_dp, solve_pd_i
 
         solver = solve_pd_dp if self.notion == "dp" else solve_pd_i
-        return solver(self.prior, epsilon, **(self.limits | limits))
+        solution: Solution = solver(self.prior, epsilon, **(self.limits | limits))
+        return solution
 
     def optimum(self, solution: Solution, asked: dict[str, float], bound: float) -> Optimum:
         """Measure the numbers that are written, or the channel itself."""
@@ -244,10 +245,10 @@ class _Task:
     def least_distortion_to_learn(self, epsilon: float) -> Optimum:
         """Bisect the distortion: the least information falls with it, so both ends are proved."""
         from fastpriv._core import validation as check
-        from fastpriv.design.programs import _constant
+        from fastpriv.design.common import constant_mechanism
 
         asked = {"epsilon": check.real(epsilon, "epsilon", 0.0)}
-        most = _constant(self.prior).value  # where a constant output does
+        most = constant_mechanism(self.prior).value  # where a constant output does
         best = self.least_information(0.0)
         low, high, bound, step = 0.0, 0.0, 0.0, _GAP * most
         if best.level > epsilon:

@@ -25,13 +25,13 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=_Help, **options)
 
     def error(self, message: str) -> NoReturn:
-        """Raise the problem with the name of the page that helps."""
+        """Raise the error, and name the help page to look at."""
         raise InvalidInput(f"{message}; see {self.prog} --help")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Look for misspelt options first: what they leave out would be reported instead."""
+        """Report misspelt options first, before arguments that are missing because of them."""
         words = list(sys.argv[1:] if args is None else args)
         if self._subparsers is None:
             for word in words[: words.index("--")] if "--" in words else words:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastpriv.cli import arrays as _arrays
-from fastpriv.cli import specs as _specs
+from fastpriv.cli import arrays, specs
 from fastpriv.errors import InvalidInput, short
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def markov(initial: Floats, transition: Floats, n: int) -> Distribution:
     return Markov(initial, [transition[i : i + m] for i in range(0, m * m, m)], n)
 
 
-MAKERS: _specs.Makers = {
+MAKERS: specs.Makers = {
     "uniform": uniform,
     "iid": iid,
     "beta-binomial": beta_binomial,
@@ -62,21 +61,21 @@ FILES = """\
 
 def load(text: str, space: Space | None) -> Distribution:
     """Return the prior; what it leaves open is taken from the mechanism's space, where known."""
-    if _arrays.is_file(text):
+    if arrays.is_file(text):
         return _from_file(text, space)
     known = {} if space is None else {"n": space.n, "m": list(space.sizes)}
-    found: Distribution = _specs.make(text, MAKERS, "prior", known)
-    return found
+    prior: Distribution = specs.make(text, MAKERS, "prior", known)
+    return prior
 
 
 def _from_file(path: str, space: Space | None) -> Distribution:
-    found = _arrays.read(path, "the prior")
+    table = arrays.read(path, "the prior")
     from fastpriv.priors import Dense, Product
 
-    if 1 not in found.shape:
-        with _arrays.told(path):
-            return Product(list(found))
-    law = found.reshape(-1)
+    if 1 not in table.shape:
+        with arrays.told(path):
+            return Product(list(table))
+    law = table.reshape(-1)
     if space is not None and space.size != len(law):
         hint = ""
         if space.n > 1 and space.m == len(law):
@@ -86,5 +85,5 @@ def _from_file(path: str, space: Space | None) -> Distribution:
             f"the prior {path} has {len(law)} probabilities, but there are {short(space.size)} "
             f"databases{hint}"
         )
-    with _arrays.told(path):
+    with arrays.told(path):
         return Dense(law, None if space is None else space.sizes)

@@ -31,6 +31,17 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "--per-column", action="store_true", help="every column by itself, at level epsilon each"
     )
     parser.add_argument(
+        "--split",
+        choices=("columns", "record"),
+        help="divide epsilon among the columns, or take a record as one value; by default the way "
+        "that keeps most",
+    )
+    add_file(parser, "--ledger", help="ledger to charge before anything is drawn")
+    parser.add_argument("--label", default="release", help="name of the spend in the ledger")
+    parser.add_argument(
+        "--accept-useless", action="store_true", help="release even what nothing can be learnt from"
+    )
+    parser.add_argument(
         "--drop-undeclared", action="store_true", help="leave out columns not in the domain"
     )
     parser.add_argument(
@@ -48,12 +59,16 @@ def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     from fastpriv.releasing.release import release
 
-    found = release(
+    released = release(
         given.table,
         epsilon=given.epsilon,
         distortion=given.distortion,
         domain=given.domain,
+        split=given.split,
         per_column=given.per_column,
+        ledger=given.ledger,
+        label=given.label,
+        accept_useless=given.accept_useless,
         rng=given.seed,
         accept_domain_from_data=given.accept_domain_from_data,
         drop_undeclared=given.drop_undeclared,
@@ -62,4 +77,8 @@ def run(given: argparse.Namespace) -> str:
         overwrite=given.force,
         progress=True,
     )
-    return found.report.to_json() if given.json else f"{found.report}\nWritten to {found.table}"
+    return (
+        released.report.to_json()
+        if given.json
+        else f"{released.report}\nWritten to {released.table}"
+    )

@@ -6,14 +6,14 @@ import argparse
 import shlex
 from typing import Any
 
-from fastpriv.cli import arrays as _arrays
-from fastpriv.cli import files as _files
-from fastpriv.cli import optima as _optima
+from fastpriv._text.encoding import to_json
+from fastpriv.cli import arrays, files
+from fastpriv.cli.certificates import INFERENCE, solved
 from fastpriv.cli.mechanisms import add_prior
 from fastpriv.cli.parser import add_file, add_force, add_json, examples
-from fastpriv.cli.text import to_json
+from fastpriv.notions.registry import DESIGNED
 
-NOTIONS = ("dp", "identifiability", "mutual-information", "inference")
+TASKS = (*DESIGNED, INFERENCE)
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -34,10 +34,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
             "--certificate best.json",
             "fastpriv audit best.csv --prior beta-binomial:a=0.5,b=0.8,n=4",
             "fastpriv solve identifiability --prior prior.csv --distortion 0.2 --json",
+            "fastpriv solve dp --prior beta-binomial:a=0.5,b=0.8,n=4 --epsilon 1 --exact",
             "fastpriv solve inference --joint joint.csv --distortion 0.1 --out mapping.npy",
         ),
     )
-    parser.add_argument("notion", choices=NOTIONS, metavar="NOTION", help=", ".join(NOTIONS))
+    parser.add_argument("notion", choices=TASKS, metavar="NOTION", help=", ".join(TASKS))
     add_prior(parser)
     add_file(parser, "--joint", help="inference: .csv or .npy file, a line for each s")
     add_file(
@@ -53,6 +54,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="then take the best found so far"
     )
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="dp and identifiability: solve in rational arithmetic, and prove the optimum",
+    )
     add_file(parser, "--out", metavar="FILE", help="write the channel there: .csv or .npy")
     add_file(parser, "--certificate", metavar="JSON", help="write the certificate there")
     add_force(parser)
@@ -65,20 +71,20 @@ def run(given: argparse.Namespace) -> str:
     out = certificate = None
     if given.out is not None:
         inputs = given.prior, given.joint, given.metric
-        out = _files.target(given.out, given.force, _arrays.SUFFIXES, *inputs)
+        out = files.target(given.out, given.force, arrays.SUFFIXES, *inputs)
     if given.certificate is not None:
-        certificate = _files.target(given.certificate, given.force, (".json",))
-    found = _optima.find(given, dense=out is not None)
-    page = found.certificate()
+        certificate = files.target(given.certificate, given.force, (".json",))
+    best = solved(given, dense=out is not None)
+    page = best.to_dict()
     if out is not None:
-        content = _arrays.written(found.channel.matrix(), out.suffix)
-        page["channel"] |= _files.identity(out, content)
-        _files.write(out, content, given.force)
+        content = arrays.written(best.solution.channel.matrix(), out.suffix)
+        page["channel"] |= files.identity(out, content)
+        files.write(out, content, given.force)
     if certificate is not None:
-        _files.write(certificate, (to_json(page) + "\n").encode(), given.force)
+        files.write(certificate, (to_json(page) + "\n").encode(), given.force)
     if given.json:
         return to_json(page)
-    lines = [str(found)]
+    lines = [str(best)]
     lines += [f"Written to {path}" for path in (out, certificate) if path is not None]
     if out is not None:
         lines.append(f"To confirm it: {_confirming(given)}")

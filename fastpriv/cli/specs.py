@@ -21,19 +21,19 @@ Floats = Sequence[float]
 def parts(spec: str) -> tuple[str, dict[str, list[str]]]:
     """Split a spec into its name and the words of each parameter."""
     name, _, rest = spec.partition(":")
-    found: dict[str, list[str]] = {}
+    given: dict[str, list[str]] = {}
     words: list[str] | None = None
     for piece in rest.split(",") if rest else []:
         key, equals, value = (part.strip() for part in piece.partition("="))
         if equals:
-            if key in found:
+            if key in given:
                 raise InvalidInput(f"{spec!r:.80} gives {key} twice")
-            words = found[key] = [value]
+            words = given[key] = [value]
         elif words is None:
             raise InvalidInput(f"{spec!r:.80} must name its parameters, such as {name}:n=3")
         else:
             words.append(piece.strip())
-    return name, found
+    return name, given
 
 
 def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
@@ -94,7 +94,7 @@ _KINDS: Mapping[str, tuple[Callable[[str], Any], bool]] = {
 
 def usage(makers: Makers) -> dict[str, str]:
     """Return for every name how a spec of it is written; brackets around what may be left out."""
-    found = {}
+    usages = {}
     for name, maker in makers.items():
         text = ""
         for key, parameter in inspect.signature(maker).parameters.items():
@@ -103,8 +103,8 @@ def usage(makers: Makers) -> dict[str, str]:
             word = f"{key}={_SHAPES[str(parameter.annotation)]}"
             needed = parameter.default is inspect.Parameter.empty
             text += f",{word}" if needed else f"[,{word}]"
-        found[name] = name + (":" + text.lstrip(",") if text else "")
-    return found
+        usages[name] = name + (":" + text.lstrip(",") if text else "")
+    return usages
 
 
 _SHAPES = {"int": "K", "float": "X", "str": "FILE", "Ints": "K,K,...", "Floats": "X,X,..."}

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 from fastpriv._core.extras import optional
 from fastpriv._text.numbers import down, up
 from fastpriv._text.table import table
-from fastpriv.cli import files as _files
+from fastpriv.cli import exact, files
 from fastpriv.cli.mechanisms import add_prior, load_prior
 from fastpriv.cli.parser import add_file, add_force, add_json, examples
+from fastpriv.errors import InvalidInput
+from fastpriv.notions.registry import DESIGNED
 
 if TYPE_CHECKING:
     from fastpriv.design.curve import TradeoffCurve
-    from fastpriv.priors import Distribution
-
-NOTIONS = ("dp", "identifiability", "mutual-information")
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -33,11 +32,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
             "fastpriv tradeoff --prior iid:p=0.7,0.3,n=3 --distortions 0.3,0.6",
             "fastpriv tradeoff --prior prior.csv --notions dp --points 5 --out curve.csv",
             "fastpriv tradeoff --prior uniform:n=2,m=2 --points 4 --plot curve.svg --json",
+            "fastpriv tradeoff --prior iid:p=0.7,0.3,n=3 --exact --levels 1,2",
         ),
     )
     add_prior(parser, required=True)
     parser.add_argument(
-        "--notions", nargs="+", choices=NOTIONS, default=NOTIONS, help="default: all three"
+        "--notions", nargs="+", choices=DESIGNED, default=DESIGNED, help="default: all three"
     )
     grid = parser.add_mutually_exclusive_group()
     grid.add_argument(
@@ -48,6 +48,14 @@ def add(commands: Any) -> argparse.ArgumentParser:
         type=int,
         metavar="K",
         help="look at K of them (25), evenly up to where a constant output is as good",
+    )
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="least distortion over levels in closed form, for small priors",
+    )
+    parser.add_argument(
+        "--levels", type=_numbers, metavar="LOW,HIGH", help="between which levels, with --exact"
     )
     add_file(parser, "--out", metavar="CSV", help="write all digits there")
     add_file(parser, "--plot", metavar="FILE", help="draw there: .png, .svg or .pdf")
@@ -60,36 +68,35 @@ def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     outputs = {}
     if given.out is not None:
-        outputs["out"] = _files.target(given.out, given.force, (".csv",), given.prior)
+        outputs["out"] = files.target(given.out, given.force, (".csv",), given.prior)
     if given.plot is not None:
         optional("matplotlib", "plot").use("Agg")
-        outputs["plot"] = _files.target(given.plot, given.force, (".png", ".svg", ".pdf"))
+        outputs["plot"] = files.target(given.plot, given.force, (".png", ".svg", ".pdf"))
     prior = load_prior(given.prior, given.sizes)
+    written = [f"Written to {path}" for path in outputs.values()]
+    if given.exact:
+        curves = exact.curves(given, prior)
+        if "out" in outputs:
+            files.write(outputs["out"], exact.as_csv(curves).encode(), given.force)
+        if "plot" in outputs:
+            picture = exact.drawn(curves, outputs["plot"].suffix[1:])
+            files.write(outputs["plot"], picture, given.force)
+        text = exact.as_json(curves) if given.json else exact.as_table(curves)
+        return text if given.json else "\n".join([text, *written])
+    if given.levels is not None:
+        raise InvalidInput("--levels goes with --exact; a grid is given by --distortions")
     from fastpriv.design.curve import tradeoff_curve
 
     bar = sys.stderr.isatty() and find_spec("tqdm") is not None
-    curve = tradeoff_curve(prior, list(given.notions), _grid(given, prior), progress=bar)
+    grid = {} if given.points is None else {"points": given.points}
+    curve = tradeoff_curve(prior, list(given.notions), given.distortions, progress=bar, **grid)
     if "out" in outputs:
-        _files.write(outputs["out"], curve.to_csv().encode(), given.force)
+        files.write(outputs["out"], curve.to_csv().encode(), given.force)
     if "plot" in outputs:
-        _files.write(outputs["plot"], _drawn(curve, outputs["plot"].suffix[1:]), given.force)
+        files.write(outputs["plot"], _drawn(curve, outputs["plot"].suffix[1:]), given.force)
     if given.json:
         return curve.to_json()
-    written = [f"Written to {path}" for path in outputs.values()]
     return "\n".join([_table(curve), *written])
-
-
-def _grid(given: argparse.Namespace, prior: Distribution) -> Any:
-    import numpy as np
-
-    from fastpriv._core import validation as check
-    from fastpriv.design.programs import _constant
-
-    if given.points is None:
-        return given.distortions
-    points = check.integer(given.points, "points", 1)
-    check.fits(points, "the curve", "ask for fewer points", 1 << 20)
-    return _constant(prior).value * np.arange(1, points + 1) / points
 
 
 def _table(curve: TradeoffCurve) -> str:
@@ -98,7 +105,7 @@ def _table(curve: TradeoffCurve) -> str:
         head += [f"{notion} from", "to"]
     rows = [head]
     for k, cost in enumerate(curve.distortions.tolist()):
-        row = [f"{cost:.9g}"]
+        row = [up(cost)]
         for notion in curve.lower:
             row += [down(float(curve.lower[notion][k])), up(float(curve.upper[notion][k]))]
         rows.append(row)

@@ -6,8 +6,8 @@ import argparse
 import time
 from typing import Any
 
+from fastpriv._text.encoding import to_json
 from fastpriv.cli.parser import add_json, examples
-from fastpriv.cli.text import to_json
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -15,9 +15,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "warm-up",
         help="compile everything now rather than on first use",
-        description="Compile every kernel into numba's cache: in an image that is being built,\n"
-        "say. NUMBA_CACHE_DIR moves the cache.",
-        epilog=examples("fastpriv warm-up --json"),
+        description="Compile every kernel into the cache, in an image that is being built, say.\n"
+        "NUMBA_CACHE_DIR moves the cache.",
+        epilog=examples("fastpriv warm-up --jobs 4"),
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="processes that compile at the same time"
     )
     add_json(parser)
     return parser
@@ -25,19 +28,17 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
-    from fastpriv import kernels
-    from fastpriv._core.warm_up import warm_up
+    from fastpriv._core import validation as check
+    from fastpriv._core.warm_up import compile_all
+    from fastpriv.kernels.cache import writable_folder
 
     start = time.perf_counter()
-    warm_up(progress=True)
+    compiled, cached = compile_all(True, check.integer(given.jobs, "--jobs", 1))
     seconds = time.perf_counter() - start
-    stats = [getattr(kernels, name).stats for name in kernels.SIGNATURES]
-    compiled = sum(sum(each.cache_misses.values()) for each in stats)
-    cached = sum(sum(each.cache_hits.values()) for each in stats)
-    folder = stats[0].cache_path
+    folder = str(writable_folder() or "")
     if given.json:
         return to_json(
             {"compiled": compiled, "cached": cached, "seconds": seconds, "cache": folder}
         )
     where = f"in {folder}" if folder else "for this process only: no cache folder can be written"
-    return f"{compiled} kernels compiled and {cached} found compiled in {seconds:.1f} s, {where}"
+    return f"{compiled} kernels compiled and {cached} loaded in {seconds:.1f} s, {where}"

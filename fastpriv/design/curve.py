@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,11 +18,16 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
 from fastpriv._core.validation import Floats
+from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
+from fastpriv._text.encoding import to_json
+from fastpriv._text.tabular import Tabular
 from fastpriv.design.closed_form import h, h_inverse
-from fastpriv.design.programs import _constant, solve_pd_dp, solve_pd_i
+from fastpriv.design.common import constant_mechanism
+from fastpriv.design.programs import solve_pd_dp, solve_pd_i
 from fastpriv.design.rate_distortion import solve_pd_mip
 from fastpriv.design.theorems import theorem_bracket, tilde_or_bound
 from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
+from fastpriv.notions.registry import DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket, Solution
@@ -35,10 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ["TradeoffCurve", "privacy_level", "tradeoff_curve"]
 
-NOTIONS = ("dp", "identifiability", "mutual-information")
 #: A level counts as found when its bracket is this narrow, relative to 1 + level.
 _TOLERANCE = 1e-6
 _WIDEN = 1e-13
+#: Most points of a curve.
+_POINTS = 1 << 20
 
 
 def privacy_level(
@@ -76,8 +79,8 @@ def privacy_level(
     Bracket(0, 0)
     """
     prior = as_prior(prior)
-    if notion not in NOTIONS:
-        raise InvalidInput(f"notion must be one of {', '.join(NOTIONS)}, got {notion!r}")
+    if notion not in DESIGNED:
+        raise InvalidInput(f"notion must be one of {', '.join(DESIGNED)}, got {notion!r}")
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
     try:
         return _level(prior, cost, notion, time_limit)
@@ -90,7 +93,7 @@ def _level(prior: Distribution, cost: float, notion: str, time_limit: float) -> 
         point = solve_pd_mip(prior, cost, time_limit=time_limit)
         return Bracket(point.bound, point.value * (1.0 + _WIDEN))
     least = prior.epsilon_x() if notion == "identifiability" else 0.0
-    if cost >= _constant(prior).value or math.isinf(least):
+    if cost >= constant_mechanism(prior).value or math.isinf(least):
         return Bracket(least, least)  # what the prior tells is all there is; a constant output does
     if cost == 0.0:
         return Bracket(math.inf, math.inf)
@@ -184,7 +187,7 @@ def _aside(
 
 
 @dataclass(frozen=True)
-class TradeoffCurve:
+class TradeoffCurve(Tabular):
     """Best levels over a grid of distortions, with Theorem 1's bounds beside them.
 
     Attributes
@@ -210,37 +213,30 @@ class TradeoffCurve:
 
     def columns(self) -> dict[str, Floats]:
         """Return all columns by name, the distortion first."""
-        found = {"distortion": self.distortions}
+        columns = {"distortion": self.distortions}
         for notion in self.lower:
-            found[f"{notion} lower"] = self.lower[notion]
-            found[f"{notion} upper"] = self.upper[notion]
+            columns[f"{notion} lower"] = self.lower[notion]
+            columns[f"{notion} upper"] = self.upper[notion]
             for name, table in (("lower", self.theorem_lower), ("upper", self.theorem_upper)):
                 if notion in table:
-                    found[f"{notion} theorem {name}"] = table[notion]
-        return found
+                    columns[f"{notion} theorem {name}"] = table[notion]
+        return columns
 
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the table as CSV, written to ``path`` if one is given."""
-        columns = self.columns()
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*(map(repr, c.tolist()) for c in columns.values()), strict=True))
-        return _write(text.getvalue(), path)
+    def columns_of_table(self) -> dict[str, list[float]]:
+        """Return the columns as lists."""
+        return {name: column.tolist() for name, column in self.columns().items()}
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return the table as JSON, written to ``path`` if one is given; infinities as null."""
-        clean = {
-            name: [v if math.isfinite(v) else None for v in column.tolist()]
-            for name, column in self.columns().items()
-        }
-        return _write(json.dumps(clean, indent=2), path)
+        """Return the table as JSON, written to ``path`` if one is given.
+
+        Infinite levels are the word "infinite".
+        """
+        return _write(to_json(self.columns()), path)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curve; see :func:`fastpriv.plot.tradeoff`."""
-        from fastpriv.plot import tradeoff
-
-        return tradeoff(self, ax)
+        titles = {notion: NOTIONS[notion].title for notion in self.lower}
+        return draw_tradeoff(self, titles, ax)
 
     def __repr__(self) -> str:
         return f"TradeoffCurve({len(self.distortions)} distortions, {', '.join(self.lower)})"
@@ -248,10 +244,12 @@ class TradeoffCurve:
 
 def tradeoff_curve(
     prior: Distribution | ArrayLike,
-    notions: Sequence[str] = NOTIONS,
+    notions: Sequence[str] = DESIGNED,
     distortions: ArrayLike | None = None,
     executor: Executor | None = None,
     progress: bool = False,
+    *,
+    points: int = 25,
 ) -> TradeoffCurve:
     """Compute the best level of each notion over a grid of distortions.
 
@@ -262,11 +260,13 @@ def tradeoff_curve(
     notions : sequence of str
         Any of "dp", "identifiability", "mutual-information".
     distortions : array, optional
-        The grid; by default 25 points up to where a constant output is as good.
+        The grid; by default ``points`` of them, evenly up to where a constant output is as good.
     executor : concurrent.futures.Executor, optional
         Where to run the points: a process pool, Dask's ``client.get_executor()``, ...
     progress : bool
         Show a progress bar (needs the extra ``fastpriv[progress]``).
+    points : int
+        Size of the default grid.
 
     Returns
     -------
@@ -283,10 +283,12 @@ def tradeoff_curve(
     if not isinstance(notions, str | Sequence):
         raise InvalidInput(f"notions must be a sequence of names, got {notions!r:.60}")
     names = [notions] if isinstance(notions, str) else list(notions)
-    if not names or any(name not in NOTIONS for name in names):
-        raise InvalidInput(f"notions must be chosen from {', '.join(NOTIONS)}, got {names}")
+    if not names or any(name not in DESIGNED for name in names):
+        raise InvalidInput(f"notions must be chosen from {', '.join(DESIGNED)}, got {names}")
     if distortions is None:
-        grid = _constant(prior).value * np.linspace(0.04, 1.0, 25)
+        size = check.integer(points, "points", 1)
+        check.fits(size, "the curve", "ask for fewer points", _POINTS)
+        grid = constant_mechanism(prior).value * np.arange(1, size + 1) / size
     else:
         grid = np.atleast_1d(check.array(distortions, "distortions").astype(np.float64))
         if grid.ndim != 1:

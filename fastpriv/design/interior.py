@@ -112,7 +112,7 @@ class Program:
     @cached_property
     def rounding(self) -> float:
         """Relative error of a sum over the pairs of one class, coefficients included."""
-        degree = int(np.bincount(self.source).max()) + int(np.bincount(self.target).max())
+        degree = sum(int(np.bincount(end).max(initial=0)) for end in (self.source, self.target))
         exponent = self.epsilon + abs(math.log(float(self.ratio.max(initial=1.0))))
         return (degree + 16 + 2.0 * exponent) * ULP
 

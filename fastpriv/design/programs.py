@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +30,7 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.design.approximate import solve_within_delta
+from fastpriv.design.common import constant_mechanism, rounding_margin, symmetries
 from fastpriv.design.interior import OutOfTime
 from fastpriv.design.metric_privacy import solve_general
 from fastpriv.design.reduced import solve_reduced
@@ -36,9 +38,12 @@ from fastpriv.design.task import Task, made_task, told
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge
 from fastpriv.measures.distortion import expected_distance, hamming_distance
 from fastpriv.measures.dp import neighbour_level, posterior_level
-from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+from fastpriv.priors import Distribution, Exchangeable, Product
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
+
+if TYPE_CHECKING:
+    from fastpriv.design.exact.solution import ExactSolution
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 
@@ -46,6 +51,34 @@ __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 _LARGEST = 200.0
 
 
+@overload
+def solve_pd_dp(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    solver: str = ...,
+    metric: ArrayLike | None = ...,
+    neighbours: ArrayLike | None = ...,
+    group: int = ...,
+    delta: float = ...,
+    exact: Literal[False] = ...,
+) -> Solution: ...
+@overload
+def solve_pd_dp(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    solver: str = ...,
+    metric: ArrayLike | None = ...,
+    neighbours: ArrayLike | None = ...,
+    group: int = ...,
+    delta: float = ...,
+    exact: Literal[True],
+) -> ExactSolution: ...
 def solve_pd_dp(
     prior: Distribution | ArrayLike,
     epsilon: float,
@@ -57,7 +90,8 @@ def solve_pd_dp(
     neighbours: ArrayLike | None = None,
     group: int = 1,
     delta: float = 0.0,
-) -> Solution:
+    exact: bool = False,
+) -> Solution | ExactSolution:
     """Find the mechanism of least expected distortion at a differential privacy level.
 
     Parameters
@@ -85,12 +119,17 @@ def solve_pd_dp(
     delta : float
         Ratios may be exceeded by this much probability: (epsilon, delta)-differential privacy,
         ``hockey_stick(channel, epsilon) <= delta``. Only with the default neighbours.
+    exact : bool
+        Whether to solve in rational arithmetic, for small programs with the default cost and
+        neighbours: to the end, so that limits and engine say nothing.
 
     Returns
     -------
     Solution
         ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound. Where they
         are further apart than ``gap``, ``.converged`` is False and a :class:`GapWarning` says so.
+    ExactSolution
+        With ``exact``: the optimum as fractions, with its pattern and its proof.
 
     Notes
     -----
@@ -120,6 +159,11 @@ def solve_pd_dp(
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     task = made_task(epsilon, False, gap, time_limit, solver)
+    if exact:
+        _check_plain(metric, neighbours, group, delta)
+        from fastpriv.design.exact.solve import solve_exact
+
+        return solve_exact(prior, epsilon, joint=False)
     if check.real(delta, "delta", 0.0, 1.0) > 0.0:
         if neighbours is not None or group != 1:
             raise InvalidInput("delta goes with the default neighbours: one row, no graph or group")
@@ -130,10 +174,34 @@ def solve_pd_dp(
         # Beyond the largest level of a program E_d errs by less than any double can tell.
         return _e_d(prior.space.sizes, epsilon)
     if epsilon == 0.0:
-        return _constant(prior)
+        return constant_mechanism(prior)
     return _solve(prior, task)
 
 
+@overload
+def solve_pd_i(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    solver: str = ...,
+    metric: ArrayLike | None = ...,
+    neighbours: ArrayLike | None = ...,
+    exact: Literal[False] = ...,
+) -> Solution: ...
+@overload
+def solve_pd_i(
+    prior: Distribution | ArrayLike,
+    epsilon: float,
+    *,
+    gap: float = ...,
+    time_limit: float = ...,
+    solver: str = ...,
+    metric: ArrayLike | None = ...,
+    neighbours: ArrayLike | None = ...,
+    exact: Literal[True],
+) -> ExactSolution: ...
 def solve_pd_i(
     prior: Distribution | ArrayLike,
     epsilon: float,
@@ -143,7 +211,8 @@ def solve_pd_i(
     solver: str = "auto",
     metric: ArrayLike | None = None,
     neighbours: ArrayLike | None = None,
-) -> Solution:
+    exact: bool = False,
+) -> Solution | ExactSolution:
     """Find the mechanism of least expected distortion at an identifiability level.
 
     Parameters
@@ -166,12 +235,17 @@ def solve_pd_i(
         Which databases must look alike, by default those that differ in one row. Pairs (k, 2) of
         integers or a boolean matrix: the edges of a graph. A matrix of numbers: distances d, and
         ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
+    exact : bool
+        Whether to solve in rational arithmetic, for small programs with the default cost and
+        neighbours: to the end, so that limits and engine say nothing.
 
     Returns
     -------
     Solution
         ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound. Where they
         are further apart than ``gap``, ``.converged`` is False and a :class:`GapWarning` says so.
+    ExactSolution
+        With ``exact``: the optimum as fractions, with its pattern and its proof.
 
     Raises
     ------
@@ -194,6 +268,11 @@ def solve_pd_i(
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     task = made_task(epsilon, True, gap, time_limit, solver)
+    if exact:
+        _check_plain(metric, neighbours)
+        from fastpriv.design.exact.solve import solve_exact
+
+        return solve_exact(prior, epsilon, joint=True)
     if metric is not None or neighbours is not None:
         return solve_general(prior, metric, neighbours, 1, task)
     least = prior.epsilon_x()
@@ -237,6 +316,16 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
     return _e_d(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
 
 
+def _check_plain(
+    metric: ArrayLike | None, neighbours: ArrayLike | None, group: int = 1, delta: float = 0.0
+) -> None:
+    if metric is not None or neighbours is not None or group != 1 or delta != 0.0:
+        raise InvalidInput(
+            "exact goes with the Hamming distance and one-row neighbours; leave out metric, "
+            "neighbours, group and delta, or exact"
+        )
+
+
 def _tilde(prior: Distribution) -> float:
     """Return eps_tilde, infinite where it cannot be had: a Markov prior beyond the dense form."""
     try:
@@ -248,13 +337,8 @@ def _tilde(prior: Distribution) -> float:
 # Closed forms. Levels are lowered by a margin so that the rounded numbers still meet epsilon.
 
 
-def _margin(epsilon: float, n: int) -> float:
-    """What rounding can add to the log of a ratio of matrix entries with n row factors."""
-    return (16 + 8 * min(n, 64) + 4 * epsilon) * ULP
-
-
 def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
-    safe = max(0.0, epsilon - _margin(epsilon, len(sizes)))
+    safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
     channel = HammingChannel(len(sizes), sizes, safe)
     value = hamming_distance(RowKernels.symmetric(sizes, safe))
     best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
@@ -263,7 +347,7 @@ def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
 
 def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
     best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
-    margin = _margin(epsilon, prior.space.n)
+    margin = rounding_margin(epsilon, prior.space.n)
     channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
     level = max(posterior_level(channel, prior), epsilon)
     if epsilon - margin < tilde:
@@ -273,24 +357,6 @@ def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
     return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
 
 
-def _constant(prior: Distribution) -> Solution:
-    """Best mechanism at level 0: always answer with the likeliest value of every row."""
-    answers: list[RowKernel] = []
-    value, assignment = [], np.empty(prior.space.n, dtype=np.int64)
-    for rows in prior._alike():
-        mean = prior._expected_counts(rows) / len(rows)
-        kernel = np.zeros((len(mean), len(mean)))
-        kernel[:, int(mean.argmax())] = 1.0
-        assignment[rows] = len(answers)
-        answers.append(RowKernel(kernel))
-        value.append(len(rows) * float(np.delete(mean, mean.argmax()).sum()))
-    channel = ProductChannel._trusted(RowKernels(answers, assignment))
-    best = math.fsum(value)
-    return Solution(
-        expected_distance(channel, prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
-    )
-
-
 # Programs.
 
 
@@ -298,7 +364,9 @@ def _solve(prior: Distribution, task: Task) -> Solution:
     try:
         solution = _program(prior, task)
     except OutOfTime:  # what needs no program is what there is
-        solution = _certify(prior, task, _constant(prior).channel, 0.0, "closed-form", None)
+        solution = _certify(
+            prior, task, constant_mechanism(prior).channel, 0.0, "closed-form", None
+        )
     return told(solution, task)
 
 
@@ -311,7 +379,7 @@ def _program(prior: Distribution, task: Task) -> Solution:
         channel: AbstractChannel = TypeChannel(types, solved.classes, solved.entries)
         return _certify(prior, task, channel, solved.bound, "types", solved.solver)
     dense = prior._dense("the program", 1 << 13)
-    types = types_of(_symmetries(dense))
+    types = types_of(symmetries(dense))
     rows = dense.space.rows(np.arange(dense.space.size))
     weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
     solved = solve_reduced(types, weights, task)
@@ -323,7 +391,7 @@ def _rows(prior: Product, task: Task) -> Solution:
     """Independent rows: both programs tensorise, so the optimum is the sum over rows."""
     kernels, bounds, solvers = [], [], list[str]()
     for law in prior._laws:
-        matrix, bound, solver = _one_row(law, task, extra=_margin(0.0, prior.space.n))
+        matrix, bound, solver = _one_row(law, task, extra=rounding_margin(0.0, prior.space.n))
         kernels.append(RowKernel(matrix))
         bounds.append(bound)
         solvers += [solver] if solver else []
@@ -343,24 +411,9 @@ def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str 
     weights[order] = law
     solved = solve_reduced(types, weights, task, extra)
     row = Product._trusted([law], np.zeros(1, dtype=np.int64))
-    best, constant = Channel(expand(types, solved.classes, solved.entries)), _constant(row)
+    best, constant = Channel(expand(types, solved.classes, solved.entries)), constant_mechanism(row)
     chosen = best if expected_distance(best, row) <= constant.value else constant.channel
     return chosen.matrix(), solved.bound, solved.solver
-
-
-def _symmetries(prior: Dense) -> Blocks:
-    """Group the rows that may be swapped without changing the prior. Cost O(n^2 N)."""
-    sizes = prior.space.sizes
-    cube = prior._vector().reshape(sizes)
-    blocks: list[list[int]] = []
-    for i, m in enumerate(sizes):
-        for block in blocks:
-            if sizes[block[0]] == m and np.array_equal(cube.swapaxes(block[0], i), cube):
-                block.append(i)
-                break
-        else:
-            blocks.append([i])
-    return Blocks(tuple(map(tuple, blocks)), tuple(sizes[block[0]] for block in blocks))
 
 
 def _certify(
@@ -381,14 +434,14 @@ def _certify(
         free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
         bound = max(bound, free * (1.0 - 1e-12))
     level = posterior_level(channel, prior) if task.joint else neighbour_level(channel)
-    level += _margin(0.0, prior.space.n)
+    level += rounding_margin(0.0, prior.space.n)
     made = Solution(expected_distance(channel, prior), bound, channel, min(level, epsilon), method)
-    others = [_constant(prior)]
+    others = [constant_mechanism(prior)]
     if task.joint:
         others = [replace(others[0], level=prior.epsilon_x())]
     else:
         others.append(_e_d(sizes, epsilon))
-    if not level <= epsilon + _margin(0.0, prior.space.n) or not math.isfinite(made.value):
+    if not level <= epsilon + rounding_margin(0.0, prior.space.n) or not math.isfinite(made.value):
         made = others[0]
     best = min([made, *others], key=lambda solution: solution.value)
     return replace(best, bound=min(bound, best.value), method=method, solver=solver)

@@ -32,9 +32,10 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.design.closed_form import h_inverse
+from fastpriv.design.common import constant_mechanism
 from fastpriv.design.independent import STEEPEST, common_slope, tilted_row
 from fastpriv.design.mixture import Fit, certify, fit
-from fastpriv.design.programs import _constant, _tilde
+from fastpriv.design.programs import _tilde
 from fastpriv.design.task import check_limits
 from fastpriv.design.tilting import Family, HammingTilt, MatrixTilt
 from fastpriv.errors import Infeasible, InvalidInput
@@ -151,7 +152,7 @@ def solve_pd_mip(
         return _by_metric(prior, distortion, slope, costs, gap, deadline)
     if distortion is not None:
         distortion = check.real(distortion, "distortion", 0.0, float(prior.space.n))
-        if distortion >= _constant(prior).value:
+        if distortion >= constant_mechanism(prior).value:
             return _silent(prior)
         if distortion <= _LEAST:
             return _truthful(prior)
@@ -184,7 +185,7 @@ def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
 
 def _silent(prior: Distribution) -> RateDistortion:
     """Always answer with the likeliest value of every row: nothing is told."""
-    constant = _constant(prior)
+    constant = constant_mechanism(prior)
     return RateDistortion(0.0, 0.0, constant.channel, 0.0, "closed-form", constant.value, 0.0)
 
 
@@ -242,7 +243,7 @@ def _on_databases(
     dense = prior._dense("the rate-distortion program", _MAX_DENSE)
     family = partial(HammingTilt, dense.space.sizes)
     p = dense._vector()
-    if target is None and _is_silent(p, family(start), _constant(prior).channel, dense):
+    if target is None and _is_silent(p, family(start), constant_mechanism(prior).channel, dense):
         return _silent(prior)
     fitted = fit(p, family, len(p), start, target, gap, deadline)
     law = Dense._trusted(np.maximum(fitted.law, _FLOOR), dense.space)

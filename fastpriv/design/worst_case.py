@@ -24,6 +24,7 @@ from fastpriv.channels import Channel
 from fastpriv.design.task import check_limits
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
 from fastpriv.priors import Distribution
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["design_worst_case"]
@@ -89,7 +90,7 @@ def design_worst_case(
     --------
     >>> import fastpriv as fp
     >>> fp.design_worst_case([1 / 3] * 3, 0.3)
-    Solution(value=0.3558823529, bound=0.3558823529, level=0.355882, method='closed-form')
+    Solution(value=0.355882353, bound=0.3558823529, level=0.355882353, method='closed-form')
     >>> round(fp.design_worst_case([0.5, 0.5], 0.1, criterion="correlation").value, 9)  # (1-2D)^2
     0.64
     """
@@ -127,7 +128,7 @@ def design_worst_case(
 
 
 def _law(prior: Distribution | ArrayLike) -> Floats:
-    p = prior._vector() if isinstance(prior, Distribution) else check.law(prior, "prior")
+    p = as_prior(prior)._vector()
     return np.asarray(p / math.fsum(p))
 
 

@@ -22,6 +22,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level
@@ -201,10 +202,6 @@ def _(channel: TiltedChannel) -> Iterator[Pairs]:
 
     Cost O(N n) for each row. The laws of a pair are rounded apart.
     """
-    if channel._rows is not None:
-        for laws, pairs in neighbour_laws(channel._rows):
-            yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
-        return
     law, space = channel._law._vector(), channel.space
     steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel._kernels]
     for i, (m, inner) in enumerate(zip(space.sizes, space._strides.tolist(), strict=True)):
@@ -212,6 +209,13 @@ def _(channel: TiltedChannel) -> Iterator[Pairs]:
         values = mixed.reshape(-1, 1, m, inner).swapaxes(2, 3)
         laws = (channel._kernels[i].matrix[:, None, :] * values).reshape(-1, m)
         yield from apart(laws / laws.sum(axis=1, keepdims=True), space._steps_of(i), space.n)
+
+
+@neighbour_laws.register
+def _(channel: TiltedProduct) -> Iterator[Pairs]:
+    """Those of the rows, rounded apart."""
+    for laws, pairs in neighbour_laws(channel._rows):
+        yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
 
 
 @singledispatch

@@ -14,7 +14,9 @@ from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
 from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.priors import Dense, Distribution, Product
@@ -35,18 +37,18 @@ def channel_capacity(
 ) -> Bracket | Brackets:
     """Shannon capacity of a mechanism: the largest mutual information over all priors, in nats.
 
-    C = max over p of I(p, W), certified by duality: for the output law q of any prior p,
-    sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q). It bounds what any adversary, whatever the
-    prior, learns on average, and is where individual leakage starts from (Wu-Xia-He 2020).
+    C = max over p of I(p, W). It is certified by duality: for the output law q of any prior p,
+    sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q). No adversary learns more than C on average,
+    whatever the prior. Individual capacities build on it (Wu-Xia-He 2020).
 
     Parameters
     ----------
     channel : channel, 2-D array or 3-D array
-        The mechanism, or a batch of B mechanisms as an array of shape (B, N, K). Rows count as the
-        floats they are: one that sums to 1 + 1e-16 is not divided by its sum.
+        The mechanism, or a batch of B mechanisms as an array of shape (B, N, K). Rows are taken
+        as the floats they are: a row that sums to 1 + 1e-16 is not divided by its sum.
     gap : float
-        Width to reach, in nats, and relative to capacities below one nat. 0 asks for all that
-        rounding allows. Where that is less than asked for, the bracket is wider and still true.
+        Width to reach, in nats, and relative to capacities below one nat. With 0 the bracket is
+        as narrow as rounding allows. If the gap cannot be reached, the bracket is wider but valid.
 
     Returns
     -------
@@ -55,23 +57,24 @@ def channel_capacity(
 
     Notes
     -----
-    Divergences are sums of w ln(w/q) - w + q >= 0, each good to 100 units of 2^-53, so D is good
-    to K + 100 of them relatively, however small it is; the upper end is raised by K + 128 of them,
-    the lower end is cut by K + 2N + 136 and by the square of the error of q. Positive capacities
-    below 1e-280 are not resolved further: Bracket(0, 1e-280).
+    A divergence D is a sum of terms w ln(w/q) - w + q >= 0. Each term has a relative error of at
+    most 100 units of 2^-53, so D has one of at most K + 100 units, however small it is. The upper
+    end is raised by K + 128 units. The lower end is reduced by K + 2N + 136 units and by the
+    square of the error of q. Positive capacities below 1e-280 get Bracket(0, 1e-280).
 
-    Two rows take a root of one variable, more an interior-point method with about ten steps of
-    O(N^2 K); beyond 64 rows only rows that may carry mass enter, and a step over all rows costs
-    O(N K). Independent rows add up (one solution per distinct row, a closed form for E_d);
-    a query counts each of its answers once; other structured channels are solved as matrices.
+    Two rows need the root of one function of one variable. More rows take an interior-point method
+    with about ten steps of O(N^2 K). Beyond 64 rows it works on a subset of rows that may carry
+    mass, and checking all rows costs O(N K). The capacities of independent rows add up, with one
+    solution for each distinct row and a closed form for E_d. A query counts each of its answers
+    once. Other structured channels are solved as matrices.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> fp.channel_capacity([[0.9, 0.1], [0.1, 0.9]])  # ln 2 - H(0.1)
-    Bracket(0.3680642072, 0.3680642072)
+    Bracket(0.3680642071, 0.3680642072)
     >>> fp.channel_capacity(fp.HammingChannel(1_000_000, 2, 1.0))  # a million times one row's
-    Bracket(110944.0717, 110944.0717)
+    Bracket(110944.0716, 110944.0717)
     >>> fp.channel_capacity([[[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]]).upper.round(6)
     array([0.693147, 0.      ])
     """
@@ -94,21 +97,21 @@ def capacity_prior(channel: ArrayLike, *, gap: float = ...) -> Distribution | Fl
 def capacity_prior(
     channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9
 ) -> Distribution | Floats:
-    """Find a prior under which a mechanism tells most: one that attains its capacity.
+    """Return a prior that attains the capacity of a mechanism.
 
     Parameters
     ----------
     channel : channel, 2-D array or 3-D array
         The mechanism, or a batch of B mechanisms as an array of shape (B, N, K).
     gap : float
-        As for :func:`channel_capacity`, whose lower end is the information of this prior (up to
-        the rounding of its probabilities).
+        As for :func:`channel_capacity`. Its lower end is the mutual information under this prior,
+        up to the rounding of the prior's probabilities.
 
     Returns
     -------
     Distribution or ndarray
-        A prior on the channel's space, a product for channels that act row by row; for a batch
-        an array of shape (B, N), one law in each row.
+        A prior on the channel's space, which is a product if the channel acts row by row. A batch
+        gets an array of shape (B, N) with one law in each row.
 
     Examples
     --------
@@ -133,7 +136,8 @@ def _checked(given: NDArray[Any]) -> Floats:
             f"got shape {given.shape}"
         )
     batch = given.reshape((-1, *given.shape[-2:]))
-    # Nothing is kept, so an array in order is used as it is: at small sizes copies cost most.
+    # The array is not kept, so one in C order is used without a copy, which would cost most at
+    # small sizes.
     plain = batch.dtype == np.float64 and batch.flags.carray
     if plain and kernels.are_channels(batch, check.ROUNDED):
         return batch
@@ -151,13 +155,19 @@ def capacity(channel: AbstractChannel, gap: float) -> Bracket:
     return matrix_capacity(np.array(channel.matrix()), gap)[0]
 
 
-@capacity.register(QueryChannel)
+@capacity.register
+def _(channel: RecordChannel, gap: float) -> Bracket:
+    """The capacity of the columns: a law of records is a law of their databases."""
+    return capacity(channel.columns, gap)
+
+
+@capacity.register
 def _(channel: QueryChannel, gap: float) -> Bracket:
     """Take the answers that occur, each of them once."""
     return matrix_capacity(channel._seen(), gap)[0]
 
 
-@capacity.register(ProductChannel)
+@capacity.register
 def _(channel: ProductChannel, gap: float) -> Bracket:
     """Add up the capacities of the rows, each to its share of the gap. Cost O(distinct rows)."""
     kinds, rows = channel._kernels.distinct, channel._kernels.assignment
@@ -166,12 +176,10 @@ def _(channel: ProductChannel, gap: float) -> Bracket:
     return repeated(list(zip(counts, parts, strict=True)))
 
 
-@capacity.register(TiltedChannel)
-def _(channel: TiltedChannel, gap: float) -> Bracket:
-    """Take the rows where the channel is a product of them."""
-    if channel._rows is not None:
-        return capacity(channel._rows, gap)
-    return matrix_capacity(channel.matrix(), gap)[0]
+@capacity.register
+def _(channel: TiltedProduct, gap: float) -> Bracket:
+    """Take the rows."""
+    return capacity(channel._rows, gap)
 
 
 @singledispatch
@@ -183,7 +191,7 @@ def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
     return Dense._trusted(matrix_capacity(np.array(channel.matrix()), gap)[1], channel.space)
 
 
-@optimal_prior.register(QueryChannel)
+@optimal_prior.register
 def _(channel: QueryChannel, gap: float) -> Distribution:
     """Return a prior under which the answers follow their best law."""
     law = np.zeros(channel._kernel.shape[0])
@@ -191,19 +199,17 @@ def _(channel: QueryChannel, gap: float) -> Distribution:
     return channel._query.prior(law)
 
 
-@optimal_prior.register(ProductChannel)
+@optimal_prior.register
 def _(channel: ProductChannel, gap: float) -> Product:
     """Return independent rows, each with the law that is best for its channel."""
     kinds, rows = channel._kernels.distinct, channel._kernels.assignment
     return Product._trusted([row_capacity(kernel, gap / len(rows))[1] for kernel in kinds], rows)
 
 
-@optimal_prior.register(TiltedChannel)
-def _(channel: TiltedChannel, gap: float) -> Distribution:
-    """Take the rows where the channel is a product of them."""
-    if channel._rows is not None:
-        return optimal_prior(channel._rows, gap)
-    return Dense._trusted(matrix_capacity(channel.matrix(), gap)[1], channel.space)
+@optimal_prior.register
+def _(channel: TiltedProduct, gap: float) -> Distribution:
+    """Take the rows."""
+    return optimal_prior(channel._rows, gap)
 
 
 @singledispatch
@@ -212,7 +218,7 @@ def row_capacity(kernel: RowKernel, gap: float) -> tuple[Bracket, Floats]:
     return matrix_capacity(kernel.matrix, gap)
 
 
-@row_capacity.register(Symmetric)
+@row_capacity.register
 def _(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
     """Return ln m - H(row), reached by the uniform law, as two terms without cancellation."""
     mean, m = 1.0 / kernel.m, kernel.m
@@ -227,22 +233,20 @@ def searched_entries(channel: AbstractChannel) -> int:
     return channel.space.size * channel.output_space.size
 
 
-@searched_entries.register(QueryChannel)
+@searched_entries.register
 def _(channel: QueryChannel) -> int:
     """Count the entries of the laws of the answers."""
     return int(channel._kernel.matrix.size)
 
 
-@searched_entries.register(ProductChannel)
+@searched_entries.register
 def _(channel: ProductChannel) -> int:
     """Count the entries of the distinct rows that have no closed forms."""
     kinds = (k for k in channel._kernels.distinct if not isinstance(k, Symmetric))
     return sum(math.prod(kernel.shape) for kernel in kinds)
 
 
-@searched_entries.register(TiltedChannel)
-def _(channel: TiltedChannel) -> int:
-    """Count those of the rows where the channel is a product of them."""
-    if channel._rows is not None:
-        return searched_entries(channel._rows)
-    return channel.space.size * channel.output_space.size
+@searched_entries.register
+def _(channel: TiltedProduct) -> int:
+    """Count those of the rows."""
+    return searched_entries(channel._rows)

@@ -1,4 +1,4 @@
-"""What two agents learn when they put their outputs together."""
+"""Collusion: the information about private data in two outputs together."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from fastpriv.results import Bracket
 
 __all__ = ["Collusion", "collusion"]
 
-#: Conditional informations up to this are taken for the rounding of an independence.
+#: Conditional informations up to this are taken to be zero.
 _NOTHING = 1e-12
-#: Relative error of an information, generously; bounds are rounded up by it.
+#: Bounds are raised by more than the relative error of an information.
 _UP = 1.0 + INFORMATION_ERROR
 
 
 @dataclass(frozen=True, repr=False)
 class Collusion:
-    """What two outputs tell about S together, and what is known without looking at both.
+    """What two outputs tell about S together, and bounds from what each of them tells.
 
-    All in nats; see :func:`collusion`.
+    All in nats. See :func:`collusion`.
 
     Attributes
     ----------
@@ -39,17 +39,17 @@ class Collusion:
     alone : tuple of float
         I(S; Y1) and I(S; Y2).
     markov : tuple of str
-        Those of "S", "Y1", "Y2" that are the middle of a Markov chain of the three.
+        Those of "S", "Y1", "Y2" given which the other two are independent.
     lemma_2 : float
-        Bound of Lemma 2, infinite where the three are in no Markov order.
+        Bound of Lemma 2. Infinite if the three form no Markov chain in any order.
     coefficient : Bracket
         The larger of the two constants S*(X_i; Y_i), Theorem 4's lambda.
     condition : bool or None
-        Whether I(Y1; Y2) >= lambda I(X1; X2), as Theorem 4 asks; None where the bracket of lambda
-        leaves it open.
+        Whether I(Y1; Y2) >= lambda I(X1; X2), the condition of Theorem 4. None if the bracket of
+        lambda does not decide it.
     theorem_4 : float
-        lambda I(S; X1, X2), plus lambda I(X1; X2) - I(Y1; Y2) where that is positive, which is
-        where the condition fails: what the proof gives then.
+        lambda I(S; X1, X2), plus lambda I(X1; X2) - I(Y1; Y2) if that is positive. It is positive
+        if the condition fails, and the proof of the theorem then gives this bound.
     corollary_2 : float
         The same with H(S) in place of I(S; X1, X2).
 
@@ -57,8 +57,8 @@ class Collusion:
     --------
     >>> import numpy as np, fastpriv as fp
     >>> shown, noisy = np.eye(2), [[0.9, 0.1], [0.1, 0.9]]
-    >>> found = fp.collusion([[0.5, 0.0], [0.0, 0.5]], shown, noisy)
-    >>> found.markov  # given S = X, or given Y1 = X, there is nothing left
+    >>> result = fp.collusion([[0.5, 0.0], [0.0, 0.5]], shown, noisy)
+    >>> result.markov  # S = X = Y1, so given either of them the others are independent
     ('S', 'Y1')
     """
 
@@ -73,7 +73,7 @@ class Collusion:
 
     @property
     def bound(self) -> float:
-        """Least of the bounds."""
+        """The least of the bounds."""
         return min(self.lemma_2, self.theorem_4, self.corollary_2)
 
     def __repr__(self) -> str:
@@ -88,34 +88,35 @@ def collusion(
     channel_1: AbstractChannel | ArrayLike,
     channel_2: AbstractChannel | ArrayLike,
 ) -> Collusion:
-    """Information about private data in two outputs together, exactly and by the bounds known.
+    """Information about private data in two outputs together, with the bounds of the paper.
 
-    S is private, X1 and X2 depend on it, and each goes through a mechanism of its own. Two
-    outputs can tell everything where each alone tells nothing: S = Y1 xor Y2.
+    S is private. X1 and X2 depend on it, and each goes through its own mechanism. Two outputs may
+    tell everything although each alone tells nothing, for example if S = Y1 xor Y2.
 
     Parameters
     ----------
     joint : array [s, x] or [s, x1, x2]
-        Joint law of the private data and what the mechanisms read: both the same X, or each its
-        own.
+        Joint law of the private data and the inputs of the mechanisms, which are one X for both or
+        one for each.
     channel_1, channel_2 : channel or 2-D array
         The mechanisms.
 
     Returns
     -------
     Collusion
-        ``exact`` is a sum of non-negative terms, good to about 1e-13 of itself; bounds are rounded
-        up. Cost O(|S| K1 K2) beyond one pass over the joint law.
+        ``exact`` is a sum of non-negative terms with a relative error of about 1e-13. Bounds are
+        rounded up. Cost O(|S| K1 K2) beyond one pass over the joint law.
 
     Notes
     -----
-    Lemma 2 of Makhdoumi-Fawaz 2013: at most I(S; Y1) + I(S; Y2) if the three are in any Markov
-    order, and at most I(S; Y1) if it is S - Y1 - Y2. Theorem 4: at most lambda I(S; X1, X2), where
-    lambda = max S*(X_i; Y_i), if I(Y1; Y2) >= lambda I(X1; X2). Without the condition, comparing
-    with independent X1, X2 (S* tensorises) still gives I(S; Y1, Y2) + I(Y1; Y2) <=
-    lambda (I(S; X1, X2) + I(X1; X2)), which is what ``theorem_4`` reports. Because I(Y1; Y2) is
-    at most S*(X1; Y1) S*(X2; Y2) I(X1; X2), the condition holds for independent X1, X2 only, or
-    where both constants are 0 or both are 1. Corollary 2 replaces I(S; X1, X2) by H(S).
+    Lemma 2 of Makhdoumi-Fawaz 2013: I(S; Y1, Y2) <= I(S; Y1) + I(S; Y2) if the three form a Markov
+    chain in any order, and I(S; Y1, Y2) <= I(S; Y1) if the order is S - Y1 - Y2. Theorem 4:
+    I(S; Y1, Y2) <= lambda I(S; X1, X2) with lambda = max S*(X_i; Y_i), if
+    I(Y1; Y2) >= lambda I(X1; X2). Without the condition, a comparison with independent X1, X2
+    (S* tensorises) still gives I(S; Y1, Y2) + I(Y1; Y2) <= lambda (I(S; X1, X2) + I(X1; X2)),
+    which ``theorem_4`` reports. Because I(Y1; Y2) is at most S*(X1; Y1) S*(X2; Y2) I(X1; X2), the
+    condition holds only if X1, X2 are independent, or if both constants are 0 or both are 1.
+    Corollary 2 replaces I(S; X1, X2) by H(S).
 
     Examples
     --------
@@ -130,8 +131,8 @@ def collusion(
     One record through two noisy channels:
 
     >>> noisy = [[0.75, 0.25], [0.25, 0.75]]
-    >>> found = fp.collusion([[0.4, 0.1], [0.1, 0.4]], noisy, noisy)
-    >>> found.condition, found.lemma_2
+    >>> result = fp.collusion([[0.4, 0.1], [0.1, 0.4]], noisy, noisy)
+    >>> result.condition, result.lemma_2
     (False, inf)
     """
     first, second = as_channel(channel_1).matrix(), as_channel(channel_2).matrix()
@@ -140,7 +141,7 @@ def collusion(
     size = len(outputs)
     exact = _information(outputs.reshape(size, -1))
     alone = _information(outputs.sum(axis=2)), _information(outputs.sum(axis=1))
-    # Chain rule: what is left between two of them given the third.
+    # The information between two of them given the third.
     left = {
         "S": _conditional(outputs),
         "Y1": _conditional(outputs.transpose(1, 0, 2)),
@@ -168,7 +169,7 @@ def collusion(
 
 
 def _joint(joint: ArrayLike, channel_1: Floats, channel_2: Floats) -> Floats:
-    """Return the joint law of S, X1 and X2, from either form."""
+    """Return the joint law of S, X1 and X2 from joint[s, x] or joint[s, x1, x2]."""
     given, first, second = check.array(joint, "joint"), len(channel_1), len(channel_2)
     law = check.law(given, "joint", given.ndim if given.ndim in (2, 3) else 3)
     size = len(law) * max(first, channel_1.shape[1]) * max(second, channel_2.shape[1])

@@ -1,4 +1,4 @@
-"""Several releases: about one data set, about two data sets of the same people, about groups."""
+"""Composition: several releases about one data set, or about two data sets of the same people."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
+from fastpriv._core.extras import progress_bar
 from fastpriv._core.rounding import ULP, sum_up
 from fastpriv._matrices.pairs import joint_laws
 from fastpriv._matrices.selection import best_selection
@@ -35,10 +37,10 @@ __all__ = [
 
 
 def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
-    """Joint channel of several independent releases about one data set: all outputs together.
+    """Joint channel of several independent releases about one data set.
 
     p(y_1, y_2, ... | x) = p_1(y_1|x) p_2(y_2|x) ... (Wu-Xia-He 2020, Definition 19). Any measure
-    of the result is exact for the composition, where bounds such as :func:`composition_bound` add.
+    of the joint channel is exact, while :func:`composition_bound` only adds the parts.
 
     Parameters
     ----------
@@ -48,10 +50,10 @@ def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
     Returns
     -------
     channel
-        Channels that act row by row (E_d among them) give a ProductChannel, with the outputs of
-        each row paired; queries give a QueryChannel, of one kernel if it is one query; the rest a
-        matrix, N times the product of the numbers of outputs. Outputs are numbered in C order of
-        (y_1, y_2, ...), in products for each row.
+        Channels that act row by row, such as E_d, give a ProductChannel in which the outputs of
+        each row are paired. Queries give a QueryChannel, on the same answers if they are the same
+        query. Other channels give a matrix with N rows and a column for each tuple of outputs.
+        Outputs are numbered in C order of (y_1, y_2, ...), in a ProductChannel for each row.
 
     Examples
     --------
@@ -74,7 +76,7 @@ def joined(first: AbstractChannel, second: AbstractChannel) -> AbstractChannel:
     return Channel(joint_laws(first.matrix(), second.matrix()), first.space)
 
 
-@joined.register(ProductChannel)
+@joined.register
 def _(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
     """Join the outputs of every row, where both act row by row. Cost O(distinct pairs of rows)."""
     if not isinstance(second, ProductChannel):
@@ -89,7 +91,7 @@ def _(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
     return ProductChannel._trusted(RowKernels(laws, which))
 
 
-@joined.register(QueryChannel)
+@joined.register
 def _(first: QueryChannel, second: AbstractChannel) -> AbstractChannel:
     """Join the laws of the answers of one query, or of the pairs of answers of two queries."""
     if not isinstance(second, QueryChannel):
@@ -118,8 +120,13 @@ def _about_one(channels: tuple[AbstractChannel | ArrayLike, ...]) -> list[Abstra
     return [first, *others]
 
 
-def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9) -> float:
-    """Upper bound on the individual channel capacity of a composition: the sum of the parts'.
+def composition_bound(
+    *channels: AbstractChannel | ArrayLike,
+    gap: float = 1e-9,
+    time_limit: float = 60.0,
+    progress: bool = False,
+) -> float:
+    """Upper bound on the individual channel capacity of a composition: the sum over its parts.
 
     C_1(p_1 x p_2 x ...) <= C_1(p_1) + C_1(p_2) + ... (Wu-Xia-He 2020, Theorem 5).
 
@@ -129,6 +136,10 @@ def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9)
         The mechanisms, all on the same databases; a plain matrix takes the first one's space.
     gap : float
         As for :func:`individual_capacity`.
+    time_limit : float
+        Seconds for all searches together; when they are over, what is proved so far counts.
+    progress : bool
+        Show a progress bar on a terminal, if tqdm is installed.
 
     Returns
     -------
@@ -142,13 +153,26 @@ def composition_bound(*channels: AbstractChannel | ArrayLike, gap: float = 1e-9)
     >>> round(fp.composition_bound(once, once), 6)
     0.736128
     >>> fp.individual_capacity(fp.compose(once, once))
-    IndividualCapacity(0.5143747206, 0.5143747206)
+    IndividualCapacity(0.5143747205, 0.5143747206)
     """
     parts = _about_one(channels)
-    return sum_up([individual_capacity(channel, gap=gap).upper for channel in parts])
+    clock, uppers = Clock(time_limit), []
+    with progress_bar(len(parts), "channel", progress) as bar:
+        for k, channel in enumerate(parts):
+            seconds = clock.share(len(parts) - k)
+            uppers.append(individual_capacity(channel, gap=gap, time_limit=seconds).upper)
+            bar.update(1)
+    return sum_up(uppers)
 
 
-def group_bound(channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e-9) -> float:
+def group_bound(
+    channel: AbstractChannel | ArrayLike,
+    k: int,
+    *,
+    gap: float = 1e-9,
+    time_limit: float = 60.0,
+    progress: bool = False,
+) -> float:
     """Upper bound on the capacity of a group of k rows: k times that of one (Theorem 4).
 
     C_k <= k C_1 for every mechanism and k (Wu-Xia-He 2020, Theorem 4, from the chain rule of
@@ -162,6 +186,10 @@ def group_bound(channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e
         Size of the group, 1 .. n.
     gap : float
         As for :func:`individual_capacity`.
+    time_limit : float
+        Seconds for all searches together; when they are over, what is proved so far counts.
+    progress : bool
+        Show a progress bar on a terminal, if tqdm is installed.
 
     Returns
     -------
@@ -179,7 +207,10 @@ def group_bound(channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e
     k = check.integer(k, "k", 1)
     if k > mechanism.space.n:
         raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
-    return k * individual_capacity(mechanism, gap=gap).upper * (1.0 + 2.0 * ULP)
+    with progress_bar(1, "search", progress) as bar:
+        one = individual_capacity(mechanism, gap=gap, time_limit=time_limit).upper
+        bar.update(1)
+    return k * one * (1.0 + 2.0 * ULP)
 
 
 def cross_capacity(
@@ -187,9 +218,9 @@ def cross_capacity(
 ) -> Bracket:
     """Most that an output can tell about a person's value in another data set, in nats.
 
-    A row of k values in a second data set, tied in any way to the first, is seen through any k
-    output laws of the channel: the largest capacity of k rows chosen from all rows of W
-    (Wu-Xia-He 2020, Proposition 6, C^{2,1} there).
+    A row of k values in a second data set may depend on the first data set in any way. The result
+    is the largest capacity of a channel with k rows chosen from those of W (Wu-Xia-He 2020,
+    Proposition 6, C^{2,1} there).
 
     Parameters
     ----------
@@ -203,16 +234,16 @@ def cross_capacity(
     Returns
     -------
     Bracket
-        The channel capacity itself once k reaches the number of outputs or of distinct laws;
-        never less than the individual capacity of rows with at most k values. Where the matrix
-        does not fit, the channel capacity and ln k are the upper end.
+        The channel capacity if k is at least the number of outputs or of distinct output laws. It
+        is at least the individual capacity of rows with at most k values. If the matrix does not
+        fit, the upper end is the channel capacity or ln k, whichever is less.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> fp.cross_capacity(channel, 2), fp.cross_capacity(channel, 4)
-    (Bracket(0.1989093021, 0.1989093021), Bracket(0.2218881433, 0.2218881433))
+    (Bracket(0.1989093021, 0.1989093022), Bracket(0.2218881433, 0.2218881434))
     """
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
@@ -221,12 +252,12 @@ def cross_capacity(
     sizes = mechanism.space.sizes
     if k == 1:
         return Bracket(0.0, 0.0)
-    # No best input law needs more rows than there are outputs.
+    # Some optimal input law has at most as many rows as there are outputs.
     if k >= min(mechanism.output_space.size, mechanism.space.size):
         return capacity(mechanism, gap)
     if k == 2 == max(sizes):  # any two databases of bits differ in some bit
-        found = largest_leak(mechanism, 1, gap, time_limit)
-        return Bracket(found.lower, found.upper)
+        single = largest_leak(mechanism, 1, gap, time_limit)
+        return Bracket(single.lower, single.upper)
     try:
         query, table = as_query(mechanism)
     except TooLarge:
@@ -241,13 +272,18 @@ def cross_capacity(
 
 
 def two_dataset_bound(
-    first: AbstractChannel | ArrayLike, second: AbstractChannel | ArrayLike, *, gap: float = 1e-9
+    first: AbstractChannel | ArrayLike,
+    second: AbstractChannel | ArrayLike,
+    *,
+    gap: float = 1e-9,
+    time_limit: float = 60.0,
+    progress: bool = False,
 ) -> float:
     """Upper bound on what releases about two data sets of the same people tell about one of them.
 
-    Person i has row i in both data sets, tied in any way. Then
-    I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020, Theorem 6), the
-    individual capacities of either channel and what each tells about rows of the other data set.
+    Person i has row i in both data sets, and the two rows may depend on each other in any way.
+    Then I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020, Theorem 6): the
+    individual capacities of both channels and their cross capacities.
 
     Parameters
     ----------
@@ -255,6 +291,10 @@ def two_dataset_bound(
         The mechanisms, on spaces with equally many rows.
     gap : float
         As for :func:`individual_capacity`.
+    time_limit : float
+        Seconds for all searches together; when they are over, what is proved so far counts.
+    progress : bool
+        Show a progress bar on a terminal, if tqdm is installed.
 
     Returns
     -------
@@ -264,8 +304,9 @@ def two_dataset_bound(
 
     Notes
     -----
-    In the proof, each channel tells about the pair (X_i^1, X_i^2) at most its individual and its
-    cross capacity, and at most its channel capacity: the smaller of the two is added.
+    In the proof, what a channel tells about the pair (X_i^1, X_i^2) is at most the sum of its
+    individual and its cross capacity. It is also at most the channel capacity. The smaller of the
+    two is used.
 
     Examples
     --------
@@ -275,11 +316,16 @@ def two_dataset_bound(
     0.443776
     """
     one, two = _same_people(first, second)
-    parts = []
-    for mechanism, other in ((one, two), (two, one)):
-        own = individual_capacity(mechanism, gap=gap).upper
-        cross = cross_capacity(mechanism, max(other.space.sizes), gap=gap).upper
-        parts.append(min(sum_up([own, cross]), capacity(mechanism, gap).upper))
+    clock, parts = Clock(time_limit), []
+    with progress_bar(4, "search", progress) as bar:
+        for k, (mechanism, other) in enumerate(((one, two), (two, one))):
+            seconds = clock.share(4 - 2 * k)
+            own = individual_capacity(mechanism, gap=gap, time_limit=seconds).upper
+            bar.update(1)
+            values, seconds = max(other.space.sizes), clock.share(3 - 2 * k)
+            cross = cross_capacity(mechanism, values, gap=gap, time_limit=seconds).upper
+            bar.update(1)
+            parts.append(min(sum_up([own, cross]), capacity(mechanism, gap).upper))
     return sum_up(parts)
 
 
@@ -307,7 +353,7 @@ def pair_datasets(
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> both = fp.pair_datasets(channel, channel)
     >>> both.space, fp.individual_capacity(both)
-    (Space.hamming(n=2, m=4), IndividualCapacity(0.4127365188, 0.4127365188))
+    (Space.hamming(n=2, m=4), IndividualCapacity(0.4127365188, 0.4127365189))
     """
     one, two = _same_people(first, second)
     outputs = one.output_space.size * two.output_space.size
@@ -320,7 +366,7 @@ def pair_datasets(
     pairs = np.indices((one.space.size, two.space.size)).reshape(2, -1)
     laws = joint_laws(one.matrix()[pairs[0]], two.matrix()[pairs[1]])
     n, sizes = one.space.n, (*one.space.sizes, *two.space.sizes)
-    # NumPy has few axes; those of rows with one value are none.
+    # NumPy allows few axes, so rows with one value get none.
     live = [axis for axis, size in enumerate(sizes) if size > 1]
     order = sorted(range(len(live)), key=lambda j: (live[j] % n, live[j]))
     shaped = laws.reshape(*(sizes[axis] for axis in live), outputs)
@@ -341,7 +387,7 @@ def _same_people(
 
 
 class ParallelExample(NamedTuple):
-    """Two people, each answering through their own noise, and what is told about one of them."""
+    """Two people who release one noisy bit each, and the individual capacities."""
 
     channel: ProductChannel
     alone: Bracket
@@ -349,17 +395,17 @@ class ParallelExample(NamedTuple):
 
 
 def parallel_example(p: float) -> ParallelExample:
-    """Show that disjoint parts of a data set do not compose in parallel: two people, one secret.
+    """Show that individual capacity has no parallel composition: two people with one secret.
 
-    Each of two people releases a bit turned round with chance p. For differential privacy the
-    pair of releases is as good as one. An adversary who knows that both bits are equal sees one
-    bit twice and learns strictly more for 0 < p < 1/2, as the second release is not a function of
-    the first (Wu-Xia-He 2020, Proposition 7, which leaves strictness open).
+    Each of two people releases a bit that is flipped with probability p. The differential privacy
+    level of the pair is that of one release. An adversary who knows that both bits are equal sees
+    one bit twice. For 0 < p < 1/2 this adversary learns strictly more, because the second release
+    is not a function of the first (Wu-Xia-He 2020, Proposition 7, which leaves strictness open).
 
     Parameters
     ----------
     p : float
-        Chance that a bit is turned round, 0 to 1.
+        Probability that a bit is flipped, 0 to 1.
 
     Returns
     -------
@@ -370,10 +416,11 @@ def parallel_example(p: float) -> ParallelExample:
     Examples
     --------
     >>> import fastpriv as fp
-    >>> found = fp.parallel_example(0.25)
-    >>> f"{found.alone:.6f} {found.together:.6f}"
+    >>> example = fp.parallel_example(0.25)
+    >>> f"{example.alone:.6f} {example.together:.6f}"
     '[0.130812, 0.130812] [0.230040, 0.230040]'
-    >>> round(fp.dp_level(found.channel), 12), round(fp.dp_level([[0.75, 0.25], [0.25, 0.75]]), 12)
+    >>> noise = [[0.75, 0.25], [0.25, 0.75]]
+    >>> round(fp.dp_level(example.channel), 12), round(fp.dp_level(noise), 12)
     (1.098612288668, 1.098612288668)
     """
     p = check.real(p, "p", least=0.0, most=1.0)

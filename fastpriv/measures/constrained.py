@@ -1,4 +1,4 @@
-"""How much less an output tells about an individual when every adversary lacks some nats."""
+"""Individual capacity over priors of a given least entropy, and the balance function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["balance_function", "constrained_capacity"]
 
 #: Most databases, and the gap of the individual capacity.
 _MOST, _FINE = 64, 1e-9
-#: b this close to ln N, relatively, is ln N: no double is closer to it.
+#: Relative distance from ln N below which b is taken to be ln N.
 _TOP = 2.0**-51
 
 
@@ -47,11 +47,11 @@ def constrained_capacity(
     gap: float = 1e-3,
     time_limit: float = 10.0,
 ) -> Bracket | Brackets:
-    """Individual channel capacity against adversaries who lack b nats about the database.
+    """Individual channel capacity over priors with an entropy of at least b nats.
 
     C_1^b = max over rows i and priors with H(X) >= b of I(X_i; Y) (Wu-Xia-He 2020, Definition 8
-    with Assumption 3). At b = 0 it is the individual capacity, at b = ln N what the uniform prior
-    lets through, and it never rises with b. The paper leaves evaluating it open.
+    with Assumption 3). It does not increase with b. At b = 0 it is the individual capacity, and at
+    b = ln N it is the information under the uniform prior. The paper leaves its computation open.
 
     Parameters
     ----------
@@ -62,46 +62,46 @@ def constrained_capacity(
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
     time_limit : float
-        Seconds for each b, after which the bracket is returned as it stands: wider, still true.
+        Seconds for each b, after which the bracket is returned as it stands: wider but valid.
 
     Returns
     -------
     Bracket or Brackets
-        The lower end is the information of a prior that was found, rounded down; the upper end is
+        The lower end is the information under an explicit prior, rounded down. The upper end is
         proved, rounded up.
 
     Notes
     -----
-    I(X_i; Y) = sum_a P(a) D(V_a || q) is a difference of convex functions of the prior: V_a, the
-    law of the output given x_i = a, mixes the rows of W in a slice. Branch and bound over the laws
-    of the slices; every upper bound is one closed formula,
+    I(X_i; Y) = sum_a P(a) D(V_a || q) is a difference of convex functions of the prior. Here V_a,
+    the law of the output given x_i = a, is a mixture of the rows of W with x_i = a. The search is
+    branch and bound over the weights of these mixtures. Every upper bound has the closed form
 
         t ln sum_a e^(Z_a/t) - t b + D(r, q),
 
-    true for any output law q and multiplier t >= 0, because the entropy constraint enters a
-    Lagrangian whose maximum is a Gibbs law, and because V_a ln V_a lies below its chords and, by
-    D(V || V') <= theta D(pi || pi'), below a tangent that is paid for with entropy. The bound of
-    the whole is never above max {I(X; Y): H(X) >= b}. With a single row of the database that
-    maximum is the answer. A bit with up to 12 outputs is searched by its posteriors Q_y first: in
-    I = H(A) - sum_y P(y) h(Q_y) chords of -h over ranges of Q_y are linear in the prior, as the
-    ranges are, so that the largest value is a sum of exponentials again, and it takes one range
-    per output, however many databases there are.
+    valid for any output law q and any multiplier t >= 0, for two reasons. The entropy constraint
+    enters a Lagrangian whose maximum is a Gibbs law. And V_a ln V_a lies below its chords and, by
+    D(V || V') <= theta D(pi || pi'), below a tangent plus a multiple of the entropy. The bound for
+    all priors is at most max {I(X; Y): H(X) >= b}, which is the answer if the database has a
+    single row. A bit with up to 12 outputs is first searched by its posteriors Q_y: in
+    I = H(A) - sum_y P(y) h(Q_y) both the chords of -h over ranges of Q_y and the ranges themselves
+    are linear in the prior. So the largest value is again a sum of exponentials. It takes one range
+    for each output, however many databases there are.
 
-    How tight: on random channels, as in ``benchmarks/bench_balance.py``, and after 10 seconds the
-    gap of 1e-3 is reached for two outputs, for two bits, for one row, for rows of 2 and 8 values,
-    for three bits with 8 outputs and for four bits with 4, there within a second. Four bits with 8
-    outputs reach it too, apart from noisy channels at b = 0.7 ln N, within 0.15 of the lower end;
-    two rows of 4 values with 4 outputs end within 0.1. Four bits with 16 outputs are left with up
-    to 1, most around b = 0.9 ln N; more time narrows these slowly. Up to 64 databases are taken.
+    Width after 10 seconds on random channels, as in ``benchmarks/bench_balance.py``: the gap of
+    1e-3 is reached for two outputs, for two bits, for one row, for rows of 2 and 8 values, for
+    three bits with 8 outputs, and for four bits with 4 outputs within a second. Four bits with 8
+    outputs reach it as well, except noisy channels at b = 0.7 ln N with a relative width of 0.15.
+    Two rows of 4 values with 4 outputs reach 0.1. Four bits with 16 outputs are left with up to 1,
+    mostly around b = 0.9 ln N, and more time narrows these slowly. At most 64 databases are taken.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> fp.constrained_capacity(channel, 0.0)  # both rows the same: two looks at one bit
-    Bracket(0.1989093021, 0.1989093021)
-    >>> found = fp.constrained_capacity(channel, 1.0)
-    >>> round(found.lower, 3), found.width < 1e-3 * found.lower
+    Bracket(0.1989093021, 0.1989093022)
+    >>> bracket = fp.constrained_capacity(channel, 1.0)
+    >>> round(bracket.lower, 3), bracket.width < 1e-3 * bracket.lower
     (0.169, True)
     """
     return _solve(channel, b, gap, time_limit)[1]
@@ -128,11 +128,11 @@ def balance_function(
     gap: float = 1e-3,
     time_limit: float = 10.0,
 ) -> Bracket | Brackets:
-    """Utility-privacy balance function: privacy gained when adversaries lack b nats.
+    """Utility-privacy balance function: the privacy gained against priors of entropy at least b.
 
-    g(b) = C_1 - C_1^b (Wu-Xia-He 2020, Definition 11), from 0 at b = 0, never falling. A channel
-    that leaks at most epsilon + g(b) about anyone, to whomever, leaks at most epsilon to those
-    whose prior has an entropy of b or more (Proposition 3 there).
+    g(b) = C_1 - C_1^b (Wu-Xia-He 2020, Definition 11). It is 0 at b = 0 and does not decrease. A
+    channel with individual capacity epsilon + g(b) leaks at most epsilon to an adversary whose
+    prior has an entropy of at least b (Proposition 3 there).
 
     Parameters
     ----------
@@ -141,8 +141,7 @@ def balance_function(
     b : float or array
         Least entropy of the prior in nats, 0 .. ln N; or a grid of them.
     gap, time_limit : float
-        As for :func:`constrained_capacity`, whose brackets are taken from the individual
-        capacity's.
+        As for :func:`constrained_capacity`.
 
     Returns
     -------
@@ -153,7 +152,7 @@ def balance_function(
     --------
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
-    >>> fp.balance_function(channel, 0.5).upper < 1e-9  # the worst prior lacks ln 2 already
+    >>> fp.balance_function(channel, 0.5).upper < 1e-9  # the worst prior has an entropy of ln 2
     True
     >>> grid = fp.balance_function(channel, [0.0, 0.7, 1.0, 1.3])
     >>> grid.midpoint.round(3)
@@ -167,13 +166,13 @@ def balance_and_capacity(
     channel: AbstractChannel | ArrayLike, b: ArrayLike, gap: float, time_limit: float
 ) -> tuple[Any, Any]:
     """Return g(b) and C_1^b from one search."""
-    worst, found = _solve(channel, b, gap, time_limit)
-    lower = np.maximum((worst.lower - found.upper) * (1.0 - 2.0 * ULP), 0.0)
-    upper = (worst.upper - found.lower) * (1.0 + 2.0 * ULP)
+    worst, capacity = _solve(channel, b, gap, time_limit)
+    lower = np.maximum((worst.lower - capacity.upper) * (1.0 - 2.0 * ULP), 0.0)
+    upper = (worst.upper - capacity.lower) * (1.0 + 2.0 * ULP)
     upper = np.where(np.asarray(b) == 0.0, 0.0, upper)  # the same number, however wide its bracket
-    if isinstance(found, Bracket):
-        return Bracket(float(lower), float(upper), guaranteed="lower"), found
-    return Brackets(np.asarray(lower), np.asarray(upper)), found
+    if isinstance(capacity, Bracket):
+        return Bracket(float(lower), float(upper), guaranteed="lower"), capacity
+    return Brackets(np.asarray(lower), np.asarray(upper)), capacity
 
 
 def _solve(
@@ -203,14 +202,14 @@ def _solve(
     assert worst.adversary is not None  # one row has few values
     entropy = _entropy(worst.adversary.law)
     lower, upper = np.empty(len(levels)), np.empty(len(levels))
-    for k in np.argsort(levels)[::-1]:  # what is found for some b is a start for the next below
+    for k in np.argsort(levels)[::-1]:  # the search for b starts from the priors for larger b
         if levels[k] <= entropy or worst.upper == 0.0:
-            found: Bracket = worst
+            bracket: Bracket = worst
         elif levels[k] >= top * (1.0 - _TOP):
-            found = problem.uniform()
+            bracket = problem.uniform()
         else:
-            found = problem.at(levels[k], gap, worst.upper, time_limit)
-        lower[k], upper[k] = found.lower, found.upper
+            bracket = problem.at(levels[k], gap, worst.upper, time_limit)
+        lower[k], upper[k] = bracket.lower, bracket.upper
     if given.ndim == 0:
         return worst, Bracket(float(lower[0]), float(upper[0]))
     order = np.argsort(levels)

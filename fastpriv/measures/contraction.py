@@ -17,7 +17,8 @@ from fastpriv._matrices.contraction import (
     matrix_contraction,
 )
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.results import Bracket
 
@@ -31,13 +32,13 @@ _MOST_ROWS = 1 << 24
 
 
 def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket:
-    """Contraction coefficient eta of a mechanism: what survives of any divergence.
+    """Contraction coefficient eta of a mechanism.
 
-    D(QW || PW) <= eta D(Q || P) for all laws P, Q of the database, hence I(S; Y) <= eta I(S; X)
-    for all private data S, whatever the laws (Makhdoumi-Fawaz 2013, Theorem 1). It is, by (7),
-    the largest squared maximal correlation over priors, and two databases suffice
-    (Ordentlich-Polyanskiy 2021): the largest over pairs x, x' and 0 < b < 1 of
-    b(1-b) sum_y (W_x - W_x')^2 / (b W_x + (1-b) W_x'), a concave function of b.
+    The least eta with D(QW || PW) <= eta D(Q || P) for all laws P, Q of the database. Hence
+    I(S; Y) <= eta I(S; X) for all private data S, whatever the laws (Makhdoumi-Fawaz 2013,
+    Theorem 1). By (7) it is the largest squared maximal correlation over priors, and priors on two
+    databases suffice (Ordentlich-Polyanskiy 2021): it is the largest over pairs x, x' and
+    0 < b < 1 of b(1-b) sum_y (W_x - W_x')^2 / (b W_x + (1-b) W_x'), a concave function of b.
 
     Parameters
     ----------
@@ -47,22 +48,22 @@ def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket:
     Returns
     -------
     Bracket
-        eta, proved by tangents to within about 5 (K + 16) 2^-53 of itself for a matrix and for
-        E_d on rows of one size. Wider for other products with more pairs than can be listed.
+        eta. For a matrix, and for E_d on rows of one size, tangents prove it to a relative width
+        of about 5 (K + 16) 2^-53. For other products with too many pairs to list it is wider.
 
     Notes
     -----
-    Distinct rows only, O(N^2 K) by one matrix product; Hellinger distances rule most pairs out,
-    those left take one or a few sums of K terms each. E_d: the two databases differ in all n
-    rows, O(n). Rows of matrices count as the floats they are.
+    Equal rows are counted once. Hellinger distances, from one matrix product of cost O(N^2 K),
+    rule out most pairs. Each pair left takes a few sums of K terms. For E_d the best two databases
+    differ in all n rows, with cost O(n). Rows of matrices are taken as the floats they are.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> fp.contraction_coefficient([[0.7, 0.15, 0.15], [0.15, 0.7, 0.15], [0.15, 0.15, 0.7]])
-    Bracket(0.3558823529, 0.3558823529)
+    Bracket(0.3558823529, 0.355882353)
     >>> fp.contraction_coefficient(fp.HammingChannel(10, 2, 1.0))  # one bit: 0.2135522671
-    Bracket(0.8244043077, 0.8244043077)
+    Bracket(0.8244043077, 0.8244043078)
     """
     return contraction(as_mechanism(channel))
 
@@ -76,24 +77,22 @@ def contraction(channel: AbstractChannel) -> Bracket:
     return matrix_contraction(channel.matrix())
 
 
-@contraction.register(QueryChannel)
+@contraction.register
 def _(channel: QueryChannel) -> Bracket:
     """Take the answers that occur, each of them once."""
     return matrix_contraction(channel._seen())
 
 
-@contraction.register(ProductChannel)
+@contraction.register
 def _(channel: ProductChannel) -> Bracket:
     """Row by row: closed form for E_d, pairs that are listed or bounds for other products."""
     return rows_contraction(channel._kernels)
 
 
-@contraction.register(TiltedChannel)
-def _(channel: TiltedChannel) -> Bracket:
-    """Take the rows where the channel is a product of them."""
-    if channel._rows is not None:
-        return contraction(channel._rows)
-    return matrix_contraction(channel.matrix())
+@contraction.register
+def _(channel: TiltedProduct) -> Bracket:
+    """Take the rows."""
+    return contraction(channel._rows)
 
 
 @singledispatch
@@ -102,7 +101,7 @@ def row_contraction(kernel: RowKernel) -> Bracket:
     return matrix_contraction(kernel.matrix)
 
 
-@row_contraction.register(Symmetric)
+@row_contraction.register
 def _(kernel: Symmetric) -> Bracket:
     """Return (a - b)^2/(a + b), that of any two inputs at even odds."""
     value = kernel.gap**2 / (kernel.stay + kernel.off) if kernel.m > 1 else 0.0
@@ -115,7 +114,7 @@ def hellinger(kernel: RowKernel) -> tuple[float, float]:
     return largest_distance(kernel.matrix)
 
 
-@hellinger.register(Symmetric)
+@hellinger.register
 def _(kernel: Symmetric) -> tuple[float, float]:
     """Return (sqrt a - sqrt b)^2, without cancellation."""
     if kernel.m == 1:
@@ -125,13 +124,13 @@ def _(kernel: Symmetric) -> tuple[float, float]:
 
 
 def rows_contraction(row_kernels: RowKernels) -> Bracket:
-    """Contraction of a row-by-row channel.
+    """Contraction coefficient of a row-by-row channel.
 
-    Seeing a further row only helps, so that the worst pair differs in every row. For R_epsilon
-    on rows of one size all such pairs are alike. Others are listed while they are few. Beyond,
-    1 - prod A_i <= eta <= 1 - max(prod A_i^2, prod (1 - eta_i)), A_i the least affinity of a row:
-    the last bound because what is unexplained of a bit by one row is left to be explained by the
-    next (Polyanskiy-Wu 2017 for general networks).
+    A further row that differs can only help to tell two databases apart, so the worst pair
+    differs in every row. For R_epsilon on rows of one size all such pairs are equivalent. Other
+    pairs are listed while they are few. Beyond that,
+    1 - prod A_i <= eta <= 1 - max(prod A_i^2, prod (1 - eta_i)), where A_i is the least Hellinger
+    affinity of row i. The last product is the bound of Polyanskiy-Wu 2017 for networks.
     """
     counts = np.bincount(row_kernels.assignment).tolist()
     kinds = [
@@ -150,10 +149,11 @@ def rows_contraction(row_kernels: RowKernels) -> Bracket:
 
 
 def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
-    """E tanh^2(epsilon K / 2), K how many of n rows speak for x rather than for x'.
+    """Return E tanh^2(epsilon K / 2) for n rows.
 
-    The pair and its reverse are alike, so that b = 1/2 is best. The law of K is a recursion with
-    positive terms; an ulp or twelve are granted for each step.
+    K is the number of rows that favour x minus the number that favour x'. The pair is symmetric,
+    so b = 1/2 is best. The law of K follows a recursion with positive terms. The bracket allows
+    for the rounding of every step.
     """
     value = kernels.net_contraction(n, kernel.m, kernel.epsilon)
     error = (24 * n + 256) * ULP
@@ -161,7 +161,7 @@ def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
 
 
 def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
-    """Contraction over the pairs that differ in every row that tells, None if they are many."""
+    """Contraction over the pairs that differ in every informative row, None if they are many."""
     distinct = [(np.unique(kernel.matrix, axis=0), count) for kernel, count in kinds]
     told = [(rows, count) for rows, count in distinct if len(rows) > 1]
     entries = math.fsum(count * math.log2(rows.size) for rows, count in told)
@@ -174,7 +174,7 @@ def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
     left = right = np.zeros(1, dtype=np.int64)
     for place, factor in enumerate(factors):
         s, t = np.triu_indices(len(factor), 1)
-        if place:  # the first row settles which database comes first
+        if place:  # the first row fixes the order of the two databases
             s, t = np.concatenate([s, t]), np.concatenate([t, s])
         left = np.add.outer(left * len(factor), s).reshape(-1)
         right = np.add.outer(right * len(factor), t).reshape(-1)
@@ -182,8 +182,8 @@ def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
     for factor in factors[1:]:
         rows = np.ascontiguousarray(np.kron(rows, factor))
     lower, upper, _, _ = contractions(rows, left, right)
-    # Products are off by d = n ulp. At a fixed mean, sqrt g is a norm of P - Q, where an error of
-    # d P counts d sqrt(2) at most; the mean is off by d itself.
+    # Products have a relative error of d = n ulp. At a fixed mean sqrt(g) is a norm of P - Q, in
+    # which an error of d P counts at most d sqrt(2). The mean has the relative error d.
     off = 2.0 * (len(factors) + 1) * ULP
     low = max(math.sqrt(lower) - off, 0.0) * (1.0 - off)
     high = (math.sqrt(upper) + off) * (1.0 + off) if upper > 0.0 else 0.0
@@ -191,11 +191,11 @@ def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
 
 
 def _bounded(kinds: list[tuple[RowKernel, int]]) -> Bracket:
-    """Bounds from each row's own contraction and affinity."""
+    """Return bounds from the contraction and the affinity of each row."""
     parts = [(row_contraction(kernel), *hellinger(kernel), count) for kernel, count in kinds]
     lowest = max(eta.lower for eta, _, _, _ in parts)
     lower = max(lowest, _together([(low, count) for _, low, _, count in parts], 1))
-    # Sums of rows that are off by 1e-14 move a root of a contraction by at most as much again.
+    # An error of 1e-14 in the sum of a law moves the root of a contraction by at most as much.
     off = [((math.sqrt(eta.upper) + UNSUMMED) ** 2, count) for eta, _, _, count in parts]
     upper = min(_together(off, 1), _together([(high + UNSUMMED, c) for _, _, high, c in parts], 2))
     slack = (8 * len(kinds) + 32) * ULP

@@ -24,10 +24,12 @@ from fastpriv._matrices.correlation import (
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.sparse import sparse_matrix
 from fastpriv.priors import Distribution, Product
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["maximal_correlation"]
@@ -45,11 +47,11 @@ def maximal_correlation(
 ) -> float:
     """Maximal correlation rho of database and output (Hirschfeld, Gebelein, Renyi).
 
-    The largest correlation of a function of the database with a function of the output: the
-    second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if the two are
-    independent, and 1 if and only if they have a non-constant function in common. Its square
-    bounds :func:`sdpi_constant` from below, and no function of the database can be estimated with
-    less than a share 1 - rho^2 of its variance left (Makhdoumi-Fawaz 2013, Section III-B).
+    The largest correlation of a function of the database with a function of the output, which is
+    the second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if the two are
+    independent, and 1 if and only if they have a non-constant function in common. Its square is a
+    lower bound on :func:`sdpi_constant`. The mean squared error of any estimate of a function of
+    the database is at least 1 - rho^2 times its variance (Makhdoumi-Fawaz 2013, Section III-B).
 
     Parameters
     ----------
@@ -61,17 +63,19 @@ def maximal_correlation(
     Returns
     -------
     float
-        rho, rounded up. Proved for matrices with a side of at most 4096, and for all that
-        reduces to them: above the truth by a share of about s^2 2^-53, s the smaller side.
-        Beyond, a singular value of the Lanczos method plus its residual of 1e-10: that it is the
-        largest one is sure up to the chance that a fixed random start misses it.
+        rho, rounded up. For matrices whose smaller side s is at most 4096, and for all channels
+        that reduce to such matrices, it is a proved upper bound, with a relative error of about
+        s^2 2^-53. Beyond, it is a singular value from the Lanczos method plus its residual of
+        1e-10. That no larger singular value exists is then certain up to the probability that the
+        fixed random start is orthogonal to its vector.
 
     Notes
     -----
-    The first singular pair is known and taken off entry by entry, from differences of rows, so
-    that epsilon 1e-8 costs no digits. Cost O(N K s) for a matrix; O(nonzeros) a step for a
-    sparse one; the largest of the rows' for independent rows (Witsenhausen 1975), in closed
-    form for E_d on the uniform prior; O(N n) a step for row-by-row channels on other priors.
+    The first singular pair is known. It is subtracted entry by entry, from differences of rows,
+    so that no digits are lost at epsilon 1e-8. Cost O(N K s) for a matrix, and O(nonzeros) for
+    each step with a sparse one. For independent rows rho is the largest of the rows' correlations
+    (Witsenhausen 1975), in closed form for E_d on the uniform prior. Row-by-row channels on other
+    priors cost O(N n) for each step.
 
     Examples
     --------
@@ -90,7 +94,7 @@ def maximal_correlation(
 
 
 def _law(prior: Distribution | ArrayLike, size: int) -> Any:
-    p = prior._vector() if isinstance(prior, Distribution) else check.law(prior, "prior")
+    p = as_prior(prior)._vector()
     if len(p) != size:
         raise InvalidInput(f"prior has {len(p)} entries, but the channel has {size} databases")
     return p
@@ -105,28 +109,37 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
     return matrix_correlation(channel.matrix(), prior._vector())
 
 
-@correlation.register(QueryChannel)
+@correlation.register
 def _(channel: QueryChannel, prior: Distribution) -> Bracket:
     """Take the answer in place of the database."""
     return row_correlation(channel._kernel, channel._query.law(prior))
 
 
-@correlation.register(ProductChannel)
+@correlation.register
 def _(channel: ProductChannel, prior: Distribution) -> Bracket:
     """Row by row, in the structure of the prior."""
     return rows_correlation(prior, channel._kernels)
 
 
-@correlation.register(TiltedChannel)
+@correlation.register
 def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
     """Under its own prior, take E_d applied to q: correlation is symmetric in X and Y."""
     if channel._own(prior):
-        rho = rows_correlation(channel._law, channel._kernels)
-        misfit = math.expm1(channel._misfit) + 2.0**-52
-        return Bracket(rho.lower * (1.0 - misfit), min(rho.upper * (1.0 + misfit), 1.0))
-    if channel._rows is not None:
-        return correlation(channel._rows, prior)
+        return _own_correlation(channel)
     return matrix_correlation(channel.matrix(), prior._vector())
+
+
+@correlation.register
+def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
+    """Under its own prior as above, otherwise take the rows."""
+    return _own_correlation(channel) if channel._own(prior) else correlation(channel._rows, prior)
+
+
+def _own_correlation(channel: TiltedChannel) -> Bracket:
+    """Return the correlation of E_d applied to q, widened by the effect of clipping q."""
+    rho = rows_correlation(channel._law, channel._kernels)
+    misfit = math.expm1(channel._misfit) + 2.0**-52
+    return Bracket(rho.lower * (1.0 - misfit), min(rho.upper * (1.0 + misfit), 1.0))
 
 
 @singledispatch
@@ -139,7 +152,7 @@ def rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
     return vector_correlation(prior._dense("maximal correlation")._vector(), kernels)
 
 
-@rows_correlation.register(Product)
+@rows_correlation.register
 def _(prior: Product, kernels: RowKernels) -> Bracket:
     """Return the largest of the rows' correlations (Witsenhausen 1975)."""
     laws, which, _, _ = prior._pairs(kernels)
@@ -158,7 +171,7 @@ def row_correlation(kernel: RowKernel, law: Floats) -> Bracket:
     return matrix_correlation(kernel.matrix, law)
 
 
-@row_correlation.register(Symmetric)
+@row_correlation.register
 def _(kernel: Symmetric, law: Floats) -> Bracket:
     """Return a - b for the uniform law. Take the matrix for others."""
     if kernel.m > 1 and np.ptp(law) == 0.0:
@@ -166,7 +179,7 @@ def _(kernel: Symmetric, law: Floats) -> Bracket:
     return shrinking_correlation(kernel.gap, kernel.off, law)
 
 
-@row_correlation.register(TiltedRow)
+@row_correlation.register
 def _(kernel: TiltedRow, law: Floats) -> Bracket:
     """Take the logs of the row, from which differences of rows keep their digits."""
     seen = law > 0.0
@@ -186,7 +199,7 @@ def excess(kernel: RowKernel) -> tuple[Floats, Floats]:
     return np.asarray(apart - shift), np.asarray(kernel.matrix[0] + shift)
 
 
-@excess.register(Symmetric)
+@excess.register
 def _(kernel: Symmetric) -> tuple[Floats, Floats]:
     """Return (a - b) (I - 1/m) and the uniform law."""
     m, mean = kernel.m, 1.0 / kernel.m
@@ -195,9 +208,9 @@ def _(kernel: Symmetric) -> tuple[Floats, Floats]:
 
 
 def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Bracket:
-    """Maximal correlation across a row-by-row channel under any prior, given as a vector.
+    """Maximal correlation across a row-by-row channel, from the vector of any prior.
 
-    Through the matrix while it is small, else O(N n) for each of some hundred products.
+    Through the matrix while it is small, otherwise O(N n) for each of some hundred products.
     """
     p = prior / prior.sum()
     axes = [Axis(kernel.matrix, *excess(kernel)) for kernel in row_kernels]
@@ -210,7 +223,7 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
     axes = _grouped(axes)
     back = [axis.turned() for axis in axes]
     spread, laws = [np.ones(len(axis.matrix)) for axis in axes], [axis.law for axis in axes]
-    # The law of Y: its excess over the product of the rows' common laws, plus that product.
+    # The law of Y is the product of the rows' common laws plus its excess over that product.
     common = laws[0]
     for row in laws[1:]:
         common = np.asarray(np.kron(common, row), dtype=np.float64)
@@ -230,17 +243,17 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
 
 
 class Axis:
-    """A row's matrix as an excess D over a law that all its inputs share, W = 1 law' + D."""
+    """The matrix of a row as W = 1 law' + D: a law common to all inputs, and the excess D."""
 
     def __init__(self, matrix: Floats, excess: Floats, law: Floats) -> None:
         self.matrix, self.excess, self.law = matrix, excess, law
 
     def turned(self) -> Axis:
-        """Return the transpose, D' + law 1': what is read off is then the sum."""
+        """Return the transpose, D' + law 1'."""
         return Axis(self.matrix.T, self.excess.T, np.ones(len(self.matrix)))
 
     def times(self, other: Axis) -> Axis:
-        """Two rows as one: W W' - P P' = W D' + D P', entry by entry, P the rank-one part."""
+        """Treat two rows as one: W W' - P P' = W D' + D P', where P is the rank-one part."""
         common = np.tile(other.law, (len(other.matrix), 1))
         return Axis(
             np.asarray(np.kron(self.matrix, other.matrix), dtype=np.float64),
@@ -250,7 +263,7 @@ class Axis:
 
 
 def _grouped(axes: Sequence[Axis]) -> list[Axis]:
-    """Neighbouring rows as one while they are small: fewer passes, and products worth BLAS."""
+    """Join neighbouring rows while they are small, for fewer and larger matrix products."""
     groups: list[Axis] = [axes[0]]
     for axis in axes[1:]:
         last = groups[-1].matrix.shape
@@ -264,8 +277,8 @@ def _grouped(axes: Sequence[Axis]) -> list[Axis]:
 def _swept(axes: Sequence[Axis], vector: Floats, tails: Sequence[Floats]) -> Floats:
     """Apply the product of matrices minus the product of rank-one parts to a vector.
 
-    From the last axis to the first, e <- W e + D mean, where mean is what the rank-one parts read
-    off the axes so far, and tail what they spread it over.
+    From the last axis to the first, e <- W e + D mean. The rank-one parts reduce the axes so far
+    to ``mean``, and spread it over ``tail``.
     """
     mean, tail, e = vector, np.ones(1), np.zeros(len(vector))
     for axis, spread in zip(reversed(axes), reversed(tails), strict=True):

@@ -20,6 +20,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
@@ -42,13 +43,14 @@ def distortion(
     prior : Distribution or 1-D array
         Law of the databases.
     metric : 2-D array, optional
-        ``metric[x, y]`` for every database and output. By default the Hamming distance, the
-        number of rows that changed, which needs outputs that are databases.
+        ``metric[x, y]`` for every database and output. The default is the Hamming distance, the
+        number of rows that change; outputs must then be databases.
 
     Returns
     -------
     float
-        h(epsilon) for E_d, and for E_i under its own prior (Wang-Ying-Zhang 2015, Lemmas 4, 5).
+        E d(X, Y). It is h(epsilon) for E_d, and for E_i under its own prior (Wang-Ying-Zhang
+        2015, Lemmas 4 and 5).
 
     Examples
     --------
@@ -77,7 +79,7 @@ def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
     return matrix_distance(channel, np.array(channel.matrix()), prior)
 
 
-@expected_distance.register(Channel)
+@expected_distance.register
 def _(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
     return matrix_distance(channel, channel._matrix, prior)
@@ -94,13 +96,13 @@ def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distributio
     return kernels.hamming_cost(matrix, prior._vector(), space.rows(np.arange(space.size)))
 
 
-@expected_distance.register(QueryChannel)
+@expected_distance.register
 def _(channel: QueryChannel, prior: Distribution) -> float:
     """Raise: the outputs of a query are not databases."""
     raise InvalidInput("the outputs of a query are not databases: give metric[x, y]")
 
 
-@expected_distance.register(ProductChannel)
+@expected_distance.register
 def _(channel: ProductChannel, prior: Distribution) -> float:
     """Add up the rows. Cost O(distinct rows) and the marginals of the prior."""
     if channel.output_space != channel.space:
@@ -113,23 +115,29 @@ def _(channel: ProductChannel, prior: Distribution) -> float:
     return math.fsum(total)
 
 
-@expected_distance.register(HammingChannel)
+@expected_distance.register
 def _(channel: HammingChannel, prior: Distribution) -> float:
     """Return h(epsilon), whatever the prior (Wang-Ying-Zhang 2015, Lemma 5)."""
     return hamming_distance(channel._kernels)
 
 
-@expected_distance.register(TiltedChannel)
+@expected_distance.register
 def _(channel: TiltedChannel, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior. Cost O(N n) under another."""
     if channel._own(prior):
         return hamming_distance(channel._kernels)
-    if channel._rows is not None:
-        return expected_distance(channel._rows, prior)
     return float((prior._vector() * tilted_distances(channel)).sum())
 
 
-@expected_distance.register(TypeChannel)
+@expected_distance.register
+def _(channel: TiltedProduct, prior: Distribution) -> float:
+    """Return h(epsilon) under the channel's own prior. Otherwise take the rows."""
+    if channel._own(prior):
+        return hamming_distance(channel._kernels)
+    return expected_distance(channel._rows, prior)
+
+
+@expected_distance.register
 def _(channel: TypeChannel, prior: Distribution) -> float:
     """Add up the classes. Cost O(classes), and O(N n) unless the rows are exchangeable."""
     stack, weights = channel._stack, channel._type_weights(prior)

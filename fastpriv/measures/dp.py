@@ -20,8 +20,11 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Dense, Distribution, Exchangeable
 from fastpriv.spaces import Space
 
@@ -71,6 +74,12 @@ def neighbour_level(channel: AbstractChannel) -> float:
 @neighbour_level.register
 def _(channel: Channel) -> float:
     return matrix_level(channel._matrix, channel.space._axes)
+
+
+@neighbour_level.register
+def _(channel: RecordChannel) -> float:
+    """Neighbours differ in the whole record: the largest ratio between any two."""
+    return extreme_level(channel.columns)
 
 
 @neighbour_level.register
@@ -282,11 +291,17 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
         return 0.0
     if channel._own(prior):
         return channel._own_level
-    if channel._rows is not None:
-        return posterior_level(channel._rows, prior)
     home, logs = channel._vectors()[1], prior._logs()
     rare = None if logs is None else logs - np.log(home)
     odds = Dense._trusted(prior._vector() / home, channel.space, rare)
     if channel._all_alive:
         return round_up(channel.epsilon + odds.epsilon_x())
     return _live_level(channel, [odds._log_ratios(rows[:1]) for rows in channel._groups])
+
+
+@posterior_level.register
+def _(channel: TiltedProduct, prior: Distribution) -> float:
+    """Epsilon under the channel's own prior. Under another one that of the rows."""
+    if not channel._moves:
+        return 0.0
+    return channel._own_level if channel._own(prior) else posterior_level(channel._rows, prior)

@@ -13,10 +13,10 @@ def raised(level: float, slack: float) -> float:
     return round_up(level + slack) if slack else level
 
 
-def raised_information(found: float, slack: float) -> float:
+def raised_information(value: float, slack: float) -> float:
     """Raise an information or a capacity by what the draws can have on top of it.
 
     Chances within e^(+-s) of W give at most I + s + (e^s - 1) E|ln W/q|, and E|ln W/q| is at
     most I + 2/e, q being the law of the output under W.
     """
-    return raised(found + slack * (1.0 + 2.0 * found), slack)
+    return raised(value + slack * (1.0 + 2.0 * value), slack)

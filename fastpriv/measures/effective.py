@@ -1,4 +1,4 @@
-"""Effective entropy and information, estimated from samples: estimates, without any guarantee."""
+"""Estimates of effective entropy and information from samples, without any guarantee."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _COMPRESSORS: dict[str, Compressor] = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate from samples. Neither an upper nor a lower bound on anything.
+    """An estimate from samples. It is neither an upper nor a lower bound.
 
     Attributes
     ----------
     value : float
-        In nats per sample.
+        The estimate in nats per sample.
     samples : int
-        How many there were.
+        Number of samples.
     method : str
         The compressor or predictor.
 
@@ -63,35 +63,35 @@ def effective_entropy(
     compressor: str | Compressor | None = None,
     predictor: int | Predictor | None = None,
 ) -> Estimate:
-    """Estimate the entropy of a source as a bounded observer sees it, in nats per sample.
+    """Estimate the entropy of a source for a computationally bounded observer, in nats per sample.
 
     Yao's effective entropy, on which the computational model of Wu-Xia-He 2020 rests (Section 8,
-    Definition 22), is the least expected length of a code that runs in polynomial time; no finite
-    program computes it. Here it is estimated by the length that one code, the chosen one, takes
-    for the samples. A better code may take less, other samples may take more: no guarantee.
+    Definition 22), is the least expected length of a code that runs in polynomial time. No finite
+    program computes it. It is estimated here by the length of the samples in one chosen code. A
+    better code may be shorter, and other samples may be longer, so there is no guarantee.
 
     Parameters
     ----------
     samples : integer array of shape (t,) or (t, n)
-        Symbols, or databases, in the order observed. Only equality and order matter.
+        Symbols or databases in the order of observation. Only their order and equality matter.
     compressor : {"lzma", "bz2", "zlib"} or callable from bytes to bytes
-        Code by compression of one symbol per byte (two or four if there are many kinds), the
-        length of compressing nothing taken off.
+        Code by compression of one symbol per byte (two or four if there are many symbols). The
+        length of compressed empty data is subtracted.
     predictor : int or callable
         Code by prediction: an int r is the Krichevsky-Trofimov context model of order r (the
-        last r symbols); a callable ``predictor(past, kinds, known)`` gets the symbols so far,
-        numbered 0 .. kinds - 1, and None, and returns a law of the next one. By default order 0,
-        unless a compressor is given.
+        last r symbols). A callable ``predictor(past, kinds, known)`` gets the symbols so far,
+        numbered 0 .. kinds - 1, their number of kinds, and None. It returns a law of the next
+        symbol. The default is order 0, unless a compressor is given.
 
     Returns
     -------
     Estimate
-        Infinite where a callable gives what came no chance at all.
+        Infinite if a callable gives probability zero to a symbol that occurred.
 
     Notes
     -----
-    A context model of order r over k kinds costs about (k - 1)/2 ln t nats for each of up to k^r
-    contexts, spread over the t samples. Cost O(r t log t); callables are called t times.
+    A context model of order r over k kinds of symbols adds about (k - 1)/2 ln t nats for each of
+    up to k^r contexts to the length of t samples. Cost O(r t log t). Callables are called t times.
 
     Examples
     --------
@@ -118,17 +118,17 @@ def effective_information(
     """Estimate what one sequence tells a bounded observer about another, in nats per sample.
 
     The effective mutual information I_c(X; Y) of Wu-Xia-He 2020, Section 8, with code lengths
-    in place of effective entropies: H(X) + H(Y) - H(X, Y) by a compressor, H(X) - H(X | Y) by a
-    predictor that is shown y_t before x_t. An estimate: it may be too large or too small, and
-    even negative where the code does not see the relation.
+    in place of effective entropies: H(X) + H(Y) - H(X, Y) for a compressor, H(X) - H(X | Y) for a
+    predictor that is given y_t before x_t. The estimate may be too large, too small, or even
+    negative if the code does not exploit the relation.
 
     Parameters
     ----------
     x_samples, y_samples : integer arrays of shape (t,) or (t, n)
-        What was secret and what came out, t observations of each.
+        The secret data and the outputs, t observations of each.
     compressor, predictor
-        As for :func:`effective_entropy`. A callable predictor is asked for the law of x_t twice,
-        once with ``known`` None and once with ``known`` = y_0 .. y_t, numbered from 0.
+        As for :func:`effective_entropy`. A callable predictor is called twice for the law of x_t,
+        with ``known`` None and with ``known`` = y_0 .. y_t, numbered from 0.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def effective_information(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x = rng.integers(0, 2, 20_000)
-    >>> y = x ^ (rng.random(20_000) < 0.1)  # told with noise: ln 2 - H(0.1) = 0.368
+    >>> y = x ^ (rng.random(20_000) < 0.1)  # a noisy copy: ln 2 - H(0.1) = 0.368
     >>> round(fp.effective_information(x, y).value, 2)
     0.37
     """
@@ -166,7 +166,7 @@ def effective_information(
     return Estimate(total / len(x), len(x), method)
 
 
-#: Nats that a code takes for symbols, given their number of kinds, and a hint for each if any.
+#: Code length in nats of symbols, given their number of kinds and perhaps a hint for each.
 Length = Callable[[Ints, int, Ints | None], float]
 
 
@@ -202,7 +202,7 @@ def _name(code: object) -> str:
 
 
 def _symbols(samples: ArrayLike, name: str) -> tuple[Ints, int]:
-    """Number the samples by kind, and count the kinds."""
+    """Number the distinct samples. Return the number of each sample, and how many there are."""
     given = check.array(samples, name)
     if given.ndim not in (1, 2) or given.size == 0 or given.dtype.kind not in "iub":
         raise InvalidInput(
@@ -214,7 +214,7 @@ def _symbols(samples: ArrayLike, name: str) -> tuple[Ints, int]:
 
 
 def _compressed(compress: Compressor) -> Length:
-    """Return the length of a compression, less that of compressing nothing."""
+    """Return the code length of a compressor: compressed data minus compressed empty data."""
 
     def length(symbols: Ints, kinds: int, hints: Ints | None) -> float:
         width = next(w for w in (1, 2, 4, 8) if kinds <= 1 << (8 * w))
@@ -229,16 +229,16 @@ def _compressed(compress: Compressor) -> Length:
 
 
 def _krichevsky_trofimov(symbols: Ints, kinds: int, hints: Ints | None, order: int) -> float:
-    """Code length of counting with 1/2 for each kind, in each context by itself.
+    """Code length of the Krichevsky-Trofimov estimator, in each context by itself.
 
-    In one context with counts n_a the chances multiply to
+    In a context with counts n_a the product of the probabilities is
     Gamma(k/2)/Gamma(n + k/2) times the product of Gamma(n_a + 1/2)/Gamma(1/2).
     """
     from scipy.special import gammaln
 
     contexts = np.zeros(len(symbols), dtype=np.int64) if hints is None else hints
-    for lag in range(1, min(order, len(symbols)) + 1):  # no symbol has more before it
-        # The symbols before the first are of a kind of their own.
+    for lag in range(1, min(order, len(symbols)) + 1):  # no context is longer than the data
+        # Positions before the first symbol hold a symbol of their own.
         before = np.concatenate([np.full(min(lag, len(symbols)), kinds), symbols[:-lag]])
         contexts = np.unique(contexts * (kinds + 1) + before, return_inverse=True)[1].reshape(-1)
     totals = np.unique(contexts, return_counts=True)[1].astype(np.float64)
@@ -251,7 +251,7 @@ def _krichevsky_trofimov(symbols: Ints, kinds: int, hints: Ints | None, order: i
 
 
 def _predicted(predict: Predictor) -> Length:
-    """Return the sum of -ln of the chances that a callable gave to what came."""
+    """Return the code length of a predictor: the sum of -ln of the predicted probabilities."""
 
     def length(symbols: Ints, kinds: int, hints: Ints | None) -> float:
         total = []

@@ -18,6 +18,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.priors import Distribution, Product
 
@@ -31,19 +32,19 @@ def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float:
     return matrix_gain(np.array(channel.matrix()), prior._vector())
 
 
-@entropy_gain.register(Channel)
+@entropy_gain.register
 def _(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
     return matrix_gain(channel._matrix, prior._vector())
 
 
-@entropy_gain.register(TypeChannel)
+@entropy_gain.register
 def _(channel: TypeChannel, prior: Distribution) -> float:
     """Take the matrix, with its rows divided by their sums."""
     return entropy_gain(channel._plain(), prior)
 
 
-@entropy_gain.register(QueryChannel)
+@entropy_gain.register
 def _(channel: QueryChannel, prior: Distribution) -> float:
     """Take the answers, and the entropy of the database given each. Cost O(N + answers K)."""
     own, values = surprise(prior._vector()), channel._query.listed()
@@ -51,20 +52,24 @@ def _(channel: QueryChannel, prior: Distribution) -> float:
     return matrix_gain(channel._kernel.matrix, channel._query.law(prior), inner)
 
 
-@entropy_gain.register(ProductChannel)
+@entropy_gain.register
 def _(channel: ProductChannel, prior: Distribution) -> float:
     """Row by row, in the structure of the prior."""
     return rows_gain(prior, channel._kernels)
 
 
-@entropy_gain.register(TiltedChannel)
+@entropy_gain.register
 def _(channel: TiltedChannel, prior: Distribution) -> float:
-    """Take the prior divided by R q through R, or the rows of a product. Cost O(N n m)."""
-    if channel._rows is not None:
-        return entropy_gain(channel._rows, prior)
+    """Take the prior divided by R q through R. Cost O(N n m)."""
     occurs, tilt = channel._tilt()
     weights, logs, _ = tilted(prior._vector(), prior._logs(), tilt)
     return vector_gain(prior._vector(), weights, channel._kernels, logs, occurs)
+
+
+@entropy_gain.register
+def _(channel: TiltedProduct, prior: Distribution) -> float:
+    """Take the rows."""
+    return entropy_gain(channel._rows, prior)
 
 
 @singledispatch
@@ -73,7 +78,7 @@ def rows_gain(prior: Distribution, kernels: RowKernels) -> float:
     return vector_gain(prior._vector(), prior._vector(), kernels, logs=prior._logs())
 
 
-@rows_gain.register(Product)
+@rows_gain.register
 def _(prior: Product, kernels: RowKernels) -> float:
     """Add up the largest gains of the rows. Cost O(distinct rows)."""
     laws, which, counts, _ = prior._pairs(kernels)

@@ -1,4 +1,4 @@
-"""What an adversary can make of a leak: Fano's bound on the chance of a wrong guess."""
+"""Fano's lower bound on the probability of a wrong guess."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["error_probability_bound"]
 
-#: Relative rounding of the entropy of a structured prior.
+#: Relative rounding error of the entropy of a structured prior.
 _ROUNDING = 2.0**-44
 
 
 def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> float:
-    """Least chance that an adversary guesses S wrongly, whatever the method (Fano).
+    """Lower bound on the probability that an adversary guesses S wrongly, by any method (Fano).
 
-    With H(S) in bits, P_e >= ((1 - f) H(S) - 1)/log2(|S| - 1) for |S| > 2, and for two values
-    h2(P_e) >= (1 - f) H(S), solved for P_e. |S| counts the values that can occur (in
-    a structured prior, all values).
+    With H(S) in bits, P_e >= ((1 - f) H(S) - 1)/log2(|S| - 1) for |S| > 2. For two values the
+    bound solves h2(P_e) >= (1 - f) H(S). |S| is the number of values that can occur, or of all
+    values if the prior is structured.
 
     Parameters
     ----------
     factor : float
-        Leakage factor f = I(S; Y)/H(S), between 0 and 1; an upper bound on it will do.
+        Leakage factor f = I(S; Y)/H(S), between 0 and 1, or an upper bound on it.
     prior : Distribution or 1-D array
         Law of S.
 
@@ -49,16 +50,17 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     >>> round(fp.error_probability_bound(0.25, fp.Uniform(4, 2)), 6)  # (3/4 of 4 bits - 1)/log2(15)
     0.511916
     """
-    # A quotient of two rounded numbers may exceed 1 by a hair.
+    # A quotient of two rounded numbers may slightly exceed 1.
     f = min(check.real(factor, "factor", least=0.0, most=1.0 + check.SUM_TOLERANCE), 1.0)
-    if isinstance(prior, Distribution) and not isinstance(prior, Dense):
-        entropy = prior.entropy()
-        nats = entropy.lower if isinstance(entropy, Bracket) else entropy
-        values, lost = prior.space.size, _ROUNDING
+    law = as_prior(prior)
+    if isinstance(law, Dense):
+        p = law._vector()
+        p = p[p > 0.0]
+        values, nats, lost = len(p), float(-(p @ np.log(p))), (len(p) + 32) * ULP
     else:
-        law = prior._vector() if isinstance(prior, Dense) else check.law(prior, "prior")
-        law = law[law > 0.0]
-        values, nats, lost = len(law), float(-(law @ np.log(law))), (len(law) + 32) * ULP
+        entropy = law.entropy()
+        nats = entropy.lower if isinstance(entropy, Bracket) else entropy
+        values, lost = law.space.size, _ROUNDING
     left = (1.0 - f) * nats / math.log(2.0) * (1.0 - lost)
     if values < 2 or left <= 0.0:
         return 0.0
@@ -70,7 +72,7 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
 
 
 def _inverse_binary_entropy(bits: float) -> float:
-    """Return p <= 1/2 with h2(p) <= bits, the largest but for rounding."""
+    """Return the largest p <= 1/2 with h2(p) <= bits, rounded down."""
     low, high = 0.0, 0.5
     while True:
         middle = 0.5 * (low + high)

@@ -17,6 +17,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
@@ -34,10 +35,10 @@ def mutual_information(
 ) -> float | Bracket:
     """Mutual information I(X; Y) between database and output, in nats.
 
-    Always a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
-    f(d) = (1+d) ln(1+d) - d, or one such sum per row by the chain rule
-    I = sum_i I(X_i; Y_i | Y_<i): nothing cancels, so that a mechanism at epsilon 1e-8 gets a
-    number and not noise.
+    It is computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
+    f(d) = (1+d) ln(1+d) - d. For channels that act row by row there is one such sum for each row,
+    by the chain rule I = sum_i I(X_i; Y_i | Y_<i). No terms cancel, so the result keeps its
+    digits even at epsilon 1e-8.
 
     Parameters
     ----------
@@ -49,9 +50,9 @@ def mutual_information(
     Returns
     -------
     float or Bracket
-        A certified bracket for a row-by-row channel on a Markov prior too long for the exact
-        sum, a float in every other case. Cost O(N K) for a matrix, O(N n) for E_d and E_i on a
-        dense prior, O(n^2) on a binary exchangeable one, O(distinct rows) on a product.
+        A float, except for a row-by-row channel on a Markov prior that is too long for the exact
+        sum, which gets a certified bracket. Cost O(N K) for a matrix. E_d and E_i cost O(N n) on
+        a dense prior, O(n^2) on an exchangeable prior of bits, O(distinct rows) on a product.
 
     References
     ----------
@@ -76,25 +77,25 @@ def information(channel: AbstractChannel, prior: Distribution) -> float | Bracke
     return matrix_information(np.array(channel.matrix()), prior._vector())
 
 
-@information.register(Channel)
+@information.register
 def _(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
     return matrix_information(channel._matrix, prior._vector())
 
 
-@information.register(QueryChannel)
+@information.register
 def _(channel: QueryChannel, prior: Distribution) -> float:
     """Return I(answer; Y), which is I(X; Y). Cost O(answers K) and the law of the answer."""
     return matrix_information(channel._kernel.matrix, channel._query.law(prior))
 
 
-@information.register(ProductChannel)
+@information.register
 def _(channel: ProductChannel, prior: Distribution) -> float | Bracket:
     """Row by row, in the structure of the prior."""
     return rows_information(prior, channel._kernels)
 
 
-@information.register(TiltedChannel)
+@information.register
 def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     """Under its own prior, return the information of E_d applied to q. Cost O(N n) if dense.
 
@@ -103,8 +104,6 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     """
     if channel._own(prior):
         return rows_information(channel._law, channel._kernels)
-    if channel._rows is not None:
-        return information(channel._rows, prior)
     law, home = channel._vectors()
     p = prior._vector()
     gain = apply_rows(p / home, channel._kernels)
@@ -115,7 +114,15 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     return max(0.0, math.log(channel._scale()) - moved - float(spent))
 
 
-@information.register(TypeChannel)
+@information.register
+def _(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
+    """Under its own prior as above, otherwise take the rows."""
+    if channel._own(prior):
+        return rows_information(channel._law, channel._kernels)
+    return information(channel._rows, prior)
+
+
+@information.register
 def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
     """Add up non-negative terms over classes if rows are exchangeable. Cost O(classes)."""
     from scipy.special import kl_div
@@ -141,7 +148,7 @@ def rows_information(prior: Distribution, kernels: RowKernels) -> float | Bracke
     return rows_information(prior._dense("mutual information"), kernels)
 
 
-@rows_information.register(Dense)
+@rows_information.register
 def _(prior: Dense, kernels: RowKernels) -> float:
     """Return sum_i I(X_i; Y_i | Y_<i). Every term is a sum of non-negative numbers.
 
@@ -158,7 +165,7 @@ def _(prior: Dense, kernels: RowKernels) -> float:
     return math.fsum(terms)
 
 
-@rows_information.register(Product)
+@rows_information.register
 def _(prior: Product, kernels: RowKernels) -> float:
     """Return the sum of the information of every row. Cost O(distinct rows)."""
     laws, which, counts, _ = prior._pairs(kernels)
@@ -168,7 +175,7 @@ def _(prior: Product, kernels: RowKernels) -> float:
     )
 
 
-@rows_information.register(Exchangeable)
+@rows_information.register
 def _(prior: Exchangeable, kernels: RowKernels) -> float | Bracket:
     """Return sum_i I(X_i; Y_i | Y_<i), where only the type of Y_<i matters.
 
@@ -193,7 +200,7 @@ def _(prior: Exchangeable, kernels: RowKernels) -> float | Bracket:
     return math.fsum(terms)
 
 
-@rows_information.register(Markov)
+@rows_information.register
 def _(prior: Markov, kernels: RowKernels) -> float | Bracket:
     """Return the exact sum while the law of the outputs fits, a certified bracket otherwise."""
     return chain_information(prior, kernels)

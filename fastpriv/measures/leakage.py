@@ -22,6 +22,8 @@ from fastpriv.channels import (
     ProductChannel,
     TiltedChannel,
 )
+from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.entropy_gain import entropy_gain
@@ -75,6 +77,12 @@ def maxima_level(channel: AbstractChannel) -> float:
 
 
 @maxima_level.register
+def _(channel: RecordChannel) -> float:
+    """The level of the columns."""
+    return maxima_level(channel.columns)
+
+
+@maxima_level.register
 def _(channel: ProductChannel) -> float:
     """The sum over rows. Cost O(distinct rows)."""
     return add_over_rows(channel, [_row_maxima(k) for k in channel._kernels.distinct])
@@ -102,11 +110,14 @@ def _(channel: TypeChannel) -> float:
 
 @maxima_level.register
 def _(channel: TiltedChannel) -> float:
-    """The sum over rows where they are independent, from the column maxima otherwise."""
-    plain = (
-        log_total(channel.column_maxima()) if channel._rows is None else maxima_level(channel._rows)
-    )
-    return plain + 4.0 * row_slack(channel._kernels)
+    """From the column maxima, which carry the rounding of n factors."""
+    return log_total(channel.column_maxima()) + 4.0 * row_slack(channel._kernels)
+
+
+@maxima_level.register
+def _(channel: TiltedProduct) -> float:
+    """The sum over rows, whose factors were rounded."""
+    return maxima_level(channel._rows) + 4.0 * row_slack(channel._kernels)
 
 
 def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
@@ -157,6 +168,12 @@ def _(channel: Channel) -> float:
 
 
 @extreme_level.register
+def _(channel: RecordChannel) -> float:
+    """The level of the columns: any two records are any two of their databases."""
+    return extreme_level(channel.columns)
+
+
+@extreme_level.register
 def _(channel: ProductChannel) -> float:
     """The sum over rows. Cost O(distinct rows)."""
     return add_over_rows(channel, [float(k.log_ratios.max()) for k in channel._kernels.distinct])
@@ -181,13 +198,16 @@ def _(channel: TypeChannel) -> float:
 
 @extreme_level.register
 def _(channel: TiltedChannel) -> float:
-    """The sum over rows where they are independent. Otherwise O(N n m)."""
-    slack = 4.0 * row_slack(channel._kernels)
-    if channel._rows is not None:  # whose factors were rounded
-        return extreme_level(channel._rows) + slack
+    """From the largest and least tilt behind every output. Cost O(N n m)."""
     occurs, tilt = channel._tilt()
     most, least = (tropical(tilt, channel._kernels, j) for j in (np.maximum, np.minimum))
-    return round_up(float((most - least)[occurs].max())) + slack
+    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel._kernels)
+
+
+@extreme_level.register
+def _(channel: TiltedProduct) -> float:
+    """The sum over rows, whose factors were rounded."""
+    return extreme_level(channel._rows) + 4.0 * row_slack(channel._kernels)
 
 
 def strong_dp_level(channel: ChannelLike) -> float:

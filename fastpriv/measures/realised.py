@@ -8,10 +8,11 @@ from functools import partial, singledispatch
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._sampling.thresholds import LawThresholds
-from fastpriv._structure.rows import RowKernel, RowKernels
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -20,9 +21,12 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level, query_level
+from fastpriv.measures.leakage import extreme_level
 
 __all__ = ["realised_level"]
 
@@ -70,34 +74,47 @@ def realised_level(channel: AbstractChannel | ArrayLike) -> float:
 def drawn_level(channel: AbstractChannel) -> float:
     """Return an upper bound on the differential privacy level of what ``sample`` draws.
 
-    A structure with a sampler of its own must register its bound here.
+    The general sampler has integer thresholds for every row of the matrix. Cost O(N K n).
     """
-    raise NotImplementedError(
-        f"{type(channel).__name__} has no bound on what it draws; register one with "
-        "fastpriv.measures.realised.drawn_level"
-    )
+    if not _drawn_by_matrix(channel):
+        raise NotImplementedError(
+            f"{type(channel).__name__} has a sampler of its own; register the level of what it "
+            "draws with fastpriv.measures.realised.drawn_level"
+        )
+    return channel._laws.level(partial(matrix_level, axes=channel.space._axes))
 
 
 @singledispatch
 def realised(channel: AbstractChannel) -> tuple[AbstractChannel, float]:
     """Return a channel that measures can take for what ``sample`` draws, and a slack.
 
-    No level of the draws exceeds that of the channel by more than the slack.
+    No level of the draws exceeds that of the channel by more than the slack. For the general
+    sampler the channel has the integer thresholds, read as doubles.
     """
+    if _drawn_by_matrix(channel):
+        return Channel(LawThresholds(np.array(channel.matrix())).chances(), channel.space), _READ
     level, nominal = drawn_level(channel), neighbour_level(channel)
     return channel, level - nominal if level > nominal else 0.0  # both may be infinite
 
 
+def _drawn_by_matrix(channel: AbstractChannel) -> bool:
+    """Whether a channel uses the general sampler."""
+    return type(channel)._sample is AbstractChannel._sample
+
+
 @drawn_level.register
-def _(channel: Channel) -> float:
-    """Level of the integer thresholds. Cost O(N K n)."""
-    return channel._laws.level(partial(matrix_level, axes=channel.space._axes))
+def _(channel: RecordChannel) -> float:
+    """The level of what the columns draw, between any two records."""
+    drawn, slack = realised(channel.columns)
+    level = extreme_level(drawn)
+    return round_up(level + slack) if slack else level
 
 
 @realised.register
-def _(channel: Channel) -> tuple[AbstractChannel, float]:
-    """The integer thresholds, read as doubles."""
-    return Channel(LawThresholds(channel._matrix).chances(), channel.space), _READ
+def _(channel: RecordChannel) -> tuple[AbstractChannel, float]:
+    """What the columns draw, seen as records."""
+    drawn, slack = realised(channel.columns)
+    return RecordChannel(drawn), slack
 
 
 @drawn_level.register
@@ -108,10 +125,16 @@ def _(channel: ProductChannel) -> float:
 
 @realised.register
 def _(channel: ProductChannel) -> tuple[AbstractChannel, float]:
-    """The integer thresholds of every row, read as doubles."""
-    kinds = [RowKernel(LawThresholds(k.matrix).chances()) for k in channel._kernels.distinct]
+    """The integer thresholds of every row, read as doubles; R_e at its realised level."""
+    kinds = [
+        Symmetric(kernel.m, kernel.thresholds.level())
+        if isinstance(kernel, Symmetric)
+        else RowKernel(LawThresholds(kernel.matrix).chances())
+        for kernel in channel._kernels.distinct
+    ]
     rows = RowKernels(kinds, channel._kernels.assignment)
-    return ProductChannel._trusted(rows), len(rows) * _READ
+    read = sum(len(which) for kernel, which in rows.groups() if not isinstance(kernel, Symmetric))
+    return ProductChannel._trusted(rows), read * _READ
 
 
 @realised.register
@@ -149,14 +172,12 @@ def _(channel: TypeChannel) -> float:
 
 @drawn_level.register
 def _(channel: TiltedChannel) -> float:
-    """Level of the thresholds of independent rows, or a bound where rows are drawn in turn.
+    """A bound where rows are drawn in turn.
 
     Given the rows before it, row i comes out with a chance that is right to some ulp, so p(y|x)
     is realised to within n times as much. Two of these errors, and twice what clipping changed in
     the law of E_i, are added to the nominal level.
     """
-    if channel._drawn is not None:
-        return drawn_level(channel._drawn)
     if not channel._moves:
         return 0.0
     row = 8 * max(channel.space.sizes) + 64 + 2.0 * channel.epsilon
@@ -164,9 +185,13 @@ def _(channel: TiltedChannel) -> float:
     return neighbour_level(channel) + 2.0 * (error + channel._misfit)
 
 
+@drawn_level.register
+def _(channel: TiltedProduct) -> float:
+    """Level of the thresholds of the rows."""
+    return drawn_level(channel._drawn)
+
+
 @realised.register
-def _(channel: TiltedChannel) -> tuple[AbstractChannel, float]:
-    """The thresholds of independent rows, read as doubles. Otherwise the channel itself."""
-    if channel._drawn is not None:
-        return realised(channel._drawn)
-    return realised.dispatch(AbstractChannel)(channel)
+def _(channel: TiltedProduct) -> tuple[AbstractChannel, float]:
+    """The thresholds of the rows, read as doubles."""
+    return realised(channel._drawn)

@@ -15,6 +15,7 @@ from fastpriv._core.rounding import ULP, sum_up
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.arguments import as_channel
 from fastpriv.results import Bracket
@@ -105,7 +106,7 @@ def refines(
     >>> bool(fp.refines([[0.9, 0.1], [0.1, 0.9]], [[0.7, 0.3], [0.3, 0.7]]))
     True
     >>> fp.refines([[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0, 1]])
-    Refinement(False, deficiency=Bracket(0.5, 0.5))
+    Refinement(False, deficiency=Bracket(0.4999999999, 0.5000000001))
     """
     time_limit = check.real(time_limit, "time_limit", least=0.0)
     first = as_channel(a, b.space if isinstance(b, AbstractChannel) else None)
@@ -115,7 +116,7 @@ def refines(
             f"both mechanisms must be about the same databases, got {first.space!r} and "
             f"{second.space!r}"
         )
-    rows = first.row_kernels(), second.row_kernels()
+    rows = row_kernels(first), row_kernels(second)
     if rows[0] is None or rows[1] is None or first.space.n == 1:
         whole = _compared(first.matrix(), second.matrix(), time_limit)
         return Refinement(whole.deficiency, Channel(whole.processing), whole.prior, whole.utility)

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from fastpriv._core.rounding import ULP
 from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._structure.rows import RowKernels
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import rows_contraction
@@ -30,11 +31,10 @@ _FORMED = 1 << 20
 def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike) -> Bracket:
     """Strong data-processing constant S*(X; Y) of a mechanism under a prior.
 
-    The supremum of D(QW || PW) / D(Q || P) over laws Q of the database, P being the prior: for
-    all private data S that reach the output through the database only,
-    I(S; Y) <= S* I(S; X), and no smaller factor will do (Makhdoumi-Fawaz 2013, Theorem 1 in
-    Section III-B). It lies between rho^2 and eta; see :func:`maximal_correlation` and
-    :func:`contraction_coefficient`.
+    The supremum of D(QW || PW) / D(Q || P) over laws Q of the database, where P is the prior. If
+    private data S influence the output only through the database, I(S; Y) <= S* I(S; X), and S* is
+    the least such factor (Makhdoumi-Fawaz 2013, Theorem 1, Section III-B). It lies between rho^2
+    and eta; see :func:`maximal_correlation` and :func:`contraction_coefficient`.
 
     Parameters
     ----------
@@ -46,24 +46,24 @@ def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | Ar
     Returns
     -------
     Bracket
-        Tight for two possible databases, or two different rows among those possible. For more
-        the lower end is the best of a few climbs, and the upper end the contraction coefficient
-        of the databases that can occur.
+        Tight if the databases that can occur have only two different output laws. Otherwise the
+        lower end is the best of a few local searches, and the upper end is the contraction
+        coefficient of the databases that can occur.
 
     Notes
     -----
-    For two databases the excess l D(Q || P) - D(QW || PW) is convex, concave and convex again, so
-    one tangent proves the upper end. Independent rows: the largest of the rows'
-    (Ahlswede-Gacs 1976). Other structured pairings go through the matrix while it is small.
+    For two databases the function l D(Q || P) - D(QW || PW) is convex, then concave, then convex,
+    so one tangent proves the upper end. For independent rows S* is the largest of the rows'
+    constants (Ahlswede-Gacs 1976). Other combinations use the matrix while it is small.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> fp.sdpi_constant([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5])  # (1 - 2 D)^2
-    Bracket(0.64, 0.64)
+    Bracket(0.6399999999, 0.6400000001)
     >>> z = [[1.0, 0.0], [0.5, 0.5]]
     >>> fp.sdpi_constant(z, [0.5, 0.5])  # ln(4/3) / ln 2; rho^2 is 1/3
-    Bracket(0.4150374993, 0.4150374993)
+    Bracket(0.4150374992, 0.4150374993)
     """
     mechanism, law = as_pair(as_mechanism(channel, prior), prior)
     return sdpi(mechanism, law)
@@ -78,24 +78,22 @@ def sdpi(channel: AbstractChannel, prior: Distribution) -> Bracket:
     return matrix_sdpi(channel.matrix(), prior._vector())
 
 
-@sdpi.register(QueryChannel)
+@sdpi.register
 def _(channel: QueryChannel, prior: Distribution) -> Bracket:
     """Take the answer in place of the database."""
     return matrix_sdpi(channel._kernel.matrix, channel._query.law(prior))
 
 
-@sdpi.register(ProductChannel)
+@sdpi.register
 def _(channel: ProductChannel, prior: Distribution) -> Bracket:
     """Row by row, in the structure of the prior."""
     return rows_sdpi(prior, channel._kernels)
 
 
-@sdpi.register(TiltedChannel)
-def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
-    """Take the rows where the channel is a product of them."""
-    if channel._rows is not None:
-        return sdpi(channel._rows, prior)
-    return matrix_sdpi(channel.matrix(), prior._vector())
+@sdpi.register
+def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
+    """Take the rows."""
+    return sdpi(channel._rows, prior)
 
 
 @singledispatch
@@ -120,7 +118,7 @@ def rows_sdpi(prior: Distribution, row_kernels: RowKernels) -> Bracket:
     )
 
 
-@rows_sdpi.register(Product)
+@rows_sdpi.register
 def _(prior: Product, row_kernels: RowKernels) -> Bracket:
     """Return the largest of the rows' constants (Ahlswede-Gacs 1976)."""
     laws, which, _, _ = prior._pairs(row_kernels)

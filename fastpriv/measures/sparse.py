@@ -14,7 +14,7 @@ from fastpriv.priors import Distribution
 
 
 def as_mechanism(channel: Any, prior: Any = None) -> AbstractChannel:
-    """Return the channel, made from a matrix, dense or sparse, if it is one."""
+    """Return the channel. A dense or sparse matrix is made into one."""
     if hasattr(channel, "tocsr"):
         matrix = sparse_matrix(channel)
         entries = matrix.shape[0] * matrix.shape[1]
@@ -24,7 +24,7 @@ def as_mechanism(channel: Any, prior: Any = None) -> AbstractChannel:
 
 
 def sparse_matrix(channel: Any) -> Any:
-    """Return a scipy.sparse matrix as a channel in compressed rows, every row a law."""
+    """Check a scipy.sparse matrix, and return it in compressed rows that sum to one."""
     from scipy.sparse import csr_matrix
 
     if channel.dtype.kind not in "iufb" or len(channel.shape) != 2:

@@ -1,4 +1,4 @@
-"""Mechanisms whose noise is the same for every database, and the closed form that they have."""
+"""Data-independent mechanisms, and the closed form of their individual capacity."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from fastpriv.measures.individual.search import as_query
 
 __all__ = ["data_independent_bound", "is_data_independent", "is_weakly_symmetric"]
 
-#: Relative difference up to which two chances are taken for one, rounded differently.
+#: Relative difference up to which two probabilities are taken to be equal.
 _SAME = 1e-12
-#: Most partial selections that are looked at.
+#: Most partial selections that are tried.
 _TRIED = 30_000
 
 
 def is_data_independent(channel: AbstractChannel | ArrayLike) -> bool:
     """Whether the output laws of all databases are permutations of one law.
 
-    Data independence in the sense of Wu-Xia-He 2020, Definition 12: randomised response, E_d and
-    the rank-based exponential channel have it. Chances count as equal up to 1e-12 of themselves.
+    Data independence in the sense of Wu-Xia-He 2020, Definition 12. Randomised response, E_d and
+    the rank-based exponential channel have it. Probabilities count as equal up to a relative
+    difference of 1e-12.
 
     Parameters
     ----------
@@ -40,8 +41,8 @@ def is_data_independent(channel: AbstractChannel | ArrayLike) -> bool:
 
     Notes
     -----
-    Cost O(N K log K); a product is data-independent exactly where each of its factors is, and a
-    query looks at its answers only.
+    Cost O(N K log K). A product is data-independent if and only if each of its factors is. For a
+    query only the laws of the answers matter.
 
     Examples
     --------
@@ -59,21 +60,21 @@ def is_data_independent(channel: AbstractChannel | ArrayLike) -> bool:
 
 
 def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
-    """Upper bound ln|Y| - H(Z) on what a data-independent mechanism tells about anybody, in nats.
+    """Upper bound ln|Y| - H(Z) on the capacities of a data-independent mechanism, in nats.
 
     Z is the output for any one database (Wu-Xia-He 2020, Corollary 4, eq. (64)). It bounds the
-    individual, group and channel capacities alike, and is the individual channel capacity where
+    individual, group and channel capacities. It is the individual channel capacity if
     :func:`is_weakly_symmetric` holds (eq. (65)).
 
     Parameters
     ----------
     channel : channel or 2-D array
-        The mechanism; InvalidInput if it is not data-independent.
+        The mechanism, which must be data-independent.
 
     Returns
     -------
     float
-        The bound, rounded up: the divergence of the law from the uniform one.
+        The bound, computed as the divergence of the law of Z from the uniform law. Rounded up.
 
     Examples
     --------
@@ -92,19 +93,19 @@ def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
     for laws, count in law_factors(mechanism):
         outputs = laws.shape[1]
         uniform, off = np.full(outputs, 1.0 / outputs), np.zeros(outputs)
-        # The largest over rows, which differ by rounding: it bounds capacities in any case.
+        # Rows differ by rounding. The largest divergence bounds the capacities in any case.
         most = kernels.row_divergences(laws, uniform, off, 0, len(laws), np.empty(len(laws)))
         total.append(count * most)
     return math.fsum(total) * (1.0 + 4.0 * ULP)
 
 
 def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
-    """Whether a data-independent mechanism reaches ln|Y| - H(Z) by an evenly spread row.
+    """Whether a data-independent mechanism reaches ln|Y| - H(Z) by a uniformly distributed row.
 
-    Wu-Xia-He 2020, Definition 13: for some row i there is a choice of one database for each of
-    the m values of x_i such that the output is uniform when the m values are equally likely. The
-    columns of that m-row channel have equal sums; those of the whole matrix need not, and having
-    them is not enough. Then C_1 = ln|Y| - H(Z) (Corollary 4).
+    Wu-Xia-He 2020, Definition 13: for some row i one can choose a database for each of the m
+    values of x_i such that the output is uniform if the m values are equally likely. The columns
+    of this channel with m rows have equal sums. Equal column sums of the whole matrix are neither
+    necessary nor sufficient. If the property holds, C_1 = ln|Y| - H(Z) (Corollary 4).
 
     Parameters
     ----------
@@ -114,13 +115,13 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
     Returns
     -------
     bool
-        Sums count as equal up to 1e-12.
+        Whether the property holds. Sums count as equal up to 1e-12.
 
     Notes
     -----
-    The definition asks for even odds. ln|Y| - H(Z) may also be reached by other odds on the m
-    values; :func:`individual_capacity` finds out. The search tries selections whose partial sums
-    leave room everywhere, and raises TooLarge after 30,000 of them.
+    The definition requires equal probabilities of the m values. Other probabilities may reach
+    ln|Y| - H(Z) as well, which :func:`individual_capacity` finds out. The search extends selections
+    whose column sums stay within bounds, and raises TooLarge after 30,000 of them.
 
     Examples
     --------
@@ -134,7 +135,7 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
     if not is_data_independent(mechanism):
         return False
     outputs = mechanism.output_space.size
-    # The largest chance of an output is in every selected row: without room for it, none will do.
+    # Every row contains the largest probability, which must fit into a column sum of m/|Y|.
     top = math.fsum(count * math.log(laws.max()) for laws, count in law_factors(mechanism))
     if math.log(max(mechanism.space.sizes)) - math.log(outputs) < top - _SAME * (1.0 - top):
         return False
@@ -163,7 +164,7 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
 
 
 def _slices(query: Query) -> list[Sequence[Ints]]:
-    """Answers that each value of a row allows, for every row that may differ from others."""
+    """Return the answers that each value of a row allows, for every row with a role of its own."""
     sizes = query.space.sizes
     problems = query.candidates(1, check.MAX_VECTOR)
     if any(p.group and len(p.slices) < sizes[p.group[0]] for p in problems):
@@ -180,13 +181,13 @@ def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
     return [(np.array(channel.matrix()), 1)]
 
 
-@law_factors.register(QueryChannel)
+@law_factors.register
 def _(channel: QueryChannel) -> list[tuple[Floats, int]]:
     """Return the laws of the answers that occur."""
     return [(channel._seen(), 1)]
 
 
-@law_factors.register(ProductChannel)
+@law_factors.register
 def _(channel: ProductChannel) -> list[tuple[Floats, int]]:
     """Return the distinct rows' matrices and the number of rows that use each."""
     kinds = channel._kernels.distinct

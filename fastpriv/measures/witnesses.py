@@ -25,6 +25,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.causes import leading, steepest
@@ -325,8 +326,6 @@ def _(channel: TiltedChannel, prior: Distribution | None = None) -> Witness:
 
     W moves by e^epsilon as a row of x leaves its value in y, and by the ratio of R q.
     """
-    if channel._rows is not None:
-        return step_witness(channel._rows, prior)
     if prior is None:
         witness = _home_step(channel.prior, channel._groups)
     elif channel._own(prior):
@@ -343,8 +342,6 @@ def _(channel: TiltedChannel, prior: Distribution | None = None) -> Witness:
 @extreme_witness.register
 def _(channel: TiltedChannel) -> Witness:
     """From the largest and least tilt behind every output. Cost O(N n m)."""
-    if channel._rows is not None:
-        return extreme_witness(channel._rows)
     law, home = channel._vectors()
     tilt = -np.log(home)
     most, least = (tropical(tilt, channel._kernels, j) for j in (np.maximum, np.minimum))
@@ -356,8 +353,6 @@ def _(channel: TiltedChannel) -> Witness:
 @leakage_witness.register
 def _(channel: TiltedChannel, prior: Distribution) -> Witness:
     """From the leakages of all outputs. Cost O(N n m)."""
-    if channel._rows is not None:
-        return leakage_witness(channel._rows, prior)
     y = channel.space.rows(int(leakages(channel, prior).above.argmax()))
     column = np.where(prior._vector() > 0, _log_column(channel, y), -math.inf)
     return Witness(y, channel.space.rows(int(column.argmax())))
@@ -369,3 +364,18 @@ def _log_column(channel: TiltedChannel, y: Ints) -> Floats:
     for value, m in zip(y.tolist(), channel.space.sizes, strict=True):
         logs = np.add.outer(logs, -channel.epsilon * (np.arange(m) != value)).reshape(-1)
     return np.asarray(logs - np.log(channel._vectors()[1]))
+
+
+@step_witness.register
+def _(channel: TiltedProduct, prior: Distribution | None = None) -> Witness:
+    return step_witness(channel._rows, prior)
+
+
+@extreme_witness.register
+def _(channel: TiltedProduct) -> Witness:
+    return extreme_witness(channel._rows)
+
+
+@leakage_witness.register
+def _(channel: TiltedProduct, prior: Distribution) -> Witness:
+    return leakage_witness(channel._rows, prior)

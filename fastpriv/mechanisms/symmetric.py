@@ -1,4 +1,4 @@
-"""The binary symmetric privacy channel: the answer to a yes/no query, sometimes turned round."""
+"""The binary symmetric privacy channel: the answer to a yes/no query, sometimes flipped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def binary_symmetric(values: ArrayLike, p: float, space: Space | ArrayLike) -> Q
     values : array of N zeros and ones
         The query's answer f(x) for every database, in C order.
     p : float
-        Chance that the answer is turned round, 0 to 1.
+        Chance that the answer is flipped, 0 to 1.
     space : Space or sequence of int
         The databases.
 

@@ -1,5 +1,6 @@
 from .balances import balance
 from .curves import tradeoff
+from .exact import exact
 from .graphs import implications
 from .levels import levels
 from .outputs import leakage
@@ -9,6 +10,7 @@ from .profiles import composition, profile
 __all__ = [
     "balance",
     "composition",
+    "exact",
     "implications",
     "leakage",
     "levels",

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpriv.plot.style import FAMILY, axes, finish
+from fastpriv._core import validation as check
+from fastpriv._drawing.style import FAMILY, axes, finish
+from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.constrained import balance_and_capacity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,21 +47,17 @@ def balance(
     >>> fp.plot.balance(fp.HammingChannel(2, 2, 1.0), points=5).get_xlabel()
     'entropy that every adversary lacks (nats)'
     """
-    from fastpriv._core import validation as check
-    from fastpriv.measures.arguments import as_channel
-    from fastpriv.measures.constrained import balance_and_capacity
-
     mechanism = as_channel(channel)
     grid = np.linspace(0.0, np.log(mechanism.space.size), check.integer(points, "points", 2))
     gained, left = balance_and_capacity(mechanism, grid, gap, time_limit)
     ax = axes(ax)
-    for found, colour, style, name in (
+    for bracket, colour, style, name in (
         (left, FAMILY[0], "-", "information about an individual"),
         (gained, FAMILY[1], "--", "balance function: what is gained"),
     ):
-        ax.fill_between(grid, found.lower, found.upper, color=colour, alpha=0.3, linewidth=0)
-        ax.plot(grid, found.upper, style, color=colour, linewidth=1.0, label=name)
-        ax.plot(grid, found.lower, style, color=colour, linewidth=1.0)
+        ax.fill_between(grid, bracket.lower, bracket.upper, color=colour, alpha=0.3, linewidth=0)
+        ax.plot(grid, bracket.upper, style, color=colour, linewidth=1.0, label=name)
+        ax.plot(grid, bracket.lower, style, color=colour, linewidth=1.0)
     ax.set_ylim(bottom=0.0)
     finish(
         ax,

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from fastpriv.errors import InvalidInput
-from fastpriv.plot.style import FAMILY, INK, axes, band, finish, ticks
+from fastpriv.design.curve import TradeoffCurve, tradeoff_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fastpriv.design.curve import TradeoffCurve
     from fastpriv.priors import Distribution
 
 __all__ = ["tradeoff"]
-
-_NAMES = {
-    "dp": "differential privacy",
-    "identifiability": "identifiability",
-    "mutual-information": "mutual information",
-}
-_COLOURS = dict(zip(_NAMES, FAMILY, strict=False))
-#: The first two often coincide: the one below is the wider one.
-_LOOKS: dict[str, dict[str, Any]] = {
-    "dp": {"linewidth": 3.0, "marker": "o", "markersize": 5.0},
-    "identifiability": {"linewidth": 1.2, "marker": "s", "markersize": 2.5},
-    "mutual-information": {"linewidth": 1.2, "marker": "^", "markersize": 3.5, "linestyle": "-."},
-}
-_INFORMATION = "mutual-information"
-_NATS = "least mutual information (nats)"
-#: Relative difference of distortions that count as one.
-_ROUNDED = 1e-9
-_STAR: dict[str, Any] = {"markersize": 12, "markerfacecolor": "white", "zorder": 3.0}
 
 
 def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axes:
@@ -65,86 +41,5 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
     >>> ax.get_ylabel()
     'best privacy level (nats)'
     """
-    from fastpriv.design.curve import TradeoffCurve, tradeoff_curve
-
-    drawn = _in_order(curve if isinstance(curve, TradeoffCurve) else tradeoff_curve(curve))
-    if not drawn.distortions.size:
-        raise InvalidInput("the curve has no points; make it with at least one distortion")
-    ax = axes(ax)
-    levels = [notion for notion in drawn.lower if notion != _INFORMATION]
-    for notion in levels:
-        _best(ax, drawn, notion, _NAMES[notion])
-        _bounds(ax, drawn, notion)
-    if _INFORMATION in drawn.lower:
-        name = f"{_NAMES[_INFORMATION]}{' (right)' if levels else ''}"
-        other = ax.twinx() if levels else ax
-        _best(other, drawn, _INFORMATION, name)
-        other.set_ylabel(_NATS, color=_COLOURS[_INFORMATION])
-        other.set_ylim(bottom=0.0)
-        ticks(other)
-        if levels:  # one legend for both axes
-            ax.plot([], [], label=other.lines[-1].get_label(), **_style(_INFORMATION))
-    if levels:
-        _keys(ax, drawn)
-        ax.set_ylim(bottom=0.0)
-    finish(ax, "expected number of changed rows", "best privacy level (nats)" if levels else _NATS)
-    return ax
-
-
-def _in_order(curve: TradeoffCurve) -> TradeoffCurve:
-    """Return the curve with its distortions in order."""
-    order = np.argsort(curve.distortions, kind="stable")
-    tables = ("lower", "upper", "theorem_lower", "theorem_upper")
-    moved = {t: {name: v[order] for name, v in getattr(curve, t).items()} for t in tables}
-    return replace(curve, distortions=curve.distortions[order], **moved)
-
-
-def _style(notion: str) -> dict[str, Any]:
-    return {"color": _COLOURS[notion], **_LOOKS[notion]}
-
-
-def _best(ax: Axes, curve: TradeoffCurve, notion: str, label: str) -> None:
-    """Draw the best level, through the end of its closed form, from where it may fall steeply.
-
-    A constant mechanism has level 0 at once, however far the best level was from it just before:
-    up to there nothing better is known than the level of the point before.
-    """
-    x, low, high = curve.distortions, curve.lower[notion], curve.upper[notion]
-    end = _closed(curve, notion)
-    silent = int(np.argmax(high == 0.0))
-    known = end is not None and abs(end[0] - x[silent]) <= _ROUNDED * x[silent]
-    if notion != _INFORMATION and high[silent] == 0.0 < silent and not known:
-        x, low = np.insert(x, silent, x[silent]), np.insert(low, silent, 0.0)
-        high = np.insert(high, silent, high[silent - 1])
-    if end is not None:
-        at = int(np.searchsorted(x, end[0] * (1.0 - _ROUNDED)))
-        x = np.insert(x, at, min(end[0], x[-1]))
-        low, high = np.insert(low, at, end[1]), np.insert(high, at, end[1])
-    band(ax, x, low, high, label, **_style(notion))
-
-
-def _closed(curve: TradeoffCurve, notion: str) -> tuple[float, float] | None:
-    """Return the end of the closed form, if it lies in the picture."""
-    end, x = curve.closed_form.get(notion), curve.distortions
-    if end is None or math.isinf(end[1]):
-        return None
-    return end if x[0] <= end[0] * (1.0 - _ROUNDED) <= x[-1] else None
-
-
-def _bounds(ax: Axes, curve: TradeoffCurve, notion: str) -> None:
-    """Draw Theorem 1 where it says something, and the end of the closed form."""
-    for bounds in (curve.theorem_lower, curve.theorem_upper):
-        if notion in bounds:
-            values = np.where(np.isfinite(bounds[notion]), bounds[notion], np.nan)
-            ax.plot(curve.distortions, values, ":", color=_COLOURS[notion], linewidth=1.2)
-    end = _closed(curve, notion)
-    if end is not None:
-        ax.plot(*end, "*", color=_COLOURS[notion], **_STAR)
-
-
-def _keys(ax: Axes, curve: TradeoffCurve) -> None:
-    """Explain thin lines and stars in the legend."""
-    if curve.theorem_lower:
-        ax.plot([], [], ":", color=INK, linewidth=1.2, label="bounds (Wang et al., Theorem 1)")
-    if any(_closed(curve, notion) for notion in curve.lower):
-        ax.plot([], [], "*", color=INK, label="end of closed form", **_STAR)
+    drawn = curve if isinstance(curve, TradeoffCurve) else tradeoff_curve(curve)
+    return drawn.plot(ax)

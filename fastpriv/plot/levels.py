@@ -6,8 +6,9 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from fastpriv._text.words import rounded
-from fastpriv.plot.style import FAMILY, INK, axes
+from fastpriv._drawing.style import FAMILY, INK, axes
+from fastpriv._text.numbers import up
+from fastpriv.notions.registry import NOTIONS
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ _LOOKS = {
     "prior": (FAMILY[1], "//", "under the prior"),
     "secret": (FAMILY[2], "..", "about the secret"),
 }
-#: Second names of one number, and points of the privacy profile, which has a figure of its own.
-_AGAIN = ("max-individual-capacity", "max-information", "approximate-dp", "realised-dp")
 #: Ratio of levels from which on the axis is logarithmic, and the decades it shows at most.
 _FAR, _DECADES = 100.0, 9
 #: Characters in a line of a title.
@@ -45,13 +44,13 @@ def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
     >>> fp.plot.levels(fp.audit([[0.75, 0.25], [0.25, 0.75]])).get_xlabel()
     'level (nats)'
     """
-    found = [
+    bars = [
         level
-        for level in audit.levels.values()
-        if level.unit == "nats" and level.scope in _LOOKS and not level.notion.startswith(_AGAIN)
+        for slug, level in audit.levels.items()
+        if level.unit == "nats" and level.scope in _LOOKS and NOTIONS[slug].display != "row"
     ]
-    ax = axes(ax, (6.4, 1.2 + 0.34 * len(found)))
-    pairs = [v if isinstance(v := level.value, Bracket) else Bracket(v, v) for level in found]
+    ax = axes(ax, (6.4, 1.2 + 0.34 * len(bars)))
+    pairs = [v if isinstance(v := level.value, Bracket) else Bracket(v, v) for level in bars]
     finite = [pair.upper for pair in pairs if 0.0 < pair.upper < math.inf]
     most, least = max(finite, default=1.0), min(finite, default=1.0)
     left = 0.0
@@ -61,7 +60,7 @@ def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
     right = most * (1.6 if left == 0.0 else (most / left) ** 0.4)
     ax.set_xlim(left, right)
     named = set[str]()
-    for y, (level, pair) in enumerate(zip(found, pairs, strict=True)):
+    for y, (level, pair) in enumerate(zip(bars, pairs, strict=True)):
         colour, hatch, name = _LOOKS[level.scope]
         label = name if name not in named else None
         named.add(name)
@@ -73,13 +72,13 @@ def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
         if endless:
             _beside(ax, right, y, "infinite", -4, ha="right", color="white", weight="bold")
         else:
-            _beside(ax, left + end, y, rounded(pair.upper, 3), 3, size="small", color=INK)
-    titles = [textwrap.fill(level.title, _WRAP) for level in found]
-    ax.set_yticks(range(len(found)), titles, fontsize="small", linespacing=0.95, parse_math=False)
-    ax.set_ylim(len(found) - 0.4, -0.6)
+            _beside(ax, left + end, y, up(pair.upper, 3), 3, size="small", color=INK)
+    titles = [textwrap.fill(level.title, _WRAP) for level in bars]
+    ax.set_yticks(range(len(bars)), titles, fontsize="small", linespacing=0.95, parse_math=False)
+    ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.set_xlabel("level (nats)")
     ax.spines[["top", "right"]].set_visible(False)
-    if found:
+    if bars:
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize="small")
     return ax
 

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from fastpriv._core import validation as check
+from fastpriv._drawing.style import FAMILY, INK, axes, finish, number
 from fastpriv.errors import TooLarge, short
-from fastpriv.plot.style import FAMILY, INK, axes, finish, number
+from fastpriv.measures.arguments import as_pair
+from fastpriv.measures.disclosure import disclosure_threshold
+from fastpriv.measures.pointwise.database import leakage_at, leakage_levels, leakages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,18 +76,16 @@ def leakage(
     >>> ax.get_xlabel()
     'probability of leaking at least as much'
     """
-    from fastpriv._core import validation as check
-    from fastpriv.measures.arguments import as_pair
-    from fastpriv.measures.disclosure import disclosure_threshold
-
     mechanism, law = as_pair(channel, prior)
-    found = _outputs(mechanism, law, check.integer(draws, "draws", 1), check.integer(rng, "rng", 0))
+    outputs = _outputs(
+        mechanism, law, check.integer(draws, "draws", 1), check.integer(rng, "rng", 0)
+    )
     ax = axes(ax)
-    shown = found.leakages[np.isfinite(found.leakages)]
-    top = 1.15 * max([*shown[:1], found.level if math.isfinite(found.level) else 0.0]) or 1.0
-    _draw_steps(ax, found, top)
-    label = f"level {number(found.level)}{found.worst}"
-    ax.axhline(found.level, color=FAMILY[1], linestyle="--", linewidth=1.2, label=label)
+    shown = outputs.leakages[np.isfinite(outputs.leakages)]
+    top = 1.15 * max([*shown[:1], outputs.level if math.isfinite(outputs.level) else 0.0]) or 1.0
+    _draw_steps(ax, outputs, top)
+    label = f"level {number(outputs.level)}{outputs.worst}"
+    ax.axhline(outputs.level, color=FAMILY[1], linestyle="--", linewidth=1.2, label=label)
     threshold = disclosure_threshold(law)
     label = f"disclosure threshold {number(threshold)}"
     ax.axhline(threshold, color=INK, linestyle=":", linewidth=1.2, label=label)
@@ -91,12 +93,12 @@ def leakage(
         top = max(top, 1.15 * threshold)
     ax.set_ylim(0.0, top)
     finish(
-        ax, "probability of leaking at least as much", "leakage of the output (nats)", found.title
+        ax, "probability of leaking at least as much", "leakage of the output (nats)", outputs.title
     )
     return ax
 
 
-class _Found(NamedTuple):
+class _Leaking(NamedTuple):
     """Outputs, most leaking first."""
 
     leakages: Floats
@@ -107,10 +109,8 @@ class _Found(NamedTuple):
     worst: str = ""
 
 
-def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: int) -> _Found:
+def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: int) -> _Leaking:
     """Every output that can occur, or some drawn at random where there are too many."""
-    from fastpriv.measures.pointwise.database import leakage_at, leakage_levels, leakages
-
     size = channel.output_space.size
     try:
         level = leakage_levels(channel, prior)[0]
@@ -126,7 +126,8 @@ def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: in
         names = [_name(channel, channel.output_space.rows(y)) for y in order[:_NAMED]]
         chance = number(chances[order[0]]) if chances[order[0]] > 0.0 else "below 1e-300"
         title = f"{size:,} outputs; the worst has probability {chance}"
-        return _Found(above[order], chances[order], names, level, title, f": output {names[0]}")
+        worst = f": output {names[0]}"
+        return _Leaking(above[order], chances[order], names, level, title, worst)
     rng = np.random.default_rng(seed)
     block = max(1, _SAMPLED // channel.space.n)
     counts = [min(block, draws - start) for start in range(0, draws, block)]
@@ -134,7 +135,7 @@ def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: in
     rows = [y if np.ndim(y) else channel.output_space.rows(y) for y in drawn]
     sampled = np.sort([leakage_at(channel, prior, np.asarray(y, np.int64)) for y in rows])[::-1]
     title = f"{draws:,} of {short(size)} outputs, drawn at random"
-    return _Found(sampled, np.full(draws, 1.0 / draws), [], level, title)
+    return _Leaking(sampled, np.full(draws, 1.0 / draws), [], level, title)
 
 
 def _name(channel: AbstractChannel, y: Ints) -> str:
@@ -144,13 +145,13 @@ def _name(channel: AbstractChannel, y: Ints) -> str:
     return text if len(text) <= 16 else f"{text[:13]}..."
 
 
-def _draw_steps(ax: Axes, found: _Found, top: float) -> None:
+def _draw_steps(ax: Axes, outputs: _Leaking, top: float) -> None:
     """Draw outputs side by side: bars with names, or a curve."""
-    heights = np.minimum(found.leakages, top)
-    ends = np.cumsum(found.chances)
+    heights = np.minimum(outputs.leakages, top)
+    ends = np.cumsum(outputs.chances)
     ends /= ends[-1]
     bars = len(ends) <= _NAMED
-    rare = not bars and found.names != [] and ends[0] < _RARE
+    rare = not bars and outputs.names != [] and ends[0] < _RARE
     starts = np.append(0.0, ends[:-1])
     if rare:
         starts = np.maximum(starts, ends[ends > 0.0][0] / 3.0)
@@ -162,16 +163,16 @@ def _draw_steps(ax: Axes, found: _Found, top: float) -> None:
     ax.stairs(heights, edges, baseline=0.0, color=FAMILY[0], linewidth=1.2)
     if bars:
         ax.vlines(starts[1:], 0.0, heights[1:], color=FAMILY[0], linewidth=0.8)
-        _write_names(ax, found, edges, heights)
+        _write_names(ax, outputs, edges, heights)
     ax.set_xscale("log" if rare else "linear")
     ax.set_xlim(edges[0], 1.0)
 
 
-def _write_names(ax: Axes, found: _Found, edges: Floats, heights: Floats) -> None:
+def _write_names(ax: Axes, outputs: _Leaking, edges: Floats, heights: Floats) -> None:
     """Name the bars that are wide enough for it."""
-    for j, name in enumerate(found.names):
-        text = name if math.isfinite(found.leakages[j]) else f"{name}: infinite"
-        if found.chances[j] > 0.01 + 0.024 * len(text):
+    for j, name in enumerate(outputs.names):
+        text = name if math.isfinite(outputs.leakages[j]) else f"{name}: infinite"
+        if outputs.chances[j] > 0.01 + 0.024 * len(text):
             ax.annotate(
                 text,
                 (0.5 * (edges[j] + edges[j + 1]), heights[j]),

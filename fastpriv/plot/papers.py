@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpriv.plot.style import STYLES, axes, finish, mark, number
+from fastpriv._drawing.style import STYLES, axes, finish, mark, number
+from fastpriv.examples.threshold_query import threshold_query_bound
+from fastpriv.mechanisms.utility import mean_deviation_bound as bound
+from fastpriv.mechanisms.utility import noise_comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +41,6 @@ def threshold_query(
     >>> len(fp.plot.threshold_query([200], [0.3, 0.5]).lines)
     2
     """
-    from fastpriv.examples.threshold_query import threshold_query_bound
-
     curves = []
     for (i, n), (j, p) in product(enumerate(sizes), enumerate(chances)):
         thresholds = [t for t in range(0, n, max(1, n // 200)) if t < n * p]
@@ -77,8 +78,6 @@ def noise(
     >>> len(fp.plot.noise(balances=[0.0]).lines)
     3
     """
-    from fastpriv.mechanisms.utility import noise_comparison
-
     epsilons = np.geomspace(0.01, 1.0, 100)
     common = [noise_comparison(T, e, sensitivity, delta) for e in epsilons]
     channels = [
@@ -89,9 +88,9 @@ def noise(
     ax.plot(epsilons, [c.laplace for c in common], label="Laplace mechanism", **mark(0))
     name = f"Gaussian mechanism, delta {number(delta)}"
     ax.plot(epsilons, [c.gaussian for c in common], label=name, **mark(1))
-    for j, (balance, found) in enumerate(zip(balances, channels, strict=True)):
+    for j, (balance, deviations) in enumerate(zip(balances, channels, strict=True)):
         name = f"Gaussian privacy channel, balance {balance:g}"
-        ax.plot(epsilons, found, STYLES[j % len(STYLES)], label=name, **mark(2))
+        ax.plot(epsilons, deviations, STYLES[j % len(STYLES)], label=name, **mark(2))
     ax.set_xscale("log")
     ax.set_yscale("log")
     finish(ax, "epsilon (nats), of each notion", "standard deviation of the noise")
@@ -122,8 +121,6 @@ def mean_deviation(
     >>> fp.plot.mean_deviation(epsilons=[1.0]).get_xlabel()
     'number of rows'
     """
-    from fastpriv.mechanisms.utility import mean_deviation_bound as bound
-
     sizes = np.unique(np.geomspace(1, 10_000, 100).astype(int)).tolist()
     curves = [[bound(T, e, tau, n, balance=balance) for n in sizes] for e in epsilons]
     limits = [bound(T, e, tau, balance=balance) for e in epsilons]

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastpriv._core import validation as check
+from fastpriv._drawing.style import INK, axes, band, finish, look, number, plain
+from fastpriv.accounting import PrivacyProfile
 from fastpriv.errors import InvalidInput, short
-from fastpriv.plot.style import INK, axes, band, finish, look, number, plain
+from fastpriv.measures.arguments import as_channel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
     from fastpriv._core.validation import Floats
-    from fastpriv.accounting import PrivacyProfile
     from fastpriv.channels import AbstractChannel
     from fastpriv.results import Bracket
 
@@ -67,8 +69,6 @@ def profile(
     >>> ax.get_xlabel()
     'epsilon (nats)'
     """
-    from fastpriv._core import validation as check
-
     floor = check.real(least, "least", least=_LEAST, most=0.1)
     if not mechanisms:
         raise InvalidInput("profile needs at least one channel or PrivacyProfile to draw")
@@ -82,8 +82,8 @@ def profile(
     sampled = [_sampled(curve, right, floor) for curve in drawn]
     labels = [name + _end(curve, right) for name, curve in zip(names, drawn, strict=True)]
     ax = axes(ax)
-    for i, found in enumerate(sampled):
-        band(ax, np.array([*found]), *_ends(found.values()), labels[i], **look(i))
+    for i, points in enumerate(sampled):
+        band(ax, np.array([*points]), *_ends(points.values()), labels[i], **look(i))
     ax.set_xlim(0.0, right)
     ax.set_ylim(-0.3 * floor, 2.0 * (start or 1.0))
     room = max(0.5, -0.04 * math.log10(floor))  # for 0, below the logarithmic part
@@ -97,9 +97,6 @@ def profile(
 def _profiles(
     mechanisms: Sequence[AbstractChannel | PrivacyProfile | ArrayLike],
 ) -> list[PrivacyProfile]:
-    from fastpriv.accounting import PrivacyProfile
-    from fastpriv.measures.arguments import as_channel
-
     return [
         given if isinstance(given, PrivacyProfile) else PrivacyProfile.of(as_channel(given))
         for given in mechanisms
@@ -122,7 +119,7 @@ def _reach(curve: PrivacyProfile, floor: float) -> float:
 
 
 def _never_below(curve: PrivacyProfile) -> float:
-    """Chance of outputs that give a database away, which no epsilon helps against."""
+    """Return the probability of outputs that give a database away, which no epsilon lowers."""
     return curve.delta(_LARGEST).upper
 
 
@@ -133,17 +130,17 @@ def _sampled(curve: PrivacyProfile, right: float, floor: float) -> dict[float, B
     if level <= right:  # towards it delta falls to 0, ever more steeply
         fall = level * (1.0 - 0.5 ** np.arange(3.0, 44.0, 2.0))
         grid = np.unique(np.concatenate([grid, fall, [level]]))
-    found = {epsilon: curve.delta(epsilon) for epsilon in grid.tolist()}
-    gaps = [*itertools.pairwise(found)]
+    points = {epsilon: curve.delta(epsilon) for epsilon in grid.tolist()}
+    gaps = [*itertools.pairwise(points)]
     while gaps:
         left, end = gaps.pop()
         if end - left > right / _FINEST:
             middle = 0.5 * (left + end)
-            found[middle] = curve.delta(middle)
-            a, b, c = (math.log(max(found[e].upper, floor)) for e in (left, middle, end))
+            points[middle] = curve.delta(middle)
+            a, b, c = (math.log(max(points[e].upper, floor)) for e in (left, middle, end))
             if abs(b - 0.5 * (a + c)) > _BENT * -math.log(floor):
                 gaps += [(left, middle), (middle, end)]
-    return dict(sorted(found.items()))
+    return dict(sorted(points.items()))
 
 
 def _end(curve: PrivacyProfile, right: float) -> str:
@@ -154,9 +151,9 @@ def _end(curve: PrivacyProfile, right: float) -> str:
     return f": 0 from epsilon {number(level)} on" if level <= right else ""
 
 
-def _ends(found: Iterable[Bracket]) -> tuple[Floats, Floats]:
+def _ends(points: Iterable[Bracket]) -> tuple[Floats, Floats]:
     """Return all lower and all upper ends."""
-    lower, upper = zip(*((b.lower, b.upper) for b in found), strict=True)
+    lower, upper = zip(*((b.lower, b.upper) for b in points), strict=True)
     return np.array(lower), np.array(upper)
 
 
@@ -191,8 +188,6 @@ def composition(
     >>> ax.get_xlabel()
     'number of releases'
     """
-    from fastpriv._core import validation as check
-
     most = check.integer(releases, "releases", 1)
     if most > _COUNTED:
         raise InvalidInput(f"releases must be at most 2^53, got {short(most)}")

@@ -25,12 +25,13 @@ def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Dis
         return prior
     if space is None:
         try:
-            return Dense(prior)
+            pmf = check.law(prior, "prior")
         except InvalidInput as problem:
             raise InvalidInput(
                 "prior must be a Distribution, or a vector with the probability of each value of "
                 f"a single row: {problem}"
             ) from None
+        return Dense._trusted(pmf, Space([len(pmf)]))
     pmf = check.law(prior, "prior")
     if len(pmf) != space.size:
         raise InvalidInput(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import Defined
 from fastpriv._core.logs import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import (
@@ -26,13 +27,11 @@ if TYPE_CHECKING:
 
 #: Largest pmf that a structured prior keeps once it was asked for.
 _KEEP = 1 << 12
-#: Largest law that is drawn from by sums over its prefixes.
-_MAX_DRAWN = 1 << 25
 #: Databases whose log-probabilities are asked for in one go.
 _CHUNK = 1 << 16
 
 
-class Distribution(ABC):
+class Distribution(Defined, ABC, family="prior"):
     """A law over the databases of a space.
 
     Subclasses store a structure (independent rows, exchangeable rows, a chain, a full vector) and
@@ -149,7 +148,7 @@ class Distribution(ABC):
         """Sum of the marginals of the given rows, which have the same size."""
 
     @abstractmethod
-    def through(self, kernels: RowKernels) -> Distribution:
+    def _through(self, kernels: RowKernels) -> Distribution:
         """Law of the output of a row-by-row channel."""
 
     @abstractmethod
@@ -159,10 +158,6 @@ class Distribution(ABC):
     @abstractmethod
     def _log_least(self) -> float:
         """Log of the least positive probability of a database. Rounded down."""
-
-    @abstractmethod
-    def equals(self, other: Distribution) -> bool:
-        """Whether the two are the same law in the same structure, float for float."""
 
     # Helpers.
 

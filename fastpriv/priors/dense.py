@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import numbers
 from fastpriv._core.logs import log_spread, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.threads import split
@@ -70,6 +72,20 @@ class Dense(Distribution):
         self._pmf, self.space, self._rare = pmf, space, logs
         return self
 
+    def _definition(self) -> dict[str, Any]:
+        rare = {} if self._rare is None else {"logs": self._rare}
+        return {"sizes": list(self.space.sizes), "pmf": self._pmf, **rare}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> Dense:
+        made = cls(given["pmf"], given["sizes"])
+        if "logs" in given:
+            logs = np.array(numbers(given["logs"]), dtype=np.float64)
+            if logs.shape != made._pmf.shape or not np.all(logs <= 1e-9):
+                raise InvalidInput("logs must be the logarithm of every probability")
+            made._rare = logs
+        return made
+
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers, read-only)."""
         return check.shown(self._pmf)
@@ -96,7 +112,7 @@ class Dense(Distribution):
         """Return -ln max p(x). Cost O(N)."""
         return -math.log(self._pmf.max())
 
-    def restricted(self, event: np.ndarray) -> Dense:
+    def _restricted(self, event: np.ndarray) -> Dense:
         """Return the law given an event, True for every database in it."""
         logs = None if self._rare is None else np.where(event, self._rare, -math.inf)
         if logs is not None and logs.max() > -math.inf:
@@ -121,11 +137,11 @@ class Dense(Distribution):
         from fastpriv.kernels import axis_spreads
 
         def worst(scale: float) -> float:
-            found = [0.0]
+            spreads = [0.0]
             for inner, m, lines in self._axes():
                 task = partial(axis_spreads, self._pmf, scale, inner, m)
-                found += [pair[which] for pair in split(task, lines, _GRAIN)]
-            return max(found)
+                spreads += [pair[which] for pair in split(task, lines, _GRAIN)]
+            return max(spreads)
 
         return log_spread(worst)
 
@@ -160,7 +176,7 @@ class Dense(Distribution):
             total += self._pmf.reshape(-1, m, inner).sum(axis=(0, 2))
         return total
 
-    def through(self, kernels: RowKernels) -> Dense:
+    def _through(self, kernels: RowKernels) -> Dense:
         """Law of the output of a row-by-row channel. Cost O(N n)."""
         return Dense._trusted(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
 
@@ -188,7 +204,7 @@ class Dense(Distribution):
             lane = np.moveaxis(kept, i, 0)
             lane[:value] = False
             lane[value + 1 :] = False
-        return self.restricted(kept.reshape(-1))
+        return self._restricted(kept.reshape(-1))
 
     def _log_least(self) -> float:
         """Log of the least positive probability of a database. Rounded down."""
@@ -203,14 +219,6 @@ class Dense(Distribution):
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         edges = np.cumsum(self._pmf)
         return self.space.rows(np.searchsorted(edges, rng.random(k) * edges[-1], side="right"))
-
-    def equals(self, other: Distribution) -> bool:
-        """Whether the two are the same law in the same structure, float for float."""
-        return (
-            isinstance(other, Dense)
-            and self.space == other.space
-            and np.array_equal(self._pmf, other._pmf)
-        )
 
 
 def _symmetric(kernels: RowKernels) -> list[Symmetric]:

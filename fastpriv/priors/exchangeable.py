@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -80,6 +81,13 @@ class Exchangeable(LineDistribution):
             )
         self._weights = weights
         self.space = Space.hamming(n, m)
+
+    def _definition(self) -> dict[str, Any]:
+        return {"weights": self._weights}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> Exchangeable:
+        return cls(given["weights"])
 
     @classmethod
     def _trusted(cls, weights: Floats) -> Exchangeable:
@@ -227,10 +235,10 @@ class Exchangeable(LineDistribution):
         means = (counts * self._weights).reshape(len(counts), -1).sum(axis=1)
         return np.asarray(len(rows) / self.space.n * means)
 
-    def through(self, kernels: RowKernels) -> Distribution:
+    def _through(self, kernels: RowKernels) -> Distribution:
         """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
         if len(kernels.distinct) > 1:
-            return self._dense("the output law of different row kernels").through(kernels)
+            return self._dense("the output law of different row kernels")._through(kernels)
         if kernels.distinct[0].shape[1] == 1:
             return Uniform(self.space.n, 1)
         return Exchangeable._trusted(substitute(self._weights, kernels.distinct[0].matrix))
@@ -261,7 +269,3 @@ class Exchangeable(LineDistribution):
             np.stack([np.repeat(values, c) for c in counts.T]) if k else np.empty((0, self.space.n))
         )
         return np.asarray(rng.permuted(rows.astype(np.int64), axis=1))
-
-    def equals(self, other: Distribution) -> bool:
-        """Whether the two are the same law in the same structure, float for float."""
-        return isinstance(other, Exchangeable) and np.array_equal(self._weights, other._weights)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import runs, unrolled
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
-from fastpriv._structure.rows import RowKernels
+from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.priors.base import Distribution
 from fastpriv.priors.structured import LineDistribution, StructuredDistribution
@@ -23,8 +26,6 @@ __all__ = ["HiddenMarkov", "Markov"]
 
 #: Largest joint law of past outputs and one row that information bounds look at.
 _MAX_WINDOW = 1 << 20
-#: Log of the least chance that is not added up as a logarithm.
-_SMALL = math.log(1e-99)
 
 
 class Markov(LineDistribution):
@@ -56,6 +57,13 @@ class Markov(LineDistribution):
                 f"transition must be {m} x {m} to match initial, got {self._transition.shape}"
             )
         self.space = Space.hamming(n, m)
+
+    def _definition(self) -> dict[str, Any]:
+        return {"initial": self._initial, "transition": self._transition, "n": self.space.n}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> Markov:
+        return cls(given["initial"], given["transition"], given["n"])
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers)."""
@@ -127,7 +135,7 @@ class Markov(LineDistribution):
 
         return markov_counts(self._initial, self._transition, rows)
 
-    def through(self, kernels: RowKernels) -> HiddenMarkov:
+    def _through(self, kernels: RowKernels) -> HiddenMarkov:
         """Law of the output: a hidden Markov chain, kept as such."""
         return HiddenMarkov(self, kernels)
 
@@ -144,15 +152,6 @@ class Markov(LineDistribution):
 
         edges = np.cumsum(self._initial), np.cumsum(self._transition, axis=1)
         return markov_paths(*edges, rng.random((k, self.space.n)))
-
-    def equals(self, other: Distribution) -> bool:
-        """Whether the two are the same law in the same structure, float for float."""
-        return (
-            isinstance(other, Markov)
-            and self.space == other.space
-            and np.array_equal(self._initial, other._initial)
-            and np.array_equal(self._transition, other._transition)
-        )
 
 
 def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
@@ -202,12 +201,25 @@ class HiddenMarkov(StructuredDistribution):
     """Law of a Markov chain seen through a row-by-row channel, such as E_d of a chain.
 
     Probabilities come from the forward recursion; what has no closed form goes through the dense
-    vector while it fits. Made by ``Markov.through``, not by hand.
+    vector while it fits. Made by a channel's ``output``, not by hand.
     """
 
     def __init__(self, chain: Markov, kernels: RowKernels) -> None:
         self._chain, self._kernels = chain, kernels
         self.space = Space(kernels.sizes_out)
+
+    def _definition(self) -> dict[str, Any]:
+        matrices = [kernel.matrix for kernel in self._kernels.distinct]
+        return {"chain": self._chain, "emissions": matrices, "rows": runs(self._kernels.assignment)}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> HiddenMarkov:
+        chain = Markov.from_dict(given["chain"])
+        kernels = [RowKernel(check.stochastic(W, "emissions")) for W in given["emissions"]]
+        rows = RowKernels(kernels, unrolled(given["rows"], len(kernels)))
+        if rows.sizes_in != chain.space.sizes:
+            raise InvalidInput("emissions must have a row for each value of the chain")
+        return cls(chain, rows)
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers), by the forward recursion."""
@@ -272,26 +284,12 @@ class HiddenMarkov(StructuredDistribution):
                 total += self._chain._expected_counts(shared) @ kernel.matrix
         return total
 
-    def through(self, kernels: RowKernels) -> Distribution:
+    def _through(self, kernels: RowKernels) -> Distribution:
         """Law after a further row-by-row channel, through the dense form."""
-        return self._dense("the output law").through(kernels)
+        return self._dense("the output law")._through(kernels)
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv._sampling.source import source
         from fastpriv._structure.drawing import draw_rows
 
         return draw_rows(self._kernels, self._chain._sample(k, rng), source(rng))
-
-    def equals(self, other: Distribution) -> bool:
-        """Whether both hide the same chain behind the same kernels."""
-        return (
-            isinstance(other, HiddenMarkov)
-            and self._chain.equals(other._chain)
-            and np.array_equal(self._kernels.assignment, other._kernels.assignment)
-            and all(
-                np.array_equal(mine.matrix, theirs.matrix)
-                for mine, theirs in zip(
-                    self._kernels.distinct, other._kernels.distinct, strict=False
-                )
-            )
-        )

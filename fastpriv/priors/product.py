@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import runs, unrolled
 from fastpriv._core.logs import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv.errors import InvalidInput
-from fastpriv.priors.base import Distribution
 from fastpriv.priors.structured import LineDistribution
 from fastpriv.spaces import Space
 
 __all__ = ["Product", "Uniform"]
-
-#: Longest product of distinct two-point laws convolved term by term (O(n^2) work).
-_MAX_CONVOLUTION = 200_000
-#: Most terms of a convolution that is done in logarithms.
-_MAX_LOGS = 1 << 32
 
 
 class Product(LineDistribution):
@@ -51,6 +47,14 @@ class Product(LineDistribution):
         self._assignment = assignment
         sizes: list[int] = np.array([len(law) for law in laws])[assignment].tolist()
         self.space = Space._trusted(tuple(sizes))
+
+    def _definition(self) -> dict[str, Any]:
+        return {"marginals": list(self._laws), "rows": runs(self._assignment)}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> Product:
+        laws = [check.law(law, f"marginal {k}") for k, law in enumerate(given["marginals"])]
+        return cls._trusted(laws, unrolled(given["rows"], len(laws)))
 
     @classmethod
     def _trusted(cls, laws: Sequence[Floats], assignment: Ints) -> Product:
@@ -139,7 +143,7 @@ class Product(LineDistribution):
         place = np.cumsum(counts > 0) - 1
         return used // width, used % width, counts[used], place[keys]
 
-    def through(self, kernels: RowKernels) -> Product:
+    def _through(self, kernels: RowKernels) -> Product:
         """Law of the output: the rows stay independent. Cost O(distinct rows)."""
         laws, which, _, assignment = self._pairs(kernels)
         pushed = []
@@ -173,15 +177,6 @@ class Product(LineDistribution):
             draws = rng.random((k, len(which))) * edges[-1]
             rows[:, which] = np.searchsorted(edges, draws, side="right")
         return rows
-
-    def equals(self, other: Distribution) -> bool:
-        """Whether the two are the same law in the same structure, float for float."""
-        return (
-            isinstance(other, Product)
-            and len(self._laws) == len(other._laws)
-            and np.array_equal(self._assignment, other._assignment)
-            and all(map(np.array_equal, self._laws, other._laws))
-        )
 
 
 class Uniform(Product):

@@ -206,23 +206,23 @@ class _Polytope(ConvexPriors):
         if not len(columns):
             return None
         try:
-            found = minimise(cost[columns], np.zeros(len(columns)), rows, _SECONDS)
+            optimum = minimise(cost[columns], np.zeros(len(columns)), rows, _SECONDS)
         except SolverFailure as failure:
             if "nfeasible" in str(failure):
                 return None
             raise
         p = np.zeros(self.size)
-        p[columns] = np.maximum(found.values, 0.0)
-        return p / p.sum(), np.maximum(-found.duals[:-1], 0.0)
+        p[columns] = np.maximum(optimum.values, 0.0)
+        return p / p.sum(), np.maximum(-optimum.duals[:-1], 0.0)
 
     def __repr__(self) -> str:
         return f"PriorSet.polytope({len(self._b)} inequalities, {self.size} databases)"
 
 
 def _finite(values: ArrayLike, name: str, ndim: int) -> Floats:
-    found = np.ascontiguousarray(check.array(values, name), dtype=np.float64)
-    if found.ndim != ndim or found.size == 0:
+    numbers = np.ascontiguousarray(check.array(values, name), dtype=np.float64)
+    if numbers.ndim != ndim or numbers.size == 0:
         raise InvalidInput(f"{name} must be a non-empty array of {ndim} dimension(s)")
-    if not np.isfinite(found).all():
+    if not np.isfinite(numbers).all():
         raise InvalidInput(f"{name} must hold finite numbers")
-    return check.owned(found, values)
+    return check.owned(numbers, values)

@@ -21,11 +21,11 @@ class OutputForm:
     def __init__(self, kernels: RowKernels, y: Ints) -> None:
         near, logs, counts = [], [], []
         for kernel, rows in kernels.groups():
-            found = np.bincount(y[rows], minlength=kernel.shape[1])
-            for value in np.flatnonzero(found):
+            rows_of = np.bincount(y[rows], minlength=kernel.shape[1])
+            for value in np.flatnonzero(rows_of):
                 near.append(kernel.near[:, value])
                 logs.append(kernel.log_near[:, value])
-                counts.append(found[value])
+                counts.append(rows_of[value])
         self.near, self.logs, self.counts = np.array(near), np.array(logs), np.array(counts)
         self.n = int(self.counts.sum())
 
@@ -65,8 +65,8 @@ class OutputForm:
         order = np.argsort(-sign * gains)
         turns = np.concatenate([[0], np.cumsum(counts[order])])
         heights = np.concatenate([[0.0], np.cumsum(counts[order] * gains[order])])
-        found = sign * np.interp(ones, turns, heights)
-        return float(counts @ logs[:, 0]) + sign * float(found.max())
+        signed = sign * np.interp(ones, turns, heights)
+        return float(counts @ logs[:, 0]) + sign * float(signed.max())
 
     def _least(self, allowed: Ints) -> float:
         """Least ln W[x, y] where some factor vanishes: -inf unless no allowed x meets it."""

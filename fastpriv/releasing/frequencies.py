@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
-from fastpriv._structure.rows import RowKernel, Symmetric
+from fastpriv._text.tabular import Tabular
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput, did_you_mean
+from fastpriv.errors import InvalidInput, TooLarge, did_you_mean
 from fastpriv.measures.arguments import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing import plan as plans
-from fastpriv.releasing.domain import Digits, Domain
-from fastpriv.releasing.plan import COLUMNS, TABLE, Plan
+from fastpriv.releasing.domain import Domain
+from fastpriv.releasing.estimator import Counts, Estimator, Places
 from fastpriv.releasing.release import Release, open_table, undeclared
 from fastpriv.releasing.report import ReleaseReport
-from fastpriv.releasing.unmixing import Axis, axis_of, merged, moments
 
 __all__ = ["Frequencies", "Marginal", "estimate_frequencies"]
 
 #: Most values of a record whose frequencies are listed.
 _LISTED = 1 << 20
-#: Records counted at a time: wide integers are formed of no more.
-_CHUNK = 1 << 20
 #: Values in the table that stands for a marginal.
 _SHOWN = 12
 
@@ -97,10 +92,11 @@ class Marginal:
 
 
 @dataclass(frozen=True, repr=False)
-class Frequencies:
+class Frequencies(Tabular):
     """Estimated frequencies of every column, ``found[column]``, and of whole ``records``.
 
-    ``records`` is None where a record has more than 2^20 values.
+    ``records`` are the joint counts of all columns, or of those that were chosen: then ``joint``
+    is True. They are None where a record has more than 2^20 values.
 
     Examples
     --------
@@ -115,12 +111,36 @@ class Frequencies:
     confidence: float
     columns: dict[Hashable, Marginal]
     records: Marginal | None
+    joint: bool = False
 
     def __getitem__(self, column: Hashable) -> Marginal:
+        if isinstance(column, tuple) and column not in self.columns:
+            if column == tuple(self.columns) and self.records is not None:
+                return self.records
+            raise InvalidInput(
+                f"these columns were not estimated jointly; ask for columns={list(column)!r:.80}"
+            )
         if column not in self.columns:
             hint = did_you_mean(column, self.columns)
             raise InvalidInput(f"there is no column {column!r:.60}{hint}; see .columns")
         return self.columns[column]
+
+    def columns_of_table(self) -> dict[str, list[Any]]:
+        """Return one row for each value of each column; the joint counts if columns were chosen."""
+        chosen = self.records if self.joint and self.records is not None else None
+        parts = {tuple(self.columns): chosen} if chosen is not None else self.columns
+        rows: dict[str, list[Any]] = {
+            name: [] for name in ("column", "value", "count", "standard error", "lower", "upper")
+        }
+        for name, part in parts.items():
+            shown = " x ".join(map(str, name)) if isinstance(name, tuple) else name
+            rows["column"] += [shown] * len(part.values)
+            rows["value"] += list(part.values)
+            rows["count"] += part.estimates.tolist()
+            rows["standard error"] += part.standard_errors.tolist()
+            rows["lower"] += part.lower.tolist()
+            rows["upper"] += part.upper.tolist()
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
@@ -152,8 +172,10 @@ def estimate_frequencies(
     mechanism: AbstractChannel | ReleaseReport | None = None,
     *,
     domain: Any = None,
+    columns: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
     simultaneous: bool = False,
+    method: str = "unbiased",
 ) -> Frequencies:
     """Estimate how often each value occurred in the table before it was released.
 
@@ -175,17 +197,25 @@ def estimate_frequencies(
         ``HammingChannel(columns, sizes, epsilon)`` with ``per_column``).
     domain : mapping, path of a JSON file, or sizes
         As declared for the release; a report knows it.
+    columns : sequence, optional
+        The columns to estimate. Their cross-tabulation, the joint counts of their values, is then
+        ``.records`` of the result, also ``result["a", "b"]``. By default all columns, and whole
+        records while a record has at most 2^20 values.
     confidence : float
         Chance that an interval covers the true count. It is over the randomisation alone, the
         table being what it was, and approximate: by the normal law, good where some tens of
         released records hold the value.
     simultaneous : bool
         Widen the intervals (Bonferroni) so that all values of a column are covered at once.
+    method : {"unbiased", "bayesian"}
+        How counts are estimated: by the unbiased inverse, or by the iterative Bayesian update,
+        which finds the non-negative counts of largest likelihood. Standard errors and intervals
+        are those of the unbiased estimates in either case.
 
     Returns
     -------
     Frequencies
-        For every column and for whole records.
+        For every column, and for the columns jointly.
 
     Raises
     ------
@@ -213,93 +243,66 @@ def estimate_frequencies(
         released = released.table
     source = open_table(released)
     if isinstance(mechanism, ReleaseReport):
-        domain = mechanism.domain if domain is None else domain
-        mechanism = mechanism.channel
+        if domain is not None and not _same(domains.read(domain), mechanism.domain):
+            raise InvalidInput("the domain is not that of the release; leave it to the report")
+        domain, mechanism = mechanism.domain, mechanism.channel
     if mechanism is None:
         raise InvalidInput("say what the table went through: mechanism= a channel or a report")
     if domain is None:
         raise domains.refuse(source.columns)
+    if method not in ("unbiased", "bayesian"):
+        raise InvalidInput(f'method must be "unbiased" or "bayesian", got {method!r:.40}')
     declared = domains.read(domain)
     undeclared(source, declared)
-    plan = plans.given(as_channel(mechanism), declared, source.rows)
-    counts = _Counts(declared)
+    estimator = Estimator(plans.given(as_channel(mechanism), declared, source.rows))
+    chosen = _places(declared, columns)
+    singles: list[Places] = [(j,) for j in chosen]
+    size = math.prod(declared.sizes[j] for j in chosen)
+    if columns is not None and size > _LISTED:
+        raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
+    joint = [chosen] if size <= _LISTED else []
+    needed = [estimator.needs(choice) for choice in (*singles, *joint)]
+    counts = Counts(declared, list(dict.fromkeys(needed)))
     for digits in source.chunks(declared):
         counts.add(digits)
     if not counts.n:
         raise InvalidInput("the table has no records, so there is nothing to estimate")
-    estimator = _Estimator(plan, counts)
     interval = _Interval(counts.n, confidence, simultaneous)
-    marginals = {
-        name: interval.around(declared.values[j], *estimator.column(j))
-        for j, name in enumerate(declared.columns)
-    }
-    whole = None
-    if counts.records is not None:
-        whole = interval.around(tuple(product(*declared.values)), *estimator.records())
-    return Frequencies(counts.n, confidence, marginals, whole)
+
+    def marginal(choice: Places) -> Marginal:
+        released_counts = counts[estimator.needs(choice)]
+        values = [declared.values[j] for j in choice]
+        listed = values[0] if len(choice) == 1 and choice in singles else tuple(product(*values))
+        part = interval.around(listed, *estimator.moments(released_counts, choice))
+        if method == "bayesian":
+            part = replace(part, estimates=estimator.likeliest(released_counts, choice))
+        return part
+
+    marginals = {declared.columns[j]: marginal((j,)) for j in chosen}
+    whole = marginal(chosen) if joint else None
+    if whole is not None and len(chosen) == 1:
+        whole = replace(whole, values=[(value,) for value in whole.values])
+    return Frequencies(counts.n, confidence, marginals, whole, columns is not None)
 
 
-class _Counts:
-    """How often every value of every column was released, and every record if not too many."""
-
-    def __init__(self, domain: Domain) -> None:
-        self.n, self._domain = 0, domain
-        self.columns = [np.zeros(size) for size in domain.sizes]
-        self.records = np.zeros(domain.size) if domain.size <= _LISTED else None
-
-    def add(self, digits: Digits) -> None:
-        self.n += len(digits)
-        for start in range(0, len(digits), _CHUNK):
-            part = digits[start : start + _CHUNK]
-            for j, counts in enumerate(self.columns):
-                counts += _bins(part[:, j], len(counts))
-            if self.records is not None:
-                self.records += _bins(self._domain.records(part), len(self.records))
+def _same(one: Domain, other: Domain) -> bool:
+    """Whether two domains list the same values of the same columns in the same order."""
+    return one.columns == other.columns and [*map(list, one.values)] == [*map(list, other.values)]
 
 
-def _bins(codes: NDArray[Any], size: int) -> NDArray[np.int64]:
-    return np.bincount(codes.astype(np.int64), minlength=size)
-
-
-class _Estimator:
-    """Estimates and variances of true counts, in the structure of the mechanism."""
-
-    def __init__(self, plan: Plan, counts: _Counts) -> None:
-        self._sizes, self._counts = plan.domain.sizes, counts
-        kernels = plan.channel.row_kernels()
-        if plan.unit == TABLE and (kernels is None or len(kernels.distinct) > 1):
-            raise InvalidInput(
-                "frequencies can be estimated only where all records were randomised alike, each "
-                f"by itself, which {plan.channel!r} does not do"
-            )
-        self._by_column = plan.unit == COLUMNS and kernels is not None
-        if kernels is None:
-            self._kernels = [RowKernel(np.asarray(plan.channel.matrix()))]
-        else:
-            self._kernels = list(kernels) if self._by_column else [kernels[0]]
-
-    def column(self, j: int) -> tuple[Floats, Floats]:
-        counts, size = self._counts.columns[j], self._sizes[j]
-        if self._by_column:
-            return moments(counts, [axis_of(self._kernels[j])])
-        if isinstance(self._kernels[0], Symmetric):
-            return moments(counts, [merged(self._kernels[0], size)])
-        before, after = math.prod(self._sizes[:j]), math.prod(self._sizes[j + 1 :])
-        groups = np.tile(np.repeat(np.eye(size), after, axis=0), (before, 1))
-        return self._axes[0].grouped(self._records(), groups)
-
-    def records(self) -> tuple[Floats, Floats]:
-        shape = self._sizes if self._by_column else (-1,)
-        estimates, variances = moments(self._records().reshape(shape), self._axes)
-        return estimates.reshape(-1), variances.reshape(-1)
-
-    @cached_property
-    def _axes(self) -> list[Axis]:
-        return [axis_of(kernel) for kernel in self._kernels]
-
-    def _records(self) -> Floats:
-        assert self._counts.records is not None  # a matrix on records is smaller than the limit
-        return self._counts.records
+def _places(domain: Domain, columns: Sequence[Hashable] | None) -> Places:
+    """Return where the chosen columns stand in the domain."""
+    if columns is None:
+        return tuple(range(len(domain.columns)))
+    if isinstance(columns, str) or not len(columns):
+        raise InvalidInput("columns must be a list of at least one column name")
+    for name in columns:
+        if name not in domain.columns:
+            hint = did_you_mean(name, domain.columns)
+            raise InvalidInput(f"there is no column {name!r:.60}{hint}")
+    if len(set(columns)) < len(columns):
+        raise InvalidInput("columns must differ from each other")
+    return tuple(domain.columns.index(name) for name in columns)
 
 
 class _Interval:
@@ -314,5 +317,8 @@ class _Interval:
         miss = self._miss / (len(values) if self._simultaneous else 1)
         errors = np.sqrt(variances)
         reach = -ndtri(miss / 2.0) * errors if miss > 0.0 else np.full(len(values), math.inf)
-        lower, upper = (np.clip(e, 0.0, self._n) for e in (estimates - reach, estimates + reach))
+        # An estimate outside 0 .. n says that noise carried it there, not that the truth is 0 or
+        # n: the interval starts from the nearest count that is possible.
+        lower = np.clip(np.minimum(estimates, self._n) - reach, 0.0, self._n)
+        upper = np.clip(np.maximum(estimates, 0.0) + reach, 0.0, self._n)
         return Marginal(values, estimates, errors, lower, upper)

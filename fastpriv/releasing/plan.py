@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv.channels import AbstractChannel, HammingChannel
-from fastpriv.design.closed_form import h_inverse
-from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
-from fastpriv.measures.arguments import as_channel
+from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel, RecordChannel
+from fastpriv.channels.record import MOST_VALUES
+from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.priors import Dense, Distribution, Uniform
+from fastpriv.priors.arguments import as_prior
 from fastpriv.releasing.domain import Digits, Domain
 
 RECORD, COLUMNS, TABLE = "record", "columns", "table"
@@ -32,6 +32,13 @@ class Plan:
     channel: AbstractChannel
     unit: str
     domain: Domain
+
+    @property
+    def about_people(self) -> AbstractChannel:
+        """The channel whose rows are records, so that its levels are those of a person."""
+        if self.unit != COLUMNS or self.channel.space.n == 1 or self.domain.size > MOST_VALUES:
+            return self.channel
+        return RecordChannel(self.channel)
 
     @property
     def counted(self) -> str:
@@ -56,8 +63,7 @@ class Plan:
         space = self.channel.space
         if given is None:
             return Uniform(space.n, space.sizes), "assumed: independent uniform records"
-        if not isinstance(given, Distribution):
-            given = Dense(check.law(given, "prior"), [len(given)])
+        given = as_prior(given)
         name = f"given: {given!r}"
         if given.space == space:
             return given, name if self.unit == TABLE else f"{name} for every record, independently"
@@ -69,41 +75,25 @@ class Plan:
         )
 
 
-def make(
-    domain: Domain,
-    rows: Callable[[], int],
-    *,
-    epsilon: float | None,
-    distortion: float | None,
-    mechanism: Any,
-    prior: Any,
-    per_column: bool,
-) -> Plan:
-    """Choose the channel: E_d at a level or a distortion, or the one that was given."""
-    chosen = [value is not None for value in (epsilon, distortion, mechanism)]
-    if sum(chosen) != 1:
-        raise InvalidInput("give exactly one of epsilon, distortion and mechanism")
-    if mechanism is not None:
-        if per_column:
-            raise InvalidInput("a mechanism acts as it is made; leave out per_column")
-        return given(as_channel(mechanism), domain, rows)
-    sizes = _sizes(domain, per_column)
-    if epsilon is None:
-        epsilon = _level(check.real(distortion, "distortion", least=0.0), rows(), sizes)
-    tables = isinstance(prior, Distribution) and prior.space.n > 1 and prior.space.m == domain.size
-    if tables and not per_column:
-        return given(HammingChannel(prior.space.n, domain.size, epsilon), domain, rows)
-    return hamming(domain, epsilon, per_column)
-
-
 def hamming(domain: Domain, epsilon: float, per_column: bool) -> Plan:
     """Return E_d on whole records, or on every column by itself."""
-    sizes = _sizes(domain, per_column)
+    sizes = record_sizes(domain, per_column)
     channel = HammingChannel(len(sizes), sizes, epsilon)
     return Plan(channel, COLUMNS if per_column else RECORD, domain)
 
 
-def _sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:
+def responses(sizes: Sequence[int], epsilons: Sequence[float]) -> ProductChannel:
+    """Return randomised response on every column, each at its own level."""
+    if len(set(epsilons)) == 1:
+        return HammingChannel(len(sizes), sizes, epsilons[0])
+    kinds = sorted(set(zip(sizes, epsilons, strict=True)))
+    which = [kinds.index(pair) for pair in zip(sizes, epsilons, strict=True)]
+    kernels = [Symmetric(m, epsilon) for m, epsilon in kinds]
+    return ProductChannel._trusted(RowKernels(kernels, np.array(which, dtype=np.int64)))
+
+
+def record_sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:
+    """Return the sizes of the rows that randomised response acts on."""
     if per_column:
         return domain.sizes
     if domain.size > check.MAX_VECTOR:
@@ -115,22 +105,10 @@ def _sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:
     return (domain.size,)
 
 
-def _level(distortion: float, n: int, sizes: tuple[int, ...]) -> float:
-    """Level of E_d at an expected number of changes in n records; 0 beyond that of pure noise."""
-    moving = [m for m in sizes if m > 1]
-    if not moving or not n:
-        return 0.0
-    level = float(h_inverse(min(distortion / n, len(moving)), len(moving), moving))
-    if level == math.inf:
-        raise Infeasible(
-            f"a distortion of {distortion:g} in {n} records has no finite level; allow more, or "
-            "give epsilon"
-        )
-    return max(level, 0.0)
-
-
 def given(channel: AbstractChannel, domain: Domain, rows: Callable[[], int]) -> Plan:
     """Find out what a given channel acts on, from the sizes of its rows."""
+    if isinstance(channel, RecordChannel):
+        channel = channel.columns
     sizes, size = channel.space.sizes, domain.size
     if channel.output_space != channel.space:
         raise InvalidInput(

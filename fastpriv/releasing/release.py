@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -15,19 +16,26 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.files import appearing, check_target
 from fastpriv._sampling.source import is_secure
-from fastpriv.errors import InvalidInput
+from fastpriv.accounting.ledger.ledger import Ledger
+from fastpriv.accounting.ledger.receipt import Receipt
+from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.measures.arguments import as_channel
+from fastpriv.releasing import choice, measuring
 from fastpriv.releasing import domain as domains
-from fastpriv.releasing import plan as plans
-from fastpriv.releasing import report as reports
 from fastpriv.releasing.domain import FROM_DATA, Digits, Domain
+from fastpriv.releasing.estimator import expected_errors
 from fastpriv.releasing.plan import TABLE, Plan
 from fastpriv.releasing.report import ReleaseReport
+from fastpriv.releasing.tables.arrow import ArrowTable, PolarsFrame, PolarsSeries
 from fastpriv.releasing.tables.csv import CsvFile
-from fastpriv.releasing.tables.memory import Codes, Frame, Records, Table
+from fastpriv.releasing.tables.memory import Codes, Column, Frame, Records, Table
 from fastpriv.releasing.tables.parquet import ParquetFile
 
-__all__ = ["Release", "release"]
+__all__ = ["Release", "preview_release", "release"]
+
+
+#: Tables of fewer records are released without asking what can be counted in them.
+_FEW = 100
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,15 +71,19 @@ class Release:
 def release(
     table: Any,
     *,
-    epsilon: float | None = None,
+    epsilon: float | Mapping[Hashable, float] | None = None,
     distortion: float | None = None,
     mechanism: Any = None,
     domain: Any = None,
     prior: Any = None,
+    split: str | Mapping[Hashable, float] | None = None,
     per_column: bool = False,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    label: str = "release",
     rng: np.random.Generator | int | None = None,
     accept_domain_from_data: bool = False,
     drop_undeclared: bool = False,
+    accept_useless: bool = False,
     out: str | os.PathLike[str] | None = None,
     report: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -79,20 +91,22 @@ def release(
 ) -> Release:
     """Sanitise a table: every record is randomised with exactly the accounted probabilities.
 
-    By default each record goes through E_d as one value of the product of its columns' domains: it
-    stays with chance 1/(1 + (m-1) e^-epsilon) and otherwise becomes any other record, all equally
-    likely. The table is then epsilon-differentially private for the replacement of one whole
-    record (Wang-Ying-Zhang 2015, Lemma 5), and no mechanism of that level changes fewer records
-    where the prior allows: from ``prior.epsilon_hat()`` on, by a proof of our own (Theory in the
-    documentation; Theorem 1 of the paper gives a bound that is lower by up to eps_X).
+    The table is epsilon-differentially private for the replacement of one whole record. A record
+    goes through randomised response in one of two ways. As one value of the product of its
+    columns' domains it stays with probability 1/(1 + (m-1) e^-epsilon) and otherwise becomes any
+    other record, all equally likely (E_d, Wang-Ying-Zhang 2015, Lemma 5). Or every column is
+    randomised by itself at a share of epsilon. With several columns the way whose counts have the
+    smaller standard errors is taken, unless ``split`` says otherwise.
 
     Parameters
     ----------
-    table : DataFrame, integer array, list of dict, or path of a .csv or .parquet file
-        One record per row. Arrays hold codes 0 .. size - 1, of shape (records,) or
-        (records, columns). Files are read and written in chunks and need not fit in memory.
-    epsilon : float
-        Level of E_d, in nats, for a whole record (for each column with ``per_column``).
+    table : DataFrame, Series, Arrow table, integer array, list of dict, or path of a file
+        One record per row: pandas, polars, pyarrow; .csv, .csv.gz or .parquet. Arrays hold codes
+        0 .. size - 1, of shape (records,) or (records, columns). Files are read and written in
+        chunks and need not fit in memory.
+    epsilon : float or mapping
+        Level of a whole record, in nats (of each column with ``per_column``); or a level for every
+        column, ``{"column": epsilon}``, which add up to that of a record.
     distortion : float
         Instead: the expected number of records (cells with ``per_column``) that E_d may change in
         the whole table, as :func:`fastpriv.distortion` counts; its level is h_inverse(distortion).
@@ -107,9 +121,19 @@ def release(
     prior : Distribution or 1-D array, optional
         Law of one record, the records being independent, or of the whole table. Only the report
         depends on it. By default the mechanism's own, if it has one, or else uniform.
+    split : {"columns", "record"} or mapping, optional
+        How epsilon is divided: evenly among the columns, each randomised by itself; not at all,
+        the record being one value; or as given, ``{"column": epsilon}``. The levels that are
+        reported add up to at most epsilon exactly.
     per_column : bool
         Randomise every column by itself, at level epsilon each. The level of a whole record is
         then the sum over columns, which the report states.
+    ledger : Ledger or path of a ledger file, optional
+        Where the release is charged. All records are checked first; then the budget is spent, or
+        :class:`~fastpriv.errors.BudgetExceeded` raised, before anything is drawn. The receipt is
+        in the report. A release that fails after that stays charged.
+    label : str
+        Name of the spend in the ledger's history.
     rng : numpy.random.Generator or int, optional
         Makes the release reproducible and NOT secure; the report says so.
     accept_domain_from_data : bool
@@ -117,6 +141,9 @@ def release(
         which no level covers; the report says so.
     drop_undeclared : bool
         Leave out columns that the domain does not list, instead of refusing the table.
+    accept_useless : bool
+        Release a table of 100 records or more even where the counts of every column would have a
+        standard error of at least the number of records, so that nothing can be learnt from them.
     out, report : path, optional
         Where the released file goes (needed for files), and the public report as JSON. They
         appear in one step when all went well.
@@ -135,8 +162,12 @@ def release(
     ------
     InvalidInput
         For values outside the domain, undeclared columns, missing values. Nothing is written.
+    Infeasible
+        When the release would be useless; the message says how large the errors would be.
+    BudgetExceeded
+        When the ledger has too little left. Nothing was drawn.
     TooLarge
-        When a record has more than 2^28 values.
+        When a record is released as one of more than 2^28 values.
 
     Notes
     -----
@@ -148,14 +179,14 @@ def release(
     >>> people = [{"sex": "F", "smokes": "no"}, {"sex": "M", "smokes": "yes"}] * 50
     >>> domain = {"sex": ["F", "M"], "smokes": ["no", "yes"]}
     >>> released = fp.release(people, domain=domain, epsilon=2.0)
-    >>> len(released.table), released.report.levels["differential privacy"] <= 2.0
+    >>> len(released.table), released.report.levels["dp"] <= 2.0
     (100, True)
     """
     if out is None and isinstance(table, str | os.PathLike):
         raise InvalidInput("give out=, the path of the released file")
     source = open_table(table, out, overwrite)
     declared = _domain(source, domain, mechanism, accept_domain_from_data, drop_undeclared)
-    plan = plans.make(
+    plan = choice.make(
         declared,
         source.rows,
         epsilon=epsilon,
@@ -163,6 +194,7 @@ def release(
         mechanism=mechanism,
         prior=prior,
         per_column=per_column,
+        split=split,
     )
     run = _Run(plan, rng)
     with ExitStack() as stack:
@@ -171,18 +203,98 @@ def release(
             target = Path(report)
             check_target(target, overwrite, *_paths(table, out, domain))
             page = stack.enter_context(appearing(target, overwrite))
+        if mechanism is None and not accept_useless:
+            _refuse_useless(plan, source.rows)
         writer = stack.enter_context(source.writer(declared))
+        notes = _notes(source, declared)
+        receipt = None if ledger is None else _charge(ledger, label, plan, prior, source)
         for digits in run.chunks(source, progress):
             writer.write(digits)
         if run.n == 0:
             raise InvalidInput("the table has no records, so there is nothing to release")
-        notes = _notes(source, declared)
-        found = reports.write(
-            plan, prior, run.n, changed=run.changed, secure=run.secure, notes=notes
+        written = measuring.write(
+            plan, prior, run.n, changed=run.changed, secure=run.secure, notes=notes, receipt=receipt
         )
         if page is not None:
-            page.write(found.to_json().encode() + b"\n")
-    return Release(writer.table, found)
+            page.write(written.to_json().encode() + b"\n")
+    return Release(writer.table, written)
+
+
+def preview_release(
+    records: int,
+    *,
+    domain: Any,
+    epsilon: float | Mapping[Hashable, float] | None = None,
+    distortion: float | None = None,
+    mechanism: Any = None,
+    prior: Any = None,
+    split: str | Mapping[Hashable, float] | None = None,
+    per_column: bool = False,
+) -> ReleaseReport:
+    """Say what a release would cost and what could be learnt from it, before anything is drawn.
+
+    Parameters
+    ----------
+    records : int
+        Number of records of the table.
+    domain, epsilon, distortion, mechanism, prior, split, per_column
+        As for :func:`release`.
+
+    Returns
+    -------
+    ReleaseReport
+        Levels, expected distortion, and in ``standard_errors`` the standard error that the count
+        of a value will have, for every column.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> plan = fp.preview_release(1_000, domain={"sex": ["F", "M"]}, epsilon=1.0)
+    >>> round(plan.standard_errors["sex"], 1)
+    30.3
+    """
+    n = check.integer(records, "records", 1)
+    plan = choice.make(
+        domains.read(domain),
+        lambda: n,
+        epsilon=epsilon,
+        distortion=distortion,
+        mechanism=mechanism,
+        prior=prior,
+        per_column=per_column,
+        split=split,
+    )
+    return measuring.write(plan, prior, n, changed=0, secure=True, notes=())
+
+
+def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
+    """Raise where no column's counts could be estimated better than by a guess."""
+    least = min(expected_errors(plan, 1).values())
+    if least * least < _FEW:  # the error sqrt(n) least is below n for every table that counts
+        return
+    n = rows()
+    if n >= _FEW and least * math.sqrt(n) >= n:
+        error = least * math.sqrt(n)
+        size = f"a standard error of about {error:,.0f}" if error < math.inf else "no estimate"
+        raise Infeasible(
+            f"this release would be useless: a count among {n:,} records would have {size} in "
+            "every column; raise epsilon, release fewer or coarser columns or more records, or "
+            "insist with accept_useless=True (--accept-useless)"
+        )
+
+
+def _charge(
+    ledger: Ledger | str | os.PathLike[str], label: str, plan: Plan, prior: Any, source: Table
+) -> Receipt:
+    """Check every record, then spend: from here on the release counts, whatever happens."""
+    n = sum(len(digits) for digits in source.chunks(plan.domain))
+    if n == 0:
+        raise InvalidInput("the table has no records, so there is nothing to release")
+    planned = measuring.write(plan, prior, n, changed=0, secure=True, notes=())
+    if isinstance(ledger, Ledger):
+        return ledger.spend(planned, label=label)
+    with Ledger.open(ledger) as opened:
+        return opened.spend(planned, label=label)
 
 
 class _Run:
@@ -213,9 +325,8 @@ def open_table(
         return _open_file(Path(table), None if out is None else Path(out), overwrite)
     if out is not None:
         raise InvalidInput("out is for files; a table in memory comes back as the result's .table")
-    pandas = sys.modules.get("pandas")  # who has a frame has imported it
-    if pandas is not None and isinstance(table, pandas.DataFrame):
-        return Frame(table)
+    if (kind := _kind(table)) is not None:
+        return kind(table)
     if isinstance(table, np.ndarray):
         return Codes(table)
     if isinstance(table, Sequence) and table:
@@ -223,23 +334,50 @@ def open_table(
             return Records(table)
         return Codes(check.array(table, "table"))
     raise InvalidInput(
-        "a table is a pandas DataFrame, an integer array, a list of dicts or the path of a file, "
-        f"and has records; got {table!r:.60}"
+        "a table is a frame or series of pandas or polars, an Arrow table, an integer array, a "
+        "list of dicts or the path of a file, "
+        f"and has records; got a {type(table).__name__}"
     )
 
 
+def _kind(table: Any) -> Callable[[Any], Table] | None:
+    """Recognise what belongs to a package; who has such a table has imported the package."""
+    kinds: dict[tuple[str, str], Callable[[Any], Table]] = {
+        ("pandas", "DataFrame"): Frame,
+        ("pandas", "Series"): Column,
+        ("polars", "DataFrame"): PolarsFrame,
+        ("polars", "Series"): PolarsSeries,
+        ("pyarrow", "Table"): ArrowTable,
+        ("pyarrow", "RecordBatch"): ArrowTable,
+    }
+    for (package, name), kind in kinds.items():
+        module = sys.modules.get(package)
+        if module is not None and isinstance(table, getattr(module, name)):
+            return kind
+    return None
+
+
 def _open_file(path: Path, out: Path | None, overwrite: bool) -> Table:
-    kinds: dict[str, Callable[..., Table]] = {".csv": CsvFile, ".parquet": ParquetFile}
-    kind = path.suffix.lower()
+    kinds: dict[str, Callable[..., Table]] = {
+        ".csv": CsvFile,
+        ".csv.gz": CsvFile,
+        ".parquet": ParquetFile,
+    }
+    kind = _ending(path)
     if kind not in kinds:
-        raise InvalidInput(f"{path} must be a .csv or .parquet file")
+        raise InvalidInput(f"{path} must be a .csv, .csv.gz or .parquet file")
     if not path.is_file():
         raise InvalidInput(f"there is no file {path}")
     if out is not None:
         check_target(out, overwrite, path)
-        if out.suffix.lower() != kind:
+        if _ending(out).removesuffix(".gz") != kind.removesuffix(".gz"):
             raise InvalidInput(f"{out} must be a {kind} file, as {path.name} is")
     return kinds[kind](path, out, overwrite)
+
+
+def _ending(path: Path) -> str:
+    """Return the ending that says what a file is: .csv.gz is one."""
+    return "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else [path.suffix]).lower()
 
 
 def _paths(*given: Any) -> list[Path]:

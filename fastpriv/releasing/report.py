@@ -4,45 +4,33 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
-from fastpriv._text.numbers import shown
-from fastpriv.channels import AbstractChannel, HammingChannel
-from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.capacity import capacity
-from fastpriv.measures.distortion import expected_distance
-from fastpriv.measures.dp import neighbour_level, posterior_level
-from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
-from fastpriv.measures.information import information
-from fastpriv.measures.leakage import extreme_level, maxima_level
-from fastpriv.measures.pointwise.database import leakage_levels
-from fastpriv.measures.realised import realised
-from fastpriv.priors import Distribution
-from fastpriv.releasing.domain import Domain
-from fastpriv.releasing.plan import RECORD, TABLE, Plan
-from fastpriv.results import Bracket
+from fastpriv._core.files import appearing, check_target
+from fastpriv._structure.rows import Symmetric
+from fastpriv._text import encoding
+from fastpriv._text.numbers import shown, up
+from fastpriv._text.table import table
+from fastpriv.accounting.ledger.receipt import Receipt
+from fastpriv.channels import AbstractChannel, RecordChannel
+from fastpriv.channels.record import MOST_VALUES
+from fastpriv.channels.rowwise import row_kernels
+from fastpriv.errors import InvalidInput
+from fastpriv.notions.registry import NOTIONS
+from fastpriv.releasing import domain as domains
+from fastpriv.releasing.domain import DECLARED, Domain
+from fastpriv.releasing.page import fragment, page
+from fastpriv.releasing.plan import COLUMNS, RECORD, responses
+from fastpriv.results import Bracket, Value, top
 
-Level = float | Bracket
-Raise = Callable[[float, float], float]
-
-#: Share of changed records, and level, from which a report gives advice.
-_MOST_CHANGED, _WEAK = 0.8, 10.0
-#: Most databases of a matrix whose capacity a report waits for.
-_OPTIMISED = 512
-
-#: Notions of a ledger, and what a report calls them.
-_SPENT = {
-    "dp": "differential privacy",
-    "strong-dp": "leakage capacity",
-    "pml-all-priors": "leakage capacity",
-    "maximal-leakage": "maximal leakage",
-}
+#: Version of the JSON form.
+_VERSION = 2
+_SECURE, _SEEDED = "cryptographic", "seeded, NOT secure"
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,10 +42,11 @@ class ReleaseReport:
     n, m : int
         Number of records, and of values a record can take.
     levels : dict
-        Levels in nats that hold whatever the law of the table: those of the probabilities the
-        sampler realised, rounded up.
+        Levels in nats by notion, such as "dp", that hold whatever the law of the table: those of
+        the probabilities the sampler realised, rounded up. Names are those of
+        ``fastpriv.notions.NOTIONS``; "record-..." is about one record, the others about all.
     levels_under_prior : dict
-        Levels under ``prior``.
+        Levels under ``prior``, by notion.
     prior : str
         The law they are for, and whether it was given or assumed.
     distortion : float
@@ -72,26 +61,37 @@ class ReleaseReport:
         What is randomised by itself.
     notes : tuple of str
         What else to know before publishing.
+    standard_errors : dict
+        For every column, the standard error that the estimated count of a value has where the
+        values are equally common.
+    time : datetime
+        When the report was written, in UTC.
+    receipt : Receipt or None
+        What a ledger was charged before the table was drawn.
     private : dict
         Realised distortion. It is computed from the data and not protected: keep it. ``to_dict``
         and ``to_json`` leave it out.
-    channel, domain
-        What :func:`fastpriv.estimate_frequencies` needs.
+    channel : channel
+        The mechanism on one record, or on the table. Its row is the person's record, also where
+        every column goes by itself (:class:`fastpriv.RecordChannel`): its levels are those of a
+        person.
+    domain : Domain
+        Columns and their values, as :func:`fastpriv.estimate_frequencies` needs them.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> import numpy as np
     >>> report = fp.release(np.zeros(100, dtype=int), domain=4, epsilon=1.0).report
-    >>> report.levels["differential privacy"] <= 1.0, report.secure
+    >>> report.levels["dp"] <= 1.0, report.secure
     (True, True)
     """
 
     n: int
     m: int
     mechanism: str
-    levels: dict[str, Level]
-    levels_under_prior: dict[str, Level]
+    levels: dict[str, Value]
+    levels_under_prior: dict[str, Value]
     prior: str
     distortion: float
     counted: str
@@ -102,135 +102,253 @@ class ReleaseReport:
     private: dict[str, int]
     channel: AbstractChannel = field(compare=False)
     domain: Domain = field(compare=False)
+    standard_errors: dict[Hashable, float]
+    time: datetime = field(compare=False)
+    receipt: Receipt | None = None
 
     def spending(self) -> dict[str, float]:
         """Return what the release costs a ledger: levels that hold whatever the law of the table.
 
         Neighbouring tables differ in one record, all columns of it.
         """
-        found = {notion: self.levels.get(name) for notion, name in _SPENT.items()}
-        return {
-            notion: level.upper if isinstance(level, Bracket) else level
-            for notion, level in found.items()
-            if level is not None
-        }
+        return _costs({slug: top(level) for slug, level in self.levels.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """Return what may be published, as plain numbers and words."""
-        columns = zip(self.domain.columns, self.domain.sizes, strict=True)
         return {
+            "version": _VERSION,
+            "date": self.time.isoformat(),
             "records": self.n,
             "values of a record": self.m,
-            "values of each column": {str(name): size for name, size in columns},
+            "values of each column": dict(
+                zip(map(str, self.domain.columns), self.domain.sizes, strict=True)
+            ),
+            **self._columns(),
             "mechanism": self.mechanism,
             "randomised": self.unit,
-            **(
-                {"epsilon": self.channel.epsilon}
-                if isinstance(self.channel, HammingChannel)
-                else {}
-            ),
-            "levels": {name: _plain(level) for name, level in self.levels.items()},
+            **self._epsilon(),
+            "levels": encoding.plain(self.levels),
             "prior": self.prior,
-            "levels under the prior": {
-                name: _plain(level) for name, level in self.levels_under_prior.items()
-            },
-            f"expected number of changed {self.counted}": self.distortion,
-            "randomness": "cryptographic" if self.secure else "seeded, NOT secure",
+            "levels under the prior": encoding.plain(self.levels_under_prior),
+            "expected changes": {self.counted: encoding.plain(self.distortion)},
+            "standard errors": encoding.plain(self.standard_errors),
+            "randomness": self.randomness,
             "domain": self.domain_source,
             "notes": list(self.notes),
+            **({} if self.receipt is None else {"receipt": _receipt(self.receipt)}),
         }
 
+    def _columns(self) -> dict[str, Any]:
+        """Return the declared domain where JSON can hold it; one read off the data stays out."""
+        names, values = self.domain.columns, self.domain.values
+        plain = str | int | float | bool | None
+        holds = all(isinstance(value, plain) for column in values for value in column)
+        if self.domain_source != DECLARED or not holds:
+            return {}
+        if all(isinstance(column, range) for column in values):
+            return {"columns": list(self.domain.sizes)}
+        listed = zip(names, values, strict=True)
+        return {"columns": [{"name": name, "values": list(column)} for name, column in listed]}
+
+    @property
+    def _columns_channel(self) -> AbstractChannel:
+        """The channel as it acts: on the columns of a record where they go by themselves."""
+        return self.channel.columns if isinstance(self.channel, RecordChannel) else self.channel
+
+    def _epsilon(self) -> dict[str, Any]:
+        """Return the level, or the level of each column, of randomised response."""
+        rows = row_kernels(self._columns_channel)
+        if rows is None or not all(isinstance(row, Symmetric) for row in rows.distinct):
+            return {}
+        levels = [row.epsilon for row in rows.distinct if isinstance(row, Symmetric)]
+        if len(set(levels)) == 1:
+            return {"epsilon": levels[0]}
+        return {"epsilon": [levels[k] for k in rows.assignment.tolist()]}
+
     def to_json(self) -> str:
-        """Return what may be published, as JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        """Return what may be published, as JSON; :meth:`from_json` reads it."""
+        return encoding.to_json(self.to_dict())
+
+    @property
+    def randomness(self) -> str:
+        """Where the draws came from, in words."""
+        return _SECURE if self.secure else _SEEDED
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, overwrite: bool = False) -> str:
+        """Return a page for the person who signs the release off; write it to ``path`` if given.
+
+        The page says when, what and how much was released, the levels in plain words, what can be
+        estimated from it, and what was not protected. It fetches nothing and needs no plotting
+        library.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write the page. It appears whole or not at all.
+        overwrite : bool
+            Whether an existing file may be replaced.
+        """
+        text = page(self)
+        if path is not None:
+            check_target(Path(path), overwrite)
+            with appearing(Path(path), overwrite) as stream:
+                stream.write(text.encode())
+        return text
+
+    def _repr_html_(self) -> str:
+        return fragment(self)
+
+    @classmethod
+    def from_json(cls, text: str | os.PathLike[str]) -> ReleaseReport:
+        """Read a report back from its JSON, or from the path of a file of it.
+
+        Parameters
+        ----------
+        text : str or path
+            What :meth:`to_json` returned, or the file that ``release(..., report=)`` wrote.
+
+        Returns
+        -------
+        ReleaseReport
+            Without what is private. It must be of randomised response with a declared domain:
+            then it holds all that :func:`fastpriv.estimate_frequencies` needs.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> report = fp.preview_release(1_000, domain={"sex": ["F", "M"]}, epsilon=1.0)
+        >>> fp.ReleaseReport.from_json(report.to_json()).levels == report.levels
+        True
+        """
+        given = str(text)
+        name = "the text" if given.lstrip().startswith("{") else given
+        document = _document(given if name == "the text" else _read(given), name)
+        try:
+            return _from_dict(document)
+        except (ValueError, KeyError, TypeError, IndexError) as problem:
+            if isinstance(problem, InvalidInput):
+                raise
+            raise InvalidInput(
+                f"{name} is no report of randomised response with a declared domain; give the file "
+                "that the release wrote with report= (--report)"
+            ) from problem
 
     def __repr__(self) -> str:
         return f"ReleaseReport({self.n} records of {self.m} values, {self.mechanism})"
 
     def __str__(self) -> str:
         lines = [f"{self.n} records of {self.m} values each, through {self.mechanism}"]
-        lines += ["Levels whatever the law of the table (nats)", *_listed(self.levels)]
-        lines += [f"Levels under the prior ({self.prior})", *_listed(self.levels_under_prior)]
-        lines.append(f"Expected number of changed {self.counted}: {self.distortion:.6g}")
-        lines.append(f"Randomness: {self.to_dict()['randomness']}")
+        lines += ["Levels whatever the law of the table (nats)", _listed(self.levels)]
+        lines += [f"Levels under the prior ({self.prior})", _listed(self.levels_under_prior)]
+        lines.append(f"Expected number of changed {self.counted}: {up(self.distortion)}")
+        lines.append(f"Randomness: {self.randomness}")
         lines.append(f"Domain: {self.domain_source}")
         lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(lines)
 
 
-def write(
-    plan: Plan, prior: Any, n: int, *, changed: int, secure: bool, notes: tuple[str, ...]
-) -> ReleaseReport:
-    """Measure what a plan realised on n records."""
-    channel, slack = realised(plan.channel)
-    law, name = plan.prior(prior)
-    always, under = Levels(n, slack), Levels(n, slack)
-    (_table_levels if plan.unit == TABLE else _record_levels)(channel, law, always, under)
-    times = 1 if plan.unit == TABLE else n
-    return ReleaseReport(
-        n=n,
-        m=plan.domain.size,
-        mechanism=repr(plan.channel) + _SCOPE[plan.unit],
-        levels=always.found,
-        levels_under_prior=under.found,
-        prior=name,
-        distortion=times * expected_distance(channel, law),
-        counted=plan.counted,
-        secure=secure,
-        domain_source=plan.domain.source,
-        unit=plan.unit,
-        notes=(
-            *notes,
-            *_advice(plan, expected_distance(channel, law), always.found),
-            *(f"not computed: {name}" for name in always.left_out + under.left_out),
-        ),
-        private={f"changed {plan.counted}": changed},
-        channel=plan.channel,
-        domain=plan.domain,
-    )
-
-
-def _advice(plan: Plan, changed: float, levels: dict[str, Level]) -> list[str]:
-    """What a data owner would rather know before than after publishing."""
-    notes, columns, level = [], len(plan.domain.columns), levels.get("differential privacy", 0.0)
-    if plan.unit == RECORD and columns > 1 and changed > _MOST_CHANGED:
-        notes.append(
-            f"{100 * changed:.0f}% of the records are expected to change; every column by itself "
-            f"(per_column, --per-column) at epsilon/{columns} protects a record as much and "
-            "usually keeps more of each column"
-        )
-    if isinstance(level, float) and level > _WEAK:
-        notes.append(
-            f"a level of {level:.3g} protects little: an output may change the odds of two records "
-            f"by a factor of e^{level:.3g}"
-        )
-    return notes
-
-
-def response(path: str) -> tuple[float, bool]:
-    """Read from a report's JSON the epsilon of its randomised response, and whether per column."""
-    text = _read(path)
-    try:
-        found = json.loads(text)
-        return float(found["epsilon"]), {"record": False, "columns": True}[found["randomised"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidInput(
-            f"{path} is no report of randomised response on records or columns; give the file that "
-            "the release wrote with --report, or --epsilon"
-        ) from error
-
-
 def spending(path: str) -> dict[str, float]:
     """Read from a report's JSON what the release costs a ledger."""
-    text = _read(path)
+    document = _document(_read(path), path)
     try:
-        levels = json.loads(text)["levels"]
-        found = {notion: levels[name] for notion, name in _SPENT.items() if name in levels}
-        return {notion: _number(level) for notion, level in found.items()}
+        levels = document["levels"]
+        return _costs({slug: encoding.number(level) for slug, level in levels.items()})
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise InvalidInput(
             f"{path} is no report of a release; give the file that the release wrote with --report"
         ) from error
+
+
+def _costs(levels: Mapping[str, float]) -> dict[str, float]:
+    """Return the level of every notion that a ledger adds up and that some level measures."""
+    measured = {NOTIONS[slug].measure: level for slug, level in levels.items() if slug in NOTIONS}
+    return {
+        slug: measured[notion.measure]
+        for slug, notion in NOTIONS.items()
+        if notion.law is not None and notion.measure is not None and notion.measure in measured
+    }
+
+
+def _document(text: str | bytes, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{name} is not valid JSON, so it is no report of a release") from error
+
+
+def _from_dict(document: Any) -> ReleaseReport:
+    """Rebuild a report from its plain form."""
+    if not isinstance(document, Mapping) or "levels" not in document:
+        raise KeyError("levels")
+    if document.get("version") != _VERSION:
+        raise InvalidInput(
+            f"the report has version {document.get('version')!r:.20}, expected {_VERSION}; write "
+            "it again with this version of fastpriv"
+        )
+    given, unit = document["columns"], document["randomised"]
+    if unit not in (RECORD, COLUMNS):
+        raise KeyError(unit)
+    coded = all(isinstance(column, int) for column in given)
+    listed = given if coded else {column["name"]: column["values"] for column in given}
+    domain = domains.read(listed)
+    sizes = domain.sizes if unit == COLUMNS else (domain.size,)
+    epsilon = document["epsilon"]
+    ((counted, distortion),) = document["expected changes"].items()
+    errors = document["standard errors"]
+    receipt = document.get("receipt")
+    return ReleaseReport(
+        n=int(document["records"]),
+        m=domain.size,
+        mechanism=document["mechanism"],
+        levels=_levels(document["levels"]),
+        levels_under_prior=_levels(document["levels under the prior"]),
+        prior=document["prior"],
+        distortion=encoding.number(distortion),
+        counted=counted,
+        secure=document["randomness"] == _SECURE,
+        domain_source=document["domain"],
+        unit=unit,
+        notes=tuple(document["notes"]),
+        private={},
+        channel=_channel(sizes, epsilon, unit),
+        domain=domain,
+        standard_errors={name: encoding.number(errors[str(name)]) for name in domain.columns},
+        time=datetime.fromisoformat(document["date"]),
+        receipt=None if receipt is None else _read_receipt(receipt),
+    )
+
+
+def _channel(sizes: tuple[int, ...], epsilon: Any, unit: str) -> AbstractChannel:
+    """Make randomised response on a record or on its columns, at one level or several."""
+    columns = responses(sizes, epsilon if isinstance(epsilon, list) else [epsilon] * len(sizes))
+    single = unit == RECORD or len(sizes) == 1 or columns.space.size > MOST_VALUES
+    return columns if single else RecordChannel(columns)
+
+
+def _levels(given: Mapping[str, Any]) -> dict[str, Value]:
+    levels: dict[str, Value] = {}
+    for slug, value in given.items():
+        upper = encoding.number(value)
+        if math.isnan(upper) or slug not in NOTIONS:
+            raise ValueError(slug)
+        levels[slug] = Bracket(float(value["lower"]), upper) if isinstance(value, dict) else upper
+    return levels
+
+
+def _receipt(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "number": receipt.number,
+        "time": receipt.time.isoformat(),
+        "label": receipt.label,
+        "count": receipt.count,
+        "charged": encoding.plain(dict(receipt.charged)),
+    }
+
+
+def _read_receipt(given: Mapping[str, Any]) -> Receipt:
+    charged = {slug: encoding.number(level) for slug, level in given["charged"].items()}
+    when = datetime.fromisoformat(given["time"])
+    return Receipt(given["number"], when, given["label"], given["count"], charged)
 
 
 def _read(path: str) -> bytes:
@@ -240,115 +358,5 @@ def _read(path: str) -> bytes:
         raise InvalidInput(f"the report {path} cannot be read: {error.strerror}") from error
 
 
-_SCOPE = {
-    "record": " on every record",
-    "columns": " on the columns of every record",
-    "table": " on the table",
-}
-
-
-def _record_levels(
-    channel: AbstractChannel, prior: Distribution, always: Levels, under: Levels
-) -> None:
-    """Measure records that go through the channel independently, each drawn from the prior.
-
-    A record may change altogether, so differential privacy compares any two databases of the
-    record's channel. Whatever is additive over independent records is n times one record's.
-    """
-    if channel.space.n > 1:
-        always.add("differential privacy of one column", lambda: neighbour_level(channel))
-    always.add("differential privacy", lambda: extreme_level(channel))
-    always.add_scaled("maximal leakage", lambda: maxima_level(channel))
-    always.add_scaled("leakage capacity", lambda: extreme_level(channel))
-    always.add_scaled("channel capacity", lambda: _capacity(channel), raised_information)
-    under.add("identifiability", lambda: _identifiability(channel, prior))
-    under.add_scaled("mutual information", lambda: _information(channel, prior), raised_information)
-    under.add_scaled("pointwise maximal leakage", lambda: leakage_levels(channel, prior)[0])
-
-
-def _capacity(channel: AbstractChannel) -> float:
-    """Most mutual information under any law: closed for E_d, an optimisation for matrices."""
-    if not isinstance(channel, HammingChannel):
-        check.fits(channel.space.size, "a capacity", "ask channel_capacity for it", _OPTIMISED)
-    return capacity(channel, 1e-9).upper
-
-
-def _information(channel: AbstractChannel, prior: Distribution) -> Level:
-    """Mutual information: a sum of non-negative terms, raised past the rounding of any such sum."""
-    found = information(channel, prior)
-    return found if isinstance(found, Bracket) else found * (1.0 + INFORMATION_ERROR)
-
-
-def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
-    """Identifiability of a whole record: exact for one row, bounded by eps_X for several."""
-    if channel.space.n == 1:
-        return posterior_level(channel, prior)
-    spread = -prior.min_entropy() - prior._log_least()
-    return round_up(extreme_level(channel) + max(spread, 0.0))
-
-
-def _table_levels(
-    channel: AbstractChannel, prior: Distribution, always: Levels, under: Levels
-) -> None:
-    """Measure a channel that takes the whole table at once."""
-    always.add("differential privacy", lambda: neighbour_level(channel))
-    always.add("maximal leakage", lambda: maxima_level(channel))
-    always.add("leakage capacity", lambda: extreme_level(channel))
-    always.add("channel capacity", lambda: _capacity(channel), raised_information)
-    under.add("identifiability", lambda: posterior_level(channel, prior))
-    under.add("mutual information", lambda: _information(channel, prior), raised_information)
-    under.add("pointwise maximal leakage", lambda: leakage_levels(channel, prior)[0])
-
-
-class Levels:
-    """Levels as they are found, and the names of those that would take too much.
-
-    Each is raised by what the draws can have on top of what was measured.
-    """
-
-    def __init__(self, n: int, slack: float) -> None:
-        self._n, self._slack = n, slack
-        self.found: dict[str, Level] = {}
-        self.left_out: list[str] = []
-
-    def add(self, name: str, level: Callable[[], Level], up: Raise = raised) -> None:
-        """Note a level of the whole release."""
-        try:
-            found = level()
-        except TooLarge:
-            self.left_out.append(name)
-            return
-        if isinstance(found, Bracket):
-            lower = max(found.lower - self._slack, 0.0)
-            self.found[name] = Bracket(lower, up(found.upper, self._slack))
-        else:
-            self.found[name] = up(found, self._slack)
-
-    def add_scaled(self, name: str, level: Callable[[], Level], up: Raise = raised) -> None:
-        """Note a level of one record, and n times it for the table."""
-        one = f"{name} per record"
-        self.add(one, level, up)
-        if one in self.found:
-            found = self.found[one]
-            self.found[name] = (
-                Bracket(self._n * found.lower * (1.0 - 4.0 * ULP), round_up(self._n * found.upper))
-                if isinstance(found, Bracket)
-                else round_up(self._n * found)
-            )
-
-
-def _plain(level: Level) -> float | str | list[float]:
-    if isinstance(level, Bracket):
-        return [level.lower, level.upper]
-    return level if math.isfinite(level) else "infinite"  # JSON has no infinity
-
-
-def _number(level: Any) -> float:
-    """Return the upper end of what ``_plain`` made."""
-    if isinstance(level, list):
-        level = level[1]
-    return math.inf if level == "infinite" else float(level)
-
-
-def _listed(levels: dict[str, Level]) -> list[str]:
-    return [f"  {name:<38}{shown(level):>14}" for name, level in levels.items()]
+def _listed(levels: dict[str, Value]) -> str:
+    return table([(NOTIONS[slug].title, shown(level)) for slug, level in levels.items()], "  ")

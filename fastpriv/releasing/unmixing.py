@@ -40,6 +40,14 @@ class Axis:
         """Apply Q to one axis of some counts."""
         return _along(counts, self.squares, axis)
 
+    def forward(self, law: Floats, axis: int) -> Floats:
+        """Send one axis of a law through the matrix."""
+        return _along(law, self.matrix, axis)
+
+    def backward(self, weights: Floats, axis: int) -> Floats:
+        """Average weights of outputs over what each value of one axis leads to."""
+        return _along(weights, self.matrix.T, axis)
+
     def grouped(self, counts: Floats, groups: Floats) -> tuple[Floats, Floats]:
         """Estimate counts of groups of values, groups[x, t] = [x is in t], and the variances."""
         solved = self.inverse @ groups
@@ -74,6 +82,14 @@ class SymmetricAxis(Axis):
         """Apply Q to one axis of some counts."""
         total = counts.sum(axis=axis, keepdims=True)
         return np.asarray((1.0 - 2.0 * self.off) / self.gap * counts + self.other * total)
+
+    def forward(self, law: Floats, axis: int) -> Floats:
+        """Send one axis of a law through the matrix, which is gap I + off J."""
+        return np.asarray(self.gap * law + self.off * law.sum(axis=axis, keepdims=True))
+
+    def backward(self, weights: Floats, axis: int) -> Floats:
+        """Average weights of outputs; the matrix is symmetric."""
+        return self.forward(weights, axis)
 
 
 def axis_of(kernel: RowKernel) -> Axis:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,22 +25,32 @@ JOINT = np.array([[0.3, 0.1, 0.05, 0.05], [0.05, 0.05, 0.1, 0.3]])
 VOID = {"meta", "img", "br", "hr", "path"}
 
 
-def audits():
-    matrix = [[0.6, 0.3, 0.1, 0.0], [0.3, 0.5, 0.1, 0.1], [0.25] * 4, [0.0, 0.1, 0.3, 0.6]]
-    prior = fp.Exchangeable.beta_binomial(5, 0.8, 1.2)
-    yield "response", fp.audit(fp.HammingChannel(5, 2, 1.0), prior)
-    yield "zeros", fp.audit(matrix, joint=JOINT)
-    yield "no prior", fp.audit(fp.ProductChannel([matrix] * 3))
-    yield "constant", fp.audit(np.full((2, 2), 0.5), [0.5, 0.5])
-    yield "one database", fp.audit([[1.0]], [1.0])
-    yield "epsilon 700", fp.audit(fp.HammingChannel(2, 3, 700.0), fp.Uniform(2, 3))
-    yield "many rows", fp.audit(fp.HammingChannel(3000, 2, 0.5), fp.Product.iid([0.7, 0.3], 3000))
-    yield "hostile", fp.audit(fp.HammingChannel(2, 2, 1.0), fp.Uniform(2, 2), name=HOSTILE)
+MATRIX = [[0.6, 0.3, 0.1, 0.0], [0.3, 0.5, 0.1, 0.1], [0.25] * 4, [0.0, 0.1, 0.3, 0.6]]
+SUBJECTS = {
+    "response": lambda: fp.audit(
+        fp.HammingChannel(5, 2, 1.0), fp.Exchangeable.beta_binomial(5, 0.8, 1.2)
+    ),
+    "zeros": lambda: fp.audit(MATRIX, joint=JOINT),
+    "no prior": lambda: fp.audit(fp.ProductChannel([MATRIX] * 3)),
+    "constant": lambda: fp.audit(np.full((2, 2), 0.5), [0.5, 0.5]),
+    "one database": lambda: fp.audit([[1.0]], [1.0]),
+    "epsilon 700": lambda: fp.audit(fp.HammingChannel(2, 3, 700.0), fp.Uniform(2, 3)),
+    "many rows": lambda: fp.audit(
+        fp.HammingChannel(3000, 2, 0.5), fp.Product.iid([0.7, 0.3], 3000)
+    ),
+    "hostile": lambda: fp.audit(fp.HammingChannel(2, 2, 1.0), fp.Uniform(2, 2), name=HOSTILE),
+}
+every = pytest.mark.parametrize("name", SUBJECTS)
 
 
-AUDITS = dict(audits())
-PAGES = {name: audit.to_html() for name, audit in AUDITS.items()}
-every = pytest.mark.parametrize("name", AUDITS)
+@cache
+def audited(name):
+    return SUBJECTS[name]()
+
+
+@cache
+def page_of(name):
+    return audited(name).to_html()
 
 
 class Reader(html.parser.HTMLParser):
@@ -74,8 +85,8 @@ class Reader(html.parser.HTMLParser):
 
 @every
 def test_the_page_has_every_level_and_nothing_from_outside(name):
-    audit = AUDITS[name]
-    page = PAGES[name]
+    audit = audited(name)
+    page = page_of(name)
     found = Reader(page)
     for level in audit.levels.values():
         assert level.shown in found.words()
@@ -95,7 +106,7 @@ def test_the_page_has_every_level_and_nothing_from_outside(name):
 
 @every
 def test_the_page_can_be_heard(name):
-    found = Reader(PAGES[name])
+    found = Reader(page_of(name))
     pictures = [attributes for tag, attributes in found.tags if tag == "svg"]
     assert len(pictures) >= 2
     assert all(p["role"] == "img" and p["aria-label"] for p in pictures)
@@ -105,17 +116,17 @@ def test_the_page_can_be_heard(name):
 
 
 def test_names_are_words_and_not_markup():
-    page = PAGES["hostile"]
+    page = page_of("hostile")
     assert "<script" not in page
     assert "<img" not in page
     assert HOSTILE in Reader(page).words()
-    assert "<script" not in AUDITS["hostile"]._repr_html_()
+    assert "<script" not in audited("hostile")._repr_html_()
 
 
 def test_the_page_is_written_and_the_same_twice(tmp_path):
-    audit = AUDITS["zeros"]
+    audit = audited("zeros")
     path = tmp_path / "audit.html"
-    assert audit.to_html(path) == PAGES["zeros"] == path.read_text(encoding="utf-8")
+    assert audit.to_html(path) == page_of("zeros") == path.read_text(encoding="utf-8")
     assert audit.to_html(str(path), plots=False).count("<svg") == 0
 
 
@@ -125,9 +136,9 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
 
     monkeypatch.setattr("fastpriv._core.extras.importlib.import_module", missing)
     with pytest.raises(ImportError, match=r"fastpriv\[plot\].*plots=False"):
-        AUDITS["zeros"].to_html()
-    assert "<table" in AUDITS["zeros"].to_html(plots=False)
-    assert "<table" in AUDITS["zeros"]._repr_html_()
+        audited("zeros").to_html()
+    assert "<table" in audited("zeros").to_html(plots=False)
+    assert "<table" in audited("zeros")._repr_html_()
 
 
 # In a browser.
@@ -181,7 +192,7 @@ def browse(page, folder, *flags):
 
 def probed(name, width, folder, *flags):
     """Return what the probe saw. A frame gives the width, below what a window can have."""
-    page = PAGES[name].replace("</head>", PROBE + "</head>")
+    page = page_of(name).replace("</head>", PROBE + "</head>")
     # Let the probe run; whatever else the page tried to load would be an error on the console.
     assert "default-src 'none';" in page
     page = page.replace("default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';")
@@ -208,7 +219,7 @@ def probed(name, width, folder, *flags):
 )
 def test_it_fits_a_phone_and_a_desk(name, width, tmp_path):
     seen = probed(name, width, tmp_path)
-    audit = AUDITS[name]
+    audit = audited(name)
     assert seen["view"] == width
     assert seen["wide"] <= width
     assert seen["over"] == []
@@ -227,7 +238,7 @@ def test_it_is_dark_where_people_ask_for_it(tmp_path):
 @needs_browser
 def test_it_prints(tmp_path):
     target = tmp_path / "page.pdf"
-    browse(PAGES["zeros"], tmp_path, f"--print-to-pdf={target}")
+    browse(page_of("zeros"), tmp_path, f"--print-to-pdf={target}")
     pdf = target.read_bytes()
     assert pdf.startswith(b"%PDF")
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 12

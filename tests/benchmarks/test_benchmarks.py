@@ -84,12 +84,33 @@ def bench(tmp_path):
         yield made
 
 
-def test_solvers_are_timed_in_turns_and_judged(bench):
+class Clock:
+    """A clock that moves on a microsecond at every look, and when somebody sleeps."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        self.now += 1e-6
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(_bench, "time", clock)
+    return clock
+
+
+def test_solvers_are_timed_in_turns_and_judged(bench, clock):
     asked = []
 
     def solve(name):
         asked.append(name)
-        time.sleep(0.02)
+        clock.sleep(0.02)
         return len(name)
 
     found = bench.compare(
@@ -97,7 +118,7 @@ def test_solvers_are_timed_in_turns_and_judged(bench):
         "a name",
         ours(lambda: solve("us"), lambda n: {"value": n, "error": 0.0}, items=10),
         peer("them", lambda: solve("them"), lambda n: {"value": n, "sound": False}),
-        yardstick("nothing", lambda: None),
+        yardstick("nothing", lambda: clock.sleep(0.01)),
         seed=3,
         unit="letter",
     )
@@ -106,7 +127,9 @@ def test_solvers_are_timed_in_turns_and_judged(bench):
     mine, theirs, _ = found
     assert (mine.kind, mine.value, mine.error, mine.seed) == ("ours", 2, 0.0, 3)
     assert (theirs.kind, theirs.value, theirs.sound) == ("peer", 4, False)
-    assert 0.002 <= mine.seconds <= mine.median < theirs.seconds
+    assert mine.seconds == pytest.approx(0.002, rel=1e-3)
+    assert theirs.seconds == pytest.approx(0.02, rel=1e-3)
+    assert mine.seconds <= mine.median < theirs.seconds
     assert mine.rounds >= 2
 
 
@@ -146,12 +169,12 @@ def test_peers_that_give_no_answer_are_named(bench, monkeypatch):
     assert again[0].status.startswith("not run: ")
 
 
-def test_growth_is_recorded_beside_the_promise(bench):
+def test_growth_is_recorded_beside_the_promise(bench, clock):
     for size in (1, 2):
-        work = ours(lambda s=size: time.sleep(0.01 * s))
+        work = ours(lambda s=size: clock.sleep(0.01 * s))
         (found,) = bench.compare("sleep", f"n = {size}", work, cost=size)
     assert found.promised == 2.0
-    assert 1.5 < found.growth < 30
+    assert found.growth == pytest.approx(2.0, rel=1e-3)
     (other,) = bench.compare("another sleep", "n = 3", work, cost=3)
     assert other.growth is None
 

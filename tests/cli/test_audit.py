@@ -28,7 +28,7 @@ def test_the_example_prints_every_level_of_both_mechanisms(capsys):
 
 def test_the_example_as_json(capsys):
     found = answer(["audit", "--epsilon", "2.0"], capsys)
-    assert found["mechanisms"]["E_d"]["differential privacy"] == 2.0
+    assert found["mechanisms"]["E_d"]["dp"] == 2.0
     assert found["mechanisms"]["E_i"]["identifiability"] == 2.0
 
 

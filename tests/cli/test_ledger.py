@@ -80,7 +80,7 @@ def test_a_release_is_charged_by_its_report(book, work, capsys):
     release = ["release", "people.csv", "--domain", "domain.json", "--epsilon", "0.5"]
     done([*release, "--out", "out.csv", "--report", "report.json"], capsys)
     found = answer(["ledger", "spend", book, "--report", "report.json"], capsys)
-    level = parsed((work / "report.json").read_text())["levels"]["differential privacy"]
+    level = parsed((work / "report.json").read_text())["levels"]["dp"]
     assert found["charged"] == {"dp": level}
 
 

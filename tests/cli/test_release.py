@@ -4,8 +4,6 @@ import csv
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from command_line import answer, done, prepare, refused
+from command_line import answer, done, prepare, refused, stopped
 from fastpriv.cli.main import main
 
 DATA = Path(__file__).parents[1] / "data"
@@ -47,7 +45,7 @@ def test_release_and_estimate_a_real_table(options, tmp_path, capsys):
     assert "seeded, NOT secure" in printed
     public = json.loads(report.read_text())
     level = 12.0 if options else 3.0
-    assert public["levels"]["differential privacy"] == pytest.approx(level)
+    assert public["levels"]["dp"] == pytest.approx(level)
     assert "private" not in report.read_text()
     with open(out, newline="") as stream:
         released = list(csv.DictReader(stream))
@@ -75,7 +73,8 @@ def test_release_and_estimate_a_real_table(options, tmp_path, capsys):
 
 def test_advice_before_publishing():
     table = np.zeros((100, 3), dtype=np.int64)
-    notes = " ".join(fp.release(table, domain=[4, 4, 4], epsilon=1.0).report.notes)
+    report = fp.preview_release(1_000, domain=[4, 4, 4], epsilon=1.0, split="record")
+    notes = " ".join(report.notes)
     assert "at epsilon/3 protects a record as much" in notes
     notes = " ".join(fp.release(table, domain=[4, 4, 4], distortion=0.1).report.notes)
     assert "protects little" in notes
@@ -193,6 +192,7 @@ def test_a_release_that_is_stopped_leaves_no_output(number, tmp_path):
     arguments = write(tmp_path, "c\nx\n")
     slow = """
 import signal, sys, time
+from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs otherwise
 import fastpriv.releasing.release as r
 import fastpriv as fp
@@ -201,25 +201,19 @@ write = r.CsvFile.writer
 def writer(self, domain):
     found = write(self, domain)
     def wait(digits):
+        assert any(path.suffix == ".part" for path in Path(sys.argv[2]).parent.iterdir())
         print("writing", flush=True)
-        time.sleep(60)
+        time.sleep(600)
     found.write = wait
     return found
 r.CsvFile.writer = writer
 sys.exit(main(sys.argv[1:]))
 """
-    running = subprocess.Popen(
-        [sys.executable, "-c", slow, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert running.stdout.readline() == "writing\n"
-    assert any(p.suffix == ".part" for p in tmp_path.iterdir())
-    running.send_signal(number)
-    _, errors = running.communicate(timeout=60)
+    code, errors = stopped(slow, arguments, "writing", number)
     left = [p.name for p in tmp_path.iterdir()]
     assert "out.csv" not in left
     if number != signal.SIGKILL:
-        assert running.returncode == 130
+        assert code == 130
         assert errors == "fastpriv: interrupted; no unfinished file was left\n"
         assert sorted(left) == ["domain.json", "in.csv"]
 
@@ -229,9 +223,10 @@ def test_printed_levels_are_rounded_up(tmp_path, monkeypatch, capsys):
     words = ["release", "people.csv", "--domain", "domain.json", "--epsilon", "0.7", "--force"]
     printed = done([*words, "--out", "out.csv"], capsys)
     levels = answer([*words, "--out", "out.csv"], capsys)["levels"]
-    for name in ("maximal leakage", "leakage capacity", "channel capacity"):
-        (line,) = (line for line in printed.splitlines() if line.startswith(f"  {name}  "))
-        assert levels[name] <= float(line.split()[-1]) <= levels[name] * (1 + 1e-8)
+    for slug in ("dp", "maximal-leakage", "strong-dp", "channel-capacity"):
+        start = f"  {fp.notions.NOTIONS[slug].title}  "
+        (line,) = (line for line in printed.splitlines() if line.startswith(start))
+        assert levels[slug] <= float(line.split()[-1]) <= levels[slug] * (1 + 1e-8)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +283,8 @@ def test_estimates_need_a_report_of_a_release(text, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["people.csv"], "required: --domain"),
+        (["people.csv"], "--epsilon --report is required"),
+        (["people.csv", "--epsilon", "1"], "give --domain"),
         (["people.csv", "--domain", "domain.json"], "--epsilon --report is required"),
         (["people.csv", "--domain", "domain.json", "--epsilon", "-1"], "epsilon must be"),
         (["people.csv", "--domain", "domain.json", "--epsilon", "1", "--confidence", "2"],

@@ -127,7 +127,7 @@ def test_a_structured_optimum_needs_no_file(capsys):
     assert spec.startswith("hamming:n=1000000,m=4,epsilon=1.99999999")
     assert f"The channel is {spec}" in done(words, capsys)
     found = answer(["capacity", spec], capsys)
-    assert found["upper"] > 0.0
+    assert found["value"]["upper"] > 0.0
 
 
 def test_mappings_against_inference(work, capsys):
@@ -202,3 +202,29 @@ def test_a_mechanism_that_tells_nothing_says_so(work, capsys):
     said = "does not depend on the database"
     assert said in done([*words, "iid:p=0.7,0.2,0.1,n=2"], capsys)
     assert said not in done([*words, "beta-binomial:a=0.5,b=0.8,n=4"], capsys)
+
+
+def test_an_exact_optimum(work, capsys):
+    words = ["solve", "dp", "--prior", "prior.csv", "--sizes", "2,2", "--epsilon", "0.5", "--exact"]
+    page = answer(words, capsys)
+    best = fp.solve_pd_dp(fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2]), 0.5, exact=True)
+    assert page["exact"] == {
+        "ratio": str(best.ratio),
+        "value": str(best.value),
+        "verified": True,
+    }
+    assert page["bound"] <= best.value <= page["value"]
+    assert page["level"] <= 0.5
+    text = done([*words, "--out", "best.csv"], capsys)
+    assert str(best.value) in text
+    assert "verified in rational arithmetic" in text
+    written = np.loadtxt("best.csv", delimiter=",")
+    assert fp.dp_level(fp.Channel(written, [2, 2])) <= 0.5
+
+
+def test_exact_optima_take_a_level_and_no_gap(work, capsys):
+    start = ["solve", "dp", "--prior", "prior.csv", "--exact"]
+    refused([*start, "--distortion", "0.2"], 2, "--epsilon", capsys)
+    refused([*start, "--epsilon", "1", "--gap", "1e-6"], 2, "--gap", capsys)
+    asked = ["solve", "mutual-information", "--prior", "prior.csv", "--exact", "--epsilon", "1"]
+    refused(asked, 2, "dp and identifiability", capsys)

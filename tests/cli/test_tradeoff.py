@@ -55,9 +55,9 @@ def test_levels_too_close_to_tell_are_bounded(work, capsys):
     assert found["dp upper"][0] < 0.55 < found["dp theorem upper"][0]
 
 
-def test_infinite_levels_are_null(work, capsys):
+def test_infinite_levels_are_words(work, capsys):
     words = ["tradeoff", "--prior", "prior.csv", "--notions", "dp", "--distortions", "0"]
-    assert answer(words, capsys)["dp upper"] == [None]
+    assert answer(words, capsys)["dp upper"] == ["infinite"]
     assert "infinite" in done(words, capsys)
 
 
@@ -104,3 +104,36 @@ def test_without_matplotlib_the_extra_is_named(work, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     words = ["tradeoff", "--prior", "prior.csv", "--plot", "curve.png"]
     refused(words, 2, "pip install 'fastpriv[plot]'", capsys)
+
+
+def test_exact_curves(work, capsys):
+    words = ["tradeoff", "--prior", "prior.csv", "--exact", "--levels", "1.5,3"]
+    page = answer(words, capsys)
+    prior = fp.Dense([0.4, 0.3, 0.2, 0.1])
+    for notion in ("dp", "identifiability"):
+        curve = fp.exact_curve(prior, 1.5, 3.0, notion)
+        assert [(p["low"], p["high"]) for p in page[notion]] == [
+            (p.low, p.high) for p in curve.pieces
+        ]
+        for got, piece in zip(page[notion], curve.pieces, strict=True):
+            assert tuple(map(int, got["numerator"])) == piece.numerator
+            assert tuple(map(int, got["denominator"])) == piece.denominator
+    text = done([*words, "--out", "curve.csv", "--plot", "curve.svg"], capsys)
+    assert "Written to curve.csv" in text
+    rows = list(csv.DictReader(io.StringIO((work / "curve.csv").read_text())))
+    assert [float(row["low"]) for row in rows if row["notion"] == "dp"] == [
+        p["low"] for p in page["dp"]
+    ]
+    assert "<svg" in (work / "curve.svg").read_text()
+    whole = answer(["tradeoff", "--prior", "prior.csv", "--exact", "--notions", "dp"], capsys)
+    assert whole["dp"][0]["low"] == 0.0
+    assert whole["dp"][-1]["high"] == prior.epsilon_hat() + 1.0
+
+
+def test_exact_curves_have_levels_and_no_grid(work, capsys):
+    start = ["tradeoff", "--prior", "prior.csv"]
+    refused([*start, "--exact", "--points", "3"], 2, "--distortions", capsys)
+    refused([*start, "--exact", "--levels", "1"], 2, "two numbers", capsys)
+    refused([*start, "--levels", "0,1"], 2, "--exact", capsys)
+    one = [*start, "--exact", "--notions", "mutual-information"]
+    refused(one, 2, "dp and identifiability", capsys)

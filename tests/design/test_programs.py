@@ -233,13 +233,13 @@ def test_types_agree_with_the_full_program():
 
 
 def test_partly_exchangeable_rows_are_found():
-    from fastpriv.design.programs import _symmetries
+    from fastpriv.design.common import symmetries
 
     rng = np.random.default_rng(3)
     pmf = law(rng, 24).reshape(2, 2, 2, 3)
     pmf = pmf + pmf.swapaxes(0, 2)
     prior = fp.Dense(pmf.reshape(-1) / pmf.sum(), [2, 2, 2, 3])
-    assert _symmetries(prior).rows == ((0, 2), (1,), (3,))
+    assert symmetries(prior).rows == ((0, 2), (1,), (3,))
     solution = fp.solve_pd_dp(prior, 0.5)
     check(solution, prior, prior.pmf(), 0.5, joint=False)
     assert solution.value == pytest.approx(naive(prior.pmf(), [2, 2, 2, 3], 0.5, False), rel=2e-6)
@@ -569,5 +569,5 @@ def test_a_plain_vector_is_the_law_of_one_row():
     assert fp.privacy_level(p, 0.1, "dp") == fp.privacy_level(law, 0.1, "dp")
     curves = [fp.tradeoff_curve(v, ["dp"], [0.1, 0.2]).upper["dp"] for v in (p, law)]
     assert (curves[0] == curves[1]).all()
-    with pytest.raises(fp.InvalidInput, match="pmf"):
+    with pytest.raises(fp.InvalidInput, match="sum to 1"):
         fp.solve_pd_dp([0.5, 0.6], 1.0)

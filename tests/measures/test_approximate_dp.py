@@ -9,23 +9,25 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 import oracles as o
-from cases import close, full_channels, row_channels
+from cases import channels, close, once
 from oracles import disclosure as od
 
 SPACES = [(2,), (3,), (2, 2), (3, 2), (2, 3, 1), (1,), (2, 2, 2)]
 CHANNELS = [
     pytest.param(sizes, channel, matrix, id=f"{sizes}-{name}")
     for sizes in SPACES
-    for name, channel, matrix in row_channels(sizes) + full_channels(sizes)
+    for name, channel, matrix in channels(sizes)
 ]
-every_channel = pytest.mark.parametrize(("sizes", "channel", "matrix"), CHANNELS)
+every_channel = pytest.mark.parametrize(
+    ("sizes", "channel", "matrix"), CHANNELS, indirect=["matrix"]
+)
 
 
 @every_channel
 def test_curve(sizes, channel, matrix):
     epsilons = [0.0, 1e-9, 0.3, 1.0, 2.5, 40.0, 800.0]
     for eps, delta in zip(epsilons, fp.hockey_stick(channel, epsilons), strict=True):
-        truth = od.hockey_stick(matrix, sizes, eps)
+        truth = o.hockey_stick(matrix, sizes, eps)
         # The laws of a tilted channel are computed, and rounded apart by a hundred ulp.
         tilted = isinstance(channel, fp.TiltedChannel)
         assert close(delta, truth, 1e-13, 3e-14 if tilted else 1e-15), eps
@@ -44,7 +46,7 @@ def test_inverse(sizes, channel, matrix, delta):
     found = fp.hockey_stick_epsilon(plain, delta)
     assert close(found, truth, 1e-13, 1e-15)
     assert found >= truth or found == fp.dp_level(plain)
-    if truth == o.inf or (truth > 0 and od.hockey_stick(shown, sizes, found) < delta * 0.99):
+    if truth == o.inf or (truth > 0 and o.hockey_stick(shown, sizes, found) < delta * 0.99):
         return  # where the curve jumps, rounding decides on which side a structured channel is
     assert close(fp.hockey_stick_epsilon(channel, delta), truth, 1e-11, 1e-13)
 
@@ -64,7 +66,7 @@ def test_upper_bounds_on_the_very_floats(case, eps, delta):
     sizes, given_matrix = case
     channel = fp.Channel(given_matrix, sizes)
     matrix = channel.matrix()
-    truth = od.hockey_stick(matrix, sizes, eps)
+    truth = o.hockey_stick(matrix, sizes, eps)
     found = fp.hockey_stick(channel, eps)
     assert min(truth, 1) <= found <= truth * (1 + o.num("1e-13")) + o.num("1e-15")
     level, least = (
@@ -74,7 +76,7 @@ def test_upper_bounds_on_the_very_floats(case, eps, delta):
     assert level >= least
     assert close(level, least, 1e-12, 1e-14)
     if level < math.inf:
-        assert od.hockey_stick(matrix, sizes, level) <= delta
+        assert o.hockey_stick(matrix, sizes, level) <= delta
 
 
 @settings(max_examples=100, deadline=None)
@@ -129,7 +131,7 @@ def test_only_answers_that_neighbours_have_are_compared():
     kernel = [[0.97, 0.01, 0.01, 0.01], [0.4, 0.4, 0.1, 0.1], [0.1, 0.1, 0.4, 0.4]]
     kernel.append([0.01, 0.01, 0.01, 0.97])
     channel = fp.QueryChannel(count, kernel, space)
-    assert close(fp.hockey_stick(channel, 0.2), od.hockey_stick(channel.matrix(), [2] * 3, 0.2))
+    assert close(fp.hockey_stick(channel, 0.2), o.hockey_stick(channel.matrix(), [2] * 3, 0.2))
     assert fp.hockey_stick(channel, 0.2) < fp.hockey_stick(kernel, 0.2)
 
 
@@ -190,16 +192,18 @@ def structured():
     rng = np.random.default_rng(3)
     for sizes in [(2, 2, 2), (3, 2), (2, 1, 3), (4,)]:
         q = rng.dirichlet(np.ones(int(np.prod(sizes))))
-        yield fp.TiltedChannel(fp.Dense(q, sizes), 0.8)
+        yield f"tilted-{sizes}", fp.TiltedChannel(fp.Dense(q, sizes), 0.8)
         q[1::2] = 0.0
-        yield fp.TiltedChannel(fp.Dense(q / q.sum(), sizes), 1.3)
+        yield f"zeros-{sizes}", fp.TiltedChannel(fp.Dense(q / q.sum(), sizes), 1.3)
     three = fp.Exchangeable({(2, 0, 0): 0.5, (1, 1, 0): 0.2, (0, 1, 1): 0.2, (0, 0, 2): 0.1})
-    for prior in (three, fp.Exchangeable.beta_binomial(5, 0.5, 0.8)):
-        yield fp.solve_pd_dp(prior, 0.6).channel
-        yield fp.solve_pd_mip(prior, slope=0.7).channel
+    for name, prior in (("three", three), ("two", fp.Exchangeable.beta_binomial(5, 0.5, 0.8))):
+        yield f"dp-{name}", once(lambda p: fp.solve_pd_dp(p, 0.6).channel, prior)
+        yield f"rate-{name}", once(lambda p: fp.solve_pd_mip(p, slope=0.7).channel, prior)
 
 
-@pytest.mark.parametrize("channel", [*structured()], ids=repr)
+@pytest.mark.parametrize(
+    "channel", [pytest.param(made, id=name) for name, made in structured()], indirect=True
+)
 def test_without_the_matrix(channel):
     """What tells neighbours apart is one row of the output, or its class: the same curve."""
     plain = fp.Channel(channel.matrix(), channel.space)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import fastpriv as fp
 import fastpriv._matrices.capacity as internals
 import oracles as o
-from cases import full_channels, kernel, law, row_channels
+from cases import channels, kernel, law
 from fastpriv import kernels
 
 
@@ -195,7 +195,7 @@ SPACES = [(2, 2), (3,), (2, 3), (2, 1, 2)]
 STRUCTURED = [
     pytest.param(channel, id=f"{name}-{sizes}")
     for sizes in SPACES
-    for name, channel, _ in row_channels(sizes) + full_channels(sizes)
+    for name, channel, _ in channels(sizes)
 ]
 
 

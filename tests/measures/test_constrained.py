@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
+import oracles as o
 from fastpriv._matrices.entropy_search.posterior import Bit
 from fastpriv._matrices.entropy_search.search import Constrained, Search
 from fastpriv._matrices.entropy_search.slices import Slice
@@ -86,7 +87,7 @@ def test_the_lower_end_is_that_of_a_prior_with_enough_entropy(sizes, outputs, we
                     used[same] = True
                     prior[same] = mass / count
             if used.all() and ob.exact_information(W, sizes, i, prior) >= value:
-                assert ob.exact_entropy(prior) >= b
+                assert o.entropy(o.normal(prior)) >= b
                 return
     pytest.fail("no individual has this information")
 
@@ -202,7 +203,7 @@ def test_small_shapes_reach_the_gap(sizes, outputs):
     W = channel(sizes, outputs, 1.0, seed=3)
     for share in (0.6, 0.95):
         found = fp.constrained_capacity(
-            fp.Channel(W, sizes), share * math.log(len(W)), gap=1e-2, time_limit=60.0
+            fp.Channel(W, sizes), share * math.log(len(W)), gap=1e-2, time_limit=3600.0
         )
         assert found.width <= 1e-2 * found.lower * (1.0 + 1e-9)
 
@@ -231,7 +232,7 @@ def test_databases_that_tell_the_same_count_for_their_entropy():
 def test_all_strengths(epsilon):
     made = fp.HammingChannel(2, 2, epsilon)
     worst = fp.individual_capacity(made)
-    found = fp.constrained_capacity(made, [0.9, 1.2], time_limit=20.0)
+    found = fp.constrained_capacity(made, [0.9, 1.2], time_limit=3600.0)
     assert (found.lower > 0.0).all()
     assert (found.upper <= worst.upper).all()
     assert (found.width <= 2e-3 * found.lower).all()

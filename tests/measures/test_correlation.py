@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+import cases
 import fastpriv as fp
 import fastpriv._matrices.contraction as pairs
 import fastpriv._matrices.correlation as internals
 import fastpriv.measures.contraction as products
 import fastpriv.measures.correlation as correlations
 import oracles as o
-from cases import full_channels, kernel, law, priors, row_channels
+from cases import kernel, law
 from oracles import correlation as oc
 
 
@@ -78,13 +79,7 @@ def test_contraction_of_matrices(W, p):
     assert holds(fp.contraction_coefficient(W), oc.contraction(W))
 
 
-PAIRS = [
-    pytest.param(prior, pmf, channel, matrix, id=f"{a}-{b}")
-    for a, prior, pmf in priors()
-    for b, channel, matrix in row_channels(prior.space.sizes) + full_channels(prior.space.sizes)
-    if prior.space.size <= 6
-]
-every_pair = pytest.mark.parametrize(("prior", "pmf", "channel", "matrix"), PAIRS)
+every_pair = cases.every_pair(6)
 
 
 @every_pair
@@ -137,7 +132,7 @@ def test_e_d(n, m, epsilon):
         for _ in range(n):
             one = [u * v for u in one for v in rows[0]]
             other = [u * v for u in other for v in rows[-1]]
-        eta = oc.curve(one, other, 0.5)
+        eta = o.chi_square(one, other, 0.5)
     uniform = fp.maximal_correlation(channel, fp.Uniform(n, m))
     assert above(uniform, gap, 1e-14) or (uniform == 1.0 and gap > 1 - 1e-16)
     assert holds(fp.contraction_coefficient(channel), min(eta, mpf(1)))
@@ -365,7 +360,7 @@ def test_no_pair_is_pruned_wrongly():
         assert lower <= bracket.upper
         assert bracket.width <= 1e-13
         best = int(np.argmax(each))
-        value = float(oc.curve(W[left[best]], W[right[best]], weight[best]))
+        value = float(o.chi_square(W[left[best]], W[right[best]], weight[best]))
         assert value == pytest.approx(bracket.upper, rel=1e-12)
 
 

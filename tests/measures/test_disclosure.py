@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 import oracles as o
-from cases import close, full_channels, law, priors, row_channels
+from cases import channels, close, law, priors
 from oracles import disclosure as od
+from oracles import pointwise as op
 
 SPACES = [(2,), (3,), (2, 2), (3, 2), (2, 3, 1), (1,), (2, 2, 2)]
 CHANNELS = [
     pytest.param(sizes, channel, id=f"{sizes}-{name}")
     for sizes in SPACES
-    for name, channel, _ in row_channels(sizes) + full_channels(sizes)
+    for name, channel, _ in channels(sizes)
 ]
 
 
@@ -84,7 +85,7 @@ def test_disclosures_are_the_same_for_all_full_support_priors(case, seed):
 @given(cases())
 def test_leakage_below_the_min_entropy_of_an_attribute_hides_it(case):
     channel, attribute, prior = case
-    level = od.pml_level(channel.matrix(), prior)
+    level = max(op.pml(channel.matrix(), prior))
     uncertain = o.min_entropy(od.attribute_law(as_kernel(attribute), prior))
     if fp.discloses(channel, attribute, prior):
         assert level >= uncertain * (1 - o.num("1e-15"))
@@ -189,7 +190,7 @@ def test_remaining_uncertainty_of_every_function_of_the_database(seed, size, out
     prior, labels = law(rng, size, 0.01), rng.integers(0, 2, size)
     if len(set(labels.tolist())) == 1:
         return
-    bound = fp.remaining_uncertainty_bound(float(od.strong_dp_level(matrix)), prior)
+    bound = fp.remaining_uncertainty_bound(float(o.strong_dp_level(matrix)), prior)
     for y in range(outputs):
         after = od.posterior(matrix, prior, y)
         values = od.attribute_law(od.labels_kernel(labels.tolist()), after)
@@ -231,8 +232,8 @@ def test_correlated_rows_leak_as_much_as_a_release_without_noise(row, epsilon, d
     assert n == 1 or worst(n - 1) <= limit - delta
     if prior.space.size <= 100:  # the same by brute force
         matrix = fp.Channel(channel.matrix(), sizes).matrix()
-        laws, marginal = od.row_channel(matrix, prior.pmf(), sizes, n - 1)
-        assert close(od.pml_level(laws, marginal), worst(n), 1e-9)
+        laws, marginal = op.row_matrix(matrix, prior.pmf(), sizes, n - 1)
+        assert close(max(op.pml(laws, marginal)), worst(n), 1e-9)
 
 
 def test_correlated_rows_at_the_edges():

@@ -7,17 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cases
 import fastpriv as fp
 import oracles as o
-from cases import close, full_channels, kernel, law, priors, row_channels
+from cases import close, kernel, law, priors
 
-PAIRS = [
-    pytest.param(prior, pmf, channel, matrix, id=f"{a}-{b}")
-    for a, prior, pmf in priors()
-    for b, channel, matrix in row_channels(prior.space.sizes) + full_channels(prior.space.sizes)
-    if prior.space.size <= 16
-]
-every_pair = pytest.mark.parametrize(("prior", "pmf", "channel", "matrix"), PAIRS)
+every_pair = cases.every_pair(16)
 
 
 @every_pair

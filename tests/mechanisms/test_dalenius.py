@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
+import oracles as o
 from oracles import dalenius as oracle
+from oracles.individual import group_capacity
 
 levels = st.one_of(
     st.floats(1e-300, 1e-6), st.floats(1e-6, 0.7), st.sampled_from([0.0, 1e-32, math.log(2)])
@@ -64,7 +66,7 @@ def test_binary_symmetric_capacity_is_reached_exactly_where_a_row_can_change_the
         assert found.lower <= bound * (1 + 1e-9) + 1e-15
         reached = any(
             values[x] != values[y] and xs[i] != ys[i]
-            for (x, xs), (y, ys) in itertools.product(enumerate(oracle.databases(sizes)), repeat=2)
+            for (x, xs), (y, ys) in itertools.product(enumerate(o.databases(sizes)), repeat=2)
             for i in range(len(sizes))
         )
         assert found.upper == pytest.approx(bound if reached else 0.0, rel=1e-9, abs=1e-15)
@@ -72,9 +74,9 @@ def test_binary_symmetric_capacity_is_reached_exactly_where_a_row_can_change_the
 
 def test_example_one_of_the_paper():
     """f(x_1, x_2) = [x_1 = x_2] with three and two values: the bound is reached."""
-    equal = [int(a == b) for a, b in oracle.databases((3, 2))]
+    equal = [int(a == b) for a, b in o.databases((3, 2))]
     channel = fp.mechanisms.binary_symmetric(equal, 0.2, (3, 2))
-    low, high = oracle.individual(channel.matrix().tolist(), (3, 2))
+    low, high = group_capacity(channel.matrix().tolist(), (3, 2), 1)
     found = fp.individual_capacity(channel)
     assert low <= found.upper
     assert found.lower <= high
@@ -117,7 +119,7 @@ def test_exponential_rate_keeps_its_promise_and_is_tight(k, epsilon):
         for row in kernel[:2]:
             total = mp.fsum(row)
             law = [mp.mpf(w) / total for w in row]
-            assert mp.log(k) - oracle.entropy(law) <= epsilon
+            assert mp.log(k) - o.entropy(law) <= epsilon
     if epsilon > 1e-20:
         with mp.workdps(400):
             more = mp.log(k) - oracle.exponential_entropy(k, rate * (1 + 1e-5))
@@ -224,12 +226,12 @@ def test_weak_symmetry_by_brute_force_and_its_closed_form(seed, sizes):
     want = oracle.weakly_symmetric(matrix.tolist(), sizes)
     assert fp.is_weakly_symmetric(channel) == want
     bound = fp.data_independent_bound(channel)
-    exact = float(mp.log(outputs) - oracle.entropy(matrix[0]))
+    exact = float(mp.log(outputs) - o.entropy(matrix[0]))
     assert exact <= bound <= exact * (1 + 1e-12) + 1e-15
     found = fp.channel_capacity(channel)
     assert found.lower <= bound
     if want:
-        low, high = oracle.individual(matrix.tolist(), sizes, 1e-9)
+        low, high = group_capacity(matrix.tolist(), sizes, 1)
         assert low <= bound
         assert high == pytest.approx(bound, rel=1e-6)
 
@@ -312,7 +314,7 @@ def mechanisms():
 def test_composition_is_the_joint_law(a, b):
     first, second = mechanisms()[a], mechanisms()[b]
     both = fp.compose(first, second)
-    want = np.array(oracle.joint(first.matrix().tolist(), second.matrix().tolist()))
+    want = np.array(o.both(first.matrix().tolist(), second.matrix().tolist()))
     if isinstance(both, fp.ProductChannel):  # outputs are numbered row by row
         K, L = (c.output_space.sizes for c in (first, second))
         axes = want.reshape(8, *K, *L).transpose(0, 1, 4, 2, 5, 3, 6)
@@ -334,7 +336,7 @@ def test_composition_keeps_structure():
     twice = fp.compose(count, other)
     assert twice.output_space.size == 4
     ends = [[0.2, 0.8], [0.8, 0.2]]
-    want = fp.channel_capacity(oracle.joint(ends, ends)).upper
+    want = fp.channel_capacity(o.both(ends, ends)).upper
     assert fp.individual_capacity(twice).upper == pytest.approx(want, rel=1e-8)
 
 
@@ -376,7 +378,7 @@ def test_additive_bound_holds_and_group_bound_holds(seed, sizes):
     size = math.prod(sizes)
     first, second = random_matrix(seed, size, 3), random_matrix(seed + 1, size, 2)
     one, two = fp.Channel(first, sizes), fp.Channel(second, sizes)
-    low, _ = oracle.individual(oracle.joint(first.tolist(), second.tolist()), sizes)
+    low, _ = group_capacity(o.both(first.tolist(), second.tolist()), sizes, 1)
     bound = fp.composition_bound(one, two)
     parts = fp.individual_capacity(one).upper + fp.individual_capacity(two).upper
     assert low <= bound
@@ -454,7 +456,7 @@ def test_parallel_composition_fails_strictly(p):
     found = fp.parallel_example(p)
     assert found.together.lower > 1.05 * found.alone.upper
     noise = [[1 - p, p], [p, 1 - p]]
-    low, high = oracle.capacity(oracle.joint(noise, noise))
+    (low,), (high,) = o.capacities(np.array([o.both(noise, noise)]))
     assert low <= found.together.upper * (1 + 1e-9)
     assert found.together.lower <= high
     # Differential privacy does not tell the two apart.

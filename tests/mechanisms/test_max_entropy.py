@@ -11,6 +11,7 @@ from mpmath import mp, mpf
 from scipy.stats import chisquare
 
 import fastpriv as fp
+import oracles as o
 from fastpriv import kernels
 from fastpriv._sampling.power_law import FAR, PowerLaw
 from fastpriv._sampling.rejection import Sampler
@@ -100,7 +101,7 @@ def test_cycle_has_the_largest_entropy_at_its_distortion(p, modulus):
         np.testing.assert_allclose(law, [float(q) for q in exact], rtol=1e-12)
         dual = -mp.log(exact[0]) + mpf(beta) * mpf(distortion) ** mpf(p)
         assert close(noise.entropy(), dual)
-        assert close(noise.entropy(), oracle.entropy(exact))
+        assert close(noise.entropy(), o.entropy(exact))
 
 
 @pytest.mark.parametrize("p", [0.05, 0.3, 1.0, 2.0, 50.0, 500.0])
@@ -346,7 +347,8 @@ def test_draws_follow_the_law():
         MaxEntropyNoise(2, 2.0, modulus=9),
         MaxEntropyNoise(1, 2.0, modulus=8),
     ):
-        for source in (rng, None):
+        # The default source has no seed: what is seldom enough for one is no false alarm.
+        for source, seldom in ((rng, 1e-6), (None, 1e-10)):
             drawn = noise.sample(10**6, source)
             # Cells of about equal mass, the last ones open; both signs.
             edge = int(np.abs(drawn).max()) + 1
@@ -364,7 +366,7 @@ def test_draws_follow_the_law():
             used = expected > 0
             assert seen[~used].sum() == 0
             expected = expected[used] / expected[used].sum() * 1e6
-            assert chisquare(seen[used], expected).pvalue > 1e-6, (noise, source)
+            assert chisquare(seen[used], expected).pvalue > seldom, (noise, source)
 
 
 def test_seeds_repeat_and_the_default_does_not():

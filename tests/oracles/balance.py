@@ -6,9 +6,9 @@ W[x, y] = p(y|x), databases in C order. Nothing here knows how the library searc
 import math
 
 import numpy as np
-from mpmath import log, mp, mpf
 
-mp.dps = 50
+from oracles.information import joint_information
+from oracles.numbers import normal, num
 
 
 def value_of_row(sizes, i):
@@ -35,32 +35,11 @@ def entropies(priors):
 
 def exact_information(W, sizes, i, prior):
     """I(X_i; Y) in 50 digits."""
-    where = value_of_row(sizes, i)
-    total = sum(mpf(float(v)) for v in prior)
-    joint = [
-        [
-            sum(mpf(float(prior[x])) * mpf(float(W[x, y])) for x in np.flatnonzero(where == a))
-            / total
-            for y in range(W.shape[1])
-        ]
-        for a in range(sizes[i])
-    ]
-    rows, columns = (
-        [sum(row) for row in joint],
-        [sum(column) for column in zip(*joint, strict=True)],
+    where, p, outputs = value_of_row(sizes, i), normal(prior), range(len(W[0]))
+    values = [[x for x in range(len(p)) if where[x] == a] for a in range(sizes[i])]
+    return joint_information(
+        [[sum(p[x] * num(W[x][y]) for x in xs) for y in outputs] for xs in values]
     )
-    return sum(
-        v * log(v / (rows[a] * columns[y]))
-        for a, row in enumerate(joint)
-        for y, v in enumerate(row)
-        if v > 0
-    )
-
-
-def exact_entropy(prior):
-    """H in 50 digits."""
-    total = sum(mpf(float(v)) for v in prior)
-    return -sum(mpf(float(v)) / total * log(mpf(float(v)) / total) for v in prior if v > 0)
 
 
 def random_priors(rng, W, count):

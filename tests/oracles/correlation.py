@@ -5,14 +5,9 @@ W[x][y] = p(y|x), floats counted as they are: nothing is divided by its sum.
 
 from itertools import combinations
 
-from mpmath import eigsy, log, matrix, mp, mpf, sqrt
+from mpmath import eigsy, matrix, mpf, sqrt
 
-mp.dps = 50
-
-
-def output(W, p):
-    """Return the law of the output."""
-    return [sum(mpf(p[x]) * mpf(W[x][y]) for x in range(len(p))) for y in range(len(W[0]))]
+from oracles.information import chi_square, divergence, output_law
 
 
 def maximal_correlation(W, p):
@@ -30,32 +25,21 @@ def maximal_correlation(W, p):
     return sqrt(max(values[-2], mpf(0))) if len(values) > 1 else mpf(0)
 
 
-def curve(P, Q, b):
-    """Return b(1-b) sum (P-Q)^2/(bP + (1-b)Q) for 0 < b < 1."""
-    b = mpf(b)
-    total = mpf(0)
-    for v, w in zip(P, Q, strict=True):
-        v, w = mpf(v), mpf(w)
-        if v != w:
-            total += (v - w) ** 2 / (b * v + (1 - b) * w)
-    return b * (1 - b) * total
-
-
 def pair_contraction(P, Q, digits=40):
     """Return the largest value of the curve, by golden section: it is concave."""
     ratio = (sqrt(mpf(5)) - 1) / 2
     low, high = mpf(0), mpf(1)
     left, right = high - ratio * (high - low), low + ratio * (high - low)
-    f, g = curve(P, Q, left), curve(P, Q, right)
+    f, g = chi_square(P, Q, left), chi_square(P, Q, right)
     for _ in range(5 * digits):
         if f < g:
             low, left, f = left, right, g
             right = low + ratio * (high - low)
-            g = curve(P, Q, right)
+            g = chi_square(P, Q, right)
         else:
             high, right, g = right, left, f
             left = high - ratio * (high - low)
-            f = curve(P, Q, left)
+            f = chi_square(P, Q, left)
     return max(f, g)
 
 
@@ -64,15 +48,9 @@ def contraction(W):
     return max([mpf(0)] + [pair_contraction(P, Q) for P, Q in combinations(W, 2)])
 
 
-def divergence(q, p):
-    """Return sum q ln(q/p) - q + p."""
-    terms = [(mpf(a), mpf(b)) for a, b in zip(q, p, strict=True)]
-    return sum((a * log(a / b) if a > 0 else 0) - a + b for a, b in terms if b > 0)
-
-
 def sdpi_ratio(W, p, q):
     """Return D(qW || pW) / D(q || p)."""
-    return divergence(output(W, q), output(W, p)) / divergence(q, p)
+    return divergence(output_law(W, q), output_law(W, p)) / divergence(q, p)
 
 
 def sdpi_grid(W, p, count):

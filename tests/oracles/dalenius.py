@@ -4,21 +4,19 @@ import itertools
 import math
 
 import mpmath as mp
+import numpy as np
 
-
-def plog(p):
-    return p * mp.log(p) if p > 0 else mp.mpf(0)
+from oracles.channels import both
+from oracles.information import entropy
+from oracles.optima import capacities
+from oracles.spaces import databases
 
 
 def flip_capacity(p):
     """ln 2 - H(p) of the exact value of a float."""
     with mp.workdps(120):
         p = mp.mpf(p)
-        return mp.log(2) + plog(p) + plog(1 - p)
-
-
-def entropy(law):
-    return -mp.fsum(plog(mp.mpf(p)) for p in law)
+        return mp.log(2) - entropy([p, 1 - p])
 
 
 def exponential_law(k, rate, dps=400):
@@ -44,59 +42,19 @@ def exponential_row(distances, rate):
     return row
 
 
-def divergence(w, q):
-    return sum(a * math.log(a / b) for a, b in zip(w, q, strict=True) if a > 0)
-
-
-def capacity(rows, tolerance=1e-10, steps=100_000):
-    """Blahut-Arimoto with its own certificate: (lower, upper)."""
-    p = [1 / len(rows)] * len(rows)
-    lower, upper = 0.0, math.inf
-    for _ in range(steps):
-        q = [sum(a * row[y] for a, row in zip(p, rows, strict=True)) for y in range(len(rows[0]))]
-        far = [divergence(row, q) for row in rows]
-        lower = max(lower, sum(a * d for a, d in zip(p, far, strict=True)))
-        upper = min(upper, max(far))
-        if upper - lower < tolerance:
-            break
-        p = [a * math.exp(d) for a, d in zip(p, far, strict=True)]
-        total = sum(p)
-        p = [a / total for a in p]
-    return lower, upper
-
-
-def databases(sizes):
-    return list(itertools.product(*[range(m) for m in sizes]))
-
-
 def best_capacity(selections, tolerance):
     """Largest capacity over lists of rows, each list looked at once."""
     lower, upper = 0.0, 0.0
     for rows in {tuple(sorted({tuple(row) for row in rows})) for rows in selections}:
-        low, high = capacity(rows, tolerance)
+        (low,), (high,) = capacities(np.array([rows]), tolerance)
         lower, upper = max(lower, low), max(upper, high)
     return lower, upper
-
-
-def individual(matrix, sizes, tolerance=1e-7):
-    """Theorem 2: one row of the matrix for each value of x_i, the best of all."""
-    all_x = databases(sizes)
-    found = []
-    for i, m in enumerate(sizes):
-        slices = [[matrix[j] for j, x in enumerate(all_x) if x[i] == a] for a in range(m)]
-        found.extend(itertools.product(*slices))
-    return best_capacity(found, tolerance)
 
 
 def cross(matrix, k, tolerance=1e-7):
     """Proposition 6: any k rows of the matrix."""
     rows = sorted({tuple(row) for row in matrix})
     return best_capacity(itertools.combinations_with_replacement(rows, k), tolerance)
-
-
-def joint(first, second):
-    """Laws of two independent outputs on one database, outputs in C order."""
-    return [[a * b for a in v for b in w] for v, w in zip(first, second, strict=True)]
 
 
 def paired(first, sizes_1, second, sizes_2):
@@ -107,7 +65,7 @@ def paired(first, sizes_1, second, sizes_2):
     for x in databases([a * b for a, b in zip(sizes_1, sizes_2, strict=True)]):
         one = tuple(x[i] // sizes_2[i] for i in range(n))
         two = tuple(x[i] % sizes_2[i] for i in range(n))
-        laws.append([a * b for a in first[x1.index(one)] for b in second[x2.index(two)]])
+        laws += both([first[x1.index(one)]], [second[x2.index(two)]])
     return laws
 
 

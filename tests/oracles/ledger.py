@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from oracles.spaces import neighbour_pairs
+
 
 def exact(level):
     """The number a float is printed as."""
@@ -22,26 +24,12 @@ def accept(budget, levels):
     return taken, total
 
 
-def both(first, second):
-    """The channel that releases the output of each of two, independent given the database."""
-    rows = [np.outer(a, b).reshape(-1) for a, b in zip(first, second, strict=True)]
-    return np.array(rows)
-
-
-def neighbours(sizes):
-    """Pairs of flat indices that differ in one row."""
-    cells = list(np.ndindex(*sizes))
-    for i, x in enumerate(cells):
-        for j, z in enumerate(cells):
-            if sum(a != b for a, b in zip(x, z, strict=True)) == 1:
-                yield i, j
-
-
 def truth(W, p, sizes):
     """Level of a channel in every notion that has a sum law, from the definitions."""
+    W = np.asarray(W)
     K = W.shape[1]
     q = p @ W
-    near = list(neighbours(sizes))
+    near = neighbour_pairs(sizes)
     posterior = p[:, None] * W / q
     ratio = {(x, z): max(math.log(W[x, y] / W[z, y]) for y in range(K)) for x, z in near}
     strong = max(math.log(W[:, y].max() / W[:, y].min()) for y in range(K))

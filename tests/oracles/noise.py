@@ -57,10 +57,6 @@ def cycle_law(p, beta, modulus):
     return [w / mp.fsum(weights) for w in weights]
 
 
-def entropy(law):
-    return -mp.fsum(q * mp.log(q) for q in law if q > 0)
-
-
 def laplace_leakage(n, scale, p, y):
     """l(D_1 -> y) by summing over the count of the other rows."""
     scale, p, y = mpf(scale), mpf(p), mpf(y)

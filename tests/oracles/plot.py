@@ -1,9 +1,6 @@
 """Plain counterparts of what the figures show, and how colours look to colour-blind readers."""
 
 import math
-from fractions import Fraction
-
-from mpmath import mp
 
 #: What dichromats see of linear RGB (Machado, Oliveira and Fernandes 2009, severity 1).
 SIGHTS = {
@@ -40,31 +37,6 @@ def lab(colour, sight=None):
 def difference(first, second, sight=None):
     """Distance of two colours in Lab; about 2 is just noticeable."""
     return math.dist(lab(first, sight), lab(second, sight))
-
-
-def outputs(matrix, prior):
-    """(leakage, probability) of every output that can occur, in rationals but for the logarithm."""
-    found = []
-    for y in range(len(matrix[0])):
-        column = [Fraction(row[y]) for row in matrix]
-        law = [Fraction(p) for p in prior]
-        chance = sum(p * w for p, w in zip(law, column, strict=True))
-        if chance:
-            best = max(w for p, w in zip(law, column, strict=True) if p)
-            found.append((math.log(best / chance), float(chance)))
-    return found
-
-
-def excess(matrix, epsilon):
-    """Least delta at epsilon of one release by a mechanism on a single row, to 40 digits."""
-    with mp.workdps(40):
-        factor = mp.exp(mp.mpf(epsilon))
-        return max(
-            sum(max(mp.mpf(a) - factor * b, 0) for a, b in zip(x, other, strict=True))
-            for x in matrix
-            for other in matrix
-            if x is not other
-        )
 
 
 def advanced(epsilon, releases, delta):

@@ -4,13 +4,10 @@ from itertools import product
 
 from mpmath import inf, log, mpf
 
-from oracles import databases, entropy, num, output_law
-
-
-def normal(p):
-    """Return p divided by its sum."""
-    total = sum(map(num, p))
-    return [num(v) / total for v in p]
+from oracles.information import entropy, output_law
+from oracles.numbers import normal, num
+from oracles.priors import product_pmf
+from oracles.spaces import databases
 
 
 def pml(W, p):
@@ -61,21 +58,6 @@ def row_pml(W, p, sizes, i):
     return pml(*row_matrix(W, p, sizes, i))
 
 
-def maximal_leakage(W):
-    """Return ln of the sum of column maxima."""
-    return log(sum(max(map(num, column)) for column in zip(*W, strict=True)))
-
-
-def leakage_capacity(W):
-    """Return the largest ln max/min of a column, columns of zeros left out."""
-    worst = mpf(0)
-    for column in zip(*W, strict=True):
-        most, least = max(map(num, column)), min(map(num, column))
-        if most > 0:
-            worst = max(worst, inf if least == 0 else log(most / least))
-    return worst
-
-
 def worst_gain(W, p):
     """Return the largest H(X) - H(X | Y = y) over y that occur."""
     p = normal(p)
@@ -91,11 +73,6 @@ def bernoulli_level(W, n, c, i=None):
     """Return the largest leakage over the corners of independent bits, chances c or 1 - c."""
     worst = mpf(0)
     for chances in product([num(c), 1 - num(c)], repeat=n):
-        pmf = []
-        for x in databases([2] * n):
-            value = mpf(1)
-            for bit, chance in zip(x, chances, strict=True):
-                value *= chance if bit else 1 - chance
-            pmf.append(value)
+        pmf = product_pmf([[1 - chance, chance] for chance in chances])
         worst = max(worst, *(pml(W, pmf) if i is None else row_pml(W, pmf, [2] * n, i)))
     return worst

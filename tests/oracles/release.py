@@ -1,24 +1,6 @@
 """What E_d on records does, from its definition: loops and fractions, nothing of fastpriv."""
 
 import math
-from itertools import product
-
-
-def hamming_matrix(m, epsilon):
-    """Stay with weight 1, move to each other value with weight e^-epsilon."""
-    r = math.exp(-epsilon)
-    total = 1.0 + (m - 1) * r
-    return [[(1.0 if x == y else r) / total for y in range(m)] for x in range(m)]
-
-
-def per_column_matrix(sizes, epsilon):
-    """Every column by itself; records in the order of itertools.product."""
-    parts = [hamming_matrix(m, epsilon) for m in sizes]
-    records = list(product(*map(range, sizes)))
-    return [
-        [math.prod(p[a][b] for p, a, b in zip(parts, x, y, strict=True)) for y in records]
-        for x in records
-    ]
 
 
 def levels(matrix, prior):
@@ -27,7 +9,7 @@ def levels(matrix, prior):
     law = [sum(prior[x] * matrix[x][y] for x in range(size)) for y in outputs]
     pairs = [(x, z) for x in range(size) for z in range(size) if x != z]
     return {
-        "differential privacy": max(
+        "dp": max(
             (math.log(matrix[x][y] / matrix[z][y]) for x, z in pairs for y in outputs), default=0.0
         ),
         "identifiability": max(
@@ -38,17 +20,15 @@ def levels(matrix, prior):
             ),
             default=0.0,
         ),
-        "maximal leakage": math.log(sum(max(row[y] for row in matrix) for y in outputs)),
-        "pointwise maximal leakage": max(
-            math.log(max(row[y] for row in matrix) / law[y]) for y in outputs
-        ),
+        "maximal-leakage": math.log(sum(max(row[y] for row in matrix) for y in outputs)),
+        "pml": max(math.log(max(row[y] for row in matrix) / law[y]) for y in outputs),
         # For any law of records: reached by the uniform one, the matrix being symmetric.
-        "channel capacity": sum(
+        "channel-capacity": sum(
             matrix[x][y] / size * math.log(matrix[x][y] * size)
             for x in range(size)
             for y in outputs
         ),
-        "mutual information": sum(
+        "mutual-information": sum(
             prior[x] * matrix[x][y] * math.log(matrix[x][y] / law[y])
             for x in range(size)
             for y in outputs

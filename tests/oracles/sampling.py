@@ -5,6 +5,8 @@ from fractions import Fraction
 
 import mpmath
 
+from oracles.numbers import log_ratio
+
 WORDS = 1 << 64
 
 
@@ -12,12 +14,6 @@ def shares(law):
     """Each probability of a law of doubles as an exact multiple of 2^-64."""
     total = sum(map(Fraction, law))
     return [Fraction(p) * WORDS / total for p in law]
-
-
-def log_ratio(top, bottom):
-    """Natural log of a ratio of whole numbers, to 60 digits."""
-    with mpmath.workdps(60):
-        return mpmath.log(mpmath.mpf(top) / bottom)
 
 
 def double_above(number):
@@ -66,25 +62,3 @@ def tilted(law, sizes, ratio, x):
         weights.append(Fraction(p) * ratio**distance)
     total = sum(weights)
     return [w / total for w in weights]
-
-
-def neighbours(sizes):
-    """Pairs of indices of databases that differ in one row."""
-    size = 1
-    for m in sizes:
-        size *= m
-
-    def digits(x):
-        out = []
-        for m in reversed(sizes):
-            out.append(x % m)
-            x //= m
-        return out[::-1]
-
-    rows = [digits(x) for x in range(size)]
-    return [
-        (a, b)
-        for a in range(size)
-        for b in range(size)
-        if sum(s != t for s, t in zip(rows[a], rows[b], strict=True)) == 1
-    ]

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
+import oracles as o
 from oracles import plot as oracle
+from oracles.pointwise import pml
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = importlib.import_module("matplotlib.pyplot")
 
-FAMILY = importlib.import_module("fastpriv.plot.style").FAMILY
+FAMILY = importlib.import_module("fastpriv._drawing.style").FAMILY
 Profile = fp.accounting.PrivacyProfile
 MATRIX = [[0.5, 0.25, 0.125, 0.125], [0.25, 0.5, 0.125, 0.125], [0.125, 0.125, 0.25, 0.5]]
 PRIOR = [0.5, 0.25, 0.25]
@@ -26,6 +28,7 @@ SKEWED = fp.Product.iid([0.75, 0.25], 12)
 @pytest.fixture(autouse=True)
 def _figures():
     """Every figure can be drawn, no setting is changed, and nothing is left behind."""
+    plt.close("all")  # what examples of the documentation left
     before = dict(matplotlib.rcParams)
     yield
     try:
@@ -57,7 +60,7 @@ def test_colours_are_told_apart_by_everybody(sight):
 
 
 def test_lines_of_a_family_differ_in_greyscale_too():
-    look = importlib.import_module("fastpriv.plot.style").look
+    look = importlib.import_module("fastpriv._drawing.style").look
     drawn = {(style["linestyle"], style["marker"]) for style in map(look, range(28))}
     assert len(drawn) == 28
 
@@ -68,7 +71,8 @@ def test_lines_of_a_family_differ_in_greyscale_too():
 def test_bars_are_leakages_as_wide_as_outputs_are_likely():
     ax = fp.plot.leakage(MATRIX, PRIOR)
     stairs = ax.patches[0].get_data()
-    expected = sorted(oracle.outputs(MATRIX, PRIOR), reverse=True)
+    outputs = zip(pml(MATRIX, PRIOR), o.output_law(MATRIX, PRIOR), strict=True)
+    expected = sorted(((float(x), float(p)) for x, p in outputs), reverse=True)
     np.testing.assert_allclose(stairs.values, [x for x, _ in expected], rtol=1e-12)
     np.testing.assert_allclose(np.diff(stairs.edges), [p for _, p in expected], rtol=1e-12)
     level = line(ax, "level").get_ydata()[0]
@@ -180,7 +184,7 @@ def test_profile_is_delta_over_epsilon():
     for label, rows in (("two", matrix), ("three", MATRIX)):
         x, y = line(ax, label).get_data()
         for epsilon, delta in zip(x, y, strict=True):
-            truth = oracle.excess(rows, epsilon)
+            truth = o.hockey_stick(rows, [len(rows)], epsilon)
             assert truth <= delta <= truth * (1 + 1e-13) + 1e-13
         level = Profile.of(rows).epsilon(0.0).upper
         assert level in x
@@ -294,7 +298,7 @@ def test_edges_of_composition(channel, deltas):
 
 
 def test_a_missing_bound_is_not_called_infinite():
-    band = importlib.import_module("fastpriv.plot.style").band
+    band = importlib.import_module("fastpriv._drawing.style").band
     _, ax = plt.subplots()
     x, high = np.array([0.0, 1.0]), np.array([np.inf, 2.0])
     band(ax, x, np.array([1.0, 1.0]), high, "a", color=FAMILY[0])
@@ -372,6 +376,7 @@ def test_tradeoff_of_priors_with_nothing_to_say():
 CALLS = {
     "balance": lambda ax: fp.plot.balance(fp.HammingChannel(2, 2, 1.0), points=3, ax=ax),
     "composition": lambda ax: fp.plot.composition(MATRIX, 5, ax=ax),
+    "exact": lambda ax: fp.plot.exact(fp.exact_curve([0.75, 0.25], 0.0, 2.0), ax),
     "implications": lambda ax: fp.plot.implications(fp.implications(1.0, "dp", n=3), ax),
     "leakage": lambda ax: fp.plot.leakage(MATRIX, PRIOR, ax=ax),
     "mean_deviation": lambda ax: fp.plot.mean_deviation(ax=ax),

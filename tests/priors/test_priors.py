@@ -146,7 +146,7 @@ def test_samples_follow_the_law(prior, pmf):
 
 def test_exchangeable_from_counts_and_array_agree():
     array, counts = simplex_weights(np.random.default_rng(5), 3, 3)
-    assert fp.Exchangeable(array).equals(fp.Exchangeable(counts))
+    assert fp.Exchangeable(array) == fp.Exchangeable(counts)
 
 
 def test_beta_binomial():

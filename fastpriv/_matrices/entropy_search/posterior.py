@@ -1,8 +1,8 @@
-"""Branch and bound over what each output tells about one bit of the database.
+"""Branch and bound over the posteriors of one bit of the database.
 
-A cell is a range for the chance of the bit's first value given each output. Together these couple
-both slices, and there are no more of them when slices have many databases. Cells are cut where the
-bound of the kernel misses most.
+A cell is a range of the probability of the bit's first value given each output. The number of
+ranges does not depend on the number of databases. A cell is split in the range in which the bound
+of the kernel is loosest.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.entropy_search.slices import Individual
 
-#: Ranges are widened by this, relatively, to cover their rounding.
+#: Relative widening of ranges, to cover rounding.
 _WIDER = 2.0**-46
-#: Bisection steps of a ratio's range, and the multipliers tried.
+#: Bisection steps for the range of a ratio, and the multipliers that are tried.
 _BISECTIONS = 30
 _MULTIPLIERS = np.exp(np.linspace(-9.0, 5.0, 57))[:, None]
 
 
 class Bit:
-    """A row with two values, seen through the chance of its first, under H(X) >= b.
+    """A row with two values, described by the posterior of the first one, under H(X) >= b.
 
-    Where an output never comes, or a value, what is given it has no chance; such priors are limits
-    of others, and so are what they tell and the bounds of the cells.
+    If an output or a value has probability zero, the conditional probabilities given it are not
+    defined. Such priors are limits of others, and information and bounds are continuous.
     """
 
     def __init__(self, individual: Individual, b: float) -> None:
@@ -48,8 +48,8 @@ class Bit:
     def ratio(self, F: Floats, G: Floats) -> tuple[Floats, Floats]:
         """Return the ranges of (p F)/(p G), 0 <= F <= G, over laws p of the inputs with H >= b.
 
-        p (F - u G) <= t ln sum_x k_x e^((F - u G)_x/t) - t b for every t > 0: u is an upper end as
-        soon as one t makes this negative.
+        p (F - u G) <= t ln sum_x k_x e^((F - u G)_x/t) - t b for every t > 0. So u is an upper end
+        if some t makes the right-hand side negative.
         """
         ends = []
         scale = np.maximum(G.max(axis=0), 1e-300)
@@ -69,7 +69,7 @@ class Bit:
         return np.maximum(1.0 - ends[1] - 2.0 * ULP, 0.0), np.minimum(ends[0] + 2.0 * ULP, 1.0)
 
     def cell(self, low: Floats, high: Floats, z: Floats, floor: float, reach: float) -> Cell:
-        """Bound over the priors whose chances are within ranges, from the point z."""
+        """Bound over the priors whose posteriors are within ranges, starting from the point z."""
         low, high, z, p = low.copy(), high.copy(), z.copy(), np.empty(len(self.W))
         bound, output, cut = kernels.posterior_bound(
             low, high, z, self.W, self.count, self.edges, self.least, self.most,
@@ -84,29 +84,29 @@ class Bit:
 
 @dataclass(order=True)
 class Cell:
-    """Ranges of the chances, the bound over them, and the point and the law it comes from."""
+    """Ranges of the posteriors, the bound over them, and the point and the law that attain it."""
 
     rank: float  #: minus the bound
     low: Floats = field(compare=False)
     high: Floats = field(compare=False)
     z: Floats = field(compare=False)
     p: Floats = field(compare=False)
-    output: int = field(compare=False)  #: whose range to cut, -1 if none is wide
+    output: int = field(compare=False)  #: whose range to split, -1 if none is wide
     cut: float = field(compare=False)
     problem: Bit = field(compare=False)
 
     def children(self, floor: float) -> list[Cell]:
-        """Cut the range that makes the bound miss most."""
+        """Split the range in which the bound is loosest."""
         if self.output < 0:
             return []
         reach = 0.02 * (-self.rank - floor)
         middle, other = self.high.copy(), self.low.copy()
         middle[self.output] = other[self.output] = self.cut
-        found = []
+        parts = []
         for low, high in ((self.low, middle), (other, self.high)):
             child = self.problem.cell(low, high, self.z, floor, reach)
             if child.rank <= self.rank:  # nothing gained: the point may have been a bad start
                 child = max(child, self.problem.cell(low, high, self.problem.start, floor, reach))
             child.rank = max(child.rank, self.rank)
-            found.append(child)
-        return found
+            parts.append(child)
+        return parts

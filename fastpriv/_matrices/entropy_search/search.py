@@ -1,10 +1,10 @@
-"""Largest information about one row of a database when the adversary's prior keeps an entropy.
+"""Largest information about one row of a database over priors of a given least entropy.
 
-Branch and bound. The law of the database given each value of the row is kept in a simplex, over
-which a kernel bounds the information from above; simplices are halved where the bound misses most.
-Before that, each slice by itself is searched for a line that bounds it at the price of entropy the
-adversary has to keep anyway. Bits seen through few outputs are searched by their posteriors first.
-Climbs, from the laws that the bounds suggest and from others, give the lower end.
+Branch and bound. The law of the database given each value of the row is restricted to a simplex,
+over which a kernel bounds the information from above. The simplex with the loosest bound is halved.
+Before that, each slice is searched for a linear bound on what it tells, plus a multiple of its
+entropy. Bits with few outputs are searched by their posteriors first. Local ascents, from the laws
+at which bounds are attained and from others, give the lower end.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.entropy_search.posterior import Bit, Cell
 from fastpriv._matrices.entropy_search.slices import Individual, Line, Simplex, Slice, divergence
 from fastpriv.results import Bracket
 
-#: Climbs from chance.
+#: Kernels of the search.
+_KERNELS = ("entropy_bound", "entropy_climb", "posterior_bound", "widest_edge")
+#: Ascents from random laws.
 _STARTS = 24
-#: Largest coordinate of a simplex that is halved: beyond, rounding takes what halving gains.
+#: Largest coordinate of a simplex that is halved. Beyond, rounding errors exceed the gain.
 _FINEST = 2.0**30
-#: Climb from every so many nodes, and cells, which are bounded much faster.
+#: Number of nodes, and of cells, between two ascents. Cells are bounded much faster.
 _OFTEN, _SELDOM = 8, 500
-#: Most outputs, and least information, of a bit that is searched by its posteriors: beyond, there
-#: are too many cells, or H(A) and H(A|Y) cancel.
+#: Most outputs, and least information, of a bit that is searched by its posteriors. Otherwise
+#: there are too many cells, or H(A) and H(A|Y) cancel.
 _OUTPUTS, _LEAST = 12, 1e-8
 
 
 class Problem:
-    """What the kernel bounds: all slices of an individual, or one slice for given q and t."""
+    """The problem that the kernel bounds: all slices of an individual, or one slice at q and t."""
 
     def __init__(self, slices: list[Slice], E: Floats, b: float, held: int) -> None:
         self.slices, self.E, self.b, self.held = slices, E, b, held
@@ -67,7 +70,7 @@ class Problem:
         return np.concatenate([np.full(self.inputs, 1.0 / self.inputs), [t], *blocks])
 
     def calmed(self, z: Floats) -> Floats:
-        """Return a point with moderate lambda: other simplices may pull the other way."""
+        """Return the point with moderate lambda, which suits other simplices better."""
         z = z.copy()
         blocks = z[self.inputs + 1 :].reshape(len(self.slices), -1)
         blocks[:, 2:] = np.clip(blocks[:, 2:], 1e-3 * self.scale, 2.0 * self.scale)
@@ -76,7 +79,7 @@ class Problem:
     def bound(
         self, simplices: list[Simplex], p: Floats, z: Floats, mu: float, floor: float, reach: float
     ) -> Node:
-        """Bound over simplices, from the point z, with tangents at the law p."""
+        """Bound over simplices, starting from the point z, with tangents at the law p."""
         lines, thetas = np.empty((4, self.inputs)), np.empty((2, len(self.slices)))
         B = np.ones((self.inputs, self.corners))  # a corner too many asks for pi 1 >= 0
         for a, (part, simplex, own) in enumerate(
@@ -101,7 +104,7 @@ class Problem:
         return self.bound(whole, p, self.start(t), 0.1 * self.scale, floor, reach)
 
     def afresh(self, simplices: list[Simplex], t: float, floor: float, reach: float) -> Node:
-        """Bound over simplices from the middle of everything; t counts only where it is held."""
+        """Bound over simplices, starting from their centres; t is used only if it is fixed."""
         t = t if self.held else self.ample()
         return self.bound(simplices, self.count, self.start(t), 0.1 * self.scale, floor, reach)
 
@@ -112,7 +115,7 @@ class Problem:
 
 @dataclass(order=True)
 class Node:
-    """Simplices, the bound over them, and the point and the law of the inputs it comes from."""
+    """Simplices, the bound over them, and the point and the law of the inputs that attain it."""
 
     rank: float  #: minus the bound
     simplices: list[Simplex] = field(compare=False)
@@ -121,7 +124,7 @@ class Node:
     problem: Problem = field(compare=False)
 
     def children(self, floor: float) -> list[Node]:
-        """Halve the simplex in which the bound misses most."""
+        """Halve the simplex in which the bound is loosest."""
         slices, laws = self.problem.slices, self.problem.split(self.p)
         misses = [
             simplex.widest(own, part)[0] if len(part.rows) > 1 else -1.0
@@ -130,7 +133,7 @@ class Node:
         a = int(np.argmax(misses))
         if misses[a] <= 0.0 or np.abs(self.simplices[a].B).max() > _FINEST:
             return []
-        found, gap, problem = [], 0.02 * (-self.rank - floor), self.problem
+        parts, gap, problem = [], 0.02 * (-self.rank - floor), self.problem
         for half in self.simplices[a].halves(laws[a], slices[a]):
             simplices = [*self.simplices[:a], half, *self.simplices[a + 1 :]]
             mu = max(gap, 2e-4 * problem.scale)
@@ -140,15 +143,15 @@ class Node:
                     child, problem.afresh(simplices, float(self.z[len(self.p)]), floor, gap)
                 )
             child.rank = max(child.rank, self.rank)
-            found.append(child)
-        return found
+            parts.append(child)
+        return parts
 
 
 Part = TypeVar("Part", Node, Cell)
 
 
 def branch(heap: list[Part], floor: Callable[[Part], float], deadline: float) -> float:
-    """Halve the worst node until its bound is at most its floor; return the bound over all."""
+    """Halve the worst node until its bound is at most its floor. Return the bound over all."""
     closed = -math.inf
     while heap and time.monotonic() < deadline:
         level = floor(heap[0])
@@ -188,7 +191,7 @@ def prove_line(
 
 
 class Constrained:
-    """The individuals of a channel, and the largest information about one of them for any b."""
+    """The rows of a channel, and the largest information about one of them for any b."""
 
     def __init__(self, matrix: Floats, sizes: tuple[int, ...]) -> None:
         table = matrix[:, matrix.any(axis=0)].reshape(*sizes, -1)
@@ -201,8 +204,8 @@ class Constrained:
 
     def uniform(self) -> Bracket:
         """Return the information of the uniform law."""
-        found = [individual.information(individual.even) for individual in self.individuals]
-        return Bracket(max(low for low, _ in found), max(high for _, high in found))
+        ends = [individual.information(individual.even) for individual in self.individuals]
+        return Bracket(max(low for low, _ in ends), max(high for _, high in ends))
 
     def at(self, b: float, gap: float, most: float, time_limit: float) -> Bracket:
         """Search for b, given that nothing is above ``most``."""
@@ -210,7 +213,7 @@ class Constrained:
 
 
 def _swap(table: Floats, i: int, j: int) -> bool:
-    """Whether two rows can change places, up to the names of the outputs."""
+    """Whether exchanging two rows only permutes the outputs."""
     swapped = np.swapaxes(table, i, j)
     columns = [np.ascontiguousarray(t.reshape(-1, t.shape[-1]).T) for t in (table, swapped)]
     before, after = (sorted(column.tobytes() for column in part) for part in columns)
@@ -219,11 +222,11 @@ def _swap(table: Floats, i: int, j: int) -> bool:
 
 def _slices(table: Floats, i: int) -> list[tuple[Floats, Floats]]:
     """Return the distinct output laws for each value of row i, and how many databases have them."""
-    found = []
+    slices = []
     for rows in np.moveaxis(table, i, 0):
         distinct, count = np.unique(rows.reshape(-1, table.shape[-1]), axis=0, return_counts=True)
-        found.append((distinct, count.astype(np.float64)))
-    return found
+        slices.append((distinct, count.astype(np.float64)))
+    return slices
 
 
 class Search:
@@ -233,20 +236,21 @@ class Search:
         self, individuals: list[Individual], b: float, gap: float, most: float, time_limit: float
     ) -> None:
         self.individuals, self.b, self.gap, self.most = individuals, b, gap, most
+        load_kernels(*_KERNELS)  # compiling them does not count
         self.start, self.time_limit = time.monotonic(), time_limit
         self.lower, self.seen = 0.0, 0
 
     @property
     def floor(self) -> float:
-        """What an upper bound has to reach."""
+        """The value that an upper bound has to reach."""
         return self.lower + self.gap * min(1.0, self.lower)
 
     def deadline(self, share: float) -> float:
-        """When a share of the time is over."""
+        """Return the time at which a fraction of the time limit has passed."""
         return self.start + share * self.time_limit
 
     def climb(self, individual: Individual, p: Floats) -> None:
-        """Keep the law that a climb from p reaches, if it tells more than the best so far."""
+        """Ascend from p, and keep the law if its information exceeds the best so far."""
         law = individual.climb(p, self.b)
         value = individual.information(law)[0]
         if value > individual.best[0]:
@@ -275,8 +279,8 @@ class Search:
         level = self.by_posteriors(few) if few else 0.0
         if level <= self.floor:
             return max(level, self.by_slices(rest)) if rest else level
-        found = self.by_slices(self.individuals)
-        return found if rest else min(level, found)
+        whole = self.by_slices(self.individuals)
+        return whole if rest else min(level, whole)
 
     def few(self, individual: Individual) -> bool:
         """Whether the posteriors of an individual are worth a search."""
@@ -315,14 +319,14 @@ class Search:
         )
 
     def level(self, individual: Individual, p: Floats, often: int) -> float:
-        """Return the floor, after a climb from p every so often."""
+        """Return the floor, after an ascent from p now and then."""
         self.seen += 1
         if self.seen % often == 0:
             self.climb(individual, p)
         return self.floor
 
     def root(self, individual: Individual, deadline: float) -> Node:
-        """Bound over all laws of an individual, with slices searched where that helps."""
+        """Bound over all laws of an individual, searching single slices where that helps."""
         problem = Problem(individual.slices, individual.E, self.b, 0)
         p = individual.best[1]
         best: Node | None = None

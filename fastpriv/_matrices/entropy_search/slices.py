@@ -1,8 +1,9 @@
 """One row of a database as its slices, the databases for each of its values.
 
-What a slice tells, D(V || r) for the output law V of a law pi of its inputs, is convex in pi. Two
-things bound it from above by sums over pi and an entropy: a simplex of laws, through its corners,
-and a line that holds for all laws, D(V || r) <= sum_x pi_x line_x - theta H(pi).
+Let V be the output law of a law pi on the inputs of a slice. The divergence D(V || r) is convex in
+pi. It has two kinds of upper bounds that are linear in pi up to a multiple of the entropy: chords
+between the corners of a simplex of laws, and lines that hold for all laws,
+D(V || r) <= sum_x pi_x line_x - theta H(pi).
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.contraction import matrix_contraction
 
-#: Most steps of a climb.
+#: Most steps of an ascent.
 _CLIMB = 500
-#: Share of an even law in the law a line touches, so that it has no zeros.
+#: Weight of the uniform law in the law that a line touches, so that it has no zeros.
 _EVEN = 1e-9
-#: A slice with less probability has no law of its own to touch.
+#: Least probability of a slice whose conditional law a line may touch.
 _LEAST = 1e-200
-#: Output probabilities below count as this one in a tangent, which only raises it.
+#: Smaller output probabilities are raised to this one in a tangent, which raises the bound.
 _TINY = 1e-290
 
 
@@ -33,12 +34,12 @@ class Line:
 
     theta: float
     values: Floats
-    doubt: Floats  #: what rounding may have taken off the values
+    doubt: Floats  #: bound on the rounding error of the values
 
 
 @dataclass(frozen=True)
 class Simplex:
-    """Laws of a slice: those whose coordinates with respect to the corners are not negative."""
+    """Laws of a slice with non-negative coordinates with respect to the corners."""
 
     corners: Floats  #: output laws of the corners, minus r
     heights: Floats  #: their divergences from r
@@ -46,7 +47,7 @@ class Simplex:
     rough: float  #: relative error of the coordinates
 
     def halves(self, p: Floats, part: Slice) -> tuple[Simplex, Simplex]:
-        """Cut through the middle of the edge that the bound misses most under the law p."""
+        """Cut through the middle of the edge in which the bound is loosest under the law p."""
         _, j, k = self.widest(p, part)
         middle = 0.5 * (self.corners[j] + self.corners[k])
         height = divergence(middle, part.r)
@@ -61,13 +62,13 @@ class Simplex:
         return with_middle(j, k), with_middle(k, j)
 
     def widest(self, p: Floats, part: Slice) -> tuple[float, int, int]:
-        """How much the bound misses at the middle of an edge at most, and which edge."""
+        """Return the largest slack of the bound at the middle of an edge, and the edge."""
         least = 1e-6 * float(p.sum())
         return kernels.widest_edge(p, self.B, self.corners, self.heights, part.r, least)
 
 
 class Slice:
-    """The inputs for one value: distinct output laws, each of ``count`` databases."""
+    """The inputs for one value: distinct output laws, each shared by ``count`` databases."""
 
     def __init__(self, rows: Floats, count: Floats, r: Floats) -> None:
         self.rows, self.count, self.r = rows, count, r
@@ -79,11 +80,11 @@ class Slice:
 
     @property
     def corners(self) -> int:
-        """Corners of a simplex: inputs, or outputs where these are fewer."""
+        """Number of corners of a simplex: inputs, or outputs if these are fewer."""
         return min(len(self.rows), len(self.r))
 
     def whole(self) -> Simplex:
-        """Return all laws, within the inputs or within the least simplex over the outputs."""
+        """Return all laws: the simplex of the inputs, or the least simplex over the outputs."""
         if self.by_inputs:
             return Simplex(self.E, self.far, np.eye(len(self.E)), 16.0 * ULP)
         least = self.rows.min(axis=0)
@@ -94,7 +95,7 @@ class Slice:
         return Simplex(corners, heights, (self.rows - least) / room, rough)
 
     def tangent(self, p: Floats) -> Line:
-        """Touch at the law p: D(V || V') <= eta D(pi || pi') with the contraction coefficient."""
+        """Return the line that touches at p, by D(V || V') <= eta D(pi || pi')."""
         mass = float(p.sum())
         law = _EVEN * self.count / self.count.sum() + (p / mass if mass > _LEAST else 0.0)
         law = law / law.sum()
@@ -137,7 +138,7 @@ class Slice:
 
 
 class Individual:
-    """One row of the database and the kernels' view of all its slices together."""
+    """One row of the database, with all its slices in the form the kernels take."""
 
     def __init__(self, blocks: list[tuple[Floats, Floats]]) -> None:
         self.W = np.ascontiguousarray(np.concatenate([rows for rows, _ in blocks]))
@@ -148,7 +149,7 @@ class Individual:
         self.E = np.concatenate([part.E for part in self.slices])
         self.edges: Ints = np.cumsum([0, *(len(rows) for rows, _ in blocks)])
         self.scale = max(float(part.far.max()) for part in self.slices)
-        self.best = 0.0, self.even  # the last law found, and what it tells
+        self.best = 0.0, self.even  # the information of the last law, and the law
 
     def split(self, p: Floats) -> list[Floats]:
         """Return the parts of a vector over inputs that belong to the slices."""
@@ -177,7 +178,7 @@ class Individual:
         return value - (len(p) + 16) * ULP * (math.log(self.count.sum()) + 1.0)
 
     def climb(self, p: Floats, b: float) -> Floats:
-        """Return a law with H >= b and, within the reach of a climb from p, much information."""
+        """Ascend from p, and return a law with H >= b and locally large information."""
         p = np.maximum(p, 1e-9 * self.even)
         p = p / p.sum()
         kernels.entropy_climb(

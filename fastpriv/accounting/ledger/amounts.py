@@ -27,26 +27,26 @@ def amount(value: Any, name: str, digits: int = _DIGITS) -> Decimal:
     """Return a level as an exact decimal: finite or infinite, at least 0."""
     if isinstance(value, Decimal | str):
         try:
-            found = Decimal(value)
+            number = Decimal(value)
         except decimal.InvalidOperation:
             raise InvalidInput(f"{name} must be a number, got {value!r:.80}") from None
-        if found.is_finite() and (
-            len(found.as_tuple().digits) > digits or abs(found.adjusted()) > _EXPONENT
+        if number.is_finite() and (
+            len(number.as_tuple().digits) > digits or abs(number.adjusted()) > _EXPONENT
         ):
             raise InvalidInput(
                 f"{name} must have at most {digits} digits and the range of a double, got "
-                f"{found:.10e}"
+                f"{number:.10e}"
             )
     elif isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidInput(f"{name} must be a number, got {value!r:.80}")
     else:
         try:
-            found = Decimal(repr(float(value)))
+            number = Decimal(repr(float(value)))
         except OverflowError:
             raise InvalidInput(f"{name} must lie in the range of a double") from None
-    if found.is_nan() or found < 0:
+    if number.is_nan() or number < 0:
         raise InvalidInput(f"{name} must be a number of at least 0, got {value!r:.80}")
-    return found + 0 if found.is_zero() else found  # no negative zero
+    return number + 0 if number.is_zero() else number  # no negative zero
 
 
 def plus(a: Decimal, b: Decimal) -> Decimal:

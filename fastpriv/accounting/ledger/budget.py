@@ -52,17 +52,17 @@ class Budget:
 
     def stored(self) -> dict[str, Any]:
         """Return it as text, to be read again."""
-        found: dict[str, Any] = {notion: str(limit) for notion, limit in self.limits.items()}
+        limits: dict[str, Any] = {notion: str(limit) for notion, limit in self.limits.items()}
         if self.delta is not None:
-            found[CURVE] = [found[CURVE], str(self.delta)]
-        return found
+            limits[CURVE] = [limits[CURVE], str(self.delta)]
+        return limits
 
     def shown(self) -> dict[str, Any]:
         """Return it as floats."""
-        found: dict[str, Any] = {notion: float(limit) for notion, limit in self.limits.items()}
+        limits: dict[str, Any] = {notion: float(limit) for notion, limit in self.limits.items()}
         if self.delta is not None:
-            found[CURVE] = found[CURVE], float(self.delta)
-        return found
+            limits[CURVE] = limits[CURVE], float(self.delta)
+        return limits
 
     def empty(self) -> State:
         """Return the totals of no release."""
@@ -103,9 +103,9 @@ class Budget:
 
     def epsilon(self, parts: Mapping[str, int]) -> Decimal:
         """Epsilon of releases together at the budget's delta, rounded up."""
-        from fastpriv.accounting.ledger.parts import composed
+        from fastpriv.accounting.ledger.parts import level_of  # profiles load the kernels
 
-        return Decimal(repr(composed(parts).epsilon(down(self.delta or ZERO))))
+        return Decimal(repr(level_of(parts, down(self.delta or ZERO))))
 
 
 def _more(parts: Mapping[str, int], part: str | None, count: int) -> Mapping[str, int]:
@@ -130,7 +130,7 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal]:
 
 
 def _finite(value: Any, name: str) -> Decimal:
-    found = amount(value, name)
-    if not found.is_finite():
+    limit = amount(value, name)
+    if not limit.is_finite():
         raise InvalidInput(f"{name} must be finite, got {value!r:.60}")
-    return found.normalize()
+    return limit.normalize()

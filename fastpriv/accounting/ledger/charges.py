@@ -10,11 +10,7 @@ from typing import Any
 from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.accounting.ledger.amounts import amount, plus, times, up
 from fastpriv.errors import InvalidInput
-
-#: Notions whose level depends on the prior.
-UNDER_PRIOR = frozenset(
-    ("identifiability", "information-privacy", "pml", "mutual-information", "leakage-factor")
-)
+from fastpriv.notions.registry import NOTIONS
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class Offer:
 
 
 def declared(given: Mapping[str, Any], curve: bool) -> Offer:
-    """Return a release of which levels are declared; with its worst profile if ``curve``."""
+    """Return a release whose levels are declared; with its worst profile if ``curve``."""
     for notion in given:
         if notion not in LAWS:
             raise InvalidInput(f"levels are of {', '.join(LAWS)}; got one of {notion!r:.60}")
@@ -50,7 +46,7 @@ def declared(given: Mapping[str, Any], curve: bool) -> Offer:
 
 
 def _worst_profile(given: Mapping[str, Any]) -> str:
-    from fastpriv.accounting.ledger.parts import written
+    from fastpriv.accounting.ledger.parts import written  # profiles load the kernels
     from fastpriv.accounting.profile.profile import PrivacyProfile
 
     level = given.get("approximate-dp", given.get("dp"))
@@ -68,20 +64,20 @@ def _worst_profile(given: Mapping[str, Any]) -> str:
     return written(PrivacyProfile.from_epsilon_delta(epsilon, delta))
 
 
-def charge(law: Law, found: Mapping[str, Decimal], begun: bool, count: int) -> Decimal:
+def charge(law: Law, levels: Mapping[str, Decimal], begun: bool, count: int) -> Decimal:
     """Return what ``count`` releases add to the level of a notion."""
     if begun:
-        return times(_level(found, law.later, law), count)
-    first = _level(found, law.first, law)
+        return times(_level(levels, law.later, law), count)
+    first = _level(levels, law.first, law)
     if count == 1:
         return first
-    return plus(first, times(_level(found, law.later, law), count - 1))
+    return plus(first, times(_level(levels, law.later, law), count - 1))
 
 
-def _level(found: Mapping[str, Decimal], needed: str, law: Law) -> Decimal:
-    if needed in found:
-        return found[needed]
-    instead = "give prior=" if needed in UNDER_PRIOR else "give the channel"
+def _level(levels: Mapping[str, Decimal], needed: str, law: Law) -> Decimal:
+    if needed in levels:
+        return levels[needed]
+    instead = "give prior=" if _under_prior(needed) else "give the channel"
     raise InvalidInput(
         f"the {law.notion} budget is charged the {needed} level of this release ({law.name}), "
         f"which is not known; {instead} or declare it: {{{needed!r}: ...}} (--level {needed}=...)"
@@ -90,4 +86,8 @@ def _level(found: Mapping[str, Decimal], needed: str, law: Law) -> Decimal:
 
 def under_one_prior(law: Law) -> bool:
     """Whether levels add only when all are measured under the same prior."""
-    return law.later in UNDER_PRIOR
+    return _under_prior(law.later)
+
+
+def _under_prior(slug: str) -> bool:
+    return NOTIONS[slug].scope == "prior"

@@ -37,7 +37,7 @@ def exported(budget: Budget, state: State, entries: list[Entry]) -> str:
 
 
 def imported(text: str) -> tuple[Budget, list[Entry], State]:
-    """Return what was exported, with totals that are added up again and must agree."""
+    """Read an export. Its totals are added up again and must agree."""
     try:
         given = json.loads(text)
         if (given["format"], given["version"]) != (_FORMAT, _VERSION):
@@ -89,7 +89,7 @@ def _added_up(
 def _entry(given: Mapping[str, Any]) -> Entry:
     part = given["part"]
     if part is not None:
-        from fastpriv.accounting.ledger.parts import read
+        from fastpriv.accounting.ledger.parts import read  # profiles load the kernels
 
         read(part)
     return Entry(

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fastpriv._core import validation as check
-from fastpriv._text import numbers as _digits
+from fastpriv._text import numbers
 from fastpriv._text.table import table
 from fastpriv.accounting.laws import Law
 from fastpriv.accounting.ledger.amounts import down, minus, up
@@ -46,9 +46,8 @@ class Ledger:
     ----------
     budget : mapping
         Total level allowed for each notion, in nats: ``{"dp": 3.0}``. Notions are those of
-        ``fastpriv.notions.implications.NOTIONS``; every release is charged in all that have a
-        budget. For "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3
-        at delta 10^-6.
+        ``fastpriv.accounting.LAWS``; every release is charged in all that have a budget. For
+        "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3 at delta 10^-6.
 
     Notes
     -----
@@ -279,8 +278,8 @@ class Ledger:
         lines = [("notion", "spent", "remaining", "budget", "law", "needs")]
         for notion, law in self.laws.items():
             limit = float(self._budget.limits[notion])
-            numbers = _digits.up(spent[notion]), _digits.down(left[notion]), _digits.down(limit)
-            lines.append((notion, *numbers, law.name, law.needs))
+            used, rest = numbers.up(spent[notion]), numbers.down(left[notion])
+            lines.append((notion, used, rest, numbers.down(limit), law.name, law.needs))
         return table(lines)
 
     def __repr__(self) -> str:
@@ -313,19 +312,19 @@ class Ledger:
         its spends, or go beyond its budget, is refused.
         """
         budget, entries, after = imported(text)
-        found = cls(budget.stored()) if path is None else cls.open(path, budget.stored())
+        ledger = cls(budget.stored()) if path is None else cls.open(path, budget.stored())
 
         def make(before: State) -> tuple[list[Entry], State]:
             if before.entries:
-                raise InvalidInput(f"{found!r} has spends already; import into a new file")
+                raise InvalidInput(f"{ledger!r} has spends already; import into a new file")
             return entries, after
 
         try:
-            found._store.write(make)
+            ledger._store.write(make)
         except BaseException:
-            found.close()
+            ledger.close()
             raise
-        return found
+        return ledger
 
     # Leaving.
 

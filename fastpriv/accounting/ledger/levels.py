@@ -2,105 +2,69 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from fastpriv.accounting.ledger.amounts import amount
 from fastpriv.accounting.ledger.charges import Offer
+from fastpriv.accounting.ledger.parts import written
+from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel
 from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.dp import posterior_level
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
-from fastpriv.measures.individual import individual_capacity
-from fastpriv.measures.information import information
-from fastpriv.measures.leakage import extreme_level, maxima_level
-from fastpriv.measures.pointwise import information_privacy_level
-from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.realised import drawn_level, realised
-from fastpriv.priors import Distribution
+from fastpriv.notions.notion import Notion
+from fastpriv.notions.registry import NOTIONS
+from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.arguments import as_prior
-from fastpriv.results import Bracket
+from fastpriv.results import Bracket, top
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-def _above(value: float | Bracket) -> float:
-    return (value.upper if isinstance(value, Bracket) else value) * (1.0 + INFORMATION_ERROR)
-
-
 class _Draws:
-    """A channel, and the one that is drawn from with what its levels may exceed by."""
+    """A channel as it is sampled: levels of the probabilities that ``sample`` draws with."""
 
     def __init__(self, channel: AbstractChannel) -> None:
         self.channel = channel
 
     @cached_property
     def _realised(self) -> tuple[AbstractChannel, float]:
+        """The channel that is drawn from, and by how much its log-ratios may be exceeded."""
         return realised(self.channel)
 
-    def raised(self, measure: Callable[[AbstractChannel], float]) -> float:
+    def level(self, notion: Notion, prior: Distribution | None) -> float:
         """Return a level of what is drawn, rounded up."""
+        if notion.measure == "dp_level":  # draws have a level of their own, without slack
+            return drawn_level(self.channel)
+        if notion.slug == "leakage-factor":
+            assert prior is not None
+            return _share(self.level(NOTIONS["mutual-information"], prior), prior)
         drawn, slack = self._realised
-        return raised(measure(drawn), slack)
-
-    def told(self, measure: Callable[[AbstractChannel], float]) -> float:
-        """Return an information or a capacity of what is drawn, rounded up."""
-        drawn, slack = self._realised
-        return raised_information(measure(drawn), slack)
+        value = top(notion.level(drawn, prior))
+        if notion.information:
+            return raised_information(value * (1.0 + INFORMATION_ERROR), slack)
+        return raised(value, slack)
 
 
-def _dp(draws: _Draws) -> float:
-    return drawn_level(draws.channel)
-
-
-def _extreme(draws: _Draws) -> float:
-    return draws.raised(extreme_level)
-
-
-_PLAIN: Mapping[str, Callable[[_Draws], float]] = {
-    "strong-dp": _extreme,
-    "dp": _dp,
-    "approximate-dp": _dp,  # for every delta, so for 0
-    "product-row-pml": _dp,
-    "product-row-max-information": _dp,
-    "product-row-information": _dp,  # at most that
-    "pml-all-priors": _extreme,
-    "maximal-leakage": lambda draws: draws.raised(maxima_level),
-    "individual-capacity": lambda draws: draws.told(lambda c: individual_capacity(c).upper),
-}
-
-
-def _information(draws: _Draws, prior: Distribution) -> float:
-    return draws.told(lambda channel: _above(information(channel, prior)))
-
-
-def _factor(draws: _Draws, prior: Distribution) -> float:
-    told, entropy = _information(draws, prior), prior.entropy()
+def _share(told: float, prior: Distribution) -> float:
+    """Return an information as a share of the entropy, rounded up."""
+    entropy = prior.entropy()
     if isinstance(entropy, Bracket):
         return min(1.0, told / entropy.lower) if entropy.lower > 0.0 else 1.0
     # A database that is certain has nothing to tell.
     return min(1.0, told / entropy * (1.0 + INFORMATION_ERROR)) if entropy > 0.0 else 0.0
 
 
-_UNDER_PRIOR: Mapping[str, Callable[[_Draws, Distribution], float]] = {
-    "identifiability": lambda draws, prior: draws.raised(
-        lambda channel: posterior_level(channel, prior)
-    ),
-    "information-privacy": lambda draws, prior: draws.raised(
-        lambda channel: information_privacy_level(channel, prior)
-    ),
-    "pml": lambda draws, prior: draws.raised(lambda channel: leakage_levels(channel, prior)[0]),
-    "mutual-information": _information,
-    "leakage-factor": _factor,
-}
+def _measurable(notions: Collection[str], scope: str) -> list[Notion]:
+    """Return those of some notions that have a function and this scope."""
+    chosen = (NOTIONS[slug] for slug in notions)
+    return [notion for notion in chosen if notion.scope == scope and notion.measure is not None]
 
 
 @dataclass
@@ -114,9 +78,10 @@ class _Known:
     profile: str | None = None
 
 
+#: Most databases of a prior that is told from others by its vector.
+_COMPARED = 1 << 16
 # Channels and priors do not change, so their levels are kept for as long as they live.
 _KNOWN: WeakKeyDictionary[AbstractChannel, _Known] = WeakKeyDictionary()
-_FINGERPRINTS: WeakKeyDictionary[Distribution, str] = WeakKeyDictionary()
 
 
 def measured(
@@ -136,9 +101,9 @@ def measured(
     if known is None:
         known = _KNOWN[channel] = _Known()
     draws = _Draws(channel)  # not kept: it may hold the channel itself
-    for notion in notions:
-        if notion not in known.plain and notion in _PLAIN:
-            known.plain[notion] = amount(_PLAIN[notion](draws), notion)
+    for notion in _measurable(notions, "mechanism"):
+        if notion.slug not in known.plain:
+            known.plain[notion.slug] = amount(draws.level(notion, None), notion.slug)
     part = _profile_text(channel, known) if curve else None
     if prior is None:
         return Offer(known.plain, part)
@@ -146,27 +111,23 @@ def measured(
     under = known.under.get(law)
     if under is None:
         under = known.under[law] = {}
-    for notion in notions:
-        if notion not in under and notion in _UNDER_PRIOR:
-            under[notion] = amount(_UNDER_PRIOR[notion](draws, law), notion)
+    for notion in _measurable(notions, "prior"):
+        if notion.slug not in under:
+            under[notion.slug] = amount(draws.level(notion, law), notion.slug)
     return Offer(known.plain | under, part, _fingerprint(law) if one_prior else None)
 
 
 def _profile_text(channel: AbstractChannel, known: _Known) -> str:
     if known.profile is None:
-        from fastpriv.accounting.ledger.parts import written
-        from fastpriv.accounting.profile.profile import PrivacyProfile
-
         known.profile = written(PrivacyProfile.realised(channel))
     return known.profile
 
 
 def _fingerprint(law: Distribution) -> str:
-    """Return a text that tells priors apart: digits of the chances of a few databases."""
-    if law not in _FINGERPRINTS:
-        sizes = law.space.sizes
-        probes = np.random.default_rng(0).integers(0, sizes, (8, len(sizes)))
-        chances = np.atleast_1d(law.log_prob(probes)).tolist()
-        text = f"{len(sizes)} {sizes[:8]} " + " ".join(f"{value:.6g}" for value in chances)
-        _FINGERPRINTS[law] = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return _FINGERPRINTS[law]
+    """Return a text that tells priors apart: a digest of all the numbers that define the law.
+
+    Few databases are compared by their probabilities, so that one law said in two ways is one.
+    """
+    if law.space.size <= _COMPARED:
+        law = Dense(law.pmf(), law.space)
+    return law._identity.hex()[:32]

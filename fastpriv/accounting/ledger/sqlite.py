@@ -55,11 +55,11 @@ def connected(path: Path | None, create: bool, timeout: float) -> sqlite3.Connec
         if not create and not path.exists():
             raise LedgerError(f"there is no ledger {path}; give a budget to make one")
         name, uri = f"{path.as_uri()}?mode={'rwc' if create else 'rw'}", True
-    found = sqlite3.connect(
+    connection = sqlite3.connect(
         name, timeout=0.0, isolation_level=None, check_same_thread=False, uri=uri, factory=_Patient
     )
-    found.patience = timeout
-    return found
+    connection.patience = timeout
+    return connection
 
 
 def prepared(
@@ -93,8 +93,8 @@ def prepared(
         raise LedgerError(f"the database {path} is {what}; nothing was changed in it")
     _settings(connection)
     (kept,) = connection.execute("SELECT budget FROM ledger").fetchone()
-    found: dict[str, Any] = json.loads(kept)
-    return found
+    stored: dict[str, Any] = json.loads(kept)
+    return stored
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
@@ -107,7 +107,7 @@ def _settings(connection: sqlite3.Connection) -> None:
 
 
 class Explained:
-    """Where errors of SQLite are turned into ours, in words; nothing is made to enter it."""
+    """A context in which errors of SQLite become :class:`LedgerError`, with advice."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -126,14 +126,14 @@ class Store:
         return self._connection
 
     def _identity(self) -> tuple[int, int] | None:
-        """Which file the path leads to; somebody may have moved it and put another there."""
+        """Return which file the path leads to, to notice when it was moved or replaced."""
         if self.path is None:
             return None
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _check_file(self) -> None:
         if self._identity() != self._file:
@@ -162,7 +162,7 @@ class Store:
         return self._state
 
     def write(self, make: Callable[[State], tuple[list[Entry], State]]) -> None:
-        """Add the entries that ``make`` makes of the totals as they are, and the totals after them.
+        """Add entries and the totals after them; ``make`` returns both, given the current totals.
 
         Nobody else writes meanwhile. Whatever is raised, by ``make`` too, leaves the file as it
         was; once this returns, the entries are on the disk.

@@ -22,6 +22,7 @@ from fastpriv.accounting.profile.atoms import CHUNK, Atom, Source
 from fastpriv.accounting.profile.bounds import TINY
 from fastpriv.accounting.profile.measures import FINE, Measure, Releases, merged_below
 from fastpriv.channels import AbstractChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.measures.approximate_dp import laws_apart, neighbour_laws, response
 from fastpriv.spaces import Space
 
@@ -46,6 +47,13 @@ def attained(parts: Mapping[Atom, int]) -> list[Releases]:
     """Releases that some neighbours attain together, or a part of them: each a lower bound."""
     if sum(parts.values()) == 1:
         return [[(atom.lower, 1) for atom in parts]]
+    # One release alone is known to the last digit.
+    alone = {atom.key: [(atom.lower, 1)] for atom in parts if atom.source is not None}
+    return [*common(parts), *alone.values()]
+
+
+def common(parts: Mapping[Atom, int]) -> list[Releases]:
+    """Releases of one pair of neighbours each: what they attain together with anything else."""
     free: list[tuple[Measure, int]] = []
     spaces: dict[Space, list[tuple[Atom, int]]] = {}
     for atom, count in parts.items():
@@ -60,9 +68,8 @@ def attained(parts: Mapping[Atom, int]) -> list[Releases]:
         [*free, *chain.from_iterable(one or first for one, first in zip(row, firsts, strict=True))]
         for row in zip_longest(*found)
     ]
-    # One release alone is known to the last digit.
-    alone = {atom.key: [(atom.lower, 1)] for atom in parts if atom.source is not None}
-    return [*(together or [free]), *alone.values()]
+    found_together: list[Releases] = [*together] if together else [free]
+    return found_together
 
 
 def _best(kinds: Kinds) -> list[Releases]:
@@ -153,7 +160,7 @@ def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[float]
         error = laws_apart(channels[0]) + slacks[0]
         return (([group], [error]) for group in neighbour_laws(channels[0]))
     space = channels[0].space
-    rows = [kernels for channel in channels if (kernels := channel.row_kernels()) is not None]
+    rows = [kernels for channel in channels if (kernels := row_kernels(channel)) is not None]
     if len(rows) == len(channels) and max(k.shape[0] for r in rows for k in r.distinct) <= _VALUES:
         errors = [
             _error(channel, 1) + slack for channel, slack in zip(channels, slacks, strict=True)

@@ -118,8 +118,8 @@ class Processed:
         # Sums of points are off from those of losses, about as P and Q tilted alike say.
         ratio = float(self.log_q - self.log_p)
         middle = min(max(round((t + ratio) / self.h) - self.start, 0), len(self.tails_p) - 1)
-        near = slice(max(middle - _NEAR, 0), middle + _NEAR)
-        losses = (self.start + np.arange(len(self.tails_p))[near]) * self.h
+        near = slice(max(middle - _NEAR, 0), min(middle + _NEAR, len(self.tails_p)))
+        losses = (self.start + np.arange(near.start, near.stop)) * self.h
         x = losses - t
         size = abs(float(losses[0])) + abs(float(losses[-1])) + abs(t)
         error = self.error + FINE * (

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -36,6 +37,8 @@ _OUTSIDE = 52.0
 _TURNS = 8
 #: Sums of so few points are not cut.
 _SHORT = 1 << 6
+#: So many steps are transformed too, rather than summed at every angle.
+_MANY = 1 << 10
 #: Most points of a window.
 _LONGEST = 1 << 23
 
@@ -48,19 +51,41 @@ class Steps:
     logs: Longs
     count: int
 
+    @property
+    def many(self) -> bool:
+        """Whether the steps stand for a density: doubles are good enough for them."""
+        return len(self.at) > _MANY
+
+    @cached_property
+    def _plain(self) -> tuple[Floats, Floats]:
+        return self.at.astype(np.float64), self.logs.astype(np.float64)
+
     def log_total(self, s: Tilt) -> np.longdouble:
         """Return ln M(s), M(s) = sum of p(j) e^(s j)."""
+        if self.many:
+            at, logs = self._plain
+            rough = logs + float(s) * at
+            top = float(rough.max())
+            return np.longdouble(
+                top + math.log(float(np.exp(np.maximum(rough - top, -99.0)).sum()))
+            )
         tilted = self.logs + np.longdouble(s) * self.at
         most = tilted.max()
         return np.longdouble(most + np.log(np.exp(tilted - most).sum()))
 
     def tilted(self, s: Tilt) -> Floats:
         """Masses of the steps after tilting."""
+        if self.many:
+            at, logs = self._plain
+            with np.errstate(under="ignore"):
+                return np.asarray(np.exp(logs + float(s) * at - float(self.log_total(s))))
         return np.exp(self.logs + np.longdouble(s) * self.at - self.log_total(s)).astype(np.float64)
 
     def fuzz(self, s: Tilt) -> float:
         """Relative error of the tilted masses, and of their total, before they are rounded."""
         size = float(np.abs(self.logs).max()) + abs(float(s)) * int(np.abs(self.at).max())
+        if self.many:
+            return ULP * (64.0 + 4.0 * size)
         return FINE * (8.0 + len(self.at) + size)
 
 
@@ -90,7 +115,8 @@ def tilted_law(parts: list[Steps], s: Tilt) -> Tilted:
     length = 1 << max(1, (high - low).bit_length())
     check.fits(length, "the law of the losses", "compose fewer releases at a time", _LONGEST)
     fuzz = max(part.fuzz(s) for part in parts)
-    y, error = _inverse(parts, laws, modes, length, fuzz)
+    many = any(part.many for part in parts)
+    y, error = (_transformed if many else _inverse)(parts, laws, modes, length, fuzz)
     centre = sum(part.count * mode for part, mode in zip(parts, modes, strict=True))
     inside = np.arange(low - centre, high - centre + 1) % length
     return Tilted(low, y[inside], error, log_total, log_error, outside)
@@ -146,3 +172,31 @@ def _inverse(
     transform = 8.0 * math.log2(length) * ULP
     error = 2.0 / length * float((np.exp(size) * (relative + transform)).sum())
     return found, error * (1.0 + 1e-9)
+
+
+def _transformed(
+    parts: list[Steps], laws: list[Floats], modes: list[int], length: int, fuzz: float
+) -> tuple[Floats, float]:
+    """The same as ``_inverse`` by transforms of the laws of the steps, which are many.
+
+    Every output of a transform is off by at most 8 L units of the sum of its inputs, here one.
+    Where factors are off by e, their product is by at most prod (|phi| + e) - prod |phi|.
+    """
+    unit = 8.0 * math.log2(length) * ULP
+    off = unit + 8.0 * ULP + fuzz
+    log, more, turn = (np.zeros(length // 2 + 1) for _ in range(3))
+    for part, law, mode in zip(parts, laws, modes, strict=True):
+        places = np.zeros(length)
+        np.add.at(places, (part.at - mode) % length, law)
+        phi = np.fft.rfft(places)
+        size = np.maximum(np.abs(phi), 1e-300)
+        log += part.count * np.log(size)
+        more += part.count * np.log1p(off / size)
+        turn += part.count * np.angle(phi)
+    with np.errstate(under="ignore"):
+        size = np.exp(log)
+        given = np.where(more < 1.0, size * np.expm1(np.minimum(more, 1.0)), np.exp(log + more))
+        found = np.fft.irfft(size * (np.cos(turn) + 1j * np.sin(turn)), length)
+    # Logarithms and angles are good to a few units of the count.
+    given = given + size * (unit + 8.0 * ULP * (1.0 + np.abs(log) + np.abs(turn)))
+    return found, 2.0 / length * float(given.sum()) * (1.0 + 1e-9)

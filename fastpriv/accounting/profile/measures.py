@@ -15,7 +15,7 @@ measures less mass and smaller losses, anywhere, are a lower bound.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,11 @@ class Measure:
     def top(self) -> float:
         """Largest finite loss, counted from ``shift``."""
         return float(self.losses[-1]) if len(self.losses) else 0.0
+
+    @property
+    def without_infinite(self) -> Measure:
+        """The finite losses alone."""
+        return replace(self, infinite=0.0)
 
     @property
     def multiples(self) -> Ints:

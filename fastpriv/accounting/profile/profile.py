@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, overload
@@ -16,10 +16,15 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.atoms import Atom, Source
 from fastpriv.accounting.profile.attained import attained
+from fastpriv.accounting.profile.composed import Composed, Part
 from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
+from fastpriv.accounting.profile.events import Events, as_relation
+from fastpriv.accounting.profile.fixed import Largest, every_pair
 from fastpriv.accounting.profile.measures import Measure
+from fastpriv.accounting.profile.questions import Questions
 from fastpriv.channels import AbstractChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.approximate_dp import response
 from fastpriv.measures.arguments import as_channel
@@ -32,7 +37,7 @@ __all__ = ["PrivacyProfile"]
 _COUNTED = 10**100
 
 
-class PrivacyProfile:
+class PrivacyProfile(Events, Questions):
     """The (epsilon, delta) curve of some releases, as a pair of laws that dominates them.
 
     For one mechanism the curve is the upper envelope, over neighbours x, x' in both orders, of
@@ -40,8 +45,8 @@ class PrivacyProfile:
     pair of laws (P, Q), which is at least as easy to tell apart as any two neighbours. Releases
     compose by multiplying their pairs, whatever later mechanisms do with earlier outputs.
 
-    Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response` or
-    :meth:`from_epsilon_delta`.
+    Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response`,
+    :meth:`from_epsilon_delta`, or from noise: :meth:`gaussian`, :meth:`laplace` and the others.
 
     Notes
     -----
@@ -70,19 +75,20 @@ class PrivacyProfile:
     >>> import fastpriv as fp
     >>> lopsided = fp.accounting.PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]])
     >>> lopsided.delta(0.5), lopsided.self_compose(2).delta(0.5)
-    (Bracket(0.4351278729, 0.4351278729), Bracket(0.5462045967, 0.6045895111))
+    (Bracket(0.4351278729, 0.435127873), Bracket(0.5462045966, 0.6045895111))
     >>> profile = fp.accounting.PrivacyProfile.of(fp.HammingChannel(1_000_000, 4, 0.5))
     >>> thousand = profile.self_compose(1000)
     >>> thousand.epsilon(1e-14)
-    Bracket(157.6829168, 157.6829168)
+    Bracket(157.6829167, 157.6829168)
     >>> thousand.delta(124.0)
-    Bracket(1.136353683e-06, 1.136353683e-06)
+    Bracket(1.136353683e-6, 1.136353684e-6)
     """
 
-    def __init__(self, parts: dict[Atom, int]) -> None:
+    def __init__(self, parts: dict[Part, int], relation: str | None = None) -> None:
         self._parts = {
-            atom: count for atom, count in parts.items() if count and not atom.is_trivial
+            part: count for part, count in parts.items() if count and not part.is_trivial
         }
+        self.relation = relation
         if max(self._parts.values(), default=0) > _COUNTED:
             raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
 
@@ -101,9 +107,9 @@ class PrivacyProfile:
         >>> import fastpriv as fp
         >>> profile = fp.accounting.PrivacyProfile.of([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]])
         >>> profile.epsilon(0.2), profile.delta(0.0)
-        (Bracket(inf, inf), Bracket(0.25, 0.25))
+        (Bracket(infinite, infinite), Bracket(0.2499999999, 0.2500000001))
         """
-        return cls({_atom(as_channel(channel), 0.0): 1})
+        return cls({_atom(as_channel(channel), 0.0): 1}, "replace-one")
 
     @classmethod
     def realised(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
@@ -124,12 +130,12 @@ class PrivacyProfile:
         """
         given = as_channel(channel)
         drawn, slack = realised(given)
-        atom, rows = _atom(drawn, slack), given.row_kernels()
+        atom, rows = _atom(drawn, slack), row_kernels(given)
         if atom.is_response and rows is not None:
             m = atom.key[1]  # of the rows that are the worst
             levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]
             atom = atom.down_to(min(levels, default=0.0) * (1.0 - 4.0 * ULP))
-        return cls({atom: 1})
+        return cls({atom: 1}, "replace-one")
 
     @classmethod
     def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
@@ -139,10 +145,11 @@ class PrivacyProfile:
         --------
         >>> import fastpriv as fp
         >>> fp.accounting.PrivacyProfile.randomised_response(4, 0.5).self_compose(100).epsilon(1e-6)
-        Bracket(23.46746703, 23.46746703)
+        Bracket(23.46746703, 23.46746704)
         """
         size = check.integer(m, "m", 1)
-        return cls({Atom.response(size, check.real(epsilon, "epsilon", least=0.0)): 1})
+        level = check.real(epsilon, "epsilon", least=0.0)
+        return cls({Atom.response(size, level): 1}, "replace-one")
 
     @classmethod
     def from_epsilon_delta(cls, epsilon: float, delta: float = 0.0) -> PrivacyProfile:
@@ -154,7 +161,7 @@ class PrivacyProfile:
         --------
         >>> import fastpriv as fp
         >>> fp.accounting.PrivacyProfile.from_epsilon_delta(1.0, 1e-6).delta(1.0)
-        Bracket(1e-06, 1e-06)
+        Bracket(1e-6, 1e-6)
         """
         level = check.real(epsilon, "epsilon", least=0.0)
         return cls({Atom.response(2, level, check.real(delta, "delta", least=0.0, most=1.0)): 1})
@@ -171,32 +178,75 @@ class PrivacyProfile:
         >>> of(2, 0.5).compose(of(4, 0.1), of(4, 0.1))
         PrivacyProfile(3 releases of 2 kinds)
         """
-        parts = dict(self._parts)
+        parts, relation = dict(self._parts), self.relation
         for other in others:
             if not isinstance(other, PrivacyProfile):
                 raise InvalidInput(f"only profiles compose, got {other!r:.60}")
-            for atom, count in other._parts.items():
-                parts[atom] = parts.get(atom, 0) + count
-        return PrivacyProfile(parts)
+            if None not in (relation, other.relation) and relation != other.relation:
+                raise InvalidInput(
+                    f"releases for neighbours by {relation!r} and by {other.relation!r} do not "
+                    "compose; make both for one relation"
+                )
+            relation = relation or other.relation
+            for part, count in other._parts.items():
+                parts[part] = parts.get(part, 0) + count
+        return PrivacyProfile(parts, relation)
 
     def self_compose(self, count: int) -> PrivacyProfile:
         """Profile of ``count`` independent runs of these releases, 0 for none."""
         times = check.integer(count, "count", 0)
-        return PrivacyProfile({atom: k * times for atom, k in self._parts.items()})
+        return PrivacyProfile({part: k * times for part, k in self._parts.items()}, self.relation)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the releases are, for JSON; of channels only their curves are kept.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.accounting.PrivacyProfile.gaussian(2.0).self_compose(3).to_dict()
+        {'relation': None, 'releases': [[['normal', 2.0], 3]]}
+        """
+        from fastpriv.accounting.profile.text import plain
+
+        releases = [[plain(part), count] for part, count in self._parts.items()]
+        return {"relation": self.relation, "releases": releases}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> PrivacyProfile:
+        """Return the profile that :meth:`to_dict` was called on.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> profile = fp.accounting.PrivacyProfile.laplace(2.0, 0.1).self_compose(5)
+        >>> fp.accounting.PrivacyProfile.from_dict(profile.to_dict()).epsilon(0.0)
+        Bracket(0.3142736173, 0.3142736174)
+        """
+        from fastpriv.accounting.profile.text import part_of
+
+        try:
+            relation, releases = given["relation"], given["releases"]
+            parts = {part_of(part): check.integer(count, "count", 0) for part, count in releases}
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f"this is no profile: {given!r:.60} ({error})") from None
+        return cls(parts, as_relation(relation))
 
     # Questions.
 
     @overload
-    def delta(self, epsilon: float) -> Bracket: ...
+    def delta(self, epsilon: float, adaptive: bool = True) -> Bracket: ...
     @overload
-    def delta(self, epsilon: ArrayLike) -> Bracket | Brackets: ...
-    def delta(self, epsilon: float | ArrayLike) -> Bracket | Brackets:
+    def delta(self, epsilon: ArrayLike, adaptive: bool = True) -> Bracket | Brackets: ...
+    def delta(self, epsilon: float | ArrayLike, adaptive: bool = True) -> Bracket | Brackets:
         """Least delta for which the releases are (epsilon, delta)-differentially private.
 
         Parameters
         ----------
         epsilon : float or 1-D array
             Levels of at least 0, in nats.
+        adaptive : bool
+            Whether mechanisms may be chosen after earlier outputs. If not, they are fixed, and
+            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them.
 
         Returns
         -------
@@ -210,21 +260,24 @@ class PrivacyProfile:
         >>> import fastpriv as fp
         >>> profile = fp.accounting.PrivacyProfile.of([[0.75, 0.25], [0.25, 0.75]])
         >>> profile.delta([0.0, 0.5])[1]
-        Bracket(0.3378196823, 0.3378196823)
+        Bracket(0.3378196823, 0.3378196824)
         """
-        return _each(epsilon, "epsilon", math.inf, self._delta)
+        return _each(epsilon, "epsilon", math.inf, self._delta if adaptive else self._fixed_delta)
 
     @overload
-    def epsilon(self, delta: float) -> Bracket: ...
+    def epsilon(self, delta: float, adaptive: bool = True) -> Bracket: ...
     @overload
-    def epsilon(self, delta: ArrayLike) -> Bracket | Brackets: ...
-    def epsilon(self, delta: float | ArrayLike) -> Bracket | Brackets:
+    def epsilon(self, delta: ArrayLike, adaptive: bool = True) -> Bracket | Brackets: ...
+    def epsilon(self, delta: float | ArrayLike, adaptive: bool = True) -> Bracket | Brackets:
         """Least epsilon for which the releases are (epsilon, delta)-differentially private.
 
         Parameters
         ----------
         delta : float or 1-D array
             In [0, 1]; 0 asks for the differential privacy level.
+        adaptive : bool
+            Whether mechanisms may be chosen after earlier outputs. If not, they are fixed, and
+            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them.
 
         Returns
         -------
@@ -237,9 +290,9 @@ class PrivacyProfile:
         >>> import fastpriv as fp
         >>> profile = fp.accounting.PrivacyProfile.randomised_response(2, 1.0).self_compose(10)
         >>> profile.epsilon([0.0, 1e-3])[0]
-        Bracket(10, 10)
+        Bracket(9.999999999, 10.00000001)
         """
-        return _each(delta, "delta", 1.0, self._epsilon)
+        return _each(delta, "delta", 1.0, self._epsilon if adaptive else self._fixed_epsilon)
 
     def __repr__(self) -> str:
         kinds = len(self._parts)
@@ -247,20 +300,36 @@ class PrivacyProfile:
 
     # How.
 
+    def _log_moment(self, s: float) -> tuple[float, float]:
+        return Composed(self._parts).log_moment(s)
+
+    @cached_property
+    def _composed(self) -> Composed | None:
+        """The engine for releases that are not all finite; None where they are."""
+        if all(isinstance(part, Atom) for part in self._parts):
+            return None
+        return Composed(self._parts)
+
+    @property
+    def _atoms(self) -> dict[Atom, int]:
+        return {part: count for part, count in self._parts.items() if isinstance(part, Atom)}
+
     @cached_property
     def _above(self) -> Curve:
         """The dominating pairs of all releases; those with the same curve are of one kind."""
         found: dict[tuple[Any, ...], tuple[Measure, int]] = {}
-        for atom, count in self._parts.items():
+        for atom, count in self._atoms.items():
             found[atom.key] = atom.upper, found.get(atom.key, (None, 0))[1] + count
         return Curve(list(found.values()), up=True)
 
     @cached_property
     def _below(self) -> list[Curve]:
         """What some pairs of neighbours attain."""
-        return [Curve(releases, up=False) for releases in attained(self._parts)]
+        return [Curve(releases, up=False) for releases in attained(self._atoms)]
 
     def _delta(self, epsilon: float) -> Bracket:
+        if self._composed is not None:
+            return self._composed.delta(epsilon)
         high, low = self._above.delta(epsilon), 0.0
         for curve in self._hopeful(epsilon):
             with suppress(TooLarge):  # nothing is known from below
@@ -269,12 +338,39 @@ class PrivacyProfile:
         return certified(low, high)
 
     def _epsilon(self, delta: float) -> Bracket:
+        if self._composed is not None:
+            return self._composed.epsilon(delta)
         high, low = self._above.epsilon(delta), 0.0
         for curve in self._hopeful(min(high, 0.5 * max(curve.top for curve in self._below))):
             with suppress(TooLarge):
                 if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
                     low = max(low, curve.epsilon(delta))
         return certified(low, high)
+
+    @cached_property
+    def _fixed(self) -> Largest | None:
+        """The pairs of neighbours of channels; None where every pair attains the envelope."""
+        if all(atom.source is None for atom in self._atoms):
+            return None
+        if self._composed is not None:
+            raise InvalidInput(
+                "adaptive=False is for profiles of channels and declared levels; leave it out for "
+                "noise, whose pairs are all alike"
+            )
+        return Largest(every_pair(self._atoms))
+
+    def _fixed_delta(self, epsilon: float) -> Bracket:
+        fixed = self._fixed
+        return self._delta(epsilon) if fixed is None else certified(*fixed.delta(epsilon))
+
+    def _fixed_epsilon(self, delta: float) -> Bracket:
+        fixed = self._fixed
+        return self._epsilon(delta) if fixed is None else certified(*fixed.epsilon(delta))
+
+    def _guaranteed(self, delta: float) -> float:
+        """Upper end of epsilon alone."""
+        engine = self._above if self._composed is None else self._composed
+        return engine.epsilon(delta) if isinstance(engine, Curve) else engine.guaranteed(delta)
 
     def _hopeful(self, epsilon: float) -> list[Curve]:
         """Curves from below, those first that are likely to be the highest."""

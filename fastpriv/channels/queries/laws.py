@@ -30,7 +30,7 @@ def score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Float
     return np.asarray(np.bincount(total, pmf, _largest_sum(scores, which) + 1), np.float64)
 
 
-@score_law.register(Product)
+@score_law.register
 def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
     """Convolve row by row, with positive terms only. Cost O(n sums)."""
     laws = _steps(prior, scores, which)
@@ -48,7 +48,7 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
     return total
 
 
-@score_law.register(Exchangeable)
+@score_law.register
 def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
     """Take the types of databases where all rows have the same scores. Cost O(types)."""
     if len(scores) > 1:
@@ -69,7 +69,7 @@ def log_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> F
     return logs
 
 
-@log_score_law.register(Product)
+@log_score_law.register
 def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
     """Convolve in logarithms. Cost O(n) for equal bits, O(n sums) otherwise."""
     pairs = Counter(zip(prior._assignment.tolist(), which.tolist(), strict=True))
@@ -83,7 +83,7 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
     return np.pad(total, (0, most + 1 - len(total)), constant_values=-math.inf)
 
 
-@log_score_law.register(Exchangeable)
+@log_score_law.register
 def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
     """Take the types of databases where all rows have the same scores. Cost O(types)."""
     logs = np.full(_largest_sum(scores, which) + 1, -math.inf)
@@ -106,7 +106,7 @@ def histogram_law(prior: Distribution) -> Floats:
     return np.pad(law, (0, _histograms(prior) - len(law)))
 
 
-@histogram_law.register(Exchangeable)
+@histogram_law.register
 def _(prior: Exchangeable) -> Floats:
     """Return the weights."""
     return prior._weights.reshape(-1)
@@ -119,7 +119,7 @@ def log_histogram_law(prior: Distribution) -> Floats:
     return np.pad(law, (0, _histograms(prior) - len(law)), constant_values=-math.inf)
 
 
-@log_histogram_law.register(Exchangeable)
+@log_histogram_law.register
 def _(prior: Exchangeable) -> Floats:
     """Return the logs of the weights."""
     return prior._log_weights.reshape(-1)

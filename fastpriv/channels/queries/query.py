@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,19 +16,19 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
-#: Class sizes are counted up to here.
+#: Numbers of databases are counted up to this one.
 MANY = 1 << 31
-#: Most groups that are looked at, and values of one that are told apart.
+#: Most groups that are searched, and most values of one group.
 _GROUPS, _VALUES = 1 << 14, 1 << 12
 
 Group = tuple[int, ...]
 
 
 class Candidates(NamedTuple):
-    """Which laws the output can have for each value of a group of rows.
+    """The output laws that are possible for each value of a group of rows.
 
-    ``slices[j]`` lists rows of a table of output laws, those of databases in which the group
-    holds ``values[j]``. Where any two different databases will do, ``group`` is empty.
+    ``slices[j]`` lists rows of a table of output laws, for the databases in which the group holds
+    ``values[j]``. If any two different databases are allowed, ``group`` is empty.
     """
 
     group: tuple[int, ...]
@@ -41,7 +41,7 @@ class Query(ABC):
 
     space: Space
     answers: int
-    #: Bound on the relative error of the law of the answer beyond that of adding up.
+    #: Bound on the relative error of the law of the answer, beyond that of summing over databases.
     law_error: float = 0.0
 
     @abstractmethod
@@ -53,8 +53,12 @@ class Query(ABC):
         return False
 
     @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return what defines the query, as plain lists and numbers."""
+
+    @abstractmethod
     def kinds(self) -> Ints:
-        """Number the rows so that rows with equal numbers play the same part."""
+        """Number the rows so that rows with equal numbers are interchangeable."""
 
     @abstractmethod
     def seen(self) -> Ints:
@@ -62,7 +66,7 @@ class Query(ABC):
 
     @abstractmethod
     def neighbours(self) -> Ints:
-        """Return the pairs of different answers that neighbours have, both ways: (P, 2)."""
+        """Return the ordered pairs of different answers that neighbours have: (P, 2)."""
 
     @abstractmethod
     def class_sizes(self) -> Ints:
@@ -74,7 +78,7 @@ class Query(ABC):
 
     @abstractmethod
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the law of the answer where some of it underflows, None where none can."""
+        """Logs of the law of the answer if some probability may underflow, otherwise None."""
 
     @abstractmethod
     def prior(self, law: Floats) -> Distribution:
@@ -84,8 +88,8 @@ class Query(ABC):
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
         """Return the answers that each value of a group of k rows allows, one entry per group.
 
-        A capacity needs no more rows than there are outputs, so values that allow the same
-        answers are listed no more often than that.
+        Some optimal input law has at most as many rows as there are outputs. So of the values
+        that allow the same answers, at most that many are listed.
         """
 
     @abstractmethod
@@ -94,14 +98,14 @@ class Query(ABC):
 
     @abstractmethod
     def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
-        """Return two neighbours that have the given answers, which neighbours do have."""
+        """Return two neighbours with the given answers, a pair of ``neighbours()``."""
 
     @abstractmethod
     def _definition(self) -> tuple[object, ...]:
-        """Return what makes two queries of one kind the same."""
+        """Return what two queries of one class must have in common to be equal."""
 
     def same(self, other: Query) -> bool:
-        """Whether the other query is this one, kind for kind and number for number."""
+        """Whether the other query is of the same class and has the same definition."""
         if self is other:
             return True
         return type(self) is type(other) and self._definition() == other._definition()
@@ -119,7 +123,7 @@ class Query(ABC):
 class Listed(Query):
     """Answers given one by one, for every database of a space.
 
-    Rows with the same number in ``kinds`` play the same part; by default none do.
+    Rows with the same number in ``kinds`` are interchangeable. By default no two rows are.
     """
 
     def __init__(self, values: Ints, space: Space, answers: int, kinds: Ints | None = None) -> None:
@@ -127,11 +131,15 @@ class Listed(Query):
         self._kinds = np.arange(space.n) if kinds is None else kinds
 
     def kinds(self) -> Ints:
-        """Number the rows as was given."""
+        """Return the numbers given."""
         return self._kinds
 
     def _definition(self) -> tuple[object, ...]:
         return self.space, self.answers, self.values.tobytes()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer of every database, and the sizes of rows."""
+        return {"values": self.values.tolist(), "sizes": list(self.space.sizes)}
 
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""
@@ -163,13 +171,13 @@ class Listed(Query):
         return np.asarray(masses, np.float64)
 
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the law of the answer where some of it underflows."""
+        """Logs of the law of the answer if some probability may underflow."""
         logs = prior._logs()
         if logs is None:
             return None
-        found = np.full(self.answers, -math.inf)
-        np.logaddexp.at(found, self.values, logs)
-        return found
+        totals = np.full(self.answers, -math.inf)
+        np.logaddexp.at(totals, self.values, logs)
+        return totals
 
     def prior(self, law: Floats) -> Distribution:
         """Return a prior on the first database of every answer."""
@@ -179,17 +187,17 @@ class Listed(Query):
         return Dense._trusted(pmf, self.space)
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
-        """One entry per group; bits one at a time are any two databases, asked about at once."""
+        """Return one entry for each group. For single bits any two databases will do."""
         sizes, seen = self.space.sizes, self.seen()
         if k == 1 and max(sizes) == 2 and len(seen) > 1:
             return [Candidates((), [(), ()], [seen, seen])]
         groups = list(unlike_groups(self._kinds, k))
         work = len(groups) * self.space.size
         check.fits(work, f"the list of all databases for all groups of {k} rows", "use fewer rows")
-        found = []
+        problems = []
         for group in groups:
             shape = [sizes[i] for i in group]
-            # An axis for each row of the group, and one for all rows between two of them.
+            # One axis for each row of the group, and one for all rows between two of them.
             ends = zip((-1, *group), (*group, self.space.n), strict=True)
             between = [math.prod(sizes[i + 1 : j]) for i, j in ends]
             split = [size for both in zip(between, shape, strict=False) for size in both]
@@ -197,8 +205,8 @@ class Listed(Query):
             axes = range(1, 2 * k, 2)
             lines = np.moveaxis(grid, axes, range(k)).reshape(math.prod(shape), -1)
             slices = [np.unique(line) for line in lines]
-            found.append(Candidates(group, list(np.ndindex(*shape)), slices))
-        return found
+            problems.append(Candidates(group, list(np.ndindex(*shape)), slices))
+        return problems
 
     def database(self, group: Group, values: Group, answer: int) -> Ints:
         """Return the first database with the given values that has the given answer."""
@@ -208,10 +216,10 @@ class Listed(Query):
     def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
         """Return the first two neighbours that have the given answers. Cost O(N n m)."""
         for x, moved in self.space._steps():
-            found = np.flatnonzero((self.values[x] == answer) & (self.values[moved] == other))
-            if len(found):
+            places = np.flatnonzero((self.values[x] == answer) & (self.values[moved] == other))
+            if len(places):
                 break
-        first, second = self.space.rows(np.array([x[found[0]], moved[found[0]]]))
+        first, second = self.space.rows(np.array([x[places[0]], moved[places[0]]]))
         return first, second
 
 
@@ -235,27 +243,27 @@ def unlike_groups(kinds: Ints, k: int) -> Iterator[Group]:
 def values_by_total(
     steps: Sequence[Sequence[tuple[int, ...]]], most: int
 ) -> dict[tuple[int, ...], list[Group]]:
-    """Values of a group by the total of ``steps[i][value]``, at most ``most`` of each total."""
-    found: dict[tuple[int, ...], list[Group]] = {(0,) * len(steps[0][0]): [()]}
+    """Return values of a group by their total of ``steps[i][value]``, up to ``most`` of each."""
+    by_total: dict[tuple[int, ...], list[Group]] = {(0,) * len(steps[0][0]): [()]}
     for row in steps:
         grown: dict[tuple[int, ...], list[Group]] = defaultdict(list)
-        for total, tuples in found.items():
+        for total, tuples in by_total.items():
             for value, step in enumerate(row):
                 kept = grown[tuple(a + b for a, b in zip(total, step, strict=True))]
                 kept += [(*t, value) for t in tuples[: most - len(kept)]]
-        found = grown
-        number = sum(map(len, found.values()))
+        by_total = grown
+        number = sum(map(len, by_total.values()))
         check.fits(number, "the list of a group's values", "use a smaller group", _VALUES)
-    return found
+    return by_total
 
 
 def binomials(n: int) -> Ints:
     """Return the binomial coefficients of n, at most ``MANY``."""
-    found = np.full(n + 1, MANY, dtype=np.int64)
+    counts = np.full(n + 1, MANY, dtype=np.int64)
     value = 1
     for k in range(n // 2 + 1):
-        found[k] = found[n - k] = value
+        counts[k] = counts[n - k] = value
         value = value * (n - k) // (k + 1)
         if value >= MANY:
             break
-    return found
+    return counts

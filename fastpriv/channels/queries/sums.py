@@ -7,10 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import runs
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
@@ -37,7 +39,7 @@ from fastpriv.spaces import Space
 
 #: Most steps of a search for reachable sums.
 _STEPS = 1 << 36
-#: Entries of the laws of a count that are formed in one go.
+#: Entries of the laws of a count that are computed at a time.
 _BLOCK = 1 << 20
 
 
@@ -58,11 +60,15 @@ class Sum(Query):
     def _definition(self) -> tuple[object, ...]:
         return tuple(scores.tobytes() for scores in self.scores), self.which.tobytes()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores, and which of them each row has."""
+        return {"scores": [scores.tolist() for scores in self.scores], "rows": runs(self.which)}
+
     def of(self, rows: Ints) -> Ints:
         """Answers for databases of shape (k, n)."""
         total = np.zeros(len(rows), dtype=np.int64)
         for t, scores in enumerate(self.scores):
-            # take, for which bits are numbers and not a mask
+            # ``take`` reads a boolean array as numbers, while indexing would read it as a mask
             total += scores.take(rows[:, self.which == t]).sum(axis=1)
         return total
 
@@ -75,7 +81,7 @@ class Sum(Query):
         return self.which
 
     def _power(self, t: int, count: int) -> Ints:
-        """Count the databases (up to ``MANY``) of ``count`` rows of one kind, by their sum."""
+        """Count the settings of ``count`` rows of one kind by their sum, up to ``MANY``."""
         if self.scores[t].tolist() == [0, 1]:
             return binomials(count)
         key = t, count
@@ -83,25 +89,25 @@ class Sum(Query):
             top = int(self.scores[t].max())
             work = count * len(self.scores[t]) * (count * top + 1)
             check.fits(work, "the search for reachable sums", "use fewer rows", _STEPS)
-            found = np.zeros(count * top + 1, dtype=np.int64)
-            found[0] = 1
+            ways = np.zeros(count * top + 1, dtype=np.int64)
+            ways[0] = 1
             for done in range(count):
-                last, found[:] = found[: done * top + 1].copy(), 0
+                last, ways[:] = ways[: done * top + 1].copy(), 0
                 for score in self.scores[t]:
-                    found[score : score + len(last)] += last
-                np.minimum(found, MANY, out=found)
-            self._powers[key] = found
+                    ways[score : score + len(last)] += last
+                np.minimum(ways, MANY, out=ways)
+            self._powers[key] = ways
         return self._powers[key]
 
     def _ways(self, parts: Sequence[tuple[int, int]]) -> Ints:
-        """Count the databases (up to ``MANY``) of some rows of each kind, by their sum."""
-        found = np.ones(1, dtype=np.int64)
+        """Count the settings of rows of several kinds by their sum, up to ``MANY``."""
+        ways = np.ones(1, dtype=np.int64)
         for t, count in parts:
-            found = np.minimum(_sumset(found, self._power(t, count)), MANY)
-        return found
+            ways = np.minimum(_sumset(ways, self._power(t, count)), MANY)
+        return ways
 
     def _others(self, group: Sequence[int]) -> list[tuple[int, int]]:
-        """How many rows of each kind there are outside a group."""
+        """Return the number of rows of each kind outside a group."""
         used = Counter(self.which[list(group)].tolist())
         return [(t, c - used[t]) for t, c in enumerate(self.counts) if c > used[t]]
 
@@ -131,7 +137,7 @@ class Sum(Query):
         return score_law(prior, self.scores, self.which)
 
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the law of the sum where some of it underflows, in the prior's structure."""
+        """Logs of the law of the sum if some probability may underflow."""
         if prior._log_least() > math.log(TINY):
             return None
         return log_score_law(prior, self.scores, self.which)
@@ -143,13 +149,13 @@ class Sum(Query):
         return Listed(self.listed(), self.space, self.answers).prior(law)
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
-        """One entry for each choice of kinds of rows, with the sums the other rows can add.
+        """Return one entry for each choice of kinds of rows, with the sums of the other rows.
 
-        Bits of several kinds, one at a time, are any two sums, asked about at once.
+        For single bits of several kinds any two sums will do.
         """
         if k == 1 and max(self.space.sizes) == 2 and len(self.scores) > 1 < len(self.seen()):
             return [Candidates((), [(), ()], [self.seen()] * 2)]
-        found = []
+        problems = []
         for group in unlike_groups(self.which, k):
             rest = np.flatnonzero(self._ways(self._others(group)))
             steps = [[(int(s),) for s in self.scores[self.which[i]]] for i in group]
@@ -157,23 +163,23 @@ class Sum(Query):
             for (total,), tuples in values_by_total(steps, min(len(rest), outputs)).items():
                 values += tuples
                 slices += [rest + total] * len(tuples)
-            found.append(Candidates(group, values, slices))
-        return found
+            problems.append(Candidates(group, values, slices))
+        return problems
 
     def database(self, group: Group, values: Group, answer: int) -> Ints:
-        """Return a database with the given values, the other rows split over and over."""
-        found = np.empty(self.space.n, dtype=np.int64)
-        found[list(group)] = values
+        """Return a database with the given values and sum, by splitting the other rows in half."""
+        database = np.empty(self.space.n, dtype=np.int64)
+        database[list(group)] = values
         answer -= sum(
             int(self.scores[self.which[i]][v]) for i, v in zip(group, values, strict=True)
         )
         free = np.setdiff1d(np.arange(self.space.n), group)
         for t, chosen in self._split(self._others(group), answer):
-            found[free[self.which[free] == t]] = chosen
-        return found
+            database[free[self.which[free] == t]] = chosen
+        return database
 
     def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
-        """Return neighbours with the given sums: a row that can make up the difference."""
+        """Return neighbours with the given sums. They differ in a row of a suitable kind."""
         for t, scores in enumerate(self.scores):
             i = int(np.argmax(self.which == t))
             rest = self._ways(self._others([i]))
@@ -189,14 +195,14 @@ class Sum(Query):
         raise AssertionError(f"no neighbours have sums {answer} and {other}")
 
     def _split(self, parts: list[tuple[int, int]], total: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield for each kind of rows the values of all of them, which add up to a total."""
+        """Yield the values of all rows of each kind, so that the scores add up to a total."""
         for j, (t, count) in enumerate(parts):
             own = _meeting(self._power(t, count), self._ways(parts[j + 1 :]), total)
             yield t, self._values(t, count, own)
             total -= own
 
     def _values(self, t: int, count: int, total: int) -> list[int]:
-        """Values of ``count`` rows of one kind whose scores add up to a total, halved until one."""
+        """Return values of ``count`` rows of one kind whose scores add up to a total."""
         if count == 1:
             return [int(np.flatnonzero(self.scores[t] == total)[0])]
         half = count // 2
@@ -225,12 +231,16 @@ class Histogram(Query):
     def _definition(self) -> tuple[object, ...]:
         return (self.space,)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the number of rows and of values."""
+        return {"n": self.space.n, "m": self.space.m}
+
     def counts_bits(self) -> bool:
-        """Whether rows are bits, of which the histogram is the number that are set."""
+        """Whether rows are bits, so that the histogram is the number of bits that are set."""
         return self.space.sizes[0] == 2
 
     def kinds(self) -> Ints:
-        """All rows play the same part."""
+        """All rows are interchangeable."""
         return np.zeros(self.space.n, dtype=np.int64)
 
     def _number(self, counts: Ints) -> Ints:
@@ -269,7 +279,7 @@ class Histogram(Query):
         return np.asarray(histogram_law(prior)[self._place >= 0])
 
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the law of the histogram where some of it underflows."""
+        """Logs of the law of the histogram if some probability may underflow."""
         if prior._log_least() > math.log(TINY):
             return None
         return np.asarray(log_histogram_law(prior)[self._place >= 0])
@@ -284,7 +294,7 @@ class Histogram(Query):
         return Exchangeable._trusted(weights.reshape((self.space.n + 1,) * (m - 1)))
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
-        """One entry: all rows are alike, and the histogram holds at least the group's."""
+        """Return one entry, since all rows are interchangeable."""
         m = self.counts.shape[1]
         unit = [tuple(row) for row in np.eye(m, dtype=np.int64).tolist()]
         most = min(math.comb(self.space.n - k + m - 1, m - 1), outputs)
@@ -297,11 +307,11 @@ class Histogram(Query):
     def database(self, group: Group, values: Group, answer: int) -> Ints:
         """Return the database whose rows outside the group are in order of their values."""
         held = np.bincount(values, minlength=self.counts.shape[1])
-        found = np.empty(self.space.n, dtype=np.int64)
-        found[list(group)] = values
+        database = np.empty(self.space.n, dtype=np.int64)
+        database[list(group)] = values
         free = np.setdiff1d(np.arange(self.space.n), group)
-        found[free] = np.repeat(np.arange(len(held)), self.counts[answer] - held)
-        return found
+        database[free] = np.repeat(np.arange(len(held)), self.counts[answer] - held)
+        return database
 
     def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
         """Return neighbours with the given histograms: row 0 moves from one value to another."""
@@ -313,10 +323,10 @@ class Histogram(Query):
 
 
 def corner_laws(n: int, c: float) -> Iterator[Floats]:
-    """Yield laws of the number of ones among n bits, each one with chance c or 1 - c, in blocks.
+    """Yield laws of the number of ones among n bits, each with probability c or 1 - c, in blocks.
 
-    One for every number of bits with the larger chance, each to ``corner_error(n, c)``; chances
-    too small for a double are 0. Cost O(n^2).
+    There is one law for every number of bits with probability 1 - c. The relative error is at most
+    ``corner_error(n, c)``. Probabilities too small for a double are 0. Cost O(n^2).
     """
     from fastpriv.kernels import binomial_product
 
@@ -337,12 +347,12 @@ def corner_error(n: int, c: float) -> float:
 
 
 def _law_error(space: Space) -> float:
-    """Products of n chances, and sums of one term per value at each step."""
+    """Bound the relative error of products of n probabilities and sums over values at each row."""
     return (space.n * (max(space.sizes) + 2) + 16) * ULP
 
 
 def _sumset(a: Ints, b: Ints) -> Ints:
-    """Convolve two arrays of counts of at most ``MANY``; the shorter has few entries, or both."""
+    """Convolve two arrays of counts, up to ``MANY``. Cost O(length) for each positive entry."""
     if len(a) > len(b):
         a, b = b, a
     out = np.zeros(len(a) + len(b) - 1, dtype=np.int64)

@@ -29,11 +29,11 @@ def individual_capacity(
 ) -> IndividualCapacity:
     """Individual channel capacity: the most an output can tell about one row, in nats.
 
-    C_1 = max over rows i and all priors of I(X_i; Y) (Wu-Xia-He 2020, Definition 5). The prior
-    may tie the other rows to row i in any way, so C_1 is no less than what independent rows leak
-    and can be much more: with equal rows, one person's value is written into every row. At its
-    worst the other rows are a function of x_i: C_1 is the largest capacity of a channel made of
-    one row of W for each value of x_i (Theorem 2 there).
+    C_1 = max over rows i and all priors of I(X_i; Y) (Wu-Xia-He 2020, Definition 5). Under the
+    prior the other rows may depend on row i in any way. So C_1 is at least what independent rows
+    leak, and it can be much more: if all rows are equal, each of them shows the same person's
+    value. In the worst case the other rows are a function of x_i. Then C_1 is the largest capacity
+    of a channel that consists of one row of W for each value of x_i (Theorem 2 there).
 
     Parameters
     ----------
@@ -42,33 +42,34 @@ def individual_capacity(
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
     time_limit : float
-        Seconds after which the bracket is returned as it stands. Never a guess: its lower end
-        is reached by the adversary that comes with it, its upper end is proved.
+        Seconds after which the bracket is returned as it stands. It is valid at any time: the
+        adversary that comes with it attains the lower end, and the upper end is proved.
 
     Returns
     -------
     IndividualCapacity
-        A bracket, with ``adversary``: the row, a database for each of its values, and the law of
-        those. The lower end is rounded down, the upper end up.
+        A bracket with the ``adversary`` that attains its lower end: the row, a database for each
+        of its values, and the law of these values. Rounded outwards.
 
     Notes
     -----
-    Only distinct laws of the output count, and a query counts its answers, not its databases. One
-    output law q bounds all selections by max D(W_x || q); the rest is branch and bound. Bits need
-    O(N^2 K) at worst, a few seconds for N = K = 1024; a count of n bits with K outputs O(n K)
-    where two answers are as good as all of them together or tell a bit apart almost surely. E_d on
-    bits is a closed form of cost O(n). For m > 2 values the number of selections, (N/m)^m, may be
-    out of reach. The upper end is then at most the mean number of yes-or-no questions that single
-    out one of m values (5/3 for 3, 2 for 4) times the capacity of the best pair of rows.
+    Databases with the same output law count once, and a query counts its answers in place of its
+    databases. Any output law q bounds all selections by max D(W_x || q). The rest is branch and
+    bound. Bits need O(N^2 K) at worst, a few seconds for N = K = 1024. A count of n bits with K
+    outputs needs O(n K) if two answers have the capacity of all of them, or if they tell a bit
+    apart almost surely. E_d on bits has a closed form of cost O(n). For m > 2 values the number of
+    selections, (N/m)^m, may be out of reach. The upper end is then at most the capacity of the best
+    pair of rows times the mean number of yes-or-no questions that identify one of m values (5/3
+    for m = 3, 2 for m = 4).
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> alone, tied = fp.HammingChannel(1, 2, 1.0), fp.HammingChannel(4, 2, 1.0)
     >>> fp.individual_capacity(alone)
-    IndividualCapacity(0.1109440717, 0.1109440717)
+    IndividualCapacity(0.1109440716, 0.1109440717)
     >>> fp.individual_capacity(tied)  # four noisy copies of one bit
-    IndividualCapacity(0.3318384721, 0.3318384721)
+    IndividualCapacity(0.331838472, 0.3318384721)
     """
     return group_capacity(channel, 1, gap=gap, time_limit=time_limit)
 
@@ -78,9 +79,9 @@ def group_capacity(
 ) -> IndividualCapacity:
     """Group channel capacity: the most an output can tell about k rows together, in nats.
 
-    C_k = max over groups G of k rows and all priors of I(X_G; Y) (Wu-Xia-He 2020, Definition 17):
-    individual capacity with the group as one row. It is at most k C_1 (Theorem 4 there), and C_n
-    is the capacity of the channel.
+    C_k = max over groups G of k rows and all priors of I(X_G; Y) (Wu-Xia-He 2020, Definition 17).
+    It is the individual capacity with the group as one row. It is at most k C_1 (Theorem 4 there),
+    and C_n is the channel capacity.
 
     Parameters
     ----------
@@ -94,12 +95,12 @@ def group_capacity(
     Returns
     -------
     IndividualCapacity
-        A bracket, with the adversary who learns its lower end.
+        A bracket with the adversary that attains its lower end.
 
     Notes
     -----
-    All C(n, k) groups are looked at, rows that play the same part in a query only once; a group
-    of bits has 2^k values.
+    All C(n, k) groups are searched, except that groups which differ only by rows with the same
+    role in the channel are searched once. A group of k bits has 2^k values.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def group_capacity(
     >>> two_bits = fp.Channel([[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1],
     ...                        [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]], [2, 2])
     >>> fp.group_capacity(two_bits, 1), fp.group_capacity(two_bits, 2)
-    (IndividualCapacity(0.2531016154, 0.2531016154), IndividualCapacity(0.4458463725, 0.4458463725))
+    (IndividualCapacity(0.2531016154, 0.2531016155), IndividualCapacity(0.4458463724, 0.4458463725))
     """
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
@@ -121,9 +122,9 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
     """Largest information gain of a single output about one row, over priors, in nats.
 
     max over rows i, priors and outputs y of ln p(y | x_i)/p(y) (Wu-Xia-He 2020, Definition 8).
-    Over independent rows this is the differential privacy level (Theorem 1 there). Over all
-    priors the other rows may follow x_i, and any two databases differ in some row, so it is the
-    largest ln W[x, y]/W[x', y] over any two databases: the leakage capacity.
+    Over priors with independent rows this is the differential privacy level (Theorem 1 there).
+    Over all priors the other rows may be a function of x_i, and any two databases differ in some
+    row. So it is the largest ln W[x, y]/W[x', y] over any two databases, the leakage capacity.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
     Returns
     -------
     float
-        Level in nats, rounded up. A supremum: near-degenerate priors come close to it.
+        Level in nats, rounded up. It is a supremum, approached by nearly degenerate priors.
 
     Examples
     --------
@@ -163,12 +164,11 @@ def largest_leak(
     return searched(channel, k, gap, time_limit)
 
 
-@largest_leak.register(ProductChannel)
+@largest_leak.register
 def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
     """Search the matrix while it is small.
 
-    Otherwise the lower end is what some rows tell that are searched, and the upper end is the
-    capacity of all rows.
+    Otherwise search some of the rows for the lower end. The upper end is the capacity of all rows.
     """
 
     def search(part: ProductChannel) -> IndividualCapacity:
@@ -178,9 +178,9 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> Individ
     return search(channel) if small else by_part(channel, _SEARCHED, k, search)
 
 
-@largest_leak.register(HammingChannel)
+@largest_leak.register
 def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
-    """Two opposite databases in closed form for bits. Otherwise a bracket, searched while small."""
+    """Closed form for one bit. Otherwise a bracket, narrowed by a search while that is small."""
     bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k)
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if narrow or channel.space.size**2 > _SEARCHED:
@@ -196,8 +196,8 @@ def _searched_product(
 ) -> IndividualCapacity:
     """Search the matrix, whose entries have the rounding errors of n products.
 
-    Entries that are off by a share e move I(p) by at most e sum p W |ln(W/q)|, which Pinsker's
-    inequality bounds by e (I + sqrt(2 I)).
+    Relative errors e of the entries change I(p) by at most e sum p W |ln(W/q)|. By Pinsker's
+    inequality this is at most e (I + sqrt(2 I)).
     """
     leak = searched(channel, k, gap, time_limit)
     error = 8.0 * (channel.space.n + 4) * ULP

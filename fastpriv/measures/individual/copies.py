@@ -1,10 +1,10 @@
-"""Rows that act by themselves, seen by an adversary who believes them to be copies of a few.
+"""Individual capacity of channels that act row by row, by priors under which rows are copies.
 
-For a mechanism that treats every row by itself, two databases are told apart best when they
-differ in every row: a row in which they agree says nothing, and one more noisy copy does no harm.
-With more values, or larger groups, copies are what an adversary can surely use; what more
-there might be is bounded by the capacity of the rows, by that of k individuals, and by the number
-of yes-or-no questions times the best pair of databases.
+Two databases are easiest to tell apart if they differ in every row: a row in which they agree
+tells nothing, and a further noisy copy of a value can only help. For more than two values, or
+larger groups, copies give a lower bound. Upper bounds are the sum of the rows' capacities, k times
+a bound for one row, and the capacity of the best pair of databases times a number of yes-or-no
+questions.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from fastpriv.spaces import Space
 
 Search = Callable[[ProductChannel], IndividualCapacity]
 
-#: Largest table of histograms of copies that is added up, and most values of a group listed.
+#: Largest table of histograms of copies, and most values of a group that are listed.
 _HISTOGRAMS, _VALUES = 1 << 20, 1 << 16
-#: Rows that are tried before many more.
+#: Rows that are tried before all rows.
 _FEW = 1 << 12
-#: Probabilities below are lost, and from here numbers are scaled down by it.
+#: Probabilities below the first are lost. Masses above the second are scaled down by it.
 _LOST, _HUGE = 1e-290, 1e250
 
 
 def opposite_capacity(rows: list[Symmetric]) -> Bracket:
     """Capacity of two databases that differ in all the given rows, in closed form.
 
-    R_epsilon gives the two values that a row may have odds e^epsilon to 1 whatever m is, so the
-    difference d of the numbers of rows that look like the one and like the other tells all:
+    Of the two values that a row may hold, R_epsilon shows the true one with odds e^epsilon to 1,
+    whatever m is. So a sufficient statistic is d, the number of rows whose output agrees with the
+    first database minus the number that agrees with the second:
 
         C = sum_(d > 0) (P(d) + P(-d)) phi(tanh(epsilon d/2)),
         phi(s) = ((1 + s) ln(1 + s) + (1 - s) ln(1 - s))/2.
@@ -53,7 +54,7 @@ def opposite_capacity(rows: list[Symmetric]) -> Bracket:
     """
     if not rows or rows[0].epsilon == 0.0:
         return Bracket(0.0, 0.0)
-    if len(rows) > _FEW:  # a few of many rows may tell all there is to tell
+    if len(rows) > _FEW:  # a few of many rows may reach ln 2 already
         lower = opposite_capacity(rows[:_FEW]).lower
         if lower >= math.log(2.0) * (1.0 - 2.0**-36):
             return Bracket(lower, round_up(math.log(2.0)))
@@ -73,11 +74,12 @@ def _gain(loss: float) -> float:
 
 
 def _net_law(rows: list[Symmetric]) -> Floats:
-    """P(d) + P(-d) for d = 1 .. n, d = rows that look right less rows that look opposite.
+    """P(d) + P(-d) for d = 1 .. n, d = rows that show the true value minus the opposite one.
 
-    With one size m the masses from d = n down to 0 obey a recurrence of positive terms,
-    a i q_i = z (n-i+1) q_(i-1) + b (2n-i+2) q_(i-2) for q_i at d = n - i, with a, b the chances
-    of the right and the opposite value, z of all others; and P(-d) = e^(-epsilon d) P(d).
+    For rows of one size m the masses from d = n down to 0 obey a recurrence with positive terms,
+    a i q_i = z (n-i+1) q_(i-1) + b (2n-i+2) q_(i-2), where q_i is the mass at d = n - i, and a, b
+    and z are the probabilities of the true value, the opposite one and all others. Moreover
+    P(-d) = e^(-epsilon d) P(d).
     """
     n, epsilon = len(rows), rows[0].epsilon
     if len({kernel.m for kernel in rows}) > 1:
@@ -94,7 +96,7 @@ def _net_law(rows: list[Symmetric]) -> Floats:
     for i in range(1, n + 1):
         last, now = now, r * (others * (n - i + 1) * now + (2 * n - i + 2) * last) / i
         masses[i] = now
-        if now + last > _HUGE:  # scale down; what was scaled down before is lost
+        if now + last > _HUGE:  # scale down; masses that were scaled down before become zero
             masses[first:start] = 0.0
             masses[start : i + 1] /= _HUGE
             last, now, first, start = last / _HUGE, now / _HUGE, start, i + 1
@@ -103,9 +105,10 @@ def _net_law(rows: list[Symmetric]) -> Floats:
 
 
 def copied_information(kernel: Symmetric, copies: int) -> tuple[float, Floats]:
-    """Most that copies of one row surely tell, rounded down, and the law of its value.
+    """Return the information of copies of one row, rounded down, and the law of its value.
 
-    The uniform law over all m values, from the histogram of the copies, or two values only.
+    The better of two laws: the uniform one on all m values, where the histogram of the copies is
+    a sufficient statistic, and the uniform one on two values.
     """
     m, epsilon = kernel.m, kernel.epsilon
     pair = opposite_capacity([kernel] * copies).lower
@@ -124,15 +127,15 @@ def copied_information(kernel: Symmetric, copies: int) -> tuple[float, Floats]:
     logs = gammaln(copies + 1.0) - gammaln(counts + 1.0).sum(axis=1)
     logs += copies * math.log(kernel.stay) - epsilon * (copies - counts[:, 0])
     gains = math.log(m) - logsumexp(epsilon * (counts - counts[:, :1]), axis=1)
-    chances = np.exp(logs)
+    weights = np.exp(logs)
     error = 64.0 * ULP * (copies * (math.log(copies + 2.0) + epsilon + 1.0) + 16.0)
-    size = math.fsum(chances * np.abs(gains))
-    value = math.fsum(chances * gains) - error * (1.0 + size)
+    size = math.fsum(weights * np.abs(gains))
+    value = math.fsum(weights * gains) - error * (1.0 + size)
     return (value, uniform) if value > pair else (pair, two)
 
 
 def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity:
-    """Bracket for groups of k rows: the others copy rows of the group that have their size."""
+    """Bracket for groups of k rows. Every other row copies a row of the group of its size."""
     space = Space._trusted(tuple(kinds[t].m for t in which.tolist()))
     size = np.asarray(space.sizes)
     live = np.flatnonzero(size > 1)
@@ -164,7 +167,7 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity
 def _copying(
     space: Space, group: tuple[int, ...], leader: Ints, laws: list[Floats]
 ) -> Adversary | None:
-    """List what is believed: independent rows in the group, copied outside; None if too long."""
+    """Return the adversary: independent rows in the group, copies outside. None if too long."""
     used = [np.flatnonzero(law).tolist() for law in laws]
     count = math.prod(map(len, used))
     if count > _VALUES or count * space.n > check.MAX_VECTOR:
@@ -178,10 +181,10 @@ def _copying(
 
 
 def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> IndividualCapacity:
-    """Bracket from a search over the rows that tell most, as many as give a small matrix.
+    """Bracket from a search over the rows of largest capacity, as many as give a small matrix.
 
-    Whatever the other rows say, it can only help an adversary; it is bounded by ln m of each row
-    of the group, and by the capacity of all rows.
+    Further rows can only help an adversary, so this is a lower bound. The upper end is the sum of
+    ln m over the rows of the group, or the capacity of all rows if that is less.
     """
     kernels = channel._kernels
     told = np.array([row_capacity(kernel, 1e-3)[0].lower for kernel in kernels.distinct])
@@ -190,12 +193,12 @@ def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> In
     logs = np.cumsum(np.log(sizes)[kernels.assignment][order])
     fitting = int((logs <= math.log(entries) + 1e-9).sum())
     rows = np.sort(order[: max(fitting, k)])
-    found = search(channel._trusted(RowKernels(kernels.distinct, kernels.assignment[rows])))
-    who = found.adversary
-    assert who is not None  # a search names the adversary it found
+    part = search(channel._trusted(RowKernels(kernels.distinct, kernels.assignment[rows])))
+    who = part.adversary
+    assert who is not None  # every search names its adversary
     databases = np.zeros((len(who.law), channel.space.n), dtype=np.int64)
     databases[:, rows] = who.databases
     group = tuple(rows[list(who.rows)].tolist())
     values = round_up(math.fsum(map(math.log, sorted(channel.space.sizes)[-k:])))
-    upper = max(found.lower, min(values, capacity(channel, 1e-9).upper))
-    return IndividualCapacity(found.lower, upper, Adversary(group, databases, who.law))
+    upper = max(part.lower, min(values, capacity(channel, 1e-9).upper))
+    return IndividualCapacity(part.lower, upper, Adversary(group, databases, who.law))

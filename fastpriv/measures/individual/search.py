@@ -10,6 +10,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.selection import best_selection
 from fastpriv.channels import AbstractChannel, QueryChannel
 from fastpriv.channels.queries.query import Listed, Query
+from fastpriv.channels.rowwise import row_kinds
 from fastpriv.results import Adversary, IndividualCapacity
 
 #: Largest table whose equal rows are looked for.
@@ -24,11 +25,11 @@ def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
     the matrix share one.
     """
     matrix = np.array(channel.matrix())
-    kinds = channel._row_kinds()
+    kinds = row_kinds(channel)
     return Listed(representatives(matrix), channel.space, len(matrix), kinds), matrix
 
 
-@as_query.register(QueryChannel)
+@as_query.register
 def _(channel: QueryChannel) -> tuple[Query, Floats]:
     """Return the query itself and the laws of its answers."""
     return channel._query, channel._kernel.matrix

@@ -22,6 +22,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
@@ -121,7 +122,7 @@ def conditional_pml(
                 "given must be a mapping {row: value} or a boolean array with one entry for each "
                 f"of {law.space.size} databases, got shape {event.shape} of {event.dtype}"
             )
-        known = law._dense("the law given an event").restricted(event)
+        known = law._dense("the law given an event")._restricted(event)
     if y is not None:
         return leakage_at(mechanism, known, output_rows(mechanism, y))
     return leakages(mechanism, known).above
@@ -255,25 +256,25 @@ def possible_types(channel: TypeChannel, prior: Exchangeable) -> NDArray[np.bool
 
 @leakages.register
 def _(channel: TiltedChannel, prior: Distribution) -> Leakages:
-    """Row by row where rows are independent. Otherwise R tilted by 1 / (R q), O(N n m)."""
-    if channel._rows is not None:
-        both = leakages(channel._rows, prior)
-        return Leakages(*(np.where(v > 0.0, v + channel._rounding, 0.0) for v in both))
+    """The kernel R, tilted by 1 / (R q). Cost O(N n m)."""
     occurs, tilt = channel._tilt()
     both = vector_leakages(prior._vector(), channel._kernels, prior._logs(), tilt)
     return Leakages(*(np.where(occurs, part, 0.0) for part in both))
 
 
+@leakages.register
+def _(channel: TiltedProduct, prior: Distribution) -> Leakages:
+    """Those of the rows, and their rounding."""
+    both = leakages(channel._rows, prior)
+    return Leakages(*(np.where(v > 0.0, v + channel._rounding, 0.0) for v in both))
+
+
 @leakage_levels.register
-def _(channel: TiltedChannel, prior: Distribution) -> tuple[float, float]:
-    if channel._rows is None:
-        return leakages(channel, prior).largest()
+def _(channel: TiltedProduct, prior: Distribution) -> tuple[float, float]:
     above, below = leakage_levels(channel._rows, prior)
     return above + channel._rounding, below + channel._rounding
 
 
 @leakage_at.register
-def _(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
-    if channel._rows is not None:
-        return leakage_at(channel._rows, prior, y) + channel._rounding
-    return float(leakages(channel, prior).above[channel.space.index(y)])
+def _(channel: TiltedProduct, prior: Distribution, y: Ints) -> float:
+    return leakage_at(channel._rows, prior, y) + channel._rounding

@@ -17,6 +17,7 @@ from fastpriv._matrices.leakage import row_leakages as leakages_of_laws
 from fastpriv._structure.leakage import Column, log_masses, row_slack, tilted
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
 from fastpriv.measures.pointwise.database import leakage_levels, leakages
 from fastpriv.measures.pointwise.rows import rows_levels, rows_log_output
@@ -134,10 +135,8 @@ def _(channel: ProductChannel, prior: Distribution, i: int, y: Ints) -> float:
 
 
 @row_leakage_at.register
-def _(channel: TiltedChannel, prior: Distribution, i: int, y: Ints) -> float:
-    if channel._rows is not None:
-        return row_leakage_at(channel._rows, prior, i, y) + channel._rounding
-    return row_leakage_at.dispatch(AbstractChannel)(channel, prior, i, y)
+def _(channel: TiltedProduct, prior: Distribution, i: int, y: Ints) -> float:
+    return row_leakage_at(channel._rows, prior, i, y) + channel._rounding
 
 
 @singledispatch
@@ -165,13 +164,16 @@ def _(channel: QueryChannel, prior: Distribution) -> Floats:
 
 @log_output.register
 def _(channel: TiltedChannel, prior: Distribution) -> Floats:
-    """Row by row where rows are independent. Otherwise O(N n m)."""
-    if channel._rows is not None:
-        return log_output(channel._rows, prior)
+    """The prior divided by R q, sent through R. Cost O(N n m)."""
     occurs, tilt = channel._tilt()
     weights, logs, factor = tilted(prior._vector(), prior._logs(), tilt)
     law = math.log(weights.sum()) + log_masses(weights, channel._kernels, logs) + factor
     return np.where(occurs, law, -math.inf)
+
+
+@log_output.register
+def _(channel: TiltedProduct, prior: Distribution) -> Floats:
+    return log_output(channel._rows, prior)
 
 
 @singledispatch
@@ -196,6 +198,5 @@ def _(channel: QueryChannel) -> float:
 
 
 @law_error.register
-def _(channel: TiltedChannel) -> float:
-    rounding = 0.0 if channel._rows is None else channel._rounding
-    return law_error.dispatch(AbstractChannel)(channel) + rounding
+def _(channel: TiltedProduct) -> float:
+    return law_error.dispatch(AbstractChannel)(channel) + channel._rounding

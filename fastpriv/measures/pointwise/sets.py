@@ -15,6 +15,7 @@ from fastpriv._core.transform import mix
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
 from fastpriv.channels.queries.sums import corner_error, corner_laws
+from fastpriv.channels.rowwise import row_kinds
 from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.arguments import row_number
 from fastpriv.measures.dp import neighbour_level
@@ -58,7 +59,7 @@ def _whole(priors: PriorSet, channel: AbstractChannel) -> float:
 @singledispatch
 def _worst_row(priors: PriorSet, channel: AbstractChannel) -> float:
     """Return the leakage about the row that leaks most."""
-    rows = np.unique(channel._row_kinds(), return_index=True)[1]
+    rows = np.unique(row_kinds(channel), return_index=True)[1]
     return max(_one_row(priors, channel, i) for i in rows.tolist())
 
 

@@ -8,6 +8,8 @@ several times faster than a parser that takes every field apart.
 from __future__ import annotations
 
 import csv
+import gzip
+import zlib
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +33,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class CsvFile:
-    """A CSV file with a header: commas, double quotes, UTF-8 with or without a BOM."""
+    """A CSV file with a header: commas, double quotes, UTF-8 with or without a BOM, or gzipped."""
 
     kept = ""
 
@@ -52,14 +54,15 @@ class CsvFile:
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
         try:
-            with open(self.path, "rb") as raw:
+            with opened(self.path) as raw:
                 yield raw
-        except OSError as problem:
-            raise InvalidInput(f"cannot read {self.path}: {problem.strerror}") from None
+        except (OSError, EOFError, zlib.error) as problem:
+            reason = getattr(problem, "strerror", None) or "it is not a whole gzip file"
+            raise InvalidInput(f"cannot read {self.path}: {reason}") from None
 
     def _blocks(self, progress: bool = False) -> Iterator[bytes]:
         """Yield what follows the header, a block at a time."""
-        size = self.path.stat().st_size - self._body
+        size = max(0, self.path.stat().st_size - self._body)  # of what is stored, if compressed
         with self._open() as raw, progress_bar(size, "B", progress) as bar:
             raw.seek(self._body)
             while block := raw.read(_BLOCK):
@@ -211,11 +214,16 @@ class CsvWriter:
 
     def __enter__(self) -> CsvWriter:
         header = ",".join(_quoted(str(name)) for name in self._kept)
-        self._stream = self._file.__enter__()
+        stream: Any = self._file.__enter__()
+        if self.table.suffix.lower() == ".gz":  # no name and no time, which tell of the source
+            stream = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
+        self._stream: Any = stream
         self._stream.write((header + "\n").encode())
         return self
 
     def __exit__(self, *problem: Any) -> None:
+        if isinstance(self._stream, gzip.GzipFile):
+            self._stream.close()
         self._file.__exit__(*problem)
 
     def _spell(self, digits: Digits) -> list[bytes]:
@@ -237,6 +245,11 @@ class CsvWriter:
         out = np.empty(int(np.diff(edges)[records].sum()), np.uint8)
         kernels.spell_records(records, edges, text, out)
         self._stream.write(out.data)
+
+
+def opened(path: Path) -> Any:
+    """Open a file to read its bytes, unpacked where its name ends in .gz."""
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb")
 
 
 def texts(domain: Domain) -> list[list[str]]:

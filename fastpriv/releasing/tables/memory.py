@@ -1,4 +1,4 @@
-"""Tables in memory: arrays of codes, lists of records and pandas frames."""
+"""Tables in memory: arrays of codes, lists of records, pandas frames and series."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Table(Protocol):
         """Open a table of the same kind with the domain's columns."""
 
 
-class _InMemory(ABC):
+class InMemory(ABC):
     """A table that is encoded and decoded in one piece."""
 
     kept = ""
@@ -65,7 +65,7 @@ class _InMemory(ABC):
 
 
 class _MemoryWriter:
-    def __init__(self, source: _InMemory, domain: Domain) -> None:
+    def __init__(self, source: InMemory, domain: Domain) -> None:
         self.source, self.domain, self.table = source, domain, None
 
     def write(self, digits: Digits) -> None:
@@ -78,7 +78,7 @@ class _MemoryWriter:
         return None
 
 
-class Codes(_InMemory):
+class Codes(InMemory):
     """A NumPy array of codes: one column, or shape (records, columns)."""
 
     def __init__(self, array: NDArray[Any]) -> None:
@@ -129,7 +129,7 @@ def _largest(dtype: np.dtype[Any]) -> int:
     return 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)
 
 
-class Records(_InMemory):
+class Records(InMemory):
     """A list of mappings, one per record, all with the same keys."""
 
     def __init__(self, records: Sequence[Mapping[Hashable, Any]]) -> None:
@@ -169,7 +169,7 @@ class Records(_InMemory):
         ]
 
 
-class Frame(_InMemory):
+class Frame(InMemory):
     """A pandas DataFrame."""
 
     def __init__(self, frame: Any) -> None:
@@ -238,6 +238,17 @@ class Frame(_InMemory):
         except (TypeError, ValueError, OverflowError):
             same = False
         return (held if same else pandas.Series(list(values))).array.take(codes)
+
+
+class Column(Frame):
+    """A pandas Series: a table of one column."""
+
+    def __init__(self, series: Any) -> None:
+        super().__init__(series.to_frame(series.name if series.name is not None else "value"))
+        self._name = series.name
+
+    def decode(self, digits: Digits, domain: Domain) -> Any:
+        return super().decode(digits, domain).iloc[:, 0].rename(self._name)
 
 
 def _not_plain(name: Hashable) -> InvalidInput:

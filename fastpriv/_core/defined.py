@@ -1,0 +1,207 @@
+"""Objects that are equal, hashed and written down by what defines them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from fastpriv._core.validation import Ints
+from fastpriv.errors import InvalidInput, did_you_mean
+
+#: Version of the JSON form.
+VERSION = 1
+
+Self = TypeVar("Self", bound="Defined")
+
+
+class Defined:
+    """Something immutable that a few numbers and arrays define.
+
+    A class says what defines it by ``_definition`` and is made from that again by ``_defined_by``.
+    Two objects of one class are equal where their definitions are, float for float, and hash
+    alike. JSON holds the definition, ``{"fastpriv": "prior", "version": 1, "kind": "Dense", ...}``,
+    with arrays as nested lists, so that floats come back as they were.
+    """
+
+    #: What the family of classes is called in JSON.
+    _family: ClassVar[str]
+    #: The classes of every family, by their names.
+    _kinds: ClassVar[dict[str, dict[str, type[Defined]]]] = {}
+
+    def __init_subclass__(cls, family: str | None = None, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if family is not None:
+            cls._family = family
+        if "_definition" in cls.__dict__:
+            Defined._kinds.setdefault(cls._family, {})[cls.__name__] = cls
+
+    def _definition(self) -> Mapping[str, Any]:
+        """Return the numbers, texts, arrays, lists and objects that define the object."""
+        raise InvalidInput(
+            f"a {type(self).__name__} cannot be compared or written down by what defines it"
+        )
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> Any:
+        """Make the object that a definition read from JSON describes. Checks what it is given."""
+        raise NotImplementedError
+
+    @cached_property
+    def _identity(self) -> bytes:
+        """Digest of the definition. Cost O(entries), once."""
+        digest = hashlib.sha256(_kind_of(self).__name__.encode())
+        _feed(digest, self._definition())
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        kind = _kind_of(self)
+        if kind is Defined or not isinstance(other, Defined) or kind is not _kind_of(other):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return object.__hash__(self) if _kind_of(self) is Defined else hash(self._identity)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the definition as plain lists and numbers; ``from_dict`` reads it."""
+        kind = _kind_of(self).__name__
+        fields = {name: _plain(value) for name, value in self._definition().items()}
+        return {"fastpriv": self._family, "version": VERSION, "kind": kind, **fields}
+
+    def to_json(self) -> str:
+        """Return the definition as JSON; ``from_json`` reads it."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_dict(cls: type[Self], given: Mapping[str, Any]) -> Self:
+        """Make the object that ``to_dict`` described, of whatever kind it was."""
+        made = load(given)
+        if not isinstance(made, cls):
+            raise InvalidInput(f"expected a {cls.__name__}, got a {type(made).__name__}")
+        return made
+
+    @classmethod
+    def from_json(cls: type[Self], text: str | os.PathLike[str]) -> Self:
+        """Make the object that ``to_json`` described: from its text, or the path of a file of it.
+
+        Parameters
+        ----------
+        text : str or path
+            The JSON, or a file that holds it.
+        """
+        if isinstance(text, os.PathLike) or not str(text).lstrip().startswith("{"):
+            try:
+                text = Path(text).read_text("utf-8")
+            except (OSError, ValueError) as problem:
+                raise InvalidInput(
+                    "JSON of a fastpriv object, or the path of a file of it, is expected; "
+                    f"{text!r:.60} cannot be read"
+                ) from problem
+        try:
+            given = json.loads(text)
+        except (ValueError, RecursionError) as problem:
+            raise InvalidInput(f"this is not valid JSON: {problem}") from None
+        return cls.from_dict(given)
+
+
+def _kind_of(item: Defined) -> type[Defined]:
+    """Return the class whose definition an object has: its own, or the one it inherits.
+
+    A class that declares none, such as one of a user, is equal to itself only: Defined.
+    """
+    return next(kind for kind in type(item).__mro__ if "_definition" in kind.__dict__)
+
+
+def load(given: Any) -> Any:
+    """Make an object from what ``to_dict`` returned."""
+    if not isinstance(given, Mapping) or "fastpriv" not in given or "kind" not in given:
+        raise InvalidInput(
+            'an object of fastpriv is {"fastpriv": ..., "version": ..., "kind": ...}, as to_json '
+            "writes it"
+        )
+    if given.get("version") != VERSION:
+        raise InvalidInput(
+            f"version {given.get('version')!r:.20} of the form is not known, only {VERSION}; write "
+            "it again with this version of fastpriv"
+        )
+    kinds = Defined._kinds.get(str(given["fastpriv"]), {})
+    kind = kinds.get(str(given["kind"]))
+    if kind is None:
+        hint = did_you_mean(given["kind"], kinds)
+        raise InvalidInput(f"there is no {given['fastpriv']!s:.20} {given['kind']!s:.40}{hint}")
+    try:
+        return kind._defined_by(given)
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as problem:
+        raise InvalidInput(
+            f"this does not describe a {kind.__name__}: {type(problem).__name__} {problem!s:.80}"
+        ) from None
+
+
+def runs(assignment: Ints) -> list[list[int]]:
+    """Write which kind each row has as runs [kind, rows]: a million equal rows are one."""
+    return [[kind, len(list(rows))] for kind, rows in groupby(assignment.tolist())]
+
+
+def unrolled(given: Sequence[Sequence[int]], kinds: int) -> Ints:
+    """Read what :func:`runs` wrote."""
+    table = np.array(given, dtype=np.int64).reshape(-1, 2)
+    if not len(table) or table.min() < 0 or table[:, 0].max() >= kinds or table[:, 1].min() < 1:
+        raise InvalidInput("rows must be runs [kind, number of rows], one for each row at least")
+    if table[:, 1].sum() > 1 << 28:
+        raise InvalidInput("there are more than 2^28 rows")
+    return np.repeat(table[:, 0], table[:, 1])
+
+
+def _feed(digest: Any, value: Any) -> None:
+    """Add a value to a digest so that different definitions give different bytes."""
+    if isinstance(value, Mapping):
+        _feed(digest, sorted(value.items()))
+    elif isinstance(value, np.ndarray):
+        digest.update(f"a{value.dtype.str}{value.shape}".encode())
+        # Adding zero makes one number of 0.0 and -0.0.
+        digest.update(np.ascontiguousarray(value + 0).tobytes())
+    elif isinstance(value, Defined):
+        digest.update(b"d" + value._identity)
+    elif isinstance(value, list | tuple):
+        digest.update(f"l{len(value)}".encode())
+        for item in value:
+            _feed(digest, item)
+    else:
+        digest.update(f"{type(value).__name__}{value!r};".encode())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _finite(value.tolist())
+    if isinstance(value, Defined):
+        return value.to_dict()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _finite(value: Any) -> Any:
+    """Write -inf and inf, which JSON has not, as words."""
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "infinite" if value > 0.0 else "-infinite"
+    return value
+
+
+def numbers(value: Any) -> Any:
+    """Read numbers of JSON, in nested lists, with infinities as words."""
+    if isinstance(value, list):
+        return [numbers(item) for item in value]
+    return {"infinite": math.inf, "-infinite": -math.inf}.get(value, value) if value else value

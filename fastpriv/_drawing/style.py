@@ -1,0 +1,111 @@
+"""What all figures share: colours, lines, axes and legends."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastpriv._core.extras import optional
+from fastpriv.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from fastpriv._core.validation import Floats
+
+#: Blue, vermilion, green, purple, orange and sky blue of Okabe and Ito, for colour-blind readers.
+FAMILY = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+#: Line styles and markers that tell lines apart in greyscale.
+STYLES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: Lines that mark a level, and text beside the data.
+INK = "0.25"
+#: Inches from which on a legend may have two columns.
+_WIDE = 4.5
+
+
+def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
+    """Return the axes, new ones of this size if there are none.
+
+    To be called when all numbers are known, so that no error leaves an empty figure behind.
+    """
+    pyplot: Any = optional("matplotlib.pyplot", "plot")
+    if ax is not None and not isinstance(ax, pyplot.Axes):
+        raise InvalidInput(f"ax must be matplotlib Axes, such as plt.gca(), got {ax!r:.60}")
+    made: Axes = pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    return made
+
+
+def plain(name: object) -> str:
+    """Return a name that matplotlib takes neither for a formula nor for a private label."""
+    text = str(name).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
+def mark(i: int) -> dict[str, Any]:
+    """Colour and marker of the i-th line, the marker at a few places along it."""
+    return {
+        "color": FAMILY[i % len(FAMILY)],
+        "marker": MARKERS[i % len(MARKERS)],
+        "markersize": 4.0,
+        "markevery": (0.03 * (i % 5), 0.2),  # of the diagonal
+    }
+
+
+def look(i: int) -> dict[str, Any]:
+    """Colour, line style and marker of the i-th line: no two alike among the first 42."""
+    return mark(i) | {"linestyle": STYLES[i % len(STYLES)]}
+
+
+def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: Any) -> None:
+    """Draw what is proved: the upper end as a line, down to the lower end as a band.
+
+    Infinite ends are arrows at the upper edge, and the label says where.
+    """
+    colour, endless = style["color"], np.isinf(high)
+    ends = np.where(endless, np.nan, high)
+    ax.fill_between(x, low, ends, color=colour, alpha=0.3, linewidth=0)
+    if endless.any():
+        style = style | {"markevery": None}  # matplotlib measures no line without a finite point
+        first, last = x[endless].min(), x[endless].max()
+        what = "infinite" if np.isinf(low[endless]).all() else "no bound"
+        label += f" ({what} at {first:.3g}" + (f" to {last:.3g})" if last > first else ")")
+        height, edge = np.full(int(endless.sum()), 0.98), ax.get_xaxis_transform()
+        ax.plot(x[endless], height, "^", color=colour, markersize=7, transform=edge, clip_on=False)
+    ax.plot(x, ends, label=label, **style)
+
+
+def ticks(ax: Axes) -> None:
+    """Write powers of ten beside each tick of linear axes; above the axes there is the legend."""
+    for axis in (ax.xaxis, ax.yaxis):
+        if axis.get_scale() == "linear":
+            axis.set_major_formatter(lambda value, _: number(value))
+
+
+def finish(ax: Axes, x: str, y: str, title: str | None = None) -> None:
+    """Label both axes, and put a legend above them, in two columns if they fit."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ticks(ax)
+    figure: Any = ax.figure
+    wide = ax.bbox.width / figure.dpi > _WIDE and len(ax.get_legend_handles_labels()[1]) > 3
+    ax.legend(
+        title=title,
+        ncols=2 if wide else 1,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.2,
+        frameon=False,
+        fontsize="small",
+        title_fontsize="small",
+        alignment="left",
+    )
+
+
+def number(value: float) -> str:
+    """Write a number in few digits."""
+    if math.isfinite(value):
+        return f"{value:.4g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    return "not known" if math.isnan(value) else "infinite"

@@ -1,0 +1,59 @@
+"""JSON in one dialect: every command and every ``to_json`` writes values in the same way.
+
+A bracket is ``{"lower": ..., "upper": ...}``. An infinite number is the word "infinite". Integers
+from 2^53 on, which other programs would round, are words as well.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from fastpriv.errors import short
+
+#: Integers up to here are doubles, which is what most programs read JSON numbers as.
+_EXACT = 1 << 53
+
+
+def to_json(value: Any, indent: int | None = 2) -> str:
+    """Return a value as JSON that every parser reads."""
+    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Return a value in terms of JSON: objects, lists, numbers, words, true, false and null.
+
+    Objects of the library are asked for their ``to_dict()``, arrays for their ``tolist()``.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < _EXACT else short(value)
+    if isinstance(value, float):
+        return _finite(value)
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return plain(value.to_dict() if hasattr(value, "to_dict") else value.tolist())
+
+
+def _finite(value: float) -> float | str:
+    if math.isinf(value):
+        return "infinite" if value > 0.0 else "-infinite"
+    return value
+
+
+def number(value: Any) -> float:
+    """Return the guaranteed number of what ``plain`` made of a level: the upper end of a bracket.
+
+    Raises TypeError, KeyError or ValueError if it is something else.
+    """
+    if isinstance(value, Mapping):
+        value = value["upper"]
+    return math.inf if value == "infinite" else float(value)

@@ -1,0 +1,97 @@
+"""Results as tables of other programs: a pandas frame, CSV, LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fastpriv._core.extras import optional
+from fastpriv._text.numbers import up
+
+#: Characters that LaTeX reads as commands, and how they are written.
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+#: Characters with which spreadsheets begin formulas.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class Tabular(ABC):
+    """A result that is a table: named columns of equal length."""
+
+    @abstractmethod
+    def columns_of_table(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns by name."""
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame (needs the extra ``fastpriv[tables]``)."""
+        pandas = optional("pandas", "tables")
+        return pandas.DataFrame({k: list(v) for k, v in self.columns_of_table().items()})
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the table as CSV, written to ``path`` if one is given.
+
+        Floats are written in full. A text that a spreadsheet would run as a formula is quoted
+        with an apostrophe.
+        """
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        columns = self.columns_of_table()
+        writer.writerow(columns)
+        writer.writerows(zip(*(map(_cell, column) for column in columns.values()), strict=True))
+        return _written(text.getvalue(), path)
+
+    def to_latex(self, path: str | os.PathLike[str] | None = None, digits: int = 6) -> str:
+        r"""Return a LaTeX ``tabular``, written to ``path`` if one is given.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it.
+        digits : int
+            Significant digits of numbers, rounded up.
+        """
+        columns = self.columns_of_table()
+        rows = zip(*(map(lambda v: _tex(v, digits), c) for c in columns.values()), strict=True)
+        lines = [
+            rf"\begin{{tabular}}{{{'l' * len(columns)}}}",
+            r"\hline",
+            " & ".join(_tex(name, digits) for name in columns) + r" \\",
+            r"\hline",
+            *(" & ".join(row) + r" \\" for row in rows),
+            r"\hline",
+            r"\end{tabular}",
+        ]
+        return _written("\n".join(lines) + "\n", path)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return repr(float(value))
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return "" if value is None else str(value)
+
+
+def _tex(value: Any, digits: int) -> str:
+    if isinstance(value, float):
+        return r"$\infty$" if math.isinf(value) else up(value, digits)
+    text = "" if value is None else str(value)
+    return "".join(_TEX.get(mark, mark) for mark in text)
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text

@@ -1,0 +1,198 @@
+"""Profiles of releases of all kinds: both orders of the neighbours, from both sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.atoms import Atom
+from fastpriv.accounting.profile.attained import common
+from fastpriv.accounting.profile.contour import Term
+from fastpriv.accounting.profile.crossing import certified
+from fastpriv.accounting.profile.curve import Curve
+from fastpriv.accounting.profile.lopsided import Lopsided
+from fastpriv.accounting.profile.measures import Measure, Releases
+from fastpriv.accounting.profile.pairs import Normal, Pair
+from fastpriv.accounting.profile.renyi import Chernoff, Moments
+from fastpriv.accounting.profile.side import Side
+from fastpriv.accounting.profile.terms import Finite, Ordered
+from fastpriv.errors import TooLarge
+from fastpriv.results import Bracket
+
+#: One kind of release.
+Part = Atom | Pair | Lopsided | Moments
+
+
+class _Listed:
+    """Finite releases in one order: bounds from above, or from below."""
+
+    def __init__(self, releases: Releases, up: bool) -> None:
+        self._curve, self._up = Curve(releases, up), up
+
+    def delta(self, t: float) -> tuple[float, float]:
+        value = self._curve.delta(t)
+        return (0.0, value) if self._up else (value, 1.0)
+
+    def epsilon(self, delta: float) -> tuple[float, float]:
+        value = self._curve.epsilon(delta)
+        return (0.0, value) if self._up else (value, float("inf"))
+
+
+class Composed:
+    """Both ends of the curve of releases some of which are continuous or differ by order.
+
+    Neighbours keep their order in all releases: each order is composed by itself, and the larger
+    delta counts.
+    """
+
+    def __init__(self, parts: Mapping[Part, int]) -> None:
+        self._atoms = {part: k for part, k in parts.items() if isinstance(part, Atom)}
+        self._lopsided = [(part, k) for part, k in parts.items() if isinstance(part, Lopsided)]
+        self._moments = [(part, k) for part, k in parts.items() if isinstance(part, Moments)]
+        pairs = [(part, k) for part, k in parts.items() if isinstance(part, Pair)]
+        normal = [(part, k) for part, k in pairs if isinstance(part, Normal)]
+        self._pairs = [(part, k) for part, k in pairs if not isinstance(part, Normal)]
+        if normal:
+            self._pairs.append((Normal.together(normal), 1))
+        one = all(pair.symmetric for pair, _ in self._pairs) and not self._lopsided
+        self._orders = (False,) if one else (False, True)
+
+    def delta(self, epsilon: float) -> Bracket:
+        """Bracket of the least delta at a level."""
+        high = max(side.delta(epsilon)[1] for side in self._above)
+        low = 0.0
+        for side in self._below:
+            with suppress(TooLarge):
+                low = max(low, side.delta(epsilon)[0])
+        return certified(min(low, high), high)
+
+    def epsilon(self, delta: float) -> Bracket:
+        """Bracket of the least level at a delta."""
+        high = max(side.epsilon(delta)[1] for side in self._above)
+        low = 0.0
+        for side in self._below:
+            with suppress(TooLarge):
+                low = max(low, side.epsilon(delta)[0])
+        return certified(low, high)
+
+    def guaranteed(self, delta: float) -> float:
+        """Upper end of epsilon alone."""
+        return max(float(side.epsilon(delta)[1]) for side in self._above)
+
+    def log_moment(self, s: float) -> tuple[float, float]:
+        """Lower and upper bounds on ln M(s), the larger of both orders, s > 0."""
+        atoms: dict[Any, tuple[Measure, int]] = {}
+        for atom, k in self._atoms.items():
+            atoms[atom.key] = atom.upper, atoms.get(atom.key, (None, 0))[1] + k
+        low = high = 0.0
+        more = sum(k * part.log_moment(s) for part, k in self._moments)
+        for flipped in self._orders:
+            above = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
+            high = max(high, more + _log(self._ordered(flipped, False), above, s, True))
+            attained = [(p.measure(flipped, False), k) for p, k in self._lopsided if p.attained]
+            for candidate in common(self._atoms):
+                below = [*candidate, *attained]
+                low = max(low, _log(self._ordered(flipped, True), below, s, False))
+        return min(low, high), high
+
+    def _ordered(self, flipped: bool, attained: bool) -> list[tuple[Ordered, int]]:
+        return [
+            (Ordered(pair, flipped), k) for pair, k in self._pairs if pair.attained or not attained
+        ]
+
+    @cached_property
+    def _same(self) -> bool:
+        """Whether what bounds the curve is attained, so that one side serves for both ends."""
+        return not (self._atoms or self._lopsided or self._moments) and all(
+            pair.attained for pair, _ in self._pairs
+        )
+
+    @cached_property
+    def _above(self) -> list[Any]:
+        """Upper bounds, one for each order."""
+        atoms: dict[Any, tuple[Measure, int]] = {}
+        for atom, k in self._atoms.items():
+            atoms[atom.key] = atom.upper, atoms.get(atom.key, (None, 0))[1] + k
+        found: list[Any] = []
+        for flipped in self._orders:
+            finite = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
+            pairs = self._ordered(flipped, False)
+            if self._moments:
+                found.append(_Upper(Chernoff(self._moments, pairs, finite)))
+            elif pairs:
+                found.append(Side(pairs, finite))
+            else:
+                found.append(_Listed(finite, True))
+        return found
+
+    @cached_property
+    def _below(self) -> list[Any]:
+        """What is attained, in each order."""
+        if self._same:
+            return self._above
+        one = sum(self._atoms.values()) + sum(k for _, k in self._lopsided) == 1 and not (
+            self._pairs or self._moments
+        )
+        candidates = common(self._atoms)
+        envelopes = [(pair, k) for pair, k in self._pairs if not pair.attained]
+        alone = len(envelopes) == 1 == envelopes[0][1] and not candidates[0] if envelopes else False
+        if envelopes and len(self._pairs) == 1 and alone and not self._lopsided:
+            return self._above  # one release attains its envelope
+        found: list[Any] = []
+        for flipped in self._orders:
+            sampled = [
+                (part.measure(flipped, False), k)
+                for part, k in self._lopsided
+                if part.attained or one
+            ]
+            pairs = self._ordered(flipped, True)
+            for candidate in candidates:
+                for witness in _witnesses(envelopes):
+                    finite = [*candidate, *sampled, *witness]
+                    if pairs:
+                        found.append(Side(pairs, finite))
+                    elif finite:
+                        found.append(_Listed(finite, False))
+        return found
+
+
+def _witnesses(envelopes: list[tuple[Pair, int]]) -> list[list[tuple[Measure, int]]]:
+    """Releases that attain part of what envelopes allow: the first of each kind, and so on."""
+    rows = [(pair.witnesses(), k) for pair, k in envelopes]
+    rows = [row for row in rows if row[0]]
+    if not rows:
+        return [[]]
+    count = len(rows[0][0])
+    return [[(measure, k) for each, k in rows for measure, _ in each[i]] for i in range(count)]
+
+
+class _Upper:
+    """Chernoff's bound, from above only."""
+
+    def __init__(self, bound: Chernoff) -> None:
+        self._bound = bound
+
+    def delta(self, t: float) -> tuple[float, float]:
+        return 0.0, self._bound.delta(t)
+
+    def epsilon(self, delta: float) -> tuple[float, float]:
+        return 0.0, self._bound.epsilon(delta)
+
+
+def _log(pairs: list[tuple[Ordered, int]], finite: Releases, s: float, up: bool) -> float:
+    """Bound ln M(s) of releases in one order."""
+    if any(measure.infinite > 0.0 for measure, _ in finite):
+        return math.inf
+    total, sign = 0.0, 1.0 if up else -1.0
+    terms: list[tuple[Term, int]] = [*pairs, *((Finite(measure), k) for measure, k in finite)]
+    for term, k in terms:
+        log, error = term.log_moments(s, np.zeros(1), 1e-14 / k)
+        total += k * (float(log[0].real) + sign * float(error[0]))
+    slack = math.fsum(k * (measure.error + s * measure.off) for measure, k in finite)
+    return total + sign * (slack + 8.0 * ULP * abs(total))

@@ -1,0 +1,299 @@
+"""delta(t) of composed releases by a contour integral whose every error is bounded.
+
+With M(s) the product of the moments of all releases, on a line Re s = c > 0
+
+    delta(t) = 1/(2 pi i) * integral of M(s) e^(-st) / (s (s + 1)) ds.
+
+The trapezoidal rule with spacing tau is, by Poisson summation, the sum over all integers m of
+e^(cmW) delta(t + mW), W = 2 pi/tau: too large, by at most what Chernoff's bound says of the other
+terms. What the sum leaves out beyond an angle is bounded by |M|: evaluated on a coarse grid,
+between whose points |M| of each release changes no faster than its mean absolute loss, and
+integrated by parts beyond. The proofs are in docs/theory/contour.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.nodes import Complexes, TooCostly
+
+#: Logarithms of the share of delta that aliases, and angles left out, are allowed to have: the
+#: first that is not too costly.
+_SMALL = (-38.0, -27.0, -18.0)
+#: Most angles, and angles of the coarse grid.
+_ANGLES, _COARSE = 1 << 13, 1 << 8
+#: Share of the moments that quadrature may be off by, all releases together.
+_TOLERANCE = 2.0**-54
+
+
+class Term(Protocol):
+    """One kind of release, in one order of its neighbours, as moments M(s) = E_P e^(sL)."""
+
+    def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
+        """Return ln M(c + i angle), and bounds on its error."""
+
+    def ceiling(self, c: float, angles: Floats) -> Floats:
+        """Bound |M(c + i angle)| / M(c) for each angle and all larger ones."""
+
+    def cumulant(self, s: float) -> tuple[float, float, float]:
+        """Return ln M(s) and two derivatives; no digit of a result."""
+
+    def slope(self, c: float) -> float:
+        """Bound the change of |M(c + i angle)| / M(c) with the angle."""
+
+    def top(self) -> float:
+        """Largest loss, to a few units."""
+
+
+#: Kinds of releases in one order, and how many of each.
+Terms = Sequence[tuple[Term, int]]
+
+
+def cumulant(terms: Terms, s: float) -> tuple[float, float, float]:
+    """Return K(s) = ln M(s) of all releases, and its first two derivatives."""
+    value = slope = curve = 0.0
+    for term, count in terms:
+        a, b, c = term.cumulant(s)
+        value, slope, curve = value + count * a, slope + count * b, curve + count * c
+    return value, slope, curve
+
+
+def tilt_at(terms: Terms, t: float) -> float:
+    """Saddle point of K(s) - s t - ln s (s + 1), to three digits."""
+    return _rising(lambda s: cumulant(terms, s)[1] - t - 1.0 / s - 1.0 / (1.0 + s))
+
+
+def tilt_for(terms: Terms, log_delta: float) -> float:
+    """Saddle point of the t at which delta is about e^log_delta."""
+
+    def short(s: float) -> float:
+        value, slope, curve = cumulant(terms, s)
+        share = math.log(2.0 + math.sqrt(2.0 * math.pi * max(curve, 0.0)) * s * (1.0 + s))
+        return log_delta - (value - s * slope - share)
+
+    return _rising(short)
+
+
+def _rising(value: Callable[[float], float]) -> float:
+    """Where a rising function of s > 0 changes its sign, to three digits.
+
+    Overflow means that s is too large.
+    """
+
+    def positive(s: float) -> bool:
+        try:
+            with np.errstate(all="ignore"):
+                found = value(s)
+        except (TooCostly, OverflowError):
+            return True
+        return not found < 0.0
+
+    low, high = 1.0, 1.0
+    if positive(1.0):
+        while low > 1e-18 and positive(low):
+            high, low = low, low / 8.0
+    else:
+        while high < 1e18 and not positive(high):
+            low, high = high, high * 8.0
+    while high > low * 1.001:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if positive(middle) else (middle, high)
+    return low
+
+
+@dataclass(frozen=True)
+class Line:
+    """The integrand on one line, ready for any t near the one it was made for."""
+
+    c: float
+    tau: float
+    log_top: float
+    top_error: float
+    values: Complexes
+    angles: Floats
+    weights: Floats
+    errors: Floats
+    cut: float
+    aliases: tuple[tuple[float, float], ...]
+
+    def bounds(self, t: float) -> tuple[float, float]:
+        """Return a lower and an upper bound on delta(t), not counting infinite losses."""
+        turn = self.angles * t
+        terms = self.values * (np.cos(turn) - 1j * np.sin(turn))
+        total = self.tau / math.pi * float(terms.real.sum())
+        sizes = self.weights * (self.errors + ULP * (16.0 + 4.0 * np.abs(turn)))
+        error = self.tau / math.pi * float(sizes.sum()) * (1.0 + 1e-9) + self.cut
+        shift = self.c * t
+        log = self.log_top - shift
+        slack = self.top_error + 8.0 * ULP * (abs(self.log_top) + abs(shift) + abs(log) + 8.0)
+        high = _exp(log + slack, total + error)
+        alias = sum(self._alias(at, bound, t) for at, bound in self.aliases)
+        low = _exp(log - slack, total - error) - alias
+        return max(math.nextafter(low, 0.0), 0.0), min(math.nextafter(high, math.inf), 1.0)
+
+    def _alias(self, at: float, bound: float, t: float) -> float:
+        """Sum of e^(cmW) delta(t + mW) over m > 0 (at > c) or m < 0 (at < c), by Chernoff's bound.
+
+        ``bound`` is ln M(at) + ln max over x of (1 - e^-x) e^(-at x), rounded up.
+        """
+        W = 2.0 * math.pi / self.tau
+        apart = abs(at - self.c) * W * (1.0 - 1e-12)
+        log = bound - at * t + 8.0 * ULP * (abs(bound) + abs(at * t))
+        return math.exp(min(log, 700.0)) / math.expm1(min(apart, 700.0)) * (1.0 + 1e-9)
+
+
+def _exp(log: float, factor: float) -> float:
+    """e^log times a factor, rounded to a few units; nothing for factors below zero."""
+    if factor <= 0.0:
+        return 0.0
+    return math.exp(min(log + math.log(factor), 1.0))
+
+
+def _share(c: float) -> float:
+    """Return ln of the largest (1 - e^-x) e^(-cx) over x >= 0."""
+    return c * math.log(c) - (1.0 + c) * math.log1p(c) if c > 0.0 else 0.0
+
+
+def line(terms: Terms, t: float, c: float) -> Line:
+    """Prepare the integral on Re s = c for questions near t."""
+    for small in _SMALL[:-1]:
+        with suppress(TooCostly):
+            return _line(terms, t, c, small)
+    return _line(terms, t, c, _SMALL[-1])
+
+
+def _line(terms: Terms, t: float, c: float, small: float) -> Line:
+    count = sum(k for _, k in terms)
+    K, _, curve = cumulant(terms, c)
+    # ln of delta(t) and of the integrand at the angle 0, about.
+    wide = curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
+    log_delta = min(K - c * t - math.log(c * (1.0 + c)) - 0.5 * math.log(2.0 * math.pi * wide), 0.0)
+    above, below, W = _aliases(terms, t, c, wide, log_delta + small)
+    tau = 2.0 * math.pi / W
+    allowed = small + log_delta - (K - c * t)
+    reach, cut = _reach(terms, c, tau, allowed)
+    tolerance = _TOLERANCE / count
+    angles: Floats = tau * np.arange(math.ceil(reach / tau) + 1, dtype=np.float64)
+    logs, errors = np.zeros(len(angles), dtype=np.complex128), np.zeros(len(angles))
+    for term, k in terms:
+        value, error = term.log_moments(c, angles, tolerance)
+        logs += k * value
+        # Powers are good to a unit of their exponents; errors of many releases add up.
+        errors += k * (error + 4.0 * ULP * np.abs(value))
+    log_top, top_error = float(logs[0].real), float(errors[0])
+    logs -= log_top
+    s = c + 1j * angles
+    with np.errstate(under="ignore"):
+        values: Complexes = np.asarray(np.exp(logs) / (s * (1.0 + s)), dtype=np.complex128)
+    values[0] *= 0.5
+    weights = np.abs(values)
+    errors = np.where(errors < 700.0, np.expm1(np.minimum(errors, 700.0)), math.inf)
+    with np.errstate(invalid="ignore"):
+        errors = np.where(weights > 0.0, errors, 0.0)
+    # Errors at the angle 0 are of the whole integrand: they are counted there once.
+    aliases = tuple((at, _chernoff(terms, at, tolerance)) for at in (above, below))
+    return Line(c, tau, log_top, top_error, values, angles, weights, errors, cut, aliases)
+
+
+def _chernoff(terms: Terms, at: float, tolerance: float) -> float:
+    """Upper bound on ln M(at) + ln max (1 - e^-x) e^(-at x)."""
+    if at == 0.0:
+        return 1e-9
+    total, zero = _share(at), np.zeros(1)
+    for term, k in terms:
+        value, error = term.log_moments(at, zero, max(tolerance, 1e-14))
+        total += k * (float(value[0].real) + float(error[0]))
+    return total + 1e-9 + 1e-12 * abs(total)
+
+
+def _aliases(
+    terms: Terms, t: float, c: float, wide: float, allowed: float
+) -> tuple[float, float, float]:
+    """Return exponents for Chernoff's bound on either side, and the least W that they allow."""
+    unit = 1.0 / math.sqrt(wide)
+    best = []
+    for sign in (1.0, -1.0):
+        tried = []
+        for step in (0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0):
+            at = c + sign * step * unit
+            if at < 0.05 * c:
+                continue
+            tried.append(at)
+        if sign < 0.0:
+            tried += [0.0, 0.25 * c, 0.6 * c]
+        found = (math.inf, 0.0)
+        for at in tried:
+            try:
+                K = cumulant(terms, at)[0] if at > 0.0 else 0.0
+            except TooCostly:
+                continue
+            W = (K + _share(at) - at * t - allowed) / abs(at - c)
+            found = min(found, (max(W, 1.0 / abs(at - c)), at))
+        best.append(found)
+    W = max(best[0][0], best[1][0])
+    if math.inf == W:
+        raise TooCostly
+    return best[0][1], best[1][1], W
+
+
+def _reach(terms: Terms, c: float, tau: float, allowed: float) -> tuple[float, float]:
+    """Return the angle at which to stop, and a bound on what is left out, relative to M(c) e^-ct.
+
+    ``allowed`` is ln of what may be left out.
+    """
+
+    def log_ceiling(angles: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(sum(k * np.log(term.ceiling(c, angles)) for term, k in terms))
+
+    # Ceilings fall with the angle, and the sum of tau/angle^2 beyond T is at most 1/T.
+    powers: Floats = tau * 2.0 ** (0.25 * np.arange(121, dtype=np.float64))
+    left = log_ceiling(powers) - np.log(math.pi * powers)
+    enough = np.flatnonzero(left <= allowed)
+    if not len(enough):
+        raise TooCostly
+    last = float(powers[enough[0]])
+    cut = math.exp(float(left[enough[0]])) * (1.0 + 1e-6)
+    if last <= 64.0 * tau:
+        return last, cut
+    edges: Floats = last / _COARSE * np.arange(_COARSE + 1, dtype=np.float64)
+    width = float(edges[1])
+    try:
+        logs = _coarse(terms, c, edges, tau)
+    except TooCostly:
+        if last > _ANGLES * tau:
+            raise
+        return last, cut
+    # In a cell there are at most width/tau + 1 angles.
+    with np.errstate(divide="ignore", under="ignore"):
+        parts = np.exp(logs) * (width + tau) / math.pi / np.maximum(edges[:-1], tau) ** 2
+    rest = np.cumsum(parts[::-1])[::-1]
+    fits = np.flatnonzero(rest <= math.exp(max(allowed, -700.0)))
+    if not len(fits):
+        stop, more = last, 0.0
+    else:
+        stop, more = max(float(edges[fits[0]]), 8.0 * tau), float(rest[fits[0]])
+    if stop > _ANGLES * tau:
+        raise TooCostly
+    return stop, (cut + more) * (1.0 + 1e-6)
+
+
+def _coarse(terms: Terms, c: float, edges: Floats, tau: float) -> Floats:
+    """Bound ln |M| / M(c) on cells of angles, from its values in their middles."""
+    width = float(edges[1])
+    middles = edges[1:] - 0.5 * width
+    logs = np.zeros(len(middles))
+    for term, k in terms:
+        value, error = term.log_moments(c, np.concatenate([[0.0], middles]), 1e-6)
+        sizes = np.exp(np.minimum((value - value[0]).real[1:] + error[1:] + error[0], 0.0))
+        sizes = np.minimum(sizes + 0.5 * width * term.slope(c), 1.0)
+        logs += k * np.log(np.minimum(sizes, term.ceiling(c, np.maximum(edges[:-1], 0.5 * tau))))
+    return logs

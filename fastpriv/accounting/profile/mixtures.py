@@ -1,0 +1,315 @@
+"""Pairs of mixtures of normal laws: subsampled Gaussian noise in either relation.
+
+In units of the noise, with phi the standard normal density,
+
+    P = phi A,  A(x) = sum_i p_i e^(a_i x - a_i^2/2),      0 <= a_i <= a,
+    Q = phi B,  B(x) = sum_j q_j e^(-b_j x - b_j^2/2),     0 <= b_j <= b,
+
+so that the loss ln A/B rises with x. One Poisson-subsampled Gaussian has A = 1 - q + q e^(x/sigma -
+1/(2 sigma^2)) and B = 1 where a record is taken out, and the same B mirrored where it is replaced.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.nodes import Nodes, TooCostly, cumulant
+from fastpriv.accounting.profile.pairs import Cells, Pair
+
+#: Largest angle that the parts of A or of B are turned apart in the strip of analyticity.
+_TURN = 0.85 * math.pi
+#: Heights of the strip that are tried, in parts of the largest.
+_HEIGHTS = 0.8 ** np.arange(16)
+#: Most points of a quadrature.
+_POINTS = 1 << 17
+#: Cells on which total variations are bounded.
+_CELLS = 1 << 12
+_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+#: Shifts in units of the noise, all positive, and their chances; the rest is at zero.
+Shifts = tuple[tuple[float, float], ...]
+
+
+class _Sum:
+    """One of the functions A and B: shifts c with chances p, the rest of one at zero."""
+
+    def __init__(self, shifts: Shifts) -> None:
+        kept = [(c, p) for c, p in shifts if c > 0.0 and p > 0.0]
+        self.c: Floats = np.array([c for c, _ in kept], dtype=np.float64)
+        self.p: Floats = np.array([p for _, p in kept], dtype=np.float64)
+        rest = math.fsum([1.0, *(-self.p).tolist()])
+        self.slack = 0.0 if len(self.p) <= 1 else 4.0 * ULP * len(self.p)
+        self.rest = 0.0 if rest <= self.slack else rest
+        self.most = float(self.c.max(initial=0.0))
+
+    def logs(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return ln of the sum, a bound on its error, and mean and variance of c given x."""
+        if not len(self.c):
+            zero = np.zeros(len(x))
+            return zero, zero, zero, zero
+        c, p = self.c[:, None], self.p[:, None]
+        u = c * x - 0.5 * c * c
+        parts = np.concatenate(
+            [
+                np.log(p) + u,
+                np.full((1, len(x)), math.log(self.rest) if self.rest > 0.0 else -math.inf),
+            ]
+        )
+        most = parts.max(axis=0)
+        masses = np.exp(parts - most)
+        total = masses.sum(axis=0)
+        given = masses[:-1] / total
+        small = np.abs(u).max(axis=0) <= 1.0
+        near = np.expm1(np.where(small, u, 0.0))
+        logs = np.where(small, np.log1p((p * near).sum(axis=0)), most + np.log(total))
+        sizes = np.where(small, (p * np.abs(near)).sum(axis=0), 4.0 + np.abs(most))
+        inputs = (given * (np.abs(c * x) + c * c)).sum(axis=0)
+        off = ULP * (6.0 * sizes + 4.0 * inputs + 2.0 * np.abs(logs)) + self.slack
+        mean = (given * c).sum(axis=0)
+        variance = (given * c * c).sum(axis=0) - mean * mean
+        return logs, off, mean, np.maximum(variance, 0.0)
+
+    def tail(self, y: float, sign: float) -> float:
+        """Chance of more than y, the shifts being taken up (1) or down (-1)."""
+        shifts = [
+            (0.0, self.rest if len(self.c) else 1.0),
+            *zip(self.c.tolist(), self.p.tolist(), strict=True),
+        ]
+        return math.fsum(0.5 * p * math.erfc((y - sign * c) / math.sqrt(2.0)) for c, p in shifts)
+
+
+class Mixtures(Pair):
+    """P a mixture of normal laws shifted up, Q one of normal laws shifted down.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise.
+    up, down : tuples of (shift, chance)
+        Positive shifts; what is left of the chance is at zero.
+    """
+
+    def __init__(self, sigma: float, up: Shifts, down: Shifts = ()) -> None:
+        self.key = ("mixtures", sigma, up, down)
+        self.symmetric = up == down or (not down and len(up) == 1 and up[0][1] == 1.0)
+        self.up = tuple((c / sigma, p) for c, p in up)
+        self.down = tuple((c / sigma, p) for c, p in down)
+        self._A, self._B = _Sum(self.up), _Sum(self.down)
+        self.a, self.b = self._A.most, self._B.most
+
+    def _reach(self, c: float) -> tuple[float, float]:
+        """Where the logarithm of phi A^c B^(1-c) certainly falls beyond, on either side.
+
+        Its derivative is -x + c m_A - (1-c) m_B with 0 <= m_A <= a and 0 <= m_B <= b.
+        """
+        first, second = c * self.a, (c - 1.0) * self.b
+        return min(first, 0.0) + min(second, 0.0), max(first, 0.0) + max(second, 0.0)
+
+    def _window(self, c: float, steep: float) -> tuple[float, float]:
+        """Where that logarithm rises, and falls, by ``steep`` per unit or more from there on.
+
+        For c < 0 and B = 1 it is concave, so the place is found by looking at the derivative.
+        """
+        low, high = self._reach(c)
+        if c < 0.0 and not self.down:
+            near, far = 0.0, low - steep
+            while near - far > 0.1:
+                y = 0.5 * (near + far)
+                steeper = -y + c * float(self._A.logs(np.array([y]))[2][0]) >= steep
+                near, far = (near, y) if steeper else (y, far)
+            return far, high + steep
+        return low - steep, high + steep
+
+    def _losses(self, x: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return losses, their error, and ln B."""
+        first, off, _, _ = self._A.logs(x)
+        second, more, _, _ = self._B.logs(-x)
+        losses = first - second
+        return losses, off + more + 2.0 * ULP * np.abs(losses), second
+
+    def _strip(self, c: float, d: float) -> float:
+        """Bound ln of the mean of |phi A^w B^(1-w)| at height d over that on the real line.
+
+        Without the factor for the angle. The parts of A lie within an angle a d of each other, so
+        that |A(x + id)| >= A(x) cos(a d/2), and so do those of B.
+        """
+        turned = max(-c, 0.0) * -math.log(math.cos(0.5 * self.a * d))
+        turned += max(c - 1.0, 0.0) * -math.log(math.cos(0.5 * self.b * d))
+        return 0.5 * d * d + turned
+
+    @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
+    def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
+        """The trapezoidal rule on the real line, with the step that the strip allows."""
+        far = math.log(1.0 / tolerance)
+        widest = _TURN / max(self.a, self.b)
+        widest = min(widest, math.sqrt(2.0 * far) + 1.0)
+        # The trapezoidal rule errs by 2 / (e^(2 pi d/h) - 1) times the mean at height d.
+        best = (0.0, 0.0)
+        for d in (widest * _HEIGHTS).tolist():
+            exponent = far + 2.0 + self._strip(c, d) + angle * (self.a + self.b) * d
+            best = max(best, (2.0 * math.pi * d / exponent, d))
+        h, d = best
+        reach = math.sqrt(2.0 * far) + 2.0
+        low, high = self._window(c, reach)
+        low, high = min(low, -self.b - reach), max(high, self.a + reach)
+        if high - low > _POINTS * h:
+            raise TooCostly
+        steps = np.arange(math.ceil((high - low) / h) + 2, dtype=np.float64)
+        x: Floats = math.floor(low / h) * h + h * steps
+        losses, off, second = self._losses(x)
+        logs = -0.5 * x * x + (math.log(h) - _HALF_LOG_TWO_PI) + second
+        fuzz = 4.0 * ULP * (4.0 + x * x + np.abs(second)) + 2.0 * off
+        tails = self._tails(c, x[[0, -1]], losses[[0, -1]], second[[0, -1]])
+        rule = math.log(2.0) - 2.0 * math.pi * d / h + 0.01  # ln of 2 / (e^(2 pi d/h) - 1)
+        strip, lifted = self._strip(c, d), 0.5 * d * d
+        # What is bounded is relative to Phi(c), which the sum itself tells well enough.
+        value = max(cumulant(Nodes(logs, losses, fuzz, off, lambda a, s: a), c)[0], 0.0) + 0.01
+
+        def remainder(angles: Floats, scale: float) -> Floats:
+            size = 2.0 * (abs(c) + angles) + 1.0
+            turned = value + strip + rule + angles * (self.a + self.b) * d
+            logs = np.logaddexp(turned, tails[0]), np.logaddexp(lifted + rule, tails[1])
+            tilted, plain = (np.exp(np.minimum(log - scale, 700.0)) for log in logs)
+            return np.asarray(tilted + size * plain)
+
+        return Nodes(logs, losses, fuzz, off, remainder)
+
+    def _tails(self, c: float, x: Floats, losses: Floats, second: Floats) -> tuple[float, float]:
+        """Bound ln of the integrals of phi B e^(wL) beyond the first and the last point.
+
+        For w = c, and for w = 0 and 1 together. Beyond these points the logarithm falls by more
+        than one per unit of the noise, so that an integral is below the integrand at its start.
+        """
+        logs = -0.5 * x * x - _HALF_LOG_TWO_PI + second + 0.01
+        tilted, plain = logs + c * losses, np.concatenate([logs, logs + losses])
+        return float(np.logaddexp.reduce(tilted)), float(np.logaddexp.reduce(plain))
+
+    def variation(self, c: float) -> tuple[Floats, Floats]:
+        """By parts on x > y: the integral of e^(i angle L) r dL is at most the variation of r.
+
+        r = phi A^c B^(1-c) / L' has the logarithmic derivative
+        g = -x + c m_A - (1-c) m_B - (V_A - V_B)/(m_A + m_B), with |g'| <= G (the cumulants of c in
+        [0, a] are at most a times the one before), so r is bounded on cells by its value in the
+        middle. Outside of the window g keeps its sign. What lies below y counts in full.
+        """
+        a, b = self.a, self.b
+        most = max(a, b)
+        G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * most * most
+        low, high = self._window(c, most + 10.0)
+        h = (high - low) / _CELLS
+        x: Floats = low + h * (np.arange(_CELLS, dtype=np.float64) + 0.5)
+        first, _, m_a, v_a = self._A.logs(x)
+        second, _, m_b, v_b = self._B.logs(-x)
+        slope = np.maximum(m_a + m_b, 1e-300)
+        tilt = -x + c * m_a - (1.0 - c) * m_b
+        g = np.abs(tilt - (v_a - v_b) / slope) + 0.5 * h * G
+        logs = -0.5 * x * x - _HALF_LOG_TWO_PI + c * first + (1.0 - c) * second
+        logs -= self.cumulant(c)[0]
+        with np.errstate(under="ignore"):
+            r = np.exp(np.minimum(logs - np.log(slope) + 0.5 * h * g, 600.0))
+            masses = np.exp(logs + 0.5 * h * (np.abs(tilt) + 0.5 * h * G)) * h
+        beyond = np.cumsum((r * g * h)[::-1])[::-1] + r[-1] + r
+        beyond[0] += r[0]
+        below = np.cumsum(masses) - masses + 1e-15
+        below[0] = 0.0
+        picked = np.arange(0, _CELLS, _CELLS >> 8)
+        return below[picked] * 1.001, beyond[picked] * 1.001
+
+    def top(self, flipped: bool) -> float:
+        """Without the person a loss is at most -ln of the chance that it does not take part."""
+        if flipped and not self.down and self._A.rest > 0.0:
+            return (
+                -math.log(self._A.rest)
+                if self._A.rest < 0.5
+                else -math.log1p(-math.fsum(self._A.p))
+            )
+        return math.inf
+
+    def single(self, t: float, flipped: bool) -> tuple[float, float]:
+        """Bound delta(t) of one release: P(x > y) - e^t Q(x > y), largest where the loss is t."""
+        if not self.down and len(self.up) == 1:
+            return self._amplified(t, flipped)
+        low, high = -self.b - 60.0, self.a + 60.0
+        level = -t if flipped else t
+        while high - low > 4.0 * ULP * max(abs(low), abs(high)):
+            y = 0.5 * (low + high)
+            if not low < y < high:
+                break
+            low, high = (y, high) if self._losses(np.array([y]))[0][0] < level else (low, y)
+        y = high
+        off = float(self._losses(np.array([y]))[1][0]) + 8.0 * ULP * abs(y) * (self.a + self.b)
+        sign = -1.0 if flipped else 1.0
+        first = self._A.tail(sign * y, sign), self._B.tail(sign * y, -sign)
+        p, q = first if not flipped else first[::-1]
+        scaled = math.exp(min(t, 700.0)) * q
+        # Outputs whose loss is within an error of t count by no more than that error each. They
+        # are within a small step of y, unless losses hardly change there.
+        step = sign / (1.0 + abs(y))
+        near = self._losses(np.array([y - step, y + step]))[0]
+        own = (self._B if flipped else self._A), (-1.0 if flipped else 1.0) * sign
+        alike = (
+            own[0].tail(sign * (y - step), own[1]) if np.all(np.abs(near - level) > off) else 1.0
+        )
+        far = abs(y) + self.a + self.b
+        error = (p + scaled) * (64.0 + 4.0 * far * far + 4.0 * t) * ULP + 2.0 * off * alike
+        return max(p - scaled - error, 0.0), max(min(p - scaled + error + 1e-322, 1.0), 0.0)
+
+    def _amplified(self, t: float, flipped: bool) -> tuple[float, float]:
+        """Of one shift: the curve of the noise itself at another level, times a factor.
+
+        (1-q) Q + q P against Q has q delta(ln(1 + (e^t - 1)/q)); Q against it has
+        r delta(t + ln q/r) with r = 1 - (1-q) e^t.
+        """
+        from fastpriv.accounting.profile.contour import line, tilt_at
+        from fastpriv.accounting.profile.pairs import Normal
+        from fastpriv.accounting.profile.terms import Ordered
+
+        (shift, q), grown = self.up[0], math.expm1(min(t, 700.0))
+        factor, slack = q, 4.0 * ULP
+        if flipped:
+            factor = q - (1.0 - q) * grown
+            slack = 8.0 * ULP * (q + (1.0 - q) * grown) / max(factor, 1e-300)
+            if slack > 0.5:
+                return 0.0, 16.0 * ULP if factor > -16.0 * ULP * (q + grown) else 0.0
+            level = t + math.log(q / factor)
+        else:
+            level = math.log1p(grown / q) if t < 700.0 else t - math.log(q)
+        noise = [(Ordered(Normal(1.0 / shift)), 1)]
+        off = 16.0 * ULP * (1.0 + level) * (level > 0.0) + slack
+        made = line(noise, level, tilt_at(noise, level))
+        low, high = made.bounds(level + off)[0], made.bounds(max(level - off, 0.0))[1]
+        return low * factor * (1.0 - 2.0 * slack), min(
+            high * factor * (1.0 + 2.0 * slack) + 1e-322, 1.0
+        )
+
+    @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
+    def cells(self, far: float, count: int) -> Cells:
+        """Equal cells of the outputs, with masses by a Gauss-Legendre rule in each."""
+        reach = math.sqrt(2.0 * far) + 1.0
+        low, high = -self.b - reach, self.a + reach
+        x = np.linspace(low, high, count)
+        losses, off, _ = self._losses(x)
+        half = 0.5 * (x[1] - x[0])
+        at, weights = np.polynomial.legendre.leggauss(4)
+        inner = (x[:-1, None] + half * (1.0 + at)).reshape(-1)
+        logs = (-0.5 * inner * inner + math.log(half) - _HALF_LOG_TWO_PI).reshape(-1, len(at))
+        logs += np.log(weights)
+        first, second = self._A.logs(inner), self._B.logs(-inner)
+        p, q = (
+            np.logaddexp.reduce(logs + s[0].reshape(-1, len(at)), axis=1) for s in (first, second)
+        )
+        error = float(max(first[1].max(), second[1].max())) + ULP * (64.0 + 4.0 * x.max() ** 2)
+        ends = np.array([low, high])
+        tails = -0.5 * ends * ends - _HALF_LOG_TWO_PI
+        p = np.concatenate(
+            [tails[:1] + self._A.logs(ends)[0][:1], p, tails[1:] + self._A.logs(ends)[0][1:]]
+        )
+        q = np.concatenate(
+            [tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]]
+        )
+        return Cells(losses, p, q, float(off.max()), error, bounded=False)

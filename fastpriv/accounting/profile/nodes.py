@@ -1,0 +1,192 @@
+"""Moments of a pair of laws by quadrature: sums over points of the losses, with all errors.
+
+With L = ln P/Q and w complex, Phi(w) = E_Q e^(wL). As E_Q 1 = E_Q e^L = 1,
+
+    Phi(w) - 1 = E_Q g_w(L),    g_w(L) = e^(wL) - 1 - w (e^L - 1),
+
+and g is of second order in small losses: nothing cancels when losses are small and releases many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+
+Complexes = NDArray[np.complex128]
+
+#: Entries of an array over angles and points that are looked at together.
+_BLOCK = 1 << 17
+#: Most entries of such an array in all.
+_WORK = 1 << 23
+#: Exponents below this are summed as their excess over one.
+_MODEST = 1.0
+#: Arguments for which e^z - 1 - z is summed as a series, and its coefficients 1/n!, n = 2, 3, ...
+_SMALL = 1.0
+_SERIES = [1.0 / math.factorial(n) for n in range(2, 21)]
+
+
+class TooCostly(Exception):
+    """The quadrature would take more points than are worth it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Points of the losses that stand for a law Q, and how far off they are.
+
+    Attributes
+    ----------
+    logs : ndarray
+        Logarithms of the weights under Q.
+    losses : ndarray
+        Losses L at the points.
+    fuzz : ndarray
+        Relative errors of the weights.
+    off : ndarray
+        Absolute errors of the losses.
+    remainder : callable
+        Bound on the error of the sum for E_Q g_w(L), at an array of |Im w|, times e^-scale.
+    extra_p, extra_q : float
+        Total masses of P and Q less one, where a measure is not one of laws.
+    """
+
+    logs: Floats
+    losses: Floats
+    fuzz: Floats
+    off: Floats
+    remainder: Callable[[Floats, float], Floats]
+    extra_p: float = 0.0
+    extra_q: float = 0.0
+
+
+def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats]:
+    """Return ln Phi(c + i angle) and bounds on its error.
+
+    A computed e^z is off by a few units times 1 + |z|. With |g_w(L)| <= (|w|^2 + |w|) L^2
+    max(1, e^(cL), e^L) / 2, the errors of all terms are sums of powers of |w| times sums over
+    points that do not depend on the angle.
+    """
+    L, w = nodes.losses, np.asarray(c + 1j * angles, dtype=np.complex128)
+    if len(L) * len(w) > _WORK:
+        raise TooCostly
+    size = np.abs(w)
+    with np.errstate(under="ignore"):
+        scale = max(float((nodes.logs + c * L).max()), 0.0)
+        weights = np.exp(nodes.logs - scale)
+        tilted = np.exp(nodes.logs - scale + c * L)
+        plain = np.exp(nodes.logs - scale + np.maximum(L, 0.0))
+        top = np.maximum(np.maximum(tilted, weights), plain)
+    if scale <= _MODEST:
+        scale_back = math.exp(scale)
+        total = scale_back * _blocks(w, L, lambda z, v: (_excess(z, v, L) * weights).sum(axis=1))
+        total += w * nodes.extra_p + (1.0 - w) * nodes.extra_q
+        rounding = _excess_error(nodes, c, size, top) * scale_back
+        rounding += 4.0 * ULP * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
+        error = rounding + nodes.remainder(np.abs(angles), 0.0) + len(L) * 2.0**-1060 * (1.0 + size)
+        return _log1p(total, error)
+    values = _blocks(w, L, lambda z, _: np.exp(nodes.logs - scale + z).sum(axis=1))
+    spread = np.abs(L) * 4.0 * ULP
+    rel = (nodes.fuzz + (8.0 + np.sqrt(len(L)) + np.abs(nodes.logs)) * ULP) * tilted
+    error = rel.sum() + size * ((spread + nodes.off) * tilted).sum()
+    error = error + nodes.remainder(np.abs(angles), scale) + len(L) * 2.0**-1060
+    share = np.minimum(error / np.maximum(np.abs(values), 1e-300), 1e300)
+    with np.errstate(divide="ignore"):
+        return np.asarray(scale + np.log(values), dtype=np.complex128), share + 4.0 * ULP * scale
+
+
+def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:
+    """Bound the error of the sum of weights times g_w(L).
+
+    Where |cL| <= 1 by second order, elsewhere by |g| <= (2 + 2|w|) max(1, e^(cL), e^L).
+    """
+    L = np.abs(nodes.losses)
+    unit = nodes.fuzz + (40.0 + math.sqrt(len(L))) * ULP
+    near = np.abs(c) * L <= 1.0
+    second = (top * L * L * unit)[near].sum()
+    third = (top * L**3)[near].sum() * 24.0 * ULP
+    plain = (top * unit)[~near].sum()
+    turned = (top * L)[~near].sum() * 24.0 * ULP
+    first = (top * L * nodes.off).sum()
+    error = (size * size + size) * (0.5 * second + first) + (size**3 + size) * third
+    return np.asarray(error + (2.0 + 2.0 * size) * plain + size * turned)
+
+
+def _blocks(w: Complexes, L: Floats, add: Callable[[Complexes, Complexes], Complexes]) -> Complexes:
+    """Sums over points for every w, some rows at a time."""
+    found = np.empty(len(w), dtype=np.complex128)
+    rows = max(1, _BLOCK // len(L))
+    with np.errstate(under="ignore"):
+        for start in range(0, len(w), rows):
+            part = w[start : start + rows, None]
+            found[start : start + rows] = add(part * L, part)
+    return found
+
+
+def _excess(z: Complexes, w: Complexes, L: Floats) -> Complexes:
+    """g_w(L) with z = w L."""
+    return np.asarray(_second(z) - w * _second(L.astype(np.complex128)))
+
+
+def _second(z: Complexes) -> Complexes:
+    """Return e^z - 1 - z to a few units of |z|^2 max(1, |e^z|) (1 + |z|)."""
+    small = np.abs(z) < _SMALL
+    if small.all():
+        return _series(z)
+    found = np.exp(z) - 1.0 - z
+    if small.any():
+        found[small] = _series(z[small])
+    return np.asarray(found)
+
+
+def _series(z: Complexes) -> Complexes:
+    total = np.full_like(z, _SERIES[-1])
+    for coefficient in _SERIES[-2::-1]:
+        total = total * z + coefficient
+    return np.asarray(total * z * z)
+
+
+def _log1p(z: Complexes, error: Floats) -> tuple[Complexes, Floats]:
+    """ln(1 + z) of a z that is off by at most an error; the relative error of 1 + z added."""
+    x, y = z.real, z.imag
+    size = np.abs(1.0 + z)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = 0.5 * np.log1p(x * (2.0 + x) + y * y)
+        real = np.where(np.abs(z) < 0.5, near, np.log(size))
+    share = error + 8.0 * ULP * np.abs(z)
+    rest = np.maximum(size - share, 1e-300)
+    return real + 1j * np.arctan2(y, 1.0 + x), np.minimum(share / rest, 1e300)
+
+
+def cumulant(nodes: Nodes, c: float) -> tuple[float, float, float]:
+    """Return ln Phi(c) and its first two derivatives, without bounds."""
+    logs = nodes.logs + c * nodes.losses
+    most = float(logs.max())
+    law = np.exp(logs - most)
+    total = float(law.sum())
+    law /= total
+    mean = float((law * nodes.losses).sum())
+    variance = float((law * (nodes.losses - mean) ** 2).sum())
+    if most > _MODEST:
+        return most + math.log(total), mean, variance
+    L = nodes.losses
+    with np.errstate(over="ignore", invalid="ignore"):
+        small = _excess(np.asarray(c * L, dtype=np.complex128)[None, :], np.array([[c + 0j]]), L)
+        value = float((small.real[0] * np.exp(nodes.logs)).sum())
+    value += c * nodes.extra_p + (1.0 - c) * nodes.extra_q
+    known = -1.0 < value < math.inf
+    return math.log1p(value) if known else most + math.log(total), mean, variance
+
+
+def spread(nodes: Nodes, c: float) -> float:
+    """Mean distance of the losses from their mean under the law tilted by c."""
+    logs = nodes.logs + c * nodes.losses
+    law = np.exp(logs - logs.max())
+    law /= law.sum()
+    mean = float((law * nodes.losses).sum())
+    return float((law * np.abs(nodes.losses - mean)).sum())

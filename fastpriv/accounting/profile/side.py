@@ -1,0 +1,245 @@
+"""delta(t) of releases in one order of their neighbours, bounded from both sides."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property, partial
+from statistics import NormalDist
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.bounds import TooMany
+from fastpriv.accounting.profile.contour import Line, Terms, cumulant, line, tilt_at, tilt_for
+from fastpriv.accounting.profile.gridded import Gridded
+from fastpriv.accounting.profile.measures import Releases
+from fastpriv.accounting.profile.nodes import TooCostly
+from fastpriv.accounting.profile.terms import Finite, Ordered
+from fastpriv.errors import TooLarge
+
+#: Deltas from which on the saddle point is not looked for by delta itself.
+_LARGE = 0.05
+#: Relative width at which the grid is asked too.
+_WIDE = 1e-8
+#: Lines that are kept for the next question.
+_KEPT = 8
+#: Standard deviations from the saddle point within which a line is good.
+_NEAR = 1.0
+#: Levels beyond which finite losses are not looked for: noise is at least 1e-6.
+_FAR = 1e300
+#: Deltas below this are not asked for but 0; what underflow can hide is below it.
+_TINY = 1e-305
+#: Least delta that is told from zero.
+_LEAST = math.log(1e-320)
+
+
+class Side:
+    """Releases of continuous pairs in one order, and measures composed with them.
+
+    Parameters
+    ----------
+    pairs : list of (Ordered, int)
+        Continuous pairs, at least one, and how many releases of each.
+    finite : releases
+        Measures on finitely many losses.
+    """
+
+    def __init__(self, pairs: list[tuple[Ordered, int]], finite: Releases) -> None:
+        self._pairs, self._finite = pairs, list(finite)
+        self._terms: Terms = [*pairs, *((Finite(measure), k) for measure, k in finite)]
+        self._lines: OrderedDict[float, Line | None] = OrderedDict()
+        self._grids: dict[float, Gridded | None] = {}
+        self._one = sum(k for _, k in pairs) == 1 and not self._finite
+        # Masses of measures are off by a factor, and losses by a sum.
+        self._slack = math.fsum(k * (m.error + 8.0 * ULP) for m, k in self._finite)
+        self._moved = math.fsum(k * m.off for m, k in self._finite)
+
+    @cached_property
+    def infinite(self) -> tuple[float, float]:
+        """Chance that some loss is infinite, from below and above."""
+        low = high = 0.0
+        for measure, k in self._finite:
+            if measure.infinite >= 1.0:
+                return 1.0, 1.0
+            part = -math.expm1(k * math.log1p(-measure.infinite))
+            low += part * (1.0 - low) * (1.0 - 16.0 * ULP)
+            high += part * (1.0 - high) * (1.0 + 16.0 * ULP)
+        return low * (1.0 - 4.0 * ULP), min(high * (1.0 + 4.0 * ULP), 1.0)
+
+    @cached_property
+    def top(self) -> tuple[float, float]:
+        """Largest finite loss of all releases together, rounded down and up."""
+        tops = [k * term.top() for term, k in self._terms]
+        if math.inf in tops:
+            return math.inf, math.inf
+        total, slack = math.fsum(tops), 8.0 * ULP * math.fsum(map(abs, tops))
+        return max(total - slack - 2.0 * self._moved, 0.0), max(total + slack, 0.0)
+
+    def delta(self, t: float) -> tuple[float, float]:
+        """Lower and upper bounds on delta(t)."""
+        low, high = self.infinite
+        if high >= 1.0 or t > _FAR or t >= self.top[1]:
+            return low, high
+        if self._one:
+            with suppress(NotImplementedError):
+                return self._pairs[0][0].single(t)
+        found = self._at(tilt_at(self._terms, t), t)
+        return low + found[0] * (1.0 - 2.0 * ULP), min((high + found[1]) * (1.0 + 2.0 * ULP), 1.0)
+
+    def epsilon(self, delta: float) -> tuple[float, float]:
+        """Lower and upper bounds on the least t >= 0 with delta(t) <= delta."""
+        low, high = self.infinite
+        if delta >= 1.0:
+            return 0.0, 0.0
+        if low > delta:
+            return math.inf, math.inf
+        if delta < _TINY:
+            return self.top[0] if delta == 0.0 else 0.0, math.inf if high > delta else self.top[1]
+        if high >= delta:
+            return self._crossing(delta, 0.5 * delta)[0], math.inf
+        found = self._crossing(delta, delta - high)
+        return min(found[0], self.top[1]), min(found[1], self.top[1])
+
+    def chernoff(self, t: float) -> float:
+        """What delta(t) is below, about, by Chernoff's bound."""
+        s = tilt_at(self._terms, t)
+        share = s * math.log(s) - (1.0 + s) * math.log1p(s)
+        return self.infinite[1] + math.exp(min(cumulant(self._terms, s)[0] - s * t + share, 0.0))
+
+    def _at(self, c: float, t: float) -> tuple[float, float]:
+        """Bounds on the finite part of delta(t), by a line near its saddle point c."""
+        low, high = 0.0, 1.0
+        made = self._line(c, t)
+        if made is not None:
+            low, high = self._loosened(made, t)
+        if high - low > _WIDE * high:
+            low = max(low, self._most(t))
+        if high - low > _WIDE * high and high > _TINY:
+            grid = self._grid(c, t)
+            if grid is not None:
+                more = grid.bounds(t)
+                low, high = max(low, more[0]), min(high, more[1])
+        return low, high
+
+    def _most(self, t: float) -> float:
+        """Lower bound where delta is nearly one: E min(1, e^(t-L)) <= M(-1/2) e^(t/2)."""
+        if self._finite:
+            return 0.0
+        log = 0.5 * t
+        for term, k in self._terms:
+            value, error = term.log_moments(-0.5, np.zeros(1), 1e-12)
+            log += k * (float(value[0].real) + float(error[0]))
+        return max(1.0 - math.exp(min(log + 1e-12 * abs(log), 0.0)) * (1.0 + 1e-12), 0.0)
+
+    def _line(self, c: float, t: float) -> Line | None:
+        if c not in self._lines:
+            try:
+                self._lines[c] = line(self._terms, t, c)
+            except TooCostly:
+                self._lines[c] = None
+            if len(self._lines) > _KEPT:
+                self._lines.popitem(last=False)
+        return self._lines[c]
+
+    def _loosened(self, made: Line, t: float) -> tuple[float, float]:
+        """Bounds, with the errors of measures counted."""
+        if not self._finite:
+            return made.bounds(t)
+        low, high = made.bounds(t + self._moved)[0], made.bounds(t - self._moved)[1]
+        slack = math.expm1(min(self._slack, 700.0)) * (1.0 + 8.0 * ULP)
+        return max(low * (1.0 - slack), 0.0), min(high * (1.0 + slack) + 1e-322, 1.0)
+
+    def _grid(self, c: float, t: float) -> Gridded | None:
+        """Bounds by cutting continuous pairs into cells, for a tilt."""
+        if c not in self._grids:
+            if len(self._grids) >= _KEPT:
+                self._grids.clear()
+            floor = max(cumulant(self._terms, c)[0] - c * t, _LEAST)
+            try:
+                self._grids[c] = Gridded(self._pairs, self._finite, c, 32.0 - floor)
+            except (TooCostly, TooLarge, TooMany):
+                self._grids[c] = None
+        return self._grids[c]
+
+    def _start(self, rest: float) -> float:
+        """Return a tilt for a delta: of a normal law where it is not small."""
+        if rest < _LARGE:
+            return tilt_for(self._terms, math.log(rest))
+        _, mean, variance = cumulant(self._terms, 0.0)
+        return tilt_at(
+            self._terms, max(mean - math.sqrt(variance) * NormalDist().inv_cdf(rest), 0.0)
+        )
+
+    def _crossing(self, delta: float, rest: float) -> tuple[float, float]:
+        """Where bounds on the curve cross delta, ``rest`` of which is for finite losses."""
+        if self._one:
+            with suppress(NotImplementedError):
+                single = self._pairs[0][0].single
+                return _search(single, (0.0, 0.0), delta, 1.0)
+        c = self._start(rest)
+        low, high, t = 0.0, math.inf, 0.0
+        for _ in range(8):
+            _, slope, curve = cumulant(self._terms, c)
+            t = max(slope - 1.0 / c - 1.0 / (1.0 + c), 0.0)
+            start = max(t, 1e-12)
+            made = self._line(c, t)
+            if made is not None:
+                bounds = partial(self._loosened, made)
+                found = _search(bounds, self.infinite, delta, start)
+                low, high = max(low, found[0]), min(high, found[1])
+            if high == math.inf or high - low > _WIDE * high:
+                grid = self._grid(c, t)
+                if grid is not None:
+                    found = _search(grid.bounds, self.infinite, delta, start)
+                    low, high = max(low, found[0]), min(high, found[1])
+            middle = low if high == math.inf else 0.5 * (low + high)
+            if abs(middle - t) <= _NEAR * math.sqrt(curve + 1.0 / c**2) or high == 0.0:
+                break
+            c = tilt_at(self._terms, middle)
+        return low, high
+
+
+def _search(
+    bounds: Callable[[float], tuple[float, float]],
+    infinite: tuple[float, float],
+    delta: float,
+    start: float,
+) -> tuple[float, float]:
+    """Where bounds on the finite part of a curve, and infinite losses, cross delta."""
+
+    def below(t: float) -> bool:
+        return (infinite[0] + bounds(t)[0]) * (1.0 - 4.0 * ULP) > delta
+
+    def above(t: float) -> bool:
+        return (infinite[1] + bounds(t)[1]) * (1.0 + 4.0 * ULP) > delta
+
+    return _last(below, start)[0], _last(above, start)[1]
+
+
+def _last(holds: Callable[[float], bool], start: float) -> tuple[float, float]:
+    """Neighbouring numbers, nearly, between which a property of t >= 0 is lost.
+
+    The bounds of one line are good near its own t only, so the search starts there.
+    """
+    low, high = -1.0, math.inf
+    at, step = start, 1e-10 * start
+    while low < 0.0 or high == math.inf:
+        if holds(at):
+            low = at
+            at, step = at + step, 16.0 * step
+            if at > 1e300:
+                return low, math.inf
+        else:
+            high = at
+            if at == 0.0:
+                return 0.0, 0.0
+            at, step = max(at - step, 0.0), 16.0 * step
+    while high - low > 4.0 * ULP * high:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high

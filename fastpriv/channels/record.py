@@ -1,0 +1,84 @@
+"""A record of several columns as one row, so that levels speak of the person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fastpriv._core.defined import load
+from fastpriv._core.validation import Floats
+from fastpriv._sampling.source import Source
+from fastpriv._sampling.thresholds import Codes, fitting
+from fastpriv.channels.base import AbstractChannel
+from fastpriv.errors import InvalidInput, short
+from fastpriv.priors import Dense, Distribution
+from fastpriv.spaces import Space
+
+#: Largest number of values of a record that codes can number.
+MOST_VALUES = 1 << 62
+
+
+class RecordChannel(AbstractChannel):
+    """A channel on the columns of one record, seen as a channel on the whole record.
+
+    Its database has a single row, the person's record, whose values are numbered in C order of the
+    columns' values. Neighbours differ in the whole record. Randomising each of four columns at
+    level 0.5 is therefore level 2 here, and level 0.5 for ``columns``.
+
+    Parameters
+    ----------
+    columns : channel
+        The mechanism on the columns, one row for each. Its outputs are records.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> columns = fp.HammingChannel(4, 3, 0.5)
+    >>> fp.dp_level(columns), fp.dp_level(fp.RecordChannel(columns))
+    (0.5, 2.0)
+    """
+
+    def __init__(self, columns: AbstractChannel) -> None:
+        if not isinstance(columns, AbstractChannel) or columns.space != columns.output_space:
+            raise InvalidInput("columns must be a channel whose outputs are records")
+        if columns.space.size > MOST_VALUES:
+            raise InvalidInput(
+                f"a record of {short(columns.space.size)} values cannot be one row; ask the "
+                "channel of its columns"
+            )
+        self.columns = columns
+        self.space = self.output_space = Space._trusted((columns.space.size,))
+
+    def _definition(self) -> dict[str, Any]:
+        return {"columns": self.columns}
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> RecordChannel:
+        return cls(load(given["columns"]))
+
+    def matrix(self) -> Floats:
+        """Return W[x, y] = p(y|x), an N x N array."""
+        return self.columns.matrix()
+
+    def _output(self, prior: Distribution) -> Distribution:
+        inner = Dense._trusted(prior._vector(), self.columns.space, prior._logs())
+        return Dense._trusted(self.columns.output(inner).pmf(), self.space)
+
+    def column_maxima(self) -> Floats:
+        """Largest p(y|x) over x, for every output y."""
+        return self.columns.column_maxima()
+
+    def column_minima(self) -> Floats:
+        """Least p(y|x) over x, for every output y."""
+        return self.columns.column_minima()
+
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        inner = self.columns.space
+        drawn = self.columns._sample(inner.rows(rows[:, 0].astype(np.int64)), source)
+        codes = np.asarray(inner.index(drawn)).reshape(-1, 1)
+        return codes.astype(fitting(rows.dtype, inner.size))
+
+    def __repr__(self) -> str:
+        return f"RecordChannel({self.columns!r})"

@@ -1,0 +1,53 @@
+"""What programs in floats and exact programs share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._structure.rows import RowKernel, RowKernels
+from fastpriv._structure.types import Blocks
+from fastpriv.channels import ProductChannel
+from fastpriv.measures.distortion import expected_distance
+from fastpriv.priors import Dense, Distribution
+from fastpriv.results import Solution
+
+
+def rounding_margin(epsilon: float, n: int) -> float:
+    """What rounding can add to the log of a ratio of matrix entries with n row factors."""
+    return (16 + 8 * min(n, 64) + 4 * epsilon) * ULP
+
+
+def constant_mechanism(prior: Distribution) -> Solution:
+    """Best mechanism at level 0: always answer with the likeliest value of every row."""
+    answers: list[RowKernel] = []
+    value, assignment = [], np.empty(prior.space.n, dtype=np.int64)
+    for rows in prior._alike():
+        mean = prior._expected_counts(rows) / len(rows)
+        kernel = np.zeros((len(mean), len(mean)))
+        kernel[:, int(mean.argmax())] = 1.0
+        assignment[rows] = len(answers)
+        answers.append(RowKernel(kernel))
+        value.append(len(rows) * float(np.delete(mean, mean.argmax()).sum()))
+    channel = ProductChannel._trusted(RowKernels(answers, assignment))
+    best = math.fsum(value)
+    return Solution(
+        expected_distance(channel, prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
+    )
+
+
+def symmetries(prior: Dense) -> Blocks:
+    """Group the rows that may be swapped without changing the prior. Cost O(n^2 N)."""
+    sizes = prior.space.sizes
+    cube = prior._vector().reshape(sizes)
+    blocks: list[list[int]] = []
+    for i, m in enumerate(sizes):
+        for block in blocks:
+            if sizes[block[0]] == m and np.array_equal(cube.swapaxes(block[0], i), cube):
+                block.append(i)
+                break
+        else:
+            blocks.append([i])
+    return Blocks(tuple(map(tuple, blocks)), tuple(sizes[block[0]] for block in blocks))

@@ -1,0 +1,1 @@
+"""Exact optima of the privacy-distortion programs, in rational arithmetic."""

@@ -1,0 +1,351 @@
+"""The whole privacy-distortion curve of a small prior, in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._drawing.exact import pieces as draw_pieces
+from fastpriv.design.exact.extent import Basis, End, reach, step_over
+from fastpriv.design.exact.numbers import (
+    exp_bounds,
+    level_bounds,
+    ratio_below,
+    simplest,
+)
+from fastpriv.design.exact.polynomials import evaluate, polynomial
+from fastpriv.design.exact.program import Program
+from fastpriv.design.exact.proof import programs_of
+from fastpriv.design.exact.simplex import Ray, Simplex
+from fastpriv.design.exact.solve import least_ratio, vertex_at
+from fastpriv.errors import InvalidInput, SolverFailure
+from fastpriv.notions.registry import DESIGNED, NOTIONS
+from fastpriv.priors import Distribution, Product
+from fastpriv.priors.arguments import as_prior
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ExactCurve", "ExactPiece", "exact_curve"]
+
+#: Most pieces before giving up.
+_MOST_PIECES = 10_000
+#: Where the search starts: this far into the range of ratios.
+_START = Fraction(1, 2**12)
+
+Coefficients = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactPiece:
+    """One closed form of the curve, and over which levels it holds.
+
+    Attributes
+    ----------
+    low, high : float
+        Levels of its ends, rounded to the nearest float that the isolating interval allows.
+    numerator, denominator : tuple of int
+        Coefficients of 1, a, a^2, ... with a = e^epsilon; the quotient is the least distortion.
+    pattern : frozenset
+        The rays in use, ``(row law, output type, powers)``: the first two numbers count the
+        programs (one unless rows are independent) and their outputs.
+    ratios : pair of pairs of Fraction
+        Rational numbers around e^low and around e^high, with no other break point inside.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> piece = fp.exact_curve([0.75, 0.25], 1.2, 2.0).pieces[0]
+    >>> piece.numerator, piece.denominator  # 1/(1 + a)
+    ((1,), (1, 1))
+    """
+
+    low: float
+    high: float
+    numerator: Coefficients
+    denominator: Coefficients
+    pattern: frozenset[tuple[int, int, tuple[int, ...]]]
+    ratios: tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
+
+    def at(self, ratio: Fraction) -> Fraction:
+        """Return the closed form at a rational ratio."""
+        top, bottom = (evaluate(polynomial(c), ratio) for c in (self.numerator, self.denominator))
+        return top / bottom
+
+    def to_latex(self) -> str:
+        """Return the closed form as a LaTeX fraction in a."""
+        return rf"\frac{{{_latex(self.numerator)}}}{{{_latex(self.denominator)}}}"
+
+    def __repr__(self) -> str:
+        degrees = len(self.numerator) - 1, len(self.denominator) - 1
+        return f"ExactPiece({self.low:.10g} to {self.high:.10g}, degrees {degrees})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactCurve:
+    """Least distortion as a function of the level: a quotient of polynomials on every piece.
+
+    Attributes
+    ----------
+    prior : Distribution
+        Whose curve it is.
+    notion : {"dp", "identifiability"}
+        Of which program.
+    pieces : tuple of ExactPiece
+        From the lowest level to the highest; each ends where the next begins.
+    least : Fraction
+        The largest ratio of neighbours under the prior, which identifiability cannot go below;
+        1 for differential privacy.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> curve = fp.exact_curve([0.75, 0.25], 0.0, 2.0)
+    >>> curve
+    ExactCurve(2 pieces from 0 to 2, notion='dp')
+    >>> [(piece.numerator, piece.denominator) for piece in curve.pieces]
+    [((1,), (4,)), ((1,), (1, 1))]
+    >>> round(curve.pieces[0].high, 10)  # ln 3: from there on 1/(1 + e^epsilon)
+    1.0986122887
+    """
+
+    prior: Distribution
+    notion: str
+    pieces: tuple[ExactPiece, ...]
+    least: Fraction
+
+    @property
+    def breaks(self) -> list[float]:
+        """Levels at which one closed form takes over from another."""
+        return [piece.high for piece in self.pieces[:-1]]
+
+    def value(self, epsilon: float) -> Fraction:
+        """Return the least distortion at the rational ratio just below e^epsilon.
+
+        It is the very number that the exact program has for that level. Cost one evaluation.
+        """
+        low, high = self.pieces[0].low, self.pieces[-1].high
+        epsilon = check.real(epsilon, "epsilon", low, high)
+        ratio = ratio_below(epsilon, self.least) if epsilon else Fraction(1)
+        for piece in self.pieces:
+            if ratio <= piece.ratios[1][0]:
+                break
+        return piece.at(ratio)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the curve with its break points; see :func:`fastpriv.plot.exact`."""
+        return draw_pieces(self.pieces, NOTIONS[self.notion].title, DESIGNED.index(self.notion), ax)
+
+    def to_latex(self) -> str:
+        """Return the curve as LaTeX cases, a standing for e^epsilon.
+
+        Break points are written to six digits; ``pieces`` has them to all digits.
+        """
+        star = "d" if self.notion == "dp" else "i"
+        lines = [
+            rf"{piece.to_latex()}, & {piece.low:.6g} \le \epsilon \le {piece.high:.6g}"
+            for piece in self.pieces
+        ]
+        body = " \\\\\n".join(lines)
+        return f"D_{star}^*(\\epsilon) = \\begin{{cases}}\n{body}\n\\end{{cases}}"
+
+    def __repr__(self) -> str:
+        count = len(self.pieces)
+        return (
+            f"ExactCurve({count} piece{'s' * (count > 1)} from {self.pieces[0].low:.6g} to "
+            f"{self.pieces[-1].high:.6g}, notion={self.notion!r})"
+        )
+
+
+def exact_curve(
+    prior: Distribution | ArrayLike, low: float, high: float, notion: str = "dp"
+) -> ExactCurve:
+    """Return the least distortion at every level between two, in closed form.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
+    low, high : float
+        Between which levels. For identifiability, ``low`` is at least ``prior.epsilon_x()``.
+    notion : {"dp", "identifiability"}
+        Which program.
+
+    Returns
+    -------
+    ExactCurve
+        Pieces with integer coefficients in e^epsilon, and algebraic break points.
+
+    Notes
+    -----
+    On one pattern the scales and the multipliers of a vertex are quotients of polynomials in
+    e^epsilon, so the pattern stays optimal until one of them changes its sign: that root is a
+    break point, from which the exact simplex goes on. Every sign is decided exactly, so the curve
+    is proved and not sampled. Needs python-flint. Cost per piece: one system of T equations in
+    polynomials of degree T n, T the number of types of databases; made for T up to some 20.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> curve = fp.exact_curve(fp.Dense([0.35, 0.25, 0.22, 0.18], [2, 2]), 0.0, 1.0)
+    >>> [round(level, 4) for level in curve.breaks]
+    [0.2728, 0.3365, 0.3922, 0.4189]
+    >>> float(curve.value(0.9)) == float(fp.solve_pd_dp(curve.prior, 0.9, exact=True).value)
+    True
+    """
+    prior = as_prior(prior)
+    low, high = (check.real(v, name, least=0.0) for v, name in ((low, "low"), (high, "high")))
+    if notion not in ("dp", "identifiability"):
+        raise InvalidInput(f"notion must be 'dp' or 'identifiability', got {notion!r:.60}")
+    if not low < high:
+        raise InvalidInput(f"low must be less than high, got {low!r} and {high!r}")
+    joint = notion == "identifiability"
+    _, programs = programs_of(prior, joint)
+    least = least_ratio(prior, programs, low) if joint else Fraction(1)
+    start = ratio_below(low, least)
+    end = simplest(exp_bounds(high)[1], exp_bounds(high)[1] * (1 + Fraction(1, 10**15)))
+    tracks = [_track(program, start, end) for program in programs]
+    pieces = _joined(prior, tracks, low, high)
+    return ExactCurve(prior, notion, pieces, least)
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """One basis and the ratios between which it is optimal."""
+
+    basis: Basis
+    low: End
+    high: End
+
+
+def _track(program: Program, start: Fraction, end: Fraction) -> list[_Stretch]:
+    """Cover the ratios between two rational numbers by optimal bases of one program."""
+    if program.size == 1:
+        basis = Basis(program, [Ray(0, (0,))])
+        return [_Stretch(basis, End(None, start), End(None, end))]
+    at = simplest(start + (end - start) * _START / 2, start + (end - start) * _START)
+    first = vertex_at(program, at, level_bounds(at)[0], known=False).rays
+    up = _walk(program, first, at, end, up=True)
+    down = _walk(program, first, at, start, up=False)
+    middle = _Stretch(up[0].basis, down[0].low, up[0].high)
+    return [*reversed(down[1:]), middle, *up[1:]]
+
+
+def _walk(
+    program: Program, rays: Sequence[Ray], at: Fraction, limit: Fraction, up: bool
+) -> list[_Stretch]:
+    """Follow the optimum from one ratio to another, from break point to break point."""
+    found: list[_Stretch] = []
+    before: End | None = None
+    while len(found) < _MOST_PIECES:
+        basis = Basis(program, rays)
+        end, proved = reach(basis, at, limit, up)
+        if not proved:
+            raise SolverFailure(f"no exact piece of the curve was found at ratio {at}")
+        if before is not None:
+            _check_joined(basis, before, at, up)
+        near = before if before is not None else End(None, at)
+        found.append(_Stretch(basis, near, end) if up else _Stretch(basis, end, near))
+        if end.root is None:
+            return found
+        at = step_over(end.root, up)
+        if at >= limit if up else at <= limit:
+            return found
+        rays = Simplex(program, at, rays).optimum().rays
+        before = end
+    raise SolverFailure(f"the curve has more than {_MOST_PIECES:,} pieces")
+
+
+def _check_joined(basis: Basis, before: End, at: Fraction, up: bool) -> None:
+    """Prove that a basis is optimal from the break point on, and not only from beyond it."""
+    root = before.root
+    if root is None:
+        return
+    back, _ = reach(basis, at, root.low if up else root.high, not up)
+    if back.root is not None and not back.root.same(root):
+        raise SolverFailure(
+            f"two break points of the curve lie within {float(abs(at - root.low)):.1g} of ratio "
+            f"{float(at)!r}, too close to tell apart"
+        )
+
+
+def _joined(
+    prior: Distribution, tracks: Sequence[list[_Stretch]], low: float, high: float
+) -> tuple[ExactPiece, ...]:
+    """Add up the curves of the programs, on the common refinement of their pieces."""
+    counts = prior._counts().tolist() if isinstance(prior, Product) else [1]
+    places = [0] * len(tracks)
+    pieces: list[ExactPiece] = []
+    near = tracks[0][0].low.bounds
+    level = low
+    while True:
+        now = [track[place] for track, place in zip(tracks, places, strict=True)]
+        first = min(now, key=lambda stretch: stretch.high.bounds[1])
+        last = all(place == len(track) - 1 for track, place in zip(tracks, places, strict=True))
+        far = first.high.bounds
+        top, bottom = polynomial([0]), polynomial([1])
+        for count, stretch in zip(counts, now, strict=True):
+            p, q = stretch.basis.value
+            top, bottom = top * q + count * p * bottom, bottom * q
+        common = top.gcd(bottom)
+        common = common if int(bottom.coeffs()[-1]) > 0 else -common
+        end = high if last else level_bounds((far[0] + far[1]) / 2)[0]
+        pattern = frozenset(
+            (k, ray.output, ray.pattern)
+            for k, stretch in enumerate(now)
+            for ray in stretch.basis.live()
+        )
+        numerator, denominator = (
+            tuple(map(int, q.coeffs())) or (0,) for q in (top // common, bottom // common)
+        )
+        pieces.append(ExactPiece(level, end, numerator, denominator, pattern, (near, far)))
+        if last:
+            return tuple(_merged(pieces))
+        for k, stretch in enumerate(now):
+            if _same_end(stretch.high, first.high):
+                places[k] += 1
+        near, level = far, end
+
+
+def _same_end(a: End, b: End) -> bool:
+    if a is b:
+        return True
+    return a.root is not None and b.root is not None and a.root.same(b.root)
+
+
+def _merged(pieces: Sequence[ExactPiece]) -> list[ExactPiece]:
+    """Join neighbours of one pattern: only the proof changed between them."""
+    found: list[ExactPiece] = []
+    for piece in pieces:
+        last = found[-1] if found else None
+        if last is not None and last.pattern == piece.pattern:
+            found[-1] = ExactPiece(
+                last.low,
+                piece.high,
+                piece.numerator,
+                piece.denominator,
+                piece.pattern,
+                (last.ratios[0], piece.ratios[1]),
+            )
+        else:
+            found.append(piece)
+    return found
+
+
+def _latex(coefficients: Sequence[int]) -> str:
+    """Write a polynomial in a, the highest power first."""
+    words: list[str] = []
+    for k in range(len(coefficients) - 1, -1, -1):
+        c = coefficients[k]
+        if not c:
+            continue
+        sign = "-" if c < 0 else "+" if words else ""
+        power = "" if k == 0 else "a" if k == 1 else f"a^{{{k}}}"
+        number = "" if abs(c) == 1 and power else str(abs(c))
+        words.append(f"{sign} {number}{power}" if words else f"{sign}{number}{power}")
+    return " ".join(words) or "0"

@@ -1,0 +1,135 @@
+"""The privacy-distortion programs as integers.
+
+For every output y a vector v_y over databases lies in the cone v(x) <= a v(x') of neighbours,
+a = e^epsilon; the vectors add up to given totals, at least cost. Databases and outputs are grouped
+into types by the row permutations that leave the prior alone; without symmetry, every database is
+a type of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from fastpriv._structure.types import Classes, Types, classes_against, compositions
+from fastpriv.errors import TooLarge, short
+
+#: Most pairs of a database and an output, after symmetry.
+MAX_PAIRS = 20_000
+#: Most bits of the numerators that a vertex may have.
+MAX_BITS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Output:
+    """The classes of databases against one output, and the pairs of neighbours among them.
+
+    Attributes
+    ----------
+    row : tuple of int
+        Type of the databases of each class.
+    count : tuple of int
+        How many outputs of this type make the class, for one database.
+    distance : tuple of int
+        Hamming distance of the databases from the output.
+    arcs : tuple of pairs (u, t)
+        Classes of neighbours: v(u) <= a v(t).
+    """
+
+    row: tuple[int, ...]
+    count: tuple[int, ...]
+    distance: tuple[int, ...]
+    arcs: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """PD-DP (``joint`` False) or PD-I in the joint law (``joint`` True), in whole numbers.
+
+    Over all outputs and classes u of databases of type t, the sum of count(u) v(u) is
+    ``totals[t]``, and the cost is ``unit`` times that of price[t] count(u) distance(u) v(u).
+    """
+
+    types: Types
+    classes: tuple[Classes, ...]
+    outputs: tuple[Output, ...]
+    totals: tuple[int, ...]
+    prices: tuple[int, ...]
+    unit: Fraction
+    joint: bool
+
+    @property
+    def size(self) -> int:
+        """Number of equations: types of databases."""
+        return len(self.totals)
+
+    @cached_property
+    def pairs(self) -> int:
+        """Number of variables: classes of pairs."""
+        return sum(len(output.row) for output in self.outputs)
+
+    @property
+    def diameter(self) -> int:
+        """Largest distance of two databases, a bound on the powers in a pattern."""
+        return max(max(output.distance) for output in self.outputs)
+
+
+def build(types: Types, weights: Sequence[int], joint: bool) -> Program:
+    """Return the program for a prior whose types have the given whole weights.
+
+    Raises ``TooLarge`` before anything large is formed.
+    """
+    blocks = zip(types.blocks.rows, types.blocks.sizes, strict=True)
+    pairs = math.prod(math.comb(len(r) + m * m - 1, m * m - 1) for r, m in blocks)
+    if pairs > MAX_PAIRS:
+        raise TooLarge(
+            f"the exact program has {short(pairs)} pairs of a database and an output, and at most "
+            f"{MAX_PAIRS:,} are solved exactly; leave out exact=True, or use a prior with more "
+            "structure"
+        )
+    sizes = [types.size(t) for t in range(len(types.counts))]
+    classes = tuple(classes_against(kind, types) for kind in types.counts)
+    outputs = tuple(_output(types, found, sizes[k], sizes) for k, found in enumerate(classes))
+    total = sum(weights)
+    if not joint:
+        ones, unit = (1,) * len(sizes), Fraction(1, total)
+        return Program(types, classes, outputs, ones, tuple(weights), unit, joint)
+    # One database of type t has the probability weights[t] / (total sizes[t]).
+    common = math.lcm(*sizes)
+    totals = tuple(w * (common // size) for w, size in zip(weights, sizes, strict=True))
+    unit = Fraction(1, total * common)
+    return Program(types, classes, outputs, totals, tuple(sizes), unit, joint)
+
+
+def _output(types: Types, found: Classes, size: int, sizes: list[int]) -> Output:
+    """Count the outputs of each class exactly, and list its neighbours."""
+    ways = np.array([1], dtype=object)
+    for b, _, w in found.cells:
+        made = compositions(w, types.blocks.sizes[b])
+        ways = np.multiply.outer(ways, np.array([_multinomial(c) for c in made], dtype=object))
+    row = tuple(found.row.tolist())
+    count = tuple(
+        size * int(c) // sizes[t] for c, t in zip(ways.reshape(-1).tolist(), row, strict=True)
+    )
+    arcs = tuple(zip(found.source.tolist(), found.target.tolist(), strict=True))
+    return Output(row, count, tuple(found.distance.tolist()), arcs)
+
+
+def _multinomial(counts: Sequence[int]) -> int:
+    return math.factorial(sum(counts)) // math.prod(map(math.factorial, counts))
+
+
+def check_size(program: Program, ratio: Fraction) -> None:
+    """Raise ``TooLarge`` where the rational numbers of a vertex would be hopelessly long."""
+    bits = ratio.numerator.bit_length() * program.diameter
+    bits += max(n.bit_length() for n in (*program.totals, *program.prices))
+    if program.size * bits > MAX_BITS:
+        raise TooLarge(
+            f"the exact optimum has numerators of about {short(program.size * bits)} bits, and at "
+            f"most {MAX_BITS:,} are formed; leave out exact=True, or use a smaller epsilon"
+        )

@@ -1,0 +1,79 @@
+"""The programs of a prior, and the proof that a solution is optimal in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastpriv._structure.types import Blocks, Types, types_of
+from fastpriv.design.common import symmetries
+from fastpriv.design.exact.numbers import integers, is_at_most_exp
+from fastpriv.design.exact.program import Program, build
+from fastpriv.design.exact.simplex import Simplex
+from fastpriv.design.exact.vertex import Vertex
+from fastpriv.errors import SolverFailure
+from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+
+if TYPE_CHECKING:
+    from fastpriv.design.exact.solution import ExactSolution
+
+
+def programs_of(prior: Distribution, joint: bool) -> tuple[str, list[Program]]:
+    """Return the way that fits the prior, and its programs: one per distinct row of a product."""
+    if isinstance(prior, Product):
+        return "rows", [_over_databases(Dense(law), joint) for law in prior._laws]
+    if isinstance(prior, Exchangeable):
+        types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
+        table = prior.weights
+        weights = integers(float(table[kind[0][1:]]) for kind in types.counts)
+        return "types", [build(types, weights, joint)]
+    return "dense", [_over_databases(prior._dense("the exact program", 1 << 12), joint)]
+
+
+def _over_databases(prior: Dense, joint: bool) -> Program:
+    types = types_of(symmetries(prior))
+    return build(types, _type_weights(prior, types), joint)
+
+
+def _type_weights(prior: Dense, types: Types) -> list[int]:
+    rows = prior.space.rows(np.arange(prior.space.size))
+    weights = [0] * len(types.counts)
+    for t, weight in zip(types.number(rows).tolist(), integers(prior._vector()), strict=True):
+        weights[t] += weight
+    return weights
+
+
+def total(prior: Distribution, vertices: Sequence[Vertex]) -> Fraction:
+    """Return the value of a solution: the sum over the rows of a product."""
+    counts = prior._counts().tolist() if isinstance(prior, Product) else [1]
+    return sum((c * v.value for c, v in zip(counts, vertices, strict=True)), Fraction(0))
+
+
+def value_at(solution: ExactSolution, ratio: Fraction) -> Fraction:
+    """Return the optimum at a ratio near that of a solution, started from its rays."""
+    if ratio == solution.ratio:
+        return solution.value
+    vertices = [
+        Vertex.of(v.program, ratio, Simplex(v.program, ratio, v.rays).optimum())
+        for v in solution.vertices
+    ]
+    return total(solution.prior, vertices)
+
+
+def verify(solution: ExactSolution) -> None:
+    """Prove a solution from its numbers: the programs are built again from the prior."""
+    _, programs = programs_of(solution.prior, solution.notion == "identifiability")
+    if not is_at_most_exp(solution.ratio, solution.epsilon):
+        raise SolverFailure("verification failed: the ratio is above e^epsilon")
+    if len(programs) != len(solution.vertices):
+        raise SolverFailure("verification failed: there is not one vertex for every program")
+    for program, vertex in zip(programs, solution.vertices, strict=True):
+        if vertex.ratio != solution.ratio:
+            raise SolverFailure("verification failed: a vertex has another ratio")
+        replace(vertex, program=program).verify()
+    if total(solution.prior, solution.vertices) != solution.value:
+        raise SolverFailure("verification failed: the value is not that of the vertices")

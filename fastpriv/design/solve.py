@@ -1,0 +1,293 @@
+"""The best mechanism in a notion: of least distortion at a level, or of least level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._text.numbers import up
+from fastpriv.channels import AbstractChannel, Channel
+from fastpriv.design.common import constant_mechanism
+from fastpriv.design.curve import privacy_level
+from fastpriv.design.programs import solve_pd_dp, solve_pd_i
+from fastpriv.design.rate_distortion import solve_pd_mip
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
+from fastpriv.measures.distortion import expected_distance
+from fastpriv.measures.draws import INFORMATION_ERROR
+from fastpriv.notions.registry import DESIGNED, NOTIONS
+from fastpriv.priors import Distribution
+from fastpriv.priors.arguments import as_prior
+from fastpriv.results import Solution, top
+
+if TYPE_CHECKING:
+    from fastpriv.design.exact.solution import ExactSolution
+
+__all__ = ["Optimum", "solve"]
+
+#: Most entries of a matrix that is formed.
+_FORMED = 1 << 24
+#: The logarithm of a probability that floats hold with all digits is above minus this.
+_EXPONENT = 700.0
+#: How often a level or a distortion is asked for a little lower, to stay within it after rounding.
+_TRIES = 8
+#: Gap at which levels are searched, so that the channel at the end of a search is met again.
+_GAP = 2e-7
+#: Width of a level, relative to 1 + level, from which on its lower end is tried as well.
+_WIDE = 1e-5
+
+_PROGRAMS: Mapping[str, Callable[..., Solution]] = {
+    "dp": solve_pd_dp,
+    "identifiability": solve_pd_i,
+    "mutual-information": solve_pd_mip,
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Optimum(Solution):
+    """The best mechanism in a notion; see :func:`solve`.
+
+    Attributes
+    ----------
+    value, bound, channel, level, method
+        As in :class:`Solution`; ``value`` is the distortion or the level, whichever is minimised.
+    distortion : float
+        Expected number of rows that the channel changes.
+    notion : str
+        The notion of the level.
+    minimised : {"distortion", "level"}
+        What ``value`` and ``bound`` are of.
+    structured : channel
+        The channel as the program returned it, in its own structure. The same as ``channel``
+        unless a matrix was asked for.
+    exact : ExactSolution or None
+        The optimum in rational arithmetic, where that was asked for.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> best = fp.solve(fp.Uniform(3, 2), "dp", epsilon=1.0)
+    >>> best.minimised, round(best.distortion, 6), best.level
+    ('distortion', 0.806824, 1.0)
+    """
+
+    distortion: float
+    notion: str
+    minimised: str
+    structured: AbstractChannel
+    exact: ExactSolution | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Optimum({self.notion}, level={up(self.level)}, distortion={up(self.distortion)}, "
+            f"gap={self.gap:.3g} in {self.minimised}, method={self.method!r})"
+        )
+
+
+def solve(
+    prior: Distribution | ArrayLike,
+    notion: str,
+    *,
+    epsilon: float | None = None,
+    distortion: float | None = None,
+    dense: bool = False,
+    exact: bool = False,
+    gap: float | None = None,
+    time_limit: float = math.inf,
+) -> Optimum:
+    """Find the mechanism of least distortion at a level, or of least level at a distortion.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Law of the databases; a plain vector is that of one row.
+    notion : {"dp", "identifiability", "mutual-information"}
+        Which level.
+    epsilon : float, optional
+        Largest level: the distortion is minimised. Give this or ``distortion``.
+    distortion : float, optional
+        Largest expected number of changed rows: the level is minimised.
+    dense : bool
+        Whether the channel is to be a matrix. Level and distortion are then those of its entries
+        as floats, and stay within what was asked for.
+    exact : bool
+        Whether to solve in rational arithmetic, for "dp" and "identifiability" at a level.
+    gap : float, optional
+        Certified gap at which a program stops; by default that of the program. Levels of "dp" and
+        "identifiability" at a distortion are searched to 1e-6 and take none.
+    time_limit : float
+        Seconds for each program that is solved on the way.
+
+    Returns
+    -------
+    Optimum
+
+    Raises
+    ------
+    Infeasible
+        When no mechanism meets the request.
+    SolverFailure
+        When the matrix exceeds what was asked for in 64-bit floats, however little is asked for.
+
+    Notes
+    -----
+    At a level, and for the information at a distortion, one program is solved
+    (:func:`solve_pd_dp`, :func:`solve_pd_i`, :func:`solve_pd_mip`). The least level at a
+    distortion is that of :func:`privacy_level`, with the channel at the proved end. The least
+    distortion at an information is found by bisection over distortions: the least information
+    falls with the distortion, so that both ends are proved. A matrix has N^2 entries.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Product.iid([0.7, 0.3], 2)
+    >>> best = fp.solve(prior, "mutual-information", epsilon=0.2)
+    >>> best.level <= 0.2, best.bound <= best.distortion <= best.bound + 1e-6
+    (True, True)
+    """
+    if notion not in DESIGNED:
+        raise InvalidInput(f"notion must be one of {', '.join(DESIGNED)}, got {notion!r:.60}")
+    if (epsilon is None) == (distortion is None):
+        raise InvalidInput("give exactly one of epsilon and distortion")
+    if gap is not None and epsilon is None and notion != "mutual-information":
+        raise InvalidInput("levels at a distortion are searched to 1e-6; gap is for epsilon")
+    if exact and (epsilon is None or notion == "mutual-information"):
+        raise InvalidInput("exact=True is for dp and identifiability at a level: give epsilon")
+    if exact and (gap is not None or time_limit != math.inf):
+        raise InvalidInput("an exact optimum has no gap: leave out gap and time_limit")
+    law = as_prior(prior)
+    if dense:
+        instead = "leave out dense=True (--out) to have its levels and bounds without it"
+        check.fits(law.space.size**2, "the channel", instead, _FORMED)
+    limits = {"time_limit": time_limit} | ({} if gap is None else {"gap": gap})
+    problem = _Problem(notion, law, dense, limits)
+    if epsilon is not None:
+        level = check.real(epsilon, "epsilon", 0.0)
+        if exact:
+            return problem.least_distortion_exactly(level)
+        if notion == "mutual-information":
+            return problem.least_distortion_by_bisection(level)
+        return problem.least_distortion(level)
+    if notion == "mutual-information":
+        return problem.least_information(distortion)
+    return problem.least_level(distortion)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """One notion under one prior."""
+
+    notion: str
+    prior: Distribution
+    dense: bool
+    limits: dict[str, float]
+
+    def program(self, goal: Any, **limits: float) -> Solution:
+        """Solve the notion's program for a level, or of the information for a distortion."""
+        return _PROGRAMS[self.notion](self.prior, goal, **(self.limits | limits))
+
+    def optimum(self, solution: Solution, minimised: str, bound: float) -> Optimum:
+        """Measure the matrix, or take the channel as it is."""
+        channel, level = solution.channel, solution.level
+        if self.dense:
+            channel = Channel(channel.matrix(), self.prior.space)
+            level = top(NOTIONS[self.notion].level(channel, self.prior))
+            if NOTIONS[self.notion].information:
+                level *= 1.0 + INFORMATION_ERROR
+        distortion = expected_distance(channel, self.prior)
+        return Optimum(
+            value=distortion if minimised == "distortion" else level,
+            bound=bound,
+            channel=channel,
+            level=level,
+            method=solution.method,
+            distortion=distortion,
+            notion=self.notion,
+            minimised=minimised,
+            structured=solution.channel,
+        )
+
+    def least_distortion(self, epsilon: float) -> Optimum:
+        """Solve at a level, a little below it where the rounded matrix would exceed it."""
+        solution, aim = self.program(epsilon), epsilon
+        bound = solution.bound
+        for _ in range(_TRIES):
+            best = self.optimum(solution, "distortion", bound)
+            if best.level <= epsilon:
+                return best
+            if math.isinf(best.level):  # the least probabilities became 0: much lower costs nothing
+                aim = min(0.5 * aim, _EXPONENT / self.prior.space.n)
+            else:
+                aim = max(aim - 2.0 * (best.level - epsilon), 0.0)
+            with suppress(Infeasible):  # at the prior's own level there is nothing below
+                solution = self.program(aim)
+        raise SolverFailure(
+            f"in 64-bit floats the channel has level {best.level!r}, above {epsilon!r}; ask for a "
+            "little more, or leave out dense=True (--out)"
+        )
+
+    def least_distortion_exactly(self, epsilon: float) -> Optimum:
+        """Solve in rational arithmetic; the bound is rounded down to a float."""
+        from fastpriv.design.exact.solve import solve_exact  # loads python-flint
+
+        best = solve_exact(self.prior, epsilon, joint=self.notion == "identifiability")
+        bound = float(best.bound)
+        if Fraction(bound) > best.bound:
+            bound = math.nextafter(bound, -math.inf)
+        solution = Solution(float(best.value), bound, best.channel, epsilon, best.method)
+        return replace(self.optimum(solution, "distortion", bound), exact=best)
+
+    def least_level(self, distortion: Any) -> Optimum:
+        """Find the level, then the channel at the proved end of it."""
+        limit = self.limits["time_limit"]
+        level = privacy_level(self.prior, distortion, self.notion, time_limit=limit)
+        if math.isinf(level.upper):
+            raise Infeasible(
+                f"at distortion {distortion!r} no mechanism has a finite level of {self.notion}; "
+                "allow more distortion, or take a prior without impossible databases"
+            )
+        if level.width > _WIDE * (1.0 + level.upper):  # what the prior alone allows may be enough
+            best = self.optimum(self.program(level.lower), "level", level.lower)
+            if best.distortion <= distortion:
+                return best
+        aim = level.upper
+        for k in range(_TRIES):
+            best = self.optimum(self.program(aim, gap=_GAP), "level", level.lower)
+            if best.distortion <= distortion:
+                return best
+            aim += 10.0 ** (k - 14) * (1.0 + aim)
+        raise SolverFailure(
+            f"at level {aim!r} the distortion is still {best.distortion!r}, above {distortion!r}"
+        )
+
+    def least_information(self, distortion: Any) -> Optimum:
+        """Solve the rate-distortion problem."""
+        solution = self.program(distortion)
+        return self.optimum(solution, "level", solution.bound)
+
+    def least_distortion_by_bisection(self, epsilon: float) -> Optimum:
+        """Bisect the distortion: the least information falls with it, so both ends are proved."""
+        most = constant_mechanism(self.prior).value  # where a constant output does
+        best = self.least_information(0.0)
+        low, high, bound, step = 0.0, 0.0, 0.0, _GAP * most
+        if best.level > epsilon:
+            best, high = self.least_information(most), most
+        while high - low > step:
+            middle = 0.5 * (low + high)
+            point = self.least_information(middle)
+            if point.level <= epsilon:
+                best, high = point, middle
+            else:
+                low = middle
+                bound = middle if point.bound > epsilon else bound
+        while bound < (guess := low - step):  # the last steps were too close to tell
+            if self.least_information(guess).bound > epsilon:
+                bound = guess
+            step *= 4.0
+        return replace(best, minimised="distortion", value=best.distortion, bound=bound)

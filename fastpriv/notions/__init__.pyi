@@ -1,0 +1,9 @@
+from .implications import Step
+from .notion import Notion
+from .registry import NOTIONS
+
+__all__ = [
+    "NOTIONS",
+    "Notion",
+    "Step",
+]

@@ -1,0 +1,136 @@
+"""How a release divides its level: whole records, columns, or a mechanism that was given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from fastpriv._core import validation as check
+from fastpriv.channels import HammingChannel
+from fastpriv.design.closed_form import h_inverse
+from fastpriv.errors import Infeasible, InvalidInput, did_you_mean
+from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.draws import raised
+from fastpriv.measures.leakage import leakage_capacity
+from fastpriv.measures.realised import realised
+from fastpriv.priors import Distribution
+from fastpriv.releasing.domain import Domain
+from fastpriv.releasing.estimator import expected_errors
+from fastpriv.releasing.plan import COLUMNS, Plan, given, hamming, record_sizes, responses
+
+#: Units in the last place by which the levels of columns may give way to their total.
+_GIVE = 64
+
+
+def make(
+    domain: Domain,
+    rows: Callable[[], int],
+    *,
+    epsilon: float | Mapping[Hashable, float] | None = None,
+    distortion: float | None = None,
+    mechanism: Any = None,
+    prior: Any = None,
+    per_column: bool = False,
+    split: str | Mapping[Hashable, float] | None = None,
+) -> Plan:
+    """Choose the channel: E_d at a level or a distortion, or the one that was given."""
+    chosen = [value is not None for value in (epsilon, distortion, mechanism)]
+    if sum(chosen) != 1:
+        raise InvalidInput("give exactly one of epsilon, distortion and mechanism")
+    if mechanism is not None:
+        if per_column or split is not None:
+            raise InvalidInput("a mechanism acts as it is made; leave out per_column and split")
+        return given(as_channel(mechanism), domain, rows)
+    if per_column and split is not None:
+        raise InvalidInput(
+            "per_column gives epsilon to every column and split divides it among them; give one"
+        )
+    if isinstance(epsilon, Mapping):
+        if split is not None or per_column:
+            raise InvalidInput("epsilons by column are a split already; leave out the other")
+        return _columns(domain, _by_column(domain, epsilon), math.inf)
+    if epsilon is None:
+        sizes = record_sizes(domain, per_column or split == "columns")
+        epsilon = _level(check.real(distortion, "distortion", least=0.0), rows(), sizes)
+        return hamming(domain, epsilon, per_column or split == "columns")
+    epsilon = check.real(epsilon, "epsilon", least=0.0)
+    tables = isinstance(prior, Distribution) and prior.space.n > 1 and prior.space.m == domain.size
+    if tables and not per_column and split is None:
+        return given(HammingChannel(prior.space.n, domain.size, epsilon), domain, rows)
+    if isinstance(split, Mapping):
+        return _columns(domain, _by_column(domain, split), epsilon)
+    if split not in (None, "columns", "record"):
+        raise InvalidInput(
+            'split must be "columns", "record" or a mapping of epsilons by column, got '
+            f"{split!r:.40}"
+        )
+    if per_column or split == "record" or len(domain.columns) == 1:
+        return hamming(domain, epsilon, per_column)
+    evenly = _columns(domain, [epsilon / _moving(domain)] * len(domain.columns), epsilon)
+    return evenly if split == "columns" else _keeping_most(domain, epsilon, evenly)
+
+
+def _moving(domain: Domain) -> int:
+    """Count the columns that have a second value; the others spend nothing."""
+    return max(1, sum(size > 1 for size in domain.sizes))
+
+
+def _keeping_most(domain: Domain, epsilon: float, evenly: Plan) -> Plan:
+    """Choose between whole records and columns: the one whose worst column is estimated better.
+
+    Both protect a record at epsilon.
+    """
+    if domain.size > check.MAX_VECTOR:
+        return evenly
+    whole = hamming(domain, epsilon, False)
+    worst = [max(expected_errors(plan, 1).values()) for plan in (whole, evenly)]
+    return whole if worst[0] <= worst[1] else evenly
+
+
+def _by_column(domain: Domain, given: Mapping[Hashable, float]) -> list[float]:
+    """Return the epsilon of every column."""
+    for name in given:
+        if name not in domain.columns:
+            hint = did_you_mean(name, domain.columns)
+            raise InvalidInput(f"there is no column {name!r:.60} to give an epsilon to{hint}")
+    absent = [name for name in domain.columns if name not in given]
+    if absent:
+        raise InvalidInput(f"column {absent[0]!r} has no epsilon; give one for every column")
+    return [
+        check.real(given[name], f"the epsilon of column {name!r}", least=0.0)
+        for name in domain.columns
+    ]
+
+
+def _columns(domain: Domain, epsilons: Sequence[float], total: float) -> Plan:
+    """Return randomised response on every column, at levels that add up to at most a total.
+
+    What is compared with the total is what a report or a ledger will charge: the level of the
+    probabilities that are drawn, rounded up. The levels give way by a few units in the last place
+    so that it stays within the total exactly.
+    """
+    for units in range(_GIVE):
+        levels = [epsilon * (1.0 - units * 2.0**-52) for epsilon in epsilons]
+        channel = responses(domain.sizes, levels)
+        drawn, slack = realised(channel)
+        if raised(leakage_capacity(drawn), slack) <= total:
+            return Plan(channel, COLUMNS, domain)
+    raise InvalidInput(
+        f"the epsilons of the columns add up to {math.fsum(epsilons)!r}, more than {total!r} for a "
+        "record"
+    )
+
+
+def _level(distortion: float, n: int, sizes: tuple[int, ...]) -> float:
+    """Level of E_d at an expected number of changes in n records; 0 beyond that of pure noise."""
+    moving = [m for m in sizes if m > 1]
+    if not moving or not n:
+        return 0.0
+    level = float(h_inverse(min(distortion / n, len(moving)), len(moving), moving))
+    if level == math.inf:
+        raise Infeasible(
+            f"a distortion of {distortion:g} in {n} records has no finite level; allow more, or "
+            "give epsilon"
+        )
+    return max(level, 0.0)

@@ -1,0 +1,157 @@
+"""Compiled kernels on disk.
+
+Numba stamps its own cache by the date of the file a kernel stands in, so that a helper changed in
+another file would leave old machine code in use, and a copied file would look new. This cache is
+stamped by the contents of all files of this folder instead: helpers can be shared, and a cache can
+be shipped to other machines with the same kind of processor.
+
+A compiled kernel is looked for in every folder below and saved in the first that can be written:
+
+1. ``NUMBA_CACHE_DIR``, if set; then nothing is saved elsewhere,
+2. ``__pycache__`` beside the kernels,
+3. the user's cache folder.
+
+A folder that cannot be read or written costs a compilation and nothing else. Each compiled kernel
+is one file, which appears as a whole: processes that compile at the same time cannot mix them up.
+"""
+
+import hashlib
+import logging
+import os
+import pickle
+import sys
+import uuid
+from pathlib import Path
+
+import numba
+from numba.core import config
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+HERE = Path(__file__).parent
+logger = logging.getLogger("fastpriv")
+
+
+def _stamp() -> str:
+    """Return a hash of the names and contents of all files of this folder."""
+    digest = hashlib.sha256()
+    for path in sorted(HERE.glob("*.py")):
+        source = path.read_bytes()
+        digest.update(f"{path.name} {len(source)} ".encode())
+        digest.update(source)
+    return digest.hexdigest()
+
+
+STAMP = _stamp()
+
+
+def _shared(folder: str) -> Path:
+    """Return the place of this version in a folder that versions share."""
+    return Path(folder) / f"fastpriv-{STAMP[:16]}"
+
+
+def _user_folders() -> list[Path]:
+    """Return the user's cache folder, if there is one."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return [_shared(home)] if os.path.isabs(home) else []
+
+
+def folders() -> list[Path]:
+    """Return the folders to read from, in order."""
+    chosen = [_shared(config.CACHE_DIR)] if config.CACHE_DIR else []
+    return [*chosen, HERE / "__pycache__", *_user_folders()]
+
+
+def writable_folder() -> Path | None:
+    """Return the folder that compiled kernels are saved in, None if none can be written."""
+    for folder in folders()[:1] if config.CACHE_DIR else folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return None
+
+
+_announced = False
+
+
+def _announce() -> None:
+    """Say once per process that kernels are being compiled: to the log, and on a terminal."""
+    global _announced
+    if _announced:
+        return
+    _announced = True
+    often = "once per machine" if writable_folder() else "for this process only (no cache folder)"
+    text = f"compiling kernels, {often} ..."
+    logger.info(text)
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"fastpriv: {text}", file=sys.stderr, flush=True)
+
+
+class KernelCache(_Cache):
+    """The compiled forms of one kernel, one file for each tuple of argument types."""
+
+    def __init__(self, name):
+        self._name = name
+        self._enabled = True
+
+    @property
+    def cache_path(self):
+        """The folder that is written."""
+        return str(writable_folder() or "")
+
+    def enable(self):
+        """Use the files."""
+        self._enabled = True
+
+    def disable(self):
+        """Leave the files alone."""
+        self._enabled = False
+
+    def flush(self):
+        """Forget nothing: files are replaced when a kernel is compiled again."""
+
+    def _key(self, types, context):
+        """Return a hash of all that machine code depends on apart from the source, and of all."""
+        target = context.codegen().magic_tuple()
+        python = (sys.implementation.cache_tag, sys.abiflags)
+        options = (config.OPT, config.BOUNDSCHECK)
+        key = repr((self._name, types, target, python, numba.__version__, options))
+        return tuple(hashlib.sha256(text.encode()).digest() for text in (key, key + STAMP))
+
+    def load_overload(self, sig, target_context):
+        """Return the compiled kernel, None if no file holds it."""
+        target_context.refresh()
+        if self._enabled:
+            place, key = self._key(sig, target_context)
+            for folder in folders():
+                try:
+                    content = (folder / self._file(place)).read_bytes()
+                    if content[: len(key)] == key:
+                        payload = pickle.loads(content[len(key) :])
+                        return CompileResult._rebuild(target_context, *payload)
+                except OSError:
+                    continue
+                except Exception:  # whatever a damaged file makes of pickle and LLVM
+                    logger.debug("%s cannot be used", folder / self._file(place), exc_info=True)
+        _announce()
+        return None
+
+    def save_overload(self, sig, data):
+        """Save a compiled kernel, where a folder can be written."""
+        folder = writable_folder() if self._enabled else None
+        if folder is None:
+            return
+        place, key = self._key(sig, data.target_context)
+        part = folder / f"{self._file(place)}.{uuid.uuid4().hex}"
+        try:
+            part.write_bytes(key + dumps(data._reduce()))
+            os.replace(part, folder / self._file(place))
+        except OSError:
+            part.unlink(missing_ok=True)
+
+    def _file(self, place):
+        return f"{self._name}-{place.hex()[:16]}.nbc"

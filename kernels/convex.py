@@ -1,0 +1,75 @@
+"""Steps that the convex programs share: divergences, sums of exponentials, Newton's method."""
+
+import math
+
+from fastpriv.kernels.declare import helper, kernel
+
+RIDGE = 1e-12  # relative, added to the diagonal of a Newton matrix
+
+
+@kernel(error_model="numpy")
+def divergence(w: float, q: float, diff: float) -> float:
+    """Return w ln(w/q) - w + q, given diff = w - q; three good to a few ulp give it to 100.
+
+    With s = diff/(w + q), ln(w/q) = 2 atanh(s) and w 2 s - diff = s diff: nothing cancels.
+    """
+    if w == 0.0:
+        return -diff
+    s = diff / (w + q)
+    if abs(s) > 0.2:
+        return w * math.log(w / q) - diff
+    z = s * s
+    tail = 0.0
+    for k in range(21, 1, -2):
+        tail = tail * z + 2.0 / k
+    return s * diff + w * s * z * tail
+
+
+@helper(error_model="numpy")
+def log_sum(g, count, first, last, s, pi):
+    """Write the Gibbs law of g[first:last] at temperature s; return s ln sum count e^(g/s)."""
+    top = -math.inf
+    for x in range(first, last):
+        top = max(top, g[x])
+    total = 0.0
+    for x in range(first, last):
+        pi[x] = count[x] * math.exp((g[x] - top) / s)
+        total += pi[x]
+    for x in range(first, last):
+        pi[x] /= total
+    return top + s * math.log(total)
+
+
+@helper(error_model="numpy")
+def add_square(H, v, weight):
+    """Add weight v v' to the lower triangle of H."""
+    for i in range(v.size):
+        if v[i] != 0.0:
+            step = weight * v[i]
+            for j in range(i + 1):
+                H[i, j] += step * v[j]
+
+
+@helper(error_model="numpy")
+def newton_step(H, G, step):
+    """Solve H step = -G by a Cholesky factor in place of the lower triangle of H."""
+    size = G.size
+    for i in range(size):
+        for j in range(i):
+            total = H[i, j]
+            for k in range(j):
+                total -= H[i, k] * H[j, k]
+            H[i, j] = total / H[j, j]
+        total = H[i, i] * (1.0 + RIDGE)
+        for k in range(i):
+            total -= H[i, k] * H[i, k]
+        H[i, i] = math.sqrt(max(total, 1e-15 * H[i, i], 1e-300))
+    for i in range(size):
+        total = -G[i]
+        for k in range(i):
+            total -= H[i, k] * step[k]
+        step[i] = total / H[i, i]
+    for i in range(size - 1, -1, -1):
+        step[i] /= H[i, i]
+        for k in range(i):
+            step[k] -= H[i, k] * step[i]

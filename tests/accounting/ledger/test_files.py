@@ -1,0 +1,215 @@
+"""Ledgers: files, damage and interruptions, exports."""
+
+import json
+import os
+import sqlite3
+from decimal import Decimal
+
+import pytest
+
+from fastpriv.accounting import Ledger
+from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
+
+
+def test_reopening_keeps_everything(path):
+    with Ledger.open(path, {"dp": 1.0, "strong-dp": 5}) as ledger:
+        receipt = ledger.spend({"dp": 0.1, "strong-dp": 0.3}, count=3, label="été")
+        shown = ledger.report()
+    with pytest.raises(LedgerError, match="closed"):
+        ledger.spend({"dp": 0.1, "strong-dp": 0.1})
+    with pytest.raises(LedgerError, match="closed"):
+        ledger.remaining  # noqa: B018
+    ledger.close()
+    with Ledger.open(path) as again:
+        assert again.history() == [receipt]
+        assert again.report() == shown
+        assert again.spent == {"dp": 0.3, "strong-dp": 0.9}
+
+
+def test_the_budget_of_a_file_stays(path):
+    Ledger.open(path, {"dp": 1.0}).close()
+    Ledger.open(path, {"dp": Decimal("1.00")}).close()
+    for other in ({"dp": 2.0}, {"dp": 1.0, "pml": 1.0}, {"strong-dp": 1.0}):
+        with pytest.raises(InvalidInput, match=r"has the budget \{'dp': '1'\}, not"):
+            Ledger.open(path, other)
+
+
+def test_no_file_is_made_without_a_budget(path):
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        Ledger.open(path)
+    assert not path.exists()
+
+
+def test_files_that_are_no_ledger(tmp_path):
+    empty, words, other = (tmp_path / name for name in ("empty", "words", "other"))
+    empty.touch()
+    with pytest.raises(LedgerError, match="is empty; give a budget"):
+        Ledger.open(empty)
+    Ledger.open(
+        empty, {"dp": 1.0}
+    ).close()  # made by somebody who was killed before the first write
+    words.write_text("not a database at all, " * 100)
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE notes (line TEXT)")
+    connection.commit()
+    connection.close()
+    before = other.read_bytes()
+    for budget in (None, {"dp": 1.0}):
+        with pytest.raises(LedgerError, match="the file is something else, or damaged"):
+            Ledger.open(words, budget)
+        with pytest.raises(LedgerError, match="is no ledger"):
+            Ledger.open(other, budget)
+        with pytest.raises(LedgerError, match="folder must exist"):
+            Ledger.open(tmp_path / "nowhere" / "x", {"dp": 1.0})
+        with pytest.raises(LedgerError):
+            Ledger.open(tmp_path, budget)
+    assert other.read_bytes() == before
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="a folder that even root cannot write")
+def test_a_folder_that_cannot_be_written():
+    with pytest.raises(LedgerError, match="folder must exist and be writeable"):
+        Ledger.open("/proc/study.ledger", {"dp": 1.0})
+
+
+def test_a_ledger_of_another_version(path):
+    Ledger.open(path, {"dp": 1.0}).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    with pytest.raises(LedgerError, match="of version 7, not 1"):
+        Ledger.open(path)
+
+
+def test_damage_is_found(path):
+    with Ledger.open(path, {"dp": 1000.0}) as ledger:
+        for _ in range(40):
+            ledger.spend({"dp": 0.1}, label="x" * 500)
+    whole = bytearray(path.read_bytes())
+    whole[1000:] = bytes(len(whole) - 1000)
+    path.write_bytes(whole)
+    with pytest.raises(LedgerError):
+        Ledger.open(path).spend({"dp": 0.1})
+
+
+def test_a_file_that_was_replaced_is_not_spent_from(path):
+    with Ledger.open(path, {"dp": 1.0}) as old:
+        path.rename(path.with_suffix(".moved"))
+        with pytest.raises(LedgerError, match="moved, deleted or replaced"):
+            old.spend({"dp": 0.1})
+        with Ledger.open(path, {"dp": 1.0}) as new:
+            new.spend({"dp": 0.1})
+            with pytest.raises(LedgerError, match="moved, deleted or replaced"):
+                old.spend({"dp": 0.1})
+        assert old.spent == {"dp": 0.0}
+
+
+def test_a_lock_that_is_held(path):
+    with Ledger.open(path, {"dp": 1.0}, timeout=0.05) as ledger:
+        ledger.spend({"dp": 0.1})
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="nothing was spent"):
+            ledger.spend({"dp": 0.1})
+        assert ledger.spent == {"dp": 0.1}  # readers go on
+        holder.execute("ROLLBACK")
+        holder.close()
+        ledger.spend({"dp": 0.1})
+        assert ledger.spent == {"dp": 0.2}
+
+
+def test_an_interruption_after_the_commit_is_counted(monkeypatch):
+    """Interrupted before it could be acknowledged: the totals in memory must not be stale."""
+    ledger = Ledger({"dp": 1.0})
+    ledger.spend({"dp": 0.1})
+    store, inner = ledger._store, ledger._store._connection
+
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(inner, name)
+
+        def execute(self, statement, *arguments):
+            found = inner.execute(statement, *arguments)
+            if statement == "COMMIT":
+                raise KeyboardInterrupt
+            return found
+
+    store._connection = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        ledger.spend({"dp": 0.5})
+    store._connection = inner
+    assert ledger.spent == {"dp": 0.6}
+    with pytest.raises(BudgetExceeded):
+        ledger.spend({"dp": 0.5})
+
+
+def test_a_spend_within_a_spend_is_refused(make):
+    """As by a signal handler: the outer one is not disturbed."""
+    ledger = make({"dp": 1.0})
+
+    def inside(state):
+        with pytest.raises(LedgerError, match="signal handler"):
+            ledger.spend({"dp": 0.25})
+        return [], state
+
+    ledger._store.write(inside)
+    assert ledger.spent == {"dp": 0.0}
+
+
+def test_export_and_import(make, tmp_path):
+    ledger = make({"dp": 3.0, "identifiability": 5.0})
+    ledger.spend({"dp": 0.1, "identifiability": 1e-300}, label="a")
+    ledger.spend({"dp": 0.2}, count=3, label="b")
+    text = ledger.to_json()
+    again = Ledger.from_json(text)
+    with Ledger.from_json(text, tmp_path / "copy") as copied:
+        for found in (again, copied):
+            assert found.history() == ledger.history()
+            assert found.to_json() == text
+            assert found.remaining == ledger.remaining
+    with pytest.raises(InvalidInput, match="has spends already"):
+        Ledger.from_json(text, tmp_path / "copy")
+    assert json.loads(text)["spent"]["dp"] == "0.7"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["spent"].update(dp="0.1"),
+        lambda d: d["spent"].update(dp="NaN"),
+        lambda d: d["spent"].pop("dp"),
+        lambda d: d["budget"].update(dp="0.05"),
+        lambda d: d["budget"].pop("dp"),
+        lambda d: d["entries"].pop(),
+        lambda d: d["entries"].pop(0),
+        lambda d: d["entries"].reverse(),
+        lambda d: d["entries"][0]["charged"].update(dp="-0.1"),
+        lambda d: d["entries"][0]["charged"].update(dp="0.05"),
+        lambda d: d["entries"][0]["charged"].update(pml="0.05"),
+        lambda d: d["entries"][0].update(time="yesterday"),
+        lambda d: d["entries"][0].update(label=5),
+        lambda d: d["entries"][0].update(count=0),
+        lambda d: d["entries"][0].update(count=2**63),
+        lambda d: d.update(prior=5),
+        lambda d: d.update(version=2),
+        lambda d: d.update(format="bank ledger"),
+        lambda d: d.pop("entries"),
+        lambda d: d.update(entries=7),
+        lambda d: d.update(spent=None),
+    ],
+)
+def test_exports_that_were_changed_are_refused(change, path):
+    ledger = Ledger({"dp": 1.0})
+    ledger.spend({"dp": 0.1})
+    ledger.spend({"dp": 0.2})
+    data = json.loads(ledger.to_json())
+    change(data)
+    for where in (None, path):
+        with pytest.raises(InvalidInput):
+            Ledger.from_json(json.dumps(data), where)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", "{}", "null", '"x"', "{"])
+def test_texts_that_are_no_export(text):
+    with pytest.raises(InvalidInput):
+        Ledger.from_json(text)

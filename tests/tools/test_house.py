@@ -1,0 +1,79 @@
+"""The plan of the house: no cycle, no upward import, nothing private in the hallway."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SPEC = importlib.util.spec_from_file_location("house", ROOT / "tools" / "house.py")
+house = importlib.util.module_from_spec(SPEC)
+sys.modules["house"] = house
+SPEC.loader.exec_module(house)
+
+RULES = """
+layers = [
+  "top",
+  "bottom",
+]
+"""
+
+
+def made(tmp_path, **files):
+    """A checkout with these files, "top/a.py" written as top__a."""
+    (tmp_path / "pyproject.toml").write_text(RULES)
+    for name, text in files.items():
+        path = tmp_path / "fastpriv" / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return house.survey(tmp_path)
+
+
+def test_this_house_keeps_its_rules():
+    found = house.survey(ROOT)
+    assert found.faults == []
+    assert len(found.lines) > 100
+    text = house.report(found, house.layers((ROOT / "pyproject.toml").read_text()), True)
+    assert "cycles, function-level imports counted: 0" in text
+    assert "upward edges: 0" in text
+    assert "private modules at the root: 0" in text
+
+
+def test_an_import_within_a_function_counts(tmp_path):
+    inside = "def f():\n    from fastpriv.top import a\n"
+    found = made(tmp_path, top__a="import fastpriv.bottom.b\n", bottom__b=inside)
+    assert found.cycles == [["fastpriv.bottom.b", "fastpriv.top.a"]]
+    assert found.upward == [("fastpriv.bottom.b", "fastpriv.top.a")]
+    assert len(found.faults) == 2
+
+
+def test_an_import_for_types_does_not(tmp_path):
+    types = (
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fastpriv.top.a import x\n"
+    )
+    found = made(tmp_path, top__a="from fastpriv.bottom.b import y\n", bottom__b=types)
+    assert found.faults == []
+    assert found.edges["fastpriv.top.a"] == {"fastpriv.bottom.b"}
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        ({"_loose": "x = 1\n"}, "private at the root: _loose.py"),
+        ({"top__a": "\n" * 451}, "long: fastpriv.top.a has 451 lines"),
+        (
+            {"top__a": "class C:\n" + "".join(f"    def f{i}(self): ...\n" for i in range(31))},
+            "crowded: C has 31 methods",
+        ),
+    ],
+)
+def test_faults_are_named(tmp_path, files, fault):
+    assert made(tmp_path, **files).faults == [fault]
+
+
+def test_relative_imports_are_followed(tmp_path):
+    found = made(
+        tmp_path, top__a="from . import c\nfrom ..bottom import b\n", top__c="", bottom__b=""
+    )
+    assert found.edges["fastpriv.top.a"] == {"fastpriv.top.c", "fastpriv.bottom.b"}
