@@ -28,6 +28,8 @@ from .design.inference import (
     least_distortion,
     perfect_privacy,
 )
+from .design.least_capacity import least_capacity
+from .design.minimax import solve_minimax
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.solve import Optimum, solve
@@ -35,6 +37,7 @@ from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
     FastprivError,
+    GapWarning,
     Infeasible,
     InvalidInput,
     LedgerError,
@@ -139,6 +142,7 @@ __all__ = [
     "Exchangeable",
     "FastprivError",
     "Frequencies",
+    "GapWarning",
     "HammingChannel",
     "HiddenMarkov",
     "Implications",
@@ -213,6 +217,7 @@ __all__ = [
     "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
+    "least_capacity",
     "least_distortion",
     "lower_entropy_attribute",
     "max_individual_capacity",
@@ -236,6 +241,7 @@ __all__ = [
     "shell_profile",
     "singles_out",
     "solve",
+    "solve_minimax",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",
