@@ -30,33 +30,26 @@ Kernel = Callable[..., int]
 
 def is_stack(channel: object, out: object = None) -> bool:
     """Whether a channel is a stack of matrices: an array of three axes, or a list of matrices."""
-    if isinstance(channel, np.ndarray):
-        stack = channel.ndim == 3
-    else:
-        stack = isinstance(channel, list | tuple) and _deep(channel)
+    stack = _axes(channel) == 3
     if out is not None and not stack:
         raise InvalidInput("out is for a stack of matrices, an array of shape (B, N, K)")
     return stack
 
 
-def _deep(rows: Any) -> bool:
-    """Whether nested lists or arrays have three levels, from the first of each."""
-    for _ in range(2):
-        if isinstance(rows, np.ndarray):
-            return rows.ndim == 3
-        if not isinstance(rows, list | tuple) or not rows:
-            return False
-        rows = rows[0] if not isinstance(rows[0], np.ndarray) else rows[0][None]
-    return isinstance(rows, np.ndarray | list | tuple) and np.ndim(rows) > 0
+def _axes(values: Any) -> int:
+    """Count the axes of an array, or of nested lists by the first of each."""
+    if isinstance(values, np.ndarray):
+        return values.ndim
+    return 1 + _axes(values[0]) if isinstance(values, list | tuple) and values else 0
 
 
 def stacked(
     run: Kernel | None,
     alone: Callable[..., Any],
-    channel: ArrayLike,
+    channel: Any,
     prior: Distribution | ArrayLike | None = None,
     out: Floats | None = None,
-    width: int | None = None,
+    shape: tuple[int, ...] = (),
 ) -> Floats:
     """Measure every channel of a stack.
 
@@ -71,13 +64,13 @@ def stacked(
         As the user gave them.
     out : array, optional
         Where to put the results.
-    width : int, optional
-        Results of one channel, where they are a row.
+    shape : tuple
+        Shape of the results of one channel.
     """
-    matrices = _matrices(channel)
+    matrices = as_stack(channel)
     count, size = len(matrices), matrices[0].size
     priors = None if prior is None else _priors(prior, matrices.shape)
-    results = _results(out, (count,) if width is None else (count, width))
+    results = _results(out, (count, *shape))
     step = max(1, _BLOCK // size)
 
     def task(start: int, stop: int) -> None:
@@ -88,7 +81,7 @@ def stacked(
         part = matrices[first:last]
         if not (part.dtype == np.float64 and part.flags.carray):
             part = np.array(part, dtype=np.float64, order="C")
-        laws = () if priors is None else (priors if len(priors) == 1 else priors[first:last],)
+        laws = () if priors is None else (_own(priors, first, last),)
         done = results[first:last]
         if run is None:
             part, laws = _repaired(part, laws, first)
@@ -96,14 +89,14 @@ def stacked(
         elif run(part, *laws, check.ROUNDED, done) >= 0:
             part, laws = _repaired(part, laws, first)
             run(part, *laws, _ANY, done)
-        for b in np.flatnonzero(np.isnan(done) if width is None else np.isnan(done[:, 0])):
+        for b in np.flatnonzero(np.isnan(done.reshape(len(done), -1)[:, 0])).tolist():
             done[b] = alone(part[b], *(law[min(b, len(law) - 1)] for law in laws))
 
     split(task, count, max(1, _GRAIN // size))
     return results
 
 
-def _matrices(channel: ArrayLike) -> NDArray[Any]:
+def as_stack(channel: Any) -> NDArray[Any]:
     """Return a stack as an array of three axes and any type of real numbers."""
     given = check.array(channel, "channel")
     if given.ndim != 3 or given.size == 0:
@@ -131,10 +124,19 @@ def _priors(prior: Distribution | ArrayLike, shape: tuple[int, ...]) -> Floats:
             f"the priors of a stack of {shape[0]} channels with {shape[1]} inputs must have shape "
             f"({shape[1]},) or {shape[:2]}, got {given.shape}"
         )
-    if given.ndim == 1:
-        return check.law(given, "prior")[None]
+    if given.ndim == 1 or len(given) == 1:
+        return check.law(given.reshape(-1), "prior")[None]
     plain = given.dtype == np.float64 and given.flags.carray
     return given if plain else np.array(given, dtype=np.float64, order="C")
+
+
+def _own(priors: Floats, first: int, last: int) -> Floats:
+    """Return the priors of a block; one row is a checked prior, common to all channels."""
+    if len(priors) == 1:
+        return priors
+    if last - first == 1:
+        return check.law(priors[first], f"prior {first} of the stack")[None]
+    return priors[first:last]
 
 
 def _results(out: Floats | None, shape: tuple[int, ...]) -> Floats:
@@ -156,11 +158,11 @@ def _repaired(part: Floats, laws: tuple[Floats, ...], first: int) -> tuple[Float
         If one is not a law; the message says which.
     """
     part = part.copy()
-    for b in np.flatnonzero(_off(part).any(axis=1)):
+    for b in np.flatnonzero(_off(part).any(axis=1)).tolist():
         part[b] = check.stochastic(part[b], f"channel {first + b} of the stack")
     if laws and len(laws[0]) > 1:
         priors = laws[0].copy()
-        for b in np.flatnonzero(_off(priors)):
+        for b in np.flatnonzero(_off(priors)).tolist():
             priors[b] = check.law(priors[b], f"prior {first + b} of the stack")
         laws = (priors,)
     return part, laws
