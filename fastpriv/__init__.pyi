@@ -4,6 +4,7 @@ from . import notions as notions
 from . import plot as plot
 from ._core.warm_up import warm_up
 from .auditing.compare import Comparison, compare
+from .auditing.many import audit_many
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
@@ -177,6 +178,7 @@ __all__ = [
     "UnknownName",
     "Witness",
     "audit",
+    "audit_many",
     "balance_function",
     "capacity_prior",
     "channel_capacity",

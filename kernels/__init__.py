@@ -90,6 +90,17 @@ from fastpriv.kernels.selection import (
     sharp_pair_bounds,
 )
 from fastpriv.kernels.shells import fill_shell, shell_masses
+from fastpriv.kernels.stacks import (
+    entropy_shares,
+    expected_costs,
+    information_shares,
+    informations,
+    leakage_levels,
+    maxima_levels,
+    posterior_levels,
+    ratio_levels,
+    stack_excess,
+)
 from fastpriv.kernels.tails import characteristic_powers, tail_excess, tail_tables
 from fastpriv.kernels.transform import contiguous, strided
 from fastpriv.kernels.type_forms import multiply_linear, substitute_pair
