@@ -522,7 +522,7 @@ def test_notions_are_chosen():
 
 @pytest.mark.parametrize("notions", ["dp", [], 3, ["dp", "pmll"], [3], [["dp"]]])
 def test_notions_that_are_none_are_refused(notions):
-    with pytest.raises(fp.InvalidInput, match="slugs|do not measure"):
+    with pytest.raises(fp.InvalidInput, match=r"slugs|do not measure"):
         fp.audit([[0.5, 0.5]], notions=notions)
 
 
