@@ -88,11 +88,12 @@ def distortion(
 def _stack_distortion(
     stack: Floats, prior: Distribution | ArrayLike, metric: ArrayLike | None, out: Floats | None
 ) -> Floats:
-    """Distortion of every matrix of a stack; without a metric, the chance that the value changes."""
+    """Distortion of every matrix of a stack; without a metric, the chance of a change."""
     inputs, outputs = stack.shape[1:]
     if metric is None and inputs != outputs:
         raise InvalidInput(
-            f"outputs are not databases ({outputs} outputs for {inputs} databases): give metric[x, y]"
+            f"outputs are not databases ({outputs} outputs for {inputs} databases): give "
+            "metric[x, y]"
         )
     cost = 1.0 - np.eye(inputs) if metric is None else check.metric(metric, inputs, outputs)
 
