@@ -29,6 +29,8 @@ from .design.inference import (
     least_distortion,
     perfect_privacy,
 )
+from .design.least_capacity import least_capacity
+from .design.minimax import solve_minimax
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.solve import Optimum, solve
@@ -36,6 +38,7 @@ from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
     FastprivError,
+    GapWarning,
     Infeasible,
     InvalidInput,
     LedgerError,
@@ -43,6 +46,8 @@ from .errors import (
     TooLarge,
     UnknownName,
 )
+from .examples.correlated import correlated_example
+from .examples.parallel import ParallelExample, parallel_example
 from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
 from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
 from .measures.capacity import capacity_prior, channel_capacity
@@ -53,14 +58,12 @@ from .measures.composition import (
     cross_capacity,
     group_bound,
     pair_datasets,
-    parallel_example,
     two_dataset_bound,
 )
 from .measures.constrained import balance_function, constrained_capacity
 from .measures.contraction import contraction_coefficient
 from .measures.correlation import maximal_correlation
 from .measures.disclosure import (
-    correlated_example,
     discloses,
     disclosure_threshold,
     lower_entropy_attribute,
@@ -140,6 +143,7 @@ __all__ = [
     "Exchangeable",
     "FastprivError",
     "Frequencies",
+    "GapWarning",
     "HammingChannel",
     "HiddenMarkov",
     "Implications",
@@ -152,6 +156,7 @@ __all__ = [
     "Level",
     "Markov",
     "Optimum",
+    "ParallelExample",
     "PosteriorChannel",
     "PriorSet",
     "Product",
@@ -214,6 +219,7 @@ __all__ = [
     "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
+    "least_capacity",
     "least_distortion",
     "lower_entropy_attribute",
     "max_individual_capacity",
@@ -237,6 +243,7 @@ __all__ = [
     "shell_profile",
     "singles_out",
     "solve",
+    "solve_minimax",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",

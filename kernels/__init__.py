@@ -56,6 +56,16 @@ from fastpriv.kernels.markov import (
     markov_counts,
     markov_paths,
 )
+from fastpriv.kernels.metric import (
+    metric_adjoint,
+    metric_closure,
+    metric_level,
+    metric_nearest,
+    metric_normal,
+    metric_reach,
+    metric_slack,
+    metric_spanner,
+)
 from fastpriv.kernels.noise import draw_noise, tilted_sums
 from fastpriv.kernels.posterior import posterior_bound
 from fastpriv.kernels.records import number_records, remember_record, spell_records

@@ -259,12 +259,12 @@ def entropy_bound(
             for _ in range(HALVINGS):
                 for k in range(size):
                     trial[k] = z[k] + share * step[k]
-                found = _evaluate(
+                ahead = _evaluate(
                     trial, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
                 )
                 if (
-                    found < math.inf
-                    and found - mu * _barrier(trial, theta, inputs, corners)
+                    ahead < math.inf
+                    and ahead - mu * _barrier(trial, theta, inputs, corners)
                     <= height + 0.1 * share * slope
                 ):
                     moved = True
@@ -272,7 +272,7 @@ def entropy_bound(
                 share *= 0.5
             if moved:
                 copy(trial, z)
-                value = found
+                value = ahead
                 best = min(best, value)
                 continue
             value = _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha)

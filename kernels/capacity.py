@@ -75,13 +75,13 @@ def two_row_capacities(
                     slope += d * r
                     bend += d * r * r
             most = max(first, second)
-            found, bound = (t * first + rest * second) * (1.0 - error), most * (1.0 + error)
+            reached, bound = (t * first + rest * second) * (1.0 - error), most * (1.0 + error)
             if most < LEAST:
                 lower[b], upper[b] = 0.0, 0.0 if _constant(W[b]) else LEAST
                 break
-            if bound - found < upper[b] - lower[b]:
-                lower[b], upper[b], law[b, 0], law[b, 1] = found, bound, t, rest
-            if bound - found <= max(gap * min(1.0, found), 4.0 * error * most):
+            if bound - reached < upper[b] - lower[b]:
+                lower[b], upper[b], law[b, 0], law[b, 1] = reached, bound, t, rest
+            if bound - reached <= max(gap * min(1.0, reached), 4.0 * error * most):
                 break
             excess = first - second
             if excess > 0.0:
@@ -311,10 +311,10 @@ def _climb(W, gap, over_inputs, over_outputs, V, M, law):
                 V[x, y] = ((W[x, y] - q[y]) - c[y]) * root[y]
         _gram(V, M)
         _advance(p, z, pull, M, ones, dp, dz)
-        found, bound = _bracket(W, p, q, c, D)
-        stalled = 0 if bound - found < 0.9 * (upper - lower) else stalled + 1
-        if bound - found < upper - lower:
-            lower, upper = found, bound
+        reached, bound = _bracket(W, p, q, c, D)
+        stalled = 0 if bound - reached < 0.9 * (upper - lower) else stalled + 1
+        if bound - reached < upper - lower:
+            lower, upper = reached, bound
             copy(p, law)
     return lower, upper
 

@@ -12,11 +12,14 @@ import itertools
 import logging
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, TypeVar, get_args
 
 import numpy as np
 from numba import boolean, float64, int32, int64, uint8, uint16, uint32, uint64
 from numba.core import config, sigutils
+from numba.core.compiler import Compiler
+from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
 from numpy.typing import NDArray
@@ -28,7 +31,10 @@ Matrix = Annotated[NDArray[np.float64], float64[:, ::1]]
 Cube = Annotated[NDArray[np.float64], float64[:, :, ::1]]
 Ints = Annotated[NDArray[np.int64], int64[::1]]
 IntMatrix = Annotated[NDArray[np.int64], int64[:, ::1]]
+Shorts = Annotated[NDArray[np.int32], int32[::1]]
 ShortMatrix = Annotated[NDArray[np.int32], int32[:, ::1]]
+BoolMatrix = Annotated[NDArray[np.bool_], boolean[:, ::1]]
+BoolCube = Annotated[NDArray[np.bool_], boolean[:, :, ::1]]
 Words = Annotated[NDArray[np.uint64], uint64[::1]]
 WordMatrix = Annotated[NDArray[np.uint64], uint64[:, ::1]]
 Bytes = Annotated[NDArray[np.uint8], uint8[::1]]
@@ -51,15 +57,54 @@ class UndeclaredTypes(UserWarning):
     """A kernel is called with types that it is not declared for, and compiled for them."""
 
 
-class Helper(CPUDispatcher):
-    """A numba function that only numba functions call."""
+class _Unfinished(_FunctionCompiler):
+    """Compile to LLVM's language and no further."""
+
+    def _customize_flags(self, flags):
+        flags.no_compile = True
+        return flags
+
+
+class _Typed(CPUDispatcher):
+    """A numba function that takes a literal 0 for an integer like others."""
 
     def get_call_template(self, args, kws):
         """Resolve a call from another function; a literal 0 is an integer like others."""
         return super().get_call_template(tuple(map(unliteral, args)), kws)
 
 
-class Kernel(Helper):
+class Helper(_Typed):
+    """A numba function that only numba functions call: it is optimised together with them.
+
+    Numba would optimise it by itself first, turn it into machine code that nothing calls, and
+    optimise it once more in every caller.
+    """
+
+    def __init__(self, function, options):
+        super().__init__(function, targetoptions=options)
+        self._compiler = _Unfinished(function, self.targetdescr, options, {}, Compiler)
+
+    def add_overload(self, cres):
+        """Keep a compiled form; callers know it by its name, since it has no address."""
+        library = cres.library
+        library._optimize_final_module = lambda: None
+        library._finalize_final_module = partial(_finish, library)
+        self.targetctx.insert_user_function(cres.fndesc.mangled_name, cres.fndesc, [library])
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def get_overload(self, sig):
+        """Return the name of the form for the types of a call."""
+        types, _ = sigutils.normalize_signature(sig)
+        return self.overloads[tuple(types)].fndesc.mangled_name
+
+
+def _finish(library):
+    """Make a library ready to be linked, without machine code."""
+    library._finalize_dynamic_globals()
+    library._finalized = True
+
+
+class Kernel(_Typed):
     """A numba function that is compiled for the types it is declared for, and cached."""
 
     def __init__(self, function, options):
@@ -120,7 +165,7 @@ def helper(**flags: Any) -> Callable[[Function], Function]:
     def declare(function):
         if config.DISABLE_JIT:
             return function
-        return Helper(function, targetoptions={**_OPTIONS, "no_cpython_wrapper": True, **flags})
+        return Helper(function, {**_OPTIONS, "no_cpython_wrapper": True, **flags})
 
     return declare
 

@@ -73,7 +73,7 @@ def least_slope(
 
     The curve of a pair is convex and piecewise linear in E, so Newton's steps rise to its
     crossing and stop after as many as there are pieces; a pair that is below delta at the slope
-    found so far costs one look.
+    reached so far costs one look.
     """
     for j in range(start, stop):
         while slope < math.inf:

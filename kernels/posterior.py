@@ -131,14 +131,14 @@ def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
                 for k in range(size):
                     trial[k] = z[k] + share * step[k]
                     barrier += math.log(trial[k])
-                found = _evaluate(trial, score, C, count, edges, b, g, pi, Z, alpha)
-                if found - mu * barrier <= height + 0.1 * share * slope:
+                ahead = _evaluate(trial, score, C, count, edges, b, g, pi, Z, alpha)
+                if ahead - mu * barrier <= height + 0.1 * share * slope:
                     moved = True
                     break
                 share *= 0.5
             if moved:
                 copy(trial, z)
-                value = found
+                value = ahead
                 best = min(best, value)
                 continue
             value = _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha)
@@ -176,20 +176,20 @@ def _narrow(low, high, least, most):
     for y in range(low.size):
         below, above = min(below, low[y]), max(above, high[y])
     for y in range(low.size):
-        found = _chance(low[y] / (1.0 - low[y]) / most[y])
-        if found > below:
-            below = found
-        found = _chance(high[y] / (1.0 - high[y]) / least[y])
-        if found < above:
-            above = found
+        edge = _chance(low[y] / (1.0 - low[y]) / most[y])
+        if edge > below:
+            below = edge
+        edge = _chance(high[y] / (1.0 - high[y]) / least[y])
+        if edge < above:
+            above = edge
     below, above = below * (1.0 - WIDER), min(above * (1.0 + WIDER), 1.0)
     for y in range(low.size):
-        found = _chance(below / (1.0 - below) * least[y]) * (1.0 - WIDER)
-        if found > low[y]:
-            low[y] = found
-        found = _chance(above / (1.0 - above) * most[y]) * (1.0 + WIDER)
-        if found < high[y]:
-            high[y] = found
+        edge = _chance(below / (1.0 - below) * least[y]) * (1.0 - WIDER)
+        if edge > low[y]:
+            low[y] = edge
+        edge = _chance(above / (1.0 - above) * most[y]) * (1.0 + WIDER)
+        if edge < high[y]:
+            high[y] = edge
         if low[y] > high[y]:
             return False
     return below <= above

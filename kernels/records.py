@@ -13,11 +13,11 @@ _PRIME, _BASIS = np.uint64(1099511628211), np.uint64(14695981039346656037)
 @kernel()
 def remember_record(slots: Ints, edges: Ints, known: Bytes, k: int) -> None:
     """Enter record k, known[edges[k] : edges[k + 1]], into a table of at least k + 2 slots."""
-    found = _BASIS
+    code = _BASIS
     for j in range(edges[k], edges[k + 1]):
-        found = (found ^ uint64(known[j])) * _PRIME
+        code = (code ^ uint64(known[j])) * _PRIME
     mask = uint64(len(slots) - 1)
-    slot = (found ^ (found >> uint64(32))) & mask
+    slot = (code ^ (code >> uint64(32))) & mask
     while slots[slot] >= 0:
         slot = (slot + uint64(1)) & mask
     slots[slot] = k
@@ -36,19 +36,19 @@ def number_records(
     mask, size = uint64(len(slots) - 1), uint64(len(text))
     start = uint64(begin)
     while True:
-        found, quoted, end = _BASIS, False, start
+        code, quoted, end = _BASIS, False, start
         while end < size:
             byte = text[end]
             if byte == _NEW_LINE and not quoted:
                 break
             if byte == _QUOTE:
                 quoted = not quoted
-            found = (found ^ uint64(byte)) * _PRIME
+            code = (code ^ uint64(byte)) * _PRIME
             end += uint64(1)
         if end == size:
             return count, int64(start), -1
         length = end - start
-        slot = (found ^ (found >> uint64(32))) & mask
+        slot = (code ^ (code >> uint64(32))) & mask
         while True:
             k = slots[slot]
             if k < 0:

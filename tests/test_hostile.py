@@ -231,3 +231,12 @@ def test_the_name_of_a_file_is_no_array(name):
     for call in (fp.dp_level, fp.audit, lambda v: fp.mutual_information(np.eye(2), v)):
         with pytest.raises(fp.InvalidInput, match="read a file first"):
             call(name)
+
+
+@pytest.mark.parametrize(
+    "given", [fp.mechanisms.GaussianChannel(1.0, 1.0), object(), None, len], ids=repr
+)
+def test_what_is_no_finite_channel_is_refused_in_words(given):
+    for measure in (fp.dp_level, fp.maximal_leakage, fp.audit):
+        with pytest.raises(fp.InvalidInput, match="a finite channel or a matrix"):
+            measure(given)

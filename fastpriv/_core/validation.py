@@ -59,6 +59,11 @@ def limit(value: Any, name: str) -> float:
     return real(value, name, least=0.0)
 
 
+def optional_limit(value: Any, name: str) -> float | None:
+    """Return ``value`` as a number of seconds of at least 0, or None, which bounds the work."""
+    return None if value is None else real(value, name, least=0.0)
+
+
 def _range(least: float, most: float) -> str:
     if math.isinf(most):
         return "" if math.isinf(least) else f" of at least {least:g}"
@@ -73,21 +78,21 @@ def array(values: Any, name: str) -> NDArray[Any]:
             "by numpy.loadtxt(path, delimiter=',')"
         )
     try:
-        found = np.asarray(values)
+        result = np.asarray(values)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be a rectangular array of numbers") from None
-    if found.dtype.kind == "O":  # Fractions, mpmath numbers, huge ints
+    if result.dtype.kind == "O":  # Fractions, mpmath numbers, huge ints
         try:
-            numbers = found.astype(np.float64)
+            numbers = result.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             raise InvalidInput(f"{name} must hold numbers within the range of a double") from None
-        whole = all(isinstance(v, int) and not isinstance(v, bool) for v in found.flat)
-        return found if whole else numbers
-    if found.dtype.kind not in "iufb":
-        raise InvalidInput(f"{name} must hold real numbers, got {found.dtype}")
+        whole = all(isinstance(v, int) and not isinstance(v, bool) for v in result.flat)
+        return result if whole else numbers
+    if result.dtype.kind not in "iufb":
+        raise InvalidInput(f"{name} must hold real numbers, got {result.dtype}")
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
         raise InvalidInput(f"{name} must not have masked entries; fill or drop them")
-    return found
+    return result
 
 
 def floats(values: ArrayLike, name: str, ndim: int) -> Floats:
@@ -97,39 +102,39 @@ def floats(values: ArrayLike, name: str, ndim: int) -> Floats:
         raise InvalidInput(f"{name} must have {ndim} dimension(s), got shape {given.shape}")
     if given.size == 0:
         raise InvalidInput(f"{name} must not be empty")
-    found = np.ascontiguousarray(given, dtype=np.float64)
-    least, most = found.min(), found.max()
+    result = np.ascontiguousarray(given, dtype=np.float64)
+    least, most = result.min(), result.max()
     if not (least >= 0.0 and most < math.inf):  # written so that a NaN fails
         culprit = "a NaN" if math.isnan(least) else str(least if not least >= 0 else most)
         raise InvalidInput(f"{name} must hold finite numbers of at least 0, found {culprit}")
-    return found
+    return result
 
 
 def law(values: ArrayLike, name: str, ndim: int = 1) -> Floats:
     """Return a probability law: non-negative, summing to one within ``SUM_TOLERANCE``."""
-    found = floats(values, name, ndim)
+    result = floats(values, name, ndim)
     with np.errstate(over="ignore"):
-        total = float(found.sum())
+        total = float(result.sum())
     if not abs(total - 1.0) <= SUM_TOLERANCE:
         raise InvalidInput(
             f"{name} must sum to 1 within {SUM_TOLERANCE:g}, got a sum of {total!r}"
             f"{_percent(total)}; divide it by its sum"
         )
-    return found / total if abs(total - 1.0) > ROUNDED else owned(found, values)
+    return result / total if abs(total - 1.0) > ROUNDED else owned(result, values)
 
 
 def stochastic(values: ArrayLike, name: str) -> Floats:
     """Return a row-stochastic matrix: every row is a law over the outputs."""
-    found = floats(values, name, 2)
+    result = floats(values, name, 2)
     with np.errstate(over="ignore"):
-        totals = found.sum(axis=1)
+        totals = result.sum(axis=1)
     off = np.abs(totals - 1.0)
     worst = off.max()
     if not worst <= SUM_TOLERANCE:
         wrong = np.flatnonzero(~(off <= SUM_TOLERANCE))
         total = float(totals[wrong[0]])
         hint = _percent(total)
-        if np.all(np.abs(found.sum(axis=0) - 1.0) <= SUM_TOLERANCE):
+        if np.all(np.abs(result.sum(axis=0) - 1.0) <= SUM_TOLERANCE):
             hint = " while all columns sum to 1: is it transposed?"
         raise InvalidInput(
             f"every row of {name} must sum to 1 within {SUM_TOLERANCE:g} (rows are inputs, columns "
@@ -137,36 +142,36 @@ def stochastic(values: ArrayLike, name: str) -> Floats:
             f"{hint}; to normalise: W / W.sum(axis=1, keepdims=True)"
         )
     if worst > ROUNDED:
-        return np.asarray(found / totals[:, None])
-    return owned(found, values)
+        return np.asarray(result / totals[:, None])
+    return owned(result, values)
 
 
 def metric(values: ArrayLike, inputs: int, outputs: int | None = None) -> Floats:
     """Return metric[x, y], finite costs with a row per input and any (or the given) columns."""
-    found = np.ascontiguousarray(array(values, "metric"), dtype=np.float64)
-    wrong = found.ndim != 2 or found.shape[0] != inputs or found.size == 0
-    if wrong or found.shape[1] != (outputs or found.shape[1]):
+    result = np.ascontiguousarray(array(values, "metric"), dtype=np.float64)
+    wrong = result.ndim != 2 or result.shape[0] != inputs or result.size == 0
+    if wrong or result.shape[1] != (outputs or result.shape[1]):
         columns = "any number of" if outputs is None else short(outputs)
         raise InvalidInput(
             f"metric[x, y] must have a row for each of {short(inputs)} inputs and a column for "
-            f"each of {columns} outputs, got shape {found.shape}"
+            f"each of {columns} outputs, got shape {result.shape}"
         )
-    if not np.isfinite(found).all():
+    if not np.isfinite(result).all():
         raise InvalidInput("metric must hold finite numbers, found a NaN or an infinity")
-    return found
+    return result
 
 
 def covariance(values: ArrayLike, name: str) -> Floats:
     """Return a symmetric matrix of finite numbers; one number is a matrix of one entry."""
     given = array(values, name)
-    found = np.atleast_2d(given.astype(np.float64))
-    if given.ndim not in (0, 2) or found.size == 0 or found.shape[0] != found.shape[1]:
+    result = np.atleast_2d(given.astype(np.float64))
+    if given.ndim not in (0, 2) or result.size == 0 or result.shape[0] != result.shape[1]:
         raise InvalidInput(f"{name} must be a number or a square matrix, got shape {given.shape}")
-    if not np.isfinite(found).all():
+    if not np.isfinite(result).all():
         raise InvalidInput(f"{name} must hold finite numbers, found a NaN or an infinity")
-    if np.abs(found - found.T).max() > SUM_TOLERANCE * np.abs(found).max():
+    if np.abs(result - result.T).max() > SUM_TOLERANCE * np.abs(result).max():
         raise InvalidInput(f"{name} must be symmetric; to average both halves: (C + C.T) / 2")
-    return np.asarray(0.5 * found + 0.5 * found.T)
+    return np.asarray(0.5 * result + 0.5 * result.T)
 
 
 def _percent(total: float) -> str:
@@ -197,8 +202,8 @@ def sizes(values: Sequence[int] | ArrayLike, name: str = "sizes") -> tuple[int, 
         raise InvalidInput(f"{name} must all be at least 1, got {int(given.min())}")
     if given.max() > MAX_VECTOR:
         raise TooLarge.entries("a row's law", int(given.max()), "use rows of fewer values")
-    found: list[int] = given.tolist()
-    return tuple(found)
+    result: list[int] = given.tolist()
+    return tuple(result)
 
 
 def row_sizes(n: Any, m: Any) -> tuple[int, ...]:

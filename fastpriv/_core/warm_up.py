@@ -8,7 +8,7 @@ from multiprocessing import get_context
 from fastpriv._core import validation as check
 from fastpriv._core.extras import progress_bar
 
-__all__ = ["warm_up"]
+__all__ = ["load_kernels", "warm_up"]
 
 
 def warm_up(progress: bool = False, jobs: int = 1) -> None:
@@ -34,6 +34,12 @@ def warm_up(progress: bool = False, jobs: int = 1) -> None:
     >>> fp.warm_up()
     """
     compile_all(progress, check.integer(jobs, "jobs", 1))
+
+
+def load_kernels(*names: str) -> None:
+    """Load or compile kernels, so that a search with a time limit does not wait for them later."""
+    for name in names:
+        _compile((name, 0))
 
 
 def compile_all(progress: bool, jobs: int) -> tuple[int, int]:

@@ -56,11 +56,11 @@ def calibrate(
     >>> import fastpriv as fp
     >>> of = fp.accounting.PrivacyProfile.gaussian
     >>> fp.accounting.calibrate(lambda noise: of(noise), epsilon=1.0, delta=1e-6)
-    Bracket(4.22487676, 4.224876768)
+    Bracket(4.224678887, 4.224678891)
     >>> steps = fp.accounting.calibrate(
     ...     lambda n: of(1.0, 0.01).self_compose(n), epsilon=2.0, delta=1e-5, parameter="steps")
     >>> steps
-    Bracket(1245, 1245)
+    Bracket(1202, 1202)
     """
     level = check.real(epsilon, "epsilon", least=0.0)
     chance = check.real(delta, "delta", least=0.0, most=1.0)
@@ -140,7 +140,7 @@ class _Search:
         if halve or not (0.0 < first < self._delta < second) or self._delta == 0.0:
             return middle
         share = math.log(self._delta / first) / math.log(second / first)
-        return a * (b / a) ** min(max(share, 0.01), 0.99)
+        return float(a * (b / a) ** min(max(share, 0.01), 0.99))
 
     def reals(self, tolerance: float) -> Bracket:
         """Bracket of a real parameter."""

@@ -6,15 +6,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from fastpriv._core import validation as check
 from fastpriv._text.numbers import down, up
 from fastpriv.auditing.words import DIGITS, factor, nats, percent
-from fastpriv.channels import AbstractChannel, Channel
+from fastpriv.channels import AbstractChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import searched_entries
-from fastpriv.measures.constrained import constrained_capacity
 from fastpriv.measures.individual import largest_leak
 from fastpriv.measures.information import through_entries
 from fastpriv.measures.leakage import leakage_factor
@@ -38,20 +37,14 @@ _ROWS = 64
 GAP = 1e-9
 
 
-@cache
-def _compile_searches() -> None:
-    """Search a tiny channel, so that a search that is timed finds its code compiled."""
-    tiny = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.1, 0.1, 0.8]], [2, 2])
-    largest_leak(tiny, 1, GAP, math.inf)
-    constrained_capacity(tiny, 1.25, gap=0.1, time_limit=1.0)
-
-
 class Case:
-    """A mechanism, perhaps with a prior, and the time that is left for it."""
+    """A mechanism, perhaps with a prior, and the limit of time; None bounds the work instead."""
 
-    def __init__(self, channel: AbstractChannel, prior: Distribution | None, limit: float) -> None:
+    def __init__(
+        self, channel: AbstractChannel, prior: Distribution | None, limit: float | None
+    ) -> None:
         self.channel, self._prior, self._limit = channel, prior, limit
-        self._end = time.monotonic() + limit
+        self._end = math.inf if limit is None else time.monotonic() + limit
 
     @property
     def law(self) -> Distribution | None:
@@ -64,11 +57,12 @@ class Case:
         assert self._prior is not None
         return self._prior
 
-    def time(self) -> float:
-        """Return the seconds of one search, half of the limit; compiling it does not count."""
+    def time(self) -> float | None:
+        """Return the seconds of one search, half of the limit, or None without a limit."""
+        if self._limit is None:
+            return None
         if self._limit <= 0.0:
             raise TooLarge("there is no time for searches; give a larger time limit")
-        _compile_searches()
         return 0.5 * self._limit
 
     def wait(self) -> None:

@@ -24,8 +24,8 @@ class RecordChannel(AbstractChannel):
     """A channel on the columns of one record, seen as a channel on the whole record.
 
     Its database has a single row, the person's record, whose values are numbered in C order of the
-    columns' values. Neighbours differ in the whole record. Randomising each of five columns at
-    level 0.4 is therefore level 2 here, and level 0.4 for ``columns``.
+    columns' values. Neighbours differ in the whole record. Randomising each of four columns at
+    level 0.5 is therefore level 2 here, and level 0.5 for ``columns``.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class RecordChannel(AbstractChannel):
     Examples
     --------
     >>> import fastpriv as fp
-    >>> columns = fp.HammingChannel(5, 3, 0.4)
+    >>> columns = fp.HammingChannel(4, 3, 0.5)
     >>> fp.dp_level(columns), fp.dp_level(fp.RecordChannel(columns))
-    (0.4, 2.0)
+    (0.5, 2.0)
     """
 
     def __init__(self, columns: AbstractChannel) -> None:

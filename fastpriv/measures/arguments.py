@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,20 @@ def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None)
         return channel
     if isinstance(channel, Distribution):
         raise InvalidInput(f"the first argument must be a channel, got the prior {channel!r}")
+    kind = type(channel).__name__
     if hasattr(channel, "channel"):
-        kind = type(channel).__name__
         raise InvalidInput(f"a channel or a matrix is expected, got a {kind}; give its channel")
+    if not _array_like(channel):
+        raise InvalidInput(
+            f"a finite channel or a matrix of probabilities is expected, got a {kind}; noise with "
+            "infinitely many outputs has measures of its own, see its methods"
+        )
     return Channel(channel, space)
+
+
+def _array_like(given: object) -> bool:
+    """Whether NumPy would make an array of numbers of it: a sequence, an array, a frame."""
+    return isinstance(given, Sequence) or hasattr(given, "__array__") or hasattr(given, "__len__")
 
 
 def as_pair(

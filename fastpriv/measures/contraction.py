@@ -43,7 +43,7 @@ def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket | B
 
     The least eta with D(QW || PW) <= eta D(Q || P) for all laws P, Q of the database. Hence
     I(S; Y) <= eta I(S; X) for all private data S, whatever the laws (Makhdoumi-Fawaz 2013,
-    Theorem 3). It is the largest squared maximal correlation over priors, and priors on two
+    Theorem 1). By (7) it is the largest squared maximal correlation over priors, and priors on two
     databases suffice (Ordentlich-Polyanskiy 2021): it is the largest over pairs x, x' and
     0 < b < 1 of b(1-b) sum_y (W_x - W_x')^2 / (b W_x + (1-b) W_x'), a concave function of b.
 

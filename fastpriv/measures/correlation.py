@@ -64,7 +64,7 @@ def maximal_correlation(
     the second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if the two are
     independent, and 1 if and only if they have a non-constant function in common. Its square is a
     lower bound on :func:`sdpi_constant`. The mean squared error of any estimate of a function of
-    the database is at least 1 - rho^2 times its variance (Makhdoumi-Fawaz 2013, Section IV).
+    the database is at least 1 - rho^2 times its variance (Makhdoumi-Fawaz 2013, Section III-B).
 
     Parameters
     ----------

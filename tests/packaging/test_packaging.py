@@ -1,7 +1,6 @@
 """Importing, compiling and caching, each in a fresh interpreter."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fastpriv
-import fastpriv.kernels
+from fastpriv.errors import InvalidInput
 
 
 def run(code, **environment):
@@ -45,58 +44,11 @@ def test_every_public_name_exists_and_is_listed():
     assert set(fastpriv.__all__) <= set(dir(fastpriv))
 
 
-@pytest.fixture
-def read_only_copy(tmp_path):
-    """A copy of the installed package whose folders cannot be written, even by root."""
-    target = tmp_path / "site" / "fastpriv"
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(fastpriv.__file__).parent, target, ignore=ignore)
-    # A file where numba wants its folder stops everybody.
-    (target / "kernels" / "__pycache__").write_text("in the way")
-    return target.parent
-
-
-def test_a_cache_that_cannot_be_written_costs_only_compilation(read_only_copy, tmp_path):
-    blocked = tmp_path / "blocked"
-    blocked.write_text("a file, not a folder")
-    code = """
-import fastpriv as fp
-print(fp.__file__)
-print(round(fp.mutual_information(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2)), 6))
-"""
-    out = run(
-        code,
-        PYTHONPATH=str(read_only_copy),
-        HOME=str(blocked),
-        XDG_CACHE_HOME=str(blocked),
-        NUMBA_CACHE_DIR="",
-        PYTHONDONTWRITEBYTECODE="1",
-    ).split()
-    assert out[0].startswith(str(read_only_copy))
-    assert out[1] == "0.332832"
-
-
-def test_a_cache_that_fails_later_costs_only_compilation(tmp_path):
-    # The folder is there when the kernels are defined and gone when they are to be saved.
-    code = """
-import os, shutil
-import fastpriv as fp, fastpriv.kernels
-folder = os.environ["NUMBA_CACHE_DIR"]
-shutil.rmtree(folder)
-open(folder, "w").close()
-print(round(fp.mutual_information(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2)), 6))
-"""
-    folder = tmp_path / "cache"
-    folder.mkdir()
-    assert run(code, NUMBA_CACHE_DIR=str(folder)).strip() == "0.332832"
-
-
 def test_warm_up_leaves_nothing_to_compile(tmp_path):
-    """After warm_up, a tour of the facade meets no kernel and no types that are new."""
+    """After warm_up, a new process that tours the facade compiles nothing."""
+    run("import fastpriv; fastpriv.warm_up()")
     code = """
 import os, numpy as np, fastpriv as fp, fastpriv.kernels as k
-fp.warm_up()
-before = {name: list(getattr(k, name).signatures) for name in k.SIGNATURES}
 rng = np.random.default_rng(0)
 W = rng.dirichlet(np.ones(8), 8)
 chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 3)
@@ -167,12 +119,18 @@ for channel in [*channels, e_i, optimum, tilted, many, fp.TiltedChannel(types, 1
     for dtype in (bool, "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
         channel.sample(rows.astype(dtype, copy=False)), channel.sample(rows.astype(dtype), 1)
 fp.accounting.PrivacyProfile.of(channels[0]).self_compose(9).epsilon(1e-6)
-for name in k.SIGNATURES:
-    after = list(getattr(k, name).signatures)
-    assert after == before[name], (name, after, before[name])
+for name, kernel in k.KERNELS.items():
+    assert not kernel.stats.cache_misses, (name, kernel.stats.cache_misses)
+assert sum(bool(kernel.stats.cache_hits) for kernel in k.KERNELS.values()) > 70
 print("nothing new")
 """
     assert run(code, FOLDER=str(tmp_path)).strip() == "nothing new"
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "many"])
+def test_warm_up_refuses_a_wrong_number_of_processes(wrong):
+    with pytest.raises(InvalidInput, match="jobs must be"):
+        fastpriv.warm_up(jobs=wrong)
 
 
 def test_the_citation_names_this_version():

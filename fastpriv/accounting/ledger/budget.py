@@ -103,9 +103,9 @@ class Budget:
 
     def epsilon(self, parts: Mapping[str, int]) -> Decimal:
         """Epsilon of releases together at the budget's delta, rounded up."""
-        from fastpriv.accounting.ledger.parts import composed  # profiles load the kernels
+        from fastpriv.accounting.ledger.parts import level_of  # profiles load the kernels
 
-        return Decimal(repr(composed(parts).epsilon(down(self.delta or ZERO))))
+        return Decimal(repr(level_of(parts, down(self.delta or ZERO))))
 
 
 def _more(parts: Mapping[str, int], part: str | None, count: int) -> Mapping[str, int]:

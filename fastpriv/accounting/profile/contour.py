@@ -6,15 +6,15 @@ With M(s) the product of the moments of all releases, on a line Re s = c > 0
 
 The trapezoidal rule with spacing tau is, by Poisson summation, the sum over all integers m of
 e^(cmW) delta(t + mW), W = 2 pi/tau: too large, by at most what Chernoff's bound says of the other
-terms. What the sum leaves out beyond an angle is bounded by |M|: evaluated on a coarse grid, between
-whose points |M| of each release changes no faster than its mean absolute loss, and integrated by
-parts beyond. The proofs are in docs/theory/contour.md.
+terms. What the sum leaves out beyond an angle is bounded by |M|: evaluated on a coarse grid,
+between whose points |M| of each release changes no faster than its mean absolute loss, and
+integrated by parts beyond. The proofs are in docs/theory/contour.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -49,6 +49,9 @@ class Term(Protocol):
     def slope(self, c: float) -> float:
         """Bound the change of |M(c + i angle)| / M(c) with the angle."""
 
+    def top(self) -> float:
+        """Largest loss, to a few units."""
+
 
 #: Kinds of releases in one order, and how many of each.
 Terms = Sequence[tuple[Term, int]]
@@ -79,14 +82,16 @@ def tilt_for(terms: Terms, log_delta: float) -> float:
     return _rising(short)
 
 
-def _rising(function: object) -> float:
-    """Where a rising function of s > 0 changes its sign, to three digits."""
-    value = function  # a callable; overflow means that s is too large
+def _rising(value: Callable[[float], float]) -> float:
+    """Where a rising function of s > 0 changes its sign, to three digits.
+
+    Overflow means that s is too large.
+    """
 
     def positive(s: float) -> bool:
         try:
             with np.errstate(all="ignore"):
-                found = value(s)  # type: ignore[operator]
+                found = value(s)
         except (TooCostly, OverflowError):
             return True
         return not found < 0.0
@@ -176,7 +181,7 @@ def _line(terms: Terms, t: float, c: float, small: float) -> Line:
     allowed = small + log_delta - (K - c * t)
     reach, cut = _reach(terms, c, tau, allowed)
     tolerance = _TOLERANCE / count
-    angles = tau * np.arange(math.ceil(reach / tau) + 1)
+    angles: Floats = tau * np.arange(math.ceil(reach / tau) + 1, dtype=np.float64)
     logs, errors = np.zeros(len(angles), dtype=np.complex128), np.zeros(len(angles))
     for term, k in terms:
         value, error = term.log_moments(c, angles, tolerance)
@@ -187,7 +192,7 @@ def _line(terms: Terms, t: float, c: float, small: float) -> Line:
     logs -= log_top
     s = c + 1j * angles
     with np.errstate(under="ignore"):
-        values = np.exp(logs) / (s * (1.0 + s))
+        values: Complexes = np.asarray(np.exp(logs) / (s * (1.0 + s)), dtype=np.complex128)
     values[0] *= 0.5
     weights = np.abs(values)
     errors = np.where(errors < 700.0, np.expm1(np.minimum(errors, 700.0)), math.inf)
@@ -234,7 +239,7 @@ def _aliases(
             found = min(found, (max(W, 1.0 / abs(at - c)), at))
         best.append(found)
     W = max(best[0][0], best[1][0])
-    if W == math.inf:
+    if math.inf == W:
         raise TooCostly
     return best[0][1], best[1][1], W
 
@@ -250,7 +255,7 @@ def _reach(terms: Terms, c: float, tau: float, allowed: float) -> tuple[float, f
             return np.asarray(sum(k * np.log(term.ceiling(c, angles)) for term, k in terms))
 
     # Ceilings fall with the angle, and the sum of tau/angle^2 beyond T is at most 1/T.
-    powers = tau * 2.0 ** (0.25 * np.arange(0, 121))
+    powers: Floats = tau * 2.0 ** (0.25 * np.arange(121, dtype=np.float64))
     left = log_ceiling(powers) - np.log(math.pi * powers)
     enough = np.flatnonzero(left <= allowed)
     if not len(enough):
@@ -259,7 +264,7 @@ def _reach(terms: Terms, c: float, tau: float, allowed: float) -> tuple[float, f
     cut = math.exp(float(left[enough[0]])) * (1.0 + 1e-6)
     if last <= 64.0 * tau:
         return last, cut
-    edges = last / _COARSE * np.arange(_COARSE + 1)
+    edges: Floats = last / _COARSE * np.arange(_COARSE + 1, dtype=np.float64)
     width = float(edges[1])
     try:
         logs = _coarse(terms, c, edges, tau)

@@ -83,7 +83,7 @@ class Events:
         >>> import fastpriv as fp
         >>> step = fp.accounting.PrivacyProfile.gaussian(0.8, 0.005)
         >>> step.self_compose(1000).epsilon(1e-6)
-        Bracket(2.004106293, 2.004106293)
+        Bracket(2.004106293, 2.004106294)
         """
         sigma = _noise(noise_multiplier, "noise_multiplier")
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
@@ -123,7 +123,7 @@ class Events:
         --------
         >>> import fastpriv as fp
         >>> fp.accounting.PrivacyProfile.laplace(1.0).self_compose(100).epsilon(1e-6)
-        Bracket(71.54600366, 71.54600366)
+        Bracket(71.54600365, 71.54600366)
         """
         scale = _noise(noise_multiplier, "noise_multiplier")
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
@@ -162,8 +162,9 @@ class Events:
         Examples
         --------
         >>> import fastpriv as fp
-        >>> step = fp.accounting.PrivacyProfile.mixture_of_gaussians(1.0, [0, 1, 2], [0.2, 0.6, 0.2])
-        >>> step.self_compose(3).epsilon(1e-6).width < 1e-8
+        >>> of = fp.accounting.PrivacyProfile.mixture_of_gaussians
+        >>> step = of(1.0, [0, 1, 2], [0.2, 0.6, 0.2])
+        >>> step.self_compose(3).epsilon(1e-6).width < 1e-5
         True
         """
         sigma = _noise(standard_deviation, "standard_deviation")
@@ -269,7 +270,7 @@ class Events:
         --------
         >>> import fastpriv as fp
         >>> fp.accounting.PrivacyProfile.discrete_gaussian(2.0).self_compose(10).epsilon(1e-6)
-        Bracket(8.303280557, 8.303280557)
+        Bracket(8.303280557, 8.303280558)
         """
         scale = check.real(sigma, "sigma", least=0.0, most=1e4)
         distance = check.integer(sensitivity, "sensitivity", 0)
@@ -328,7 +329,7 @@ class Events:
         --------
         >>> import fastpriv as fp
         >>> fp.accounting.PrivacyProfile.exponential(1.0).delta(0.0)
-        Bracket(0.2449186624, 0.2449186624)
+        Bracket(0.2449186624, 0.2449186625)
         """
         level = check.real(epsilon, "epsilon", least=0.0, most=1e6)
         kind = as_relation(relation)
@@ -353,9 +354,7 @@ class Events:
         return cls({} if part.is_trivial else {part: 1}, as_relation(relation))
 
     @classmethod
-    def renyi(
-        cls, orders: ArrayLike, levels: ArrayLike, *, relation: str | None = None
-    ) -> Self:
+    def renyi(cls, orders: ArrayLike, levels: ArrayLike, *, relation: str | None = None) -> Self:
         """Profile of any mechanism with given Renyi divergences: bounds from above only.
 
         Parameters
@@ -368,7 +367,8 @@ class Events:
         Examples
         --------
         >>> import fastpriv as fp
-        >>> fp.accounting.PrivacyProfile.renyi([2.0, 8.0, 32.0], [1.0, 4.0, 16.0]).epsilon(1e-5).lower
+        >>> profile = fp.accounting.PrivacyProfile.renyi([2.0, 8.0, 32.0], [1.0, 4.0, 16.0])
+        >>> profile.epsilon(1e-5).lower
         0.0
         """
         at, values = check.floats(orders, "orders", 1), check.floats(levels, "levels", 1)
@@ -397,22 +397,23 @@ class Events:
         >>> import fastpriv as fp
         >>> response = fp.accounting.PrivacyProfile.from_epsilon_delta(1.0)
         >>> response.poisson_subsampled(0.1).epsilon(0.0)  # ln(1 + 0.1 (e - 1))
-        Bracket(0.1585650984, 0.1585650984)
+        Bracket(0.1585650787, 0.1585650788)
         """
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
         if q == 1.0 or not self._parts:
             return self
         if self.relation == "replace-one":
             raise InvalidInput(
-                "a Poisson sample is for people added or removed; its tight pair is not known where "
-                "a person is replaced"
+                "a Poisson sample is for people added or removed; its tight pair is not known "
+                "where a person is replaced"
             )
         if q == 0.0:
             return type(self)({}, self.relation)
         part = _sampled(self._parts, q)
         if part is None:
             raise InvalidInput(
-                "only one release, or Gaussian noise, is sampled from; sample each release by itself"
+                "only one release, or Gaussian noise, is sampled from; sample each release by "
+                "itself"
             )
         return type(self)({part: 1}, self.relation)
 
@@ -420,7 +421,9 @@ class Events:
 def _sampled(parts: dict[Part, int], q: float) -> Part | None:
     """Return one release by a Poisson sample, None where its pair is not known."""
     if all(isinstance(part, Normal) for part in parts):
-        whole = Normal.together([(part, k) for part, k in parts.items() if isinstance(part, Normal)])
+        whole = Normal.together(
+            [(part, k) for part, k in parts.items() if isinstance(part, Normal)]
+        )
         return Mixtures(whole.sigma, ((1.0, q),))
     if sum(parts.values()) > 1:
         return None

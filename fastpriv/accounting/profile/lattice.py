@@ -66,7 +66,9 @@ class Steps:
             at, logs = self._plain
             rough = logs + float(s) * at
             top = float(rough.max())
-            return np.longdouble(top + math.log(float(np.exp(np.maximum(rough - top, -99.0)).sum())))
+            return np.longdouble(
+                top + math.log(float(np.exp(np.maximum(rough - top, -99.0)).sum()))
+            )
         tilted = self.logs + np.longdouble(s) * self.at
         most = tilted.max()
         return np.longdouble(most + np.log(np.exp(tilted - most).sum()))

@@ -40,7 +40,8 @@ class _Sum:
 
     def __init__(self, shifts: Shifts) -> None:
         kept = [(c, p) for c, p in shifts if c > 0.0 and p > 0.0]
-        self.c, self.p = (np.array(v, dtype=np.float64) for v in zip(*kept, strict=True)) if kept else (np.zeros(0),) * 2
+        self.c: Floats = np.array([c for c, _ in kept], dtype=np.float64)
+        self.p: Floats = np.array([p for _, p in kept], dtype=np.float64)
         rest = math.fsum([1.0, *(-self.p).tolist()])
         self.slack = 0.0 if len(self.p) <= 1 else 4.0 * ULP * len(self.p)
         self.rest = 0.0 if rest <= self.slack else rest
@@ -53,7 +54,12 @@ class _Sum:
             return zero, zero, zero, zero
         c, p = self.c[:, None], self.p[:, None]
         u = c * x - 0.5 * c * c
-        parts = np.concatenate([np.log(p) + u, np.full((1, len(x)), math.log(self.rest) if self.rest > 0.0 else -math.inf)])
+        parts = np.concatenate(
+            [
+                np.log(p) + u,
+                np.full((1, len(x)), math.log(self.rest) if self.rest > 0.0 else -math.inf),
+            ]
+        )
         most = parts.max(axis=0)
         masses = np.exp(parts - most)
         total = masses.sum(axis=0)
@@ -70,7 +76,10 @@ class _Sum:
 
     def tail(self, y: float, sign: float) -> float:
         """Chance of more than y, the shifts being taken up (1) or down (-1)."""
-        shifts = [(0.0, self.rest if len(self.c) else 1.0), *zip(self.c.tolist(), self.p.tolist(), strict=True)]
+        shifts = [
+            (0.0, self.rest if len(self.c) else 1.0),
+            *zip(self.c.tolist(), self.p.tolist(), strict=True),
+        ]
         return math.fsum(0.5 * p * math.erfc((y - sign * c) / math.sqrt(2.0)) for c, p in shifts)
 
 
@@ -135,6 +144,7 @@ class Mixtures(Pair):
 
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
+        """The trapezoidal rule on the real line, with the step that the strip allows."""
         far = math.log(1.0 / tolerance)
         widest = _TURN / max(self.a, self.b)
         widest = min(widest, math.sqrt(2.0 * far) + 1.0)
@@ -149,7 +159,8 @@ class Mixtures(Pair):
         low, high = min(low, -self.b - reach), max(high, self.a + reach)
         if high - low > _POINTS * h:
             raise TooCostly
-        x = math.floor(low / h) * h + h * np.arange(math.ceil((high - low) / h) + 2)
+        steps = np.arange(math.ceil((high - low) / h) + 2, dtype=np.float64)
+        x: Floats = math.floor(low / h) * h + h * steps
         losses, off, second = self._losses(x)
         logs = -0.5 * x * x + (math.log(h) - _HALF_LOG_TWO_PI) + second
         fuzz = 4.0 * ULP * (4.0 + x * x + np.abs(second)) + 2.0 * off
@@ -179,7 +190,7 @@ class Mixtures(Pair):
         return float(np.logaddexp.reduce(tilted)), float(np.logaddexp.reduce(plain))
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
-        """By parts on x > y: there the integral of e^(i angle L) r dL is at most the variation of r.
+        """By parts on x > y: the integral of e^(i angle L) r dL is at most the variation of r.
 
         r = phi A^c B^(1-c) / L' has the logarithmic derivative
         g = -x + c m_A - (1-c) m_B - (V_A - V_B)/(m_A + m_B), with |g'| <= G (the cumulants of c in
@@ -191,7 +202,7 @@ class Mixtures(Pair):
         G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * most * most
         low, high = self._window(c, most + 10.0)
         h = (high - low) / _CELLS
-        x = low + h * (np.arange(_CELLS) + 0.5)
+        x: Floats = low + h * (np.arange(_CELLS, dtype=np.float64) + 0.5)
         first, _, m_a, v_a = self._A.logs(x)
         second, _, m_b, v_b = self._B.logs(-x)
         slope = np.maximum(m_a + m_b, 1e-300)
@@ -212,7 +223,11 @@ class Mixtures(Pair):
     def top(self, flipped: bool) -> float:
         """Without the person a loss is at most -ln of the chance that it does not take part."""
         if flipped and not self.down and self._A.rest > 0.0:
-            return -math.log(self._A.rest) if self._A.rest < 0.5 else -math.log1p(-math.fsum(self._A.p))
+            return (
+                -math.log(self._A.rest)
+                if self._A.rest < 0.5
+                else -math.log1p(-math.fsum(self._A.p))
+            )
         return math.inf
 
     def single(self, t: float, flipped: bool) -> tuple[float, float]:
@@ -237,7 +252,9 @@ class Mixtures(Pair):
         step = sign / (1.0 + abs(y))
         near = self._losses(np.array([y - step, y + step]))[0]
         own = (self._B if flipped else self._A), (-1.0 if flipped else 1.0) * sign
-        alike = own[0].tail(sign * (y - step), own[1]) if np.all(np.abs(near - level) > off) else 1.0
+        alike = (
+            own[0].tail(sign * (y - step), own[1]) if np.all(np.abs(near - level) > off) else 1.0
+        )
         far = abs(y) + self.a + self.b
         error = (p + scaled) * (64.0 + 4.0 * far * far + 4.0 * t) * ULP + 2.0 * off * alike
         return max(p - scaled - error, 0.0), max(min(p - scaled + error + 1e-322, 1.0), 0.0)
@@ -245,8 +262,8 @@ class Mixtures(Pair):
     def _amplified(self, t: float, flipped: bool) -> tuple[float, float]:
         """Of one shift: the curve of the noise itself at another level, times a factor.
 
-        (1-q) Q + q P against Q has q delta(ln(1 + (e^t - 1)/q)); Q against it has r delta(t + ln q/r)
-        with r = 1 - (1-q) e^t.
+        (1-q) Q + q P against Q has q delta(ln(1 + (e^t - 1)/q)); Q against it has
+        r delta(t + ln q/r) with r = 1 - (1-q) e^t.
         """
         from fastpriv.accounting.profile.contour import line, tilt_at
         from fastpriv.accounting.profile.pairs import Normal
@@ -266,10 +283,13 @@ class Mixtures(Pair):
         off = 16.0 * ULP * (1.0 + level) * (level > 0.0) + slack
         made = line(noise, level, tilt_at(noise, level))
         low, high = made.bounds(level + off)[0], made.bounds(max(level - off, 0.0))[1]
-        return low * factor * (1.0 - 2.0 * slack), min(high * factor * (1.0 + 2.0 * slack) + 1e-322, 1.0)
+        return low * factor * (1.0 - 2.0 * slack), min(
+            high * factor * (1.0 + 2.0 * slack) + 1e-322, 1.0
+        )
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:
+        """Equal cells of the outputs, with masses by a Gauss-Legendre rule in each."""
         reach = math.sqrt(2.0 * far) + 1.0
         low, high = -self.b - reach, self.a + reach
         x = np.linspace(low, high, count)
@@ -286,6 +306,10 @@ class Mixtures(Pair):
         error = float(max(first[1].max(), second[1].max())) + ULP * (64.0 + 4.0 * x.max() ** 2)
         ends = np.array([low, high])
         tails = -0.5 * ends * ends - _HALF_LOG_TWO_PI
-        p = np.concatenate([tails[:1] + self._A.logs(ends)[0][:1], p, tails[1:] + self._A.logs(ends)[0][1:]])
-        q = np.concatenate([tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]])
+        p = np.concatenate(
+            [tails[:1] + self._A.logs(ends)[0][:1], p, tails[1:] + self._A.logs(ends)[0][1:]]
+        )
+        q = np.concatenate(
+            [tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]]
+        )
         return Cells(losses, p, q, float(off.max()), error, bounded=False)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.contour import Term
-from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.measures import Releases
+from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.terms import Finite, Ordered
 
 
@@ -22,7 +22,9 @@ class Moments:
     the largest order.
     """
 
-    def __init__(self, orders: tuple[float, ...], levels: tuple[float, ...], rho: float, xi: float) -> None:
+    def __init__(
+        self, orders: tuple[float, ...], levels: tuple[float, ...], rho: float, xi: float
+    ) -> None:
         self.orders, self.levels, self.rho, self.xi = orders, levels, rho, xi
         self.key: tuple[Any, ...] = ("renyi", orders, levels, rho, xi)
 
@@ -39,7 +41,10 @@ class Moments:
         at = [0.0, *(order - 1.0 for order in self.orders)]
         if s > at[-1]:
             return math.inf
-        values = [0.0, *((order - 1.0) * level for order, level in zip(self.orders, self.levels, strict=True))]
+        values = [
+            0.0,
+            *((order - 1.0) * level for order, level in zip(self.orders, self.levels, strict=True)),
+        ]
         return float(np.interp(s, at, values)) * (1.0 + 16.0 * ULP)
 
     @property
@@ -61,7 +66,9 @@ class Chernoff:
         self._terms: list[tuple[Term, int]] = [*pairs, *((Finite(m), k) for m, k in finite)]
         self._slack = math.fsum(k * (m.error + 8.0 * ULP) for m, k in finite)
         self._moved = math.fsum(k * m.off for m, k in finite)
-        missed = math.fsum(-k * math.log1p(-m.infinite) if m.infinite < 1.0 else math.inf for m, k in finite)
+        missed = math.fsum(
+            -k * math.log1p(-m.infinite) if m.infinite < 1.0 else math.inf for m, k in finite
+        )
         self.infinite = -math.expm1(-missed * (1.0 + 1e-12))
 
     def delta(self, t: float) -> float:
@@ -69,7 +76,9 @@ class Chernoff:
         log = min(self._log(s) - s * t for s in self._tried(lambda s: self._about(s) - s * t))
         if not log < 700.0:
             return 1.0
-        return min(self.infinite + math.exp(log + 8.0 * ULP * (abs(log) + 1.0)) * (1.0 + 1e-12), 1.0)
+        return min(
+            self.infinite + math.exp(log + 8.0 * ULP * (abs(log) + 1.0)) * (1.0 + 1e-12), 1.0
+        )
 
     def epsilon(self, delta: float) -> float:
         """Upper bound on the least t with delta(t) <= delta."""
@@ -77,7 +86,10 @@ class Chernoff:
         if rest <= 0.0:
             return math.inf
         target = math.log(rest)
-        found = [(self._log(s) - target) / s for s in self._tried(lambda s: (self._about(s) - target) / s)]
+        found = [
+            (self._log(s) - target) / s
+            for s in self._tried(lambda s: (self._about(s) - target) / s)
+        ]
         best = min(found)
         return max(best + 16.0 * ULP * (abs(best) + 1.0), 0.0) if math.isfinite(best) else math.inf
 
@@ -100,18 +112,17 @@ class Chernoff:
             value += k * (float(log[0].real) + float(error[0]))
         return value + self._slack + s * self._moved + 1e-13 * (1.0 + abs(value))
 
-    def _tried(self, function: object) -> list[float]:
+    def _tried(self, ask: Callable[[float], float]) -> list[float]:
         """Exponents near the best: the orders that are known, and the best of a search."""
-        ask = function
         known = [order - 1.0 for part, _ in self._moments for order in part.orders if order > 1.0]
         grid = np.exp(np.linspace(math.log(1e-6), math.log(1e6), 97))
-        values = [ask(s) for s in grid.tolist()]  # type: ignore[operator]
+        values = [ask(s) for s in grid.tolist()]
         best = int(np.argmin(values))
         low, high = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)])
         for _ in range(60):
             a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
-            low, high = (low, b) if ask(a) < ask(b) else (a, high)  # type: ignore[operator]
-        return [0.5 * (low + high), *sorted(known, key=ask)[:4]]  # type: ignore[type-var]
+            low, high = (low, b) if ask(a) < ask(b) else (a, high)
+        return [0.5 * (low + high), *sorted(known, key=ask)[:4]]
 
 
 def _share(s: float) -> float:

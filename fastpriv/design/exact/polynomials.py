@@ -22,7 +22,7 @@ from fastpriv.errors import TooLarge, short
 #: Relative width to which roots are refined: 2^-_FINE.
 _FINE = 90
 #: Most bits of a determinant of polynomials.
-_MAX_BITS = 4_000_000
+_MAX_BITS = 600_000
 
 Poly = Any  # flint.fmpz_poly, which has no type hints
 

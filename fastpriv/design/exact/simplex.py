@@ -78,7 +78,7 @@ class Simplex:
 
     def optimum(self) -> Optimum:
         """Improve the basis until its proof of optimality exists."""
-        if min(self.scales[0]) < 0:
+        if min(self.scales[0]) < 0 and not self._mend():
             self._make_feasible()
         certificates = self._minimise(feasible=True)
         rays = tuple(ray for ray in self.rays if ray is not None)
@@ -86,7 +86,7 @@ class Simplex:
 
     def proof(self) -> list[Certificate] | None:
         """Return the proof that this basis is optimal as it stands, None if it is not."""
-        self._multiply(feasible=True)
+        self.multiply()
         found = []
         for k in range(len(self.program.outputs)):
             certificate = self._price(k, feasible=True)
@@ -95,10 +95,14 @@ class Simplex:
             found.append(certificate)
         return found
 
+    def certificate(self, k: int) -> Certificate | Pattern:
+        """Return the proof that one output cannot improve the basis, or a ray that does."""
+        return self._price(k, feasible=True)
+
     def _minimise(self, feasible: bool) -> list[Certificate]:
         """Enter improving rays until there are none; before feasibility, real rays cost nothing."""
         while True:
-            self._multiply(feasible)
+            self.multiply(feasible)
             certificates: list[Certificate] = []
             better: list[Ray] = []
             for k in range(len(self.program.outputs)):
@@ -115,9 +119,9 @@ class Simplex:
                     self._enter(ray)
                     if not feasible and None not in self.rays:
                         return []
-                    self._multiply(feasible)
+                    self.multiply(feasible)
 
-    def _multiply(self, feasible: bool) -> None:
+    def multiply(self, feasible: bool = True) -> None:
         """Solve for the multipliers of the basis."""
         costs = [
             self.cost(ray) if ray is not None and feasible else int(ray is None)
@@ -181,6 +185,56 @@ class Simplex:
             if len(rows) == 1:
                 break
         return rows[0]
+
+    def _mend(self) -> bool:
+        """Make the scales non-negative by dual steps, and say whether that worked.
+
+        A basis whose multipliers are optimal but whose scales are not all non-negative is what a
+        small change of the totals leaves. The ray that enters is the one whose reduced cost,
+        divided by what it adds to the negative scale, is least. Dual steps may cycle, so they are
+        few.
+        """
+        for _ in range(2 * self.program.size):
+            if min(self.scales[0]) >= 0:
+                return True
+            if self.proof() is None:
+                return False
+            place = self.scales[0].index(min(self.scales[0]))
+            ray = self._dual_entering(place)
+            if ray is None:
+                return False
+            self.pivots += 1
+            self._replace(place, ray, self.column(ray))
+        return min(self.scales[0]) >= 0
+
+    def _dual_entering(self, place: int) -> Ray | None:
+        """Return the ray of least reduced cost per unit of a negative scale that it adds.
+
+        Starting with no price at all on the scale, the price is lowered to the ratio of every
+        ray that it makes profitable, until there is none.
+        """
+        unit = [int(i == place) for i in range(self.program.size)]
+        row, _ = linear.solve_transposed(self.columns, unit)
+        reduced = [self.reduced(k) for k in range(len(self.program.outputs))]
+        best: Ray | None = None
+        price_of_cost, price_of_scale = 0, 1
+        improved = True
+        while improved:
+            improved = False
+            for k, output in enumerate(self.program.outputs):
+                adds = [c * row[t] for t, c in zip(output.row, output.count, strict=True)]
+                g = [
+                    price_of_cost * a + price_of_scale * b
+                    for a, b in zip(reduced[k], adds, strict=True)
+                ]
+                found = price(output, self.known[k], g, self.power, self.root)
+                if isinstance(found, Certificate):
+                    continue
+                w = weights(found, self.power, self.root)
+                best, improved = Ray(k, found), True
+                price_of_cost = -sum(a * b for a, b in zip(w, adds, strict=True))
+                price_of_scale = sum(a * b for a, b in zip(w, reduced[k], strict=True))
+        return best
 
     def _make_feasible(self) -> None:
         """Make all scales non-negative: one artificial column, driven to zero."""

@@ -35,8 +35,9 @@ def float_rays(program: Program, epsilon: float, seconds: float) -> list[Ray]:
     epsilon = min(max(epsilon, LEAST), MOST)
     try:
         masses = _vertex(program, epsilon, seconds, _NUDGE)
-    except SolverFailure:  # PD-I at its least level has no room to move
-        masses = _vertex(program, epsilon, seconds, 0.0)
+    except SolverFailure:  # PD-I at its least level has no room: a little above it has
+        epsilon += 4 * _NUDGE
+        masses = _vertex(program, epsilon, seconds, _NUDGE)
     rays: list[tuple[float, Ray]] = []
     starts = np.cumsum([0, *(len(output.row) for output in program.outputs)])
     for k, output in enumerate(program.outputs):

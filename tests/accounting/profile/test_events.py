@@ -3,15 +3,16 @@
 import math
 import pickle
 
-import fastpriv as fp
 import mpmath as mp
 import numpy as np
 import pytest
-from fastpriv.accounting import PrivacyProfile
-from fastpriv.errors import InvalidInput
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
+
+import fastpriv as fp
+from fastpriv.accounting import PrivacyProfile
+from fastpriv.errors import InvalidInput
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +81,9 @@ def two_sampled_delta(sigma, q, t, removed):
         density = mp.npdf(x, 0, sigma)
         if removed:
             density *= mp.exp(loss(x))
-        return density * sampled_normal_delta(sigma, q, t - (loss(x) if removed else -loss(x)), removed)
+        return density * sampled_normal_delta(
+            sigma, q, t - (loss(x) if removed else -loss(x)), removed
+        )
 
     return mp.quad(inner, mp.linspace(-10 * sigma, 1 + 10 * sigma, 60))
 
@@ -109,9 +112,7 @@ def test_gaussian(sigma, count, level):
 
 
 def test_gaussian_level():
-    holds(
-        PrivacyProfile.gaussian(1.0).epsilon(1e-5), mpf("4.377178095681224608553986"), 1e-13
-    )
+    holds(PrivacyProfile.gaussian(1.0).epsilon(1e-5), mpf("4.377178095681224608553986"), 1e-13)
     replaced = PrivacyProfile.gaussian(2.0, relation="replace-one").epsilon(1e-5)
     assert replaced.lower == pytest.approx(4.377178095681224, rel=1e-13)
 
@@ -145,7 +146,9 @@ def test_two_sampled_releases(sigma, q, level):
     with mp.workdps(25):
         truth = max(two_sampled_delta(sigma, q, level, removed) for removed in (True, False))
     found = PrivacyProfile.gaussian(sigma, q).self_compose(2).delta(level)
-    assert mpf(found.lower) * (1 - mpf(10) ** -15) <= truth <= mpf(found.upper) * (1 + mpf(10) ** -15)
+    assert (
+        mpf(found.lower) * (1 - mpf(10) ** -15) <= truth <= mpf(found.upper) * (1 + mpf(10) ** -15)
+    )
     assert found.upper - found.lower <= 1e-5 * found.upper
 
 
@@ -179,7 +182,11 @@ def test_laplace_many(b, k, delta, epsilon):
     with mp.workdps(20):
         truth = fourier_delta(moment, k, mpf(epsilon), mpf("0.9"))
     bracket = profile.delta(epsilon)
-    assert mpf(bracket.lower) * (1 - mpf(10) ** -8) <= truth <= mpf(bracket.upper) * (1 + mpf(10) ** -8)
+    assert (
+        mpf(bracket.lower) * (1 - mpf(10) ** -8)
+        <= truth
+        <= mpf(bracket.upper) * (1 + mpf(10) ** -8)
+    )
 
 
 def test_no_release_is_above_its_largest_loss():
@@ -198,7 +205,7 @@ def test_no_release_is_above_its_largest_loss():
 @pytest.mark.parametrize("level", [0.0, 0.4, 2.5])
 def test_discrete_gaussian(sigma, d, count, level):
     x = range(-int(30 * sigma) - d, int(30 * sigma) + d)
-    mass = {n: mp.exp(-mpf(n) ** 2 / (2 * mpf(sigma) ** 2)) for n in range(x[0] - d, x[-1] + 1)}
+    mass = {n: mp.exp(-(mpf(n) ** 2) / (2 * mpf(sigma) ** 2)) for n in range(x[0] - d, x[-1] + 1)}
     total = mp.fsum(mass.values())
     P, Q = [mass[n - d] / total for n in x], [mass[n] / total for n in x]
     if count == 1 or len(P) <= 200:
@@ -238,7 +245,9 @@ def test_sampled_response(q, count, level):
     for first, second in ((both, Q), (Q, both)):
         outcomes = [(mpf(1), mpf(1))]
         for _ in range(count):
-            outcomes = [(a * p, b * r) for a, b in outcomes for p, r in zip(first, second, strict=True)]
+            outcomes = [
+                (a * p, b * r) for a, b in outcomes for p, r in zip(first, second, strict=True)
+            ]
         truth = max(truth, mp.fsum(max(a - mp.exp(mpf(level)) * b, mpf(0)) for a, b in outcomes))
     profile = PrivacyProfile.from_epsilon_delta(epsilon, delta).poisson_subsampled(q)
     holds(profile.self_compose(count).delta(level), truth, 1e-10)
@@ -248,7 +257,9 @@ def test_mixed_kinds_by_hand():
     """Randomised response and Gaussian noise: the mean of the normal curve over two losses."""
     level, epsilon, mu = 0.7, 0.5, mpf(1) / 2
     stay = 1 / (1 + mp.exp(-mpf(epsilon)))
-    truth = stay * normal_delta(mu, level - epsilon) + (1 - stay) * normal_delta(mu, level + epsilon)
+    truth = stay * normal_delta(mu, level - epsilon) + (1 - stay) * normal_delta(
+        mu, level + epsilon
+    )
     both = PrivacyProfile.gaussian(2.0).compose(PrivacyProfile.from_epsilon_delta(epsilon))
     holds(both.delta(level), truth, 1e-10)
     channel = PrivacyProfile.of(fp.HammingChannel(5, 2, epsilon))
@@ -261,7 +272,8 @@ def test_mixture_of_gaussians_by_hand():
 
     def ratio(x):
         return mp.fsum(
-            mpf(p) * mp.exp(mpf(c) * x - mpf(c) ** 2 / 2) for c, p in zip(shifts, chances, strict=True)
+            mpf(p) * mp.exp(mpf(c) * x - mpf(c) ** 2 / 2)
+            for c, p in zip(shifts, chances, strict=True)
         )
 
     y = mp.findroot(lambda x: ratio(x) - mp.exp(mpf(level)), mpf(1))
@@ -281,7 +293,9 @@ def test_bounded_range():
     epsilon = 1.0
     one = PrivacyProfile.exponential(epsilon)
     for level in (0.0, 0.3, 0.9):
-        truth = (mp.exp(mpf(epsilon) / 2) - mp.exp(mpf(level) / 2)) ** 2 / (mp.exp(mpf(epsilon)) - 1)
+        truth = (mp.exp(mpf(epsilon) / 2) - mp.exp(mpf(level) / 2)) ** 2 / (
+            mp.exp(mpf(epsilon)) - 1
+        )
         holds(one.delta(level), truth, 1e-12)
         worst = mpf(0)  # over pairs with losses u and u - epsilon
         for u in np.linspace(0.01, 0.99, 99):
@@ -289,7 +303,12 @@ def test_bounded_range():
             worst = max(worst, p * (1 - mp.exp(mpf(level) - mpf(u))))
         assert worst * (1 - mpf(10) ** -30) <= truth <= worst * (1 + mpf("1e-3"))
     many = one.self_compose(20).delta(3.0)
-    assert 0.0 < many.lower < many.upper < PrivacyProfile.from_epsilon_delta(1.0).self_compose(20).delta(3.0).upper
+    assert (
+        0.0
+        < many.lower
+        < many.upper
+        < PrivacyProfile.from_epsilon_delta(1.0).self_compose(20).delta(3.0).upper
+    )
 
 
 def test_zcdp_is_above_gaussian_noise():
@@ -350,7 +369,12 @@ def test_copies_and_threads():
     expected = profile.epsilon(1e-6)
     assert pickle.loads(pickle.dumps(profile)).epsilon(1e-6) == expected
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: PrivacyProfile.gaussian(1.0, 0.01).self_compose(100).epsilon(1e-6), range(8)))
+        found = list(
+            pool.map(
+                lambda _: PrivacyProfile.gaussian(1.0, 0.01).self_compose(100).epsilon(1e-6),
+                range(8),
+            )
+        )
     assert set(map(repr, found)) == {repr(expected)}
 
 
@@ -374,7 +398,12 @@ def test_copies_and_threads():
         lambda: PrivacyProfile.renyi([1.0], [1.0]),
         lambda: PrivacyProfile.renyi([2.0, 3.0], [1.0]),
         lambda: PrivacyProfile.gaussian(1.0).self_compose(-1),
-        lambda: PrivacyProfile.gaussian(1.0).self_compose(2).compose(PrivacyProfile.laplace(1.0)).poisson_subsampled(0.5),
+        lambda: (
+            PrivacyProfile.gaussian(1.0)
+            .self_compose(2)
+            .compose(PrivacyProfile.laplace(1.0))
+            .poisson_subsampled(0.5)
+        ),
         lambda: PrivacyProfile.of([[0.6, 0.4], [0.5, 0.5]]).poisson_subsampled(0.5),
         lambda: PrivacyProfile.gaussian(1.0, relation="replace-one").compose(
             PrivacyProfile.gaussian(1.0, relation="add-or-remove")

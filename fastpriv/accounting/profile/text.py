@@ -1,0 +1,105 @@
+"""Kinds of releases as plain lists, for files that outlive the process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv.accounting.profile.atoms import Atom, from_envelope
+from fastpriv.accounting.profile.composed import Part
+from fastpriv.accounting.profile.intervals import Interval
+from fastpriv.accounting.profile.lopsided import Lopsided, discrete_gaussian, discrete_laplace
+from fastpriv.accounting.profile.mixtures import Mixtures
+from fastpriv.accounting.profile.pairs import Blend, Normal
+from fastpriv.accounting.profile.renyi import Moments
+from fastpriv.errors import InvalidInput
+
+
+def plain(part: Part) -> list[Any]:
+    """Return what a release is, exactly, as lists, numbers and words."""
+    if isinstance(part, Lopsided):
+        return ["sampled", part.q, plain(part.atom)]
+    if isinstance(part, Blend):
+        return ["blend", [plain(pair) for pair in part.pairs], list(part.weights), part.slack]
+    kind, *rest = part.key
+    if kind == "laws":
+        rest = [np.frombuffer(lines).reshape(-1, 2).tolist() for lines in rest]
+    return [kind, *_listed(rest)]
+
+
+def _listed(value: Any) -> Any:
+    """Return tuples as lists, all the way down."""
+    return [_listed(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+def part_of(given: Any) -> Part:
+    """Return the release that was written; of channels only their curves are kept."""
+    try:
+        kind, *rest = given
+        return _KINDS[kind](*rest)
+    except (TypeError, ValueError, KeyError, IndexError) as error:
+        raise InvalidInput(f"this is no release: {given!r:.60} ({error})") from None
+
+
+def _response(m: Any, epsilon: Any, delta: Any) -> Atom:
+    return Atom.response(
+        check.integer(m, "m", 1),
+        check.real(epsilon, "epsilon", least=0.0),
+        check.real(delta, "delta", least=0.0, most=1.0),
+    )
+
+
+def _laws(*both: Any) -> Atom:
+    low, high = (check.floats(lines, "lines", 2) for lines in both)
+    key = ("laws", low.tobytes(), high.tobytes())
+    return Atom(from_envelope(low, up=False), from_envelope(high, up=True), key)
+
+
+def _sampled(q: Any, atom: Any) -> Lopsided:
+    found = part_of(atom)
+    if not isinstance(found, Atom):
+        raise InvalidInput("only finite releases are written as sampled")
+    return Lopsided(found, _rate(q))
+
+
+def _blend(pairs: Any, weights: Any, slack: Any) -> Blend:
+    found = tuple(part_of(pair) for pair in pairs)
+    blend = Blend(found, tuple(map(_rate, weights)), _rate(slack))  # type: ignore[arg-type]
+    blend.attained = False
+    return blend
+
+
+def _mixtures(sigma: Any, up: Any, down: Any) -> Mixtures:
+    shifts = [tuple((_positive(c), _rate(p)) for c, p in each) for each in (up, down)]
+    return Mixtures(_positive(sigma), shifts[0], shifts[1])
+
+
+def _rate(value: Any) -> float:
+    return check.real(value, "a chance", least=0.0, most=1.0)
+
+
+def _positive(value: Any) -> float:
+    return check.real(value, "a parameter", least=5e-324)
+
+
+_KINDS: dict[str, Callable[..., Part]] = {
+    "response": _response,
+    "laws": _laws,
+    "sampled": _sampled,
+    "blend": _blend,
+    "mixtures": _mixtures,
+    "normal": lambda sigma: Normal(_positive(sigma)),
+    "laplace": lambda e, q: Interval(_positive(e), True, _rate(q)),
+    "range": lambda e, q: Interval(_positive(e), False, _rate(q)),
+    "discrete-gaussian": lambda s, d: discrete_gaussian(_positive(s), check.integer(d, "d", 1)),
+    "discrete-laplace": lambda a, d: discrete_laplace(_positive(a), check.integer(d, "d", 1)),
+    "renyi": lambda orders, levels, rho, xi: Moments(
+        tuple(map(_positive, orders)),
+        tuple(check.real(level, "a level", least=0.0) for level in levels),
+        check.real(rho, "rho", least=0.0),
+        check.real(xi, "xi", least=0.0),
+    ),
+}

@@ -1,0 +1,185 @@
+"""Compiled kernels on disk, each case in fresh interpreters."""
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import fastpriv
+
+#: Calls one small kernel; prints its answer, how often it was compiled and how often loaded.
+CALL = """
+import numpy as np
+from fastpriv import kernels
+kernel = kernels.markov_best_path
+answer = kernel(np.zeros(2), np.full((2, 2), -1.0), 3)
+print(answer, sum(kernel.stats.cache_misses.values()), sum(kernel.stats.cache_hits.values()))
+"""
+COMPILED, LOADED = ["-2.0", "1", "0"], ["-2.0", "0", "1"]
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+
+
+def start(code, where, **environment):
+    clean = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**clean, "PYTHONPATH": str(where), **environment},
+        cwd=os.path.sep,
+    )
+
+
+def run(code, where, **environment):
+    """Run code with the package in a folder; return the words and the errors it printed."""
+    process = start(code, where, **environment)
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    return out.split(), errors
+
+
+@pytest.fixture
+def site():
+    """A copy of the package in a folder that everybody can read, without compiled kernels."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(fastpriv.__file__).parent, folder / "site" / "fastpriv", ignore=ignore)
+    yield folder / "site"
+    shutil.rmtree(folder)
+
+
+def compiled(folder):
+    return sorted(folder.rglob("markov_best_path-*"))
+
+
+def as_nobody(code):
+    """Load all modules, which nobody may be allowed to read, and become nobody."""
+    load = "import os, numba, fastpriv.kernels\nnumba.njit(lambda: None)()\n"
+    return load + "os.setgid(65534)\nos.setuid(65534)\n" + code
+
+
+def test_a_kernel_is_compiled_once(site):
+    assert run(CALL, site)[0] == COMPILED
+    assert len(compiled(site / "fastpriv" / "kernels" / "__pycache__")) == 1
+    assert run(CALL, site)[0] == LOADED
+
+
+def test_a_chosen_folder_is_used_and_can_be_moved_with_the_package(site, tmp_path):
+    assert run(CALL, site, NUMBA_CACHE_DIR=str(tmp_path / "cache"))[0] == COMPILED
+    assert not compiled(site)
+    shutil.copytree(tmp_path / "cache", tmp_path / "shipped")
+    moved = shutil.copytree(site, tmp_path / "elsewhere")  # copies have new dates
+    assert run(CALL, moved, NUMBA_CACHE_DIR=str(tmp_path / "shipped"))[0] == LOADED
+
+
+def test_a_changed_helper_in_another_file_is_noticed(site):
+    assert run(CALL, site)[0] == COMPILED
+    arrays = site / "fastpriv" / "kernels" / "arrays.py"
+    dates = arrays.stat().st_atime, arrays.stat().st_mtime
+    arrays.write_text(arrays.read_text().replace("    result = v[0]\n", "    result = 7.0\n"))
+    os.utime(arrays, dates)
+    assert run(CALL, site)[0] == ["7.0", "1", "0"]
+
+
+@needs_root
+def test_a_cache_that_can_only_be_read_is_read(site):
+    # As in an image that is built by root and run by somebody else, without a home.
+    assert run(CALL, site)[0] == COMPILED
+    assert run(as_nobody(CALL), site, HOME="/nonexistent")[0] == LOADED
+
+
+@needs_root
+def test_where_nothing_can_be_written_kernels_are_compiled_in_memory(site):
+    log = "import logging\nlogging.basicConfig(level=logging.DEBUG)\n"
+    out, errors = run(log + as_nobody(CALL), site, HOME="/nonexistent")
+    assert out == COMPILED
+    assert "compiling kernels, for this process only (no cache folder)" in errors
+
+
+def test_a_file_in_the_place_of_every_folder_costs_only_compilation(site, tmp_path):
+    # A file where a folder is wanted stops everybody, root included.
+    blocked = tmp_path / "blocked"
+    blocked.write_text("in the way")
+    (site / "fastpriv" / "kernels" / "__pycache__").write_text("in the way")
+    environment = {"HOME": str(blocked), "PYTHONDONTWRITEBYTECODE": "1"}
+    assert run(CALL, site, **environment)[0] == COMPILED
+    assert run(CALL, site, NUMBA_CACHE_DIR=str(blocked), **environment)[0] == COMPILED
+
+
+def test_the_user_folder_is_used_where_the_package_cannot_be_written(site, tmp_path):
+    (site / "fastpriv" / "kernels" / "__pycache__").write_text("in the way")
+    environment = {"HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    assert run(CALL, site, **environment)[0] == COMPILED
+    assert len(compiled(tmp_path / ".cache")) == 1
+    assert run(CALL, site, **environment)[0] == LOADED
+
+
+def test_a_folder_that_goes_away_costs_only_compilation(site, tmp_path):
+    gone = """
+import os, shutil, fastpriv.kernels
+os.makedirs(os.environ["NUMBA_CACHE_DIR"])
+shutil.rmtree(os.environ["NUMBA_CACHE_DIR"])
+open(os.environ["NUMBA_CACHE_DIR"], "w").close()
+"""
+    assert run(gone + CALL, site, NUMBA_CACHE_DIR=str(tmp_path / "cache"))[0] == COMPILED
+
+
+def test_processes_may_compile_at_the_same_time(site):
+    processes = [start(CALL, site) for _ in range(3)]
+    for process in processes:
+        out, errors = process.communicate(timeout=300)
+        assert out.split()[0] == "-2.0", errors
+    assert len(compiled(site)) == 1  # and no part of a file
+    assert run(CALL, site)[0] == LOADED
+
+
+def test_warm_up_in_processes(site):
+    # Two processes compile, here two small kernels, and the one that started them loads them.
+    code = """
+import fastpriv.kernels as k
+from fastpriv._core.warm_up import compile_all
+for name in set(k.KERNELS) - {"any_below", "axis_closure"}:
+    del k.KERNELS[name]
+print(compile_all(False, jobs=2), compile_all(False, jobs=1))
+print([kernel.stats.cache_misses for kernel in k.KERNELS.values()])
+"""
+    assert " ".join(run(code, site)[0]) == "(2, 0) (0, 2) [Counter(), Counter()]"
+
+
+@pytest.mark.parametrize("keep", [0, 1000])
+def test_a_damaged_file_is_replaced(site, keep):
+    assert run(CALL, site)[0] == COMPILED
+    (path,) = compiled(site)
+    path.write_bytes(path.read_bytes()[:keep])
+    assert run(CALL, site)[0] == COMPILED
+    assert run(CALL, site)[0] == LOADED
+
+
+def test_compiling_is_logged_once_and_numba_keeps_quiet(site):
+    log = "import logging\nlogging.basicConfig(level=logging.DEBUG)\n"
+    again = "kernels.any_below(np.zeros(1), np.ones(1), 1.0)\n"
+    _, errors = run(log + CALL + again, site)
+    assert errors.splitlines() == ["INFO:fastpriv:compiling kernels, once per machine ..."]
+    asked = "import logging\nlogging.getLogger('numba').setLevel(logging.INFO)\n"
+    code = asked + "import fastpriv.kernels\nprint(logging.getLogger('numba').level)"
+    assert run(code, site)[0] == ["20"]
+
+
+def test_a_terminal_shows_one_line_while_kernels_are_compiled(site):
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(site), "NUMBA_CACHE_DIR": ""}
+    command = [sys.executable, "-c", CALL]
+    subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=theirs, env=environment, cwd=os.path.sep, check=True
+    )
+    os.close(theirs)
+    shown = os.read(ours, 1000)
+    os.close(ours)
+    assert shown.splitlines() == [b"fastpriv: compiling kernels, once per machine ..."]
