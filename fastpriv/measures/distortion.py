@@ -88,7 +88,7 @@ def distortion(
 def _stack_distortion(
     stack: Floats, prior: Distribution | ArrayLike, metric: ArrayLike | None, out: Floats | None
 ) -> Floats:
-    """Distortion of every matrix of a stack; without a metric, P(the value changes)."""
+    """Distortion of every matrix of a stack; without a metric, the chance of a change."""
     inputs, outputs = stack.shape[1:]
     if metric is None and inputs != outputs:
         raise InvalidInput(
