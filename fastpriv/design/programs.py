@@ -33,7 +33,7 @@ from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.design.common import constant_mechanism, rounding_margin, symmetries
 from fastpriv.design.interior import OutOfTime
 from fastpriv.design.reduced import solve_reduced
-from fastpriv.errors import Infeasible, TooLarge
+from fastpriv.errors import Infeasible, TooLarge, short
 from fastpriv.measures.distortion import expected_distance, hamming_distance
 from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.priors import Distribution, Exchangeable, Product
@@ -47,6 +47,8 @@ __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 
 #: Programs are solved up to here; h(200) is 1e-87 of a row.
 _LARGEST = 200.0
+#: Most databases of a program without structure.
+_DENSE = 1 << 13
 
 
 @overload
@@ -305,7 +307,14 @@ def _program(
         classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
         channel: AbstractChannel = TypeChannel(types, classes, entries)
         return _certify(prior, epsilon, joint, channel, bound, "types")
-    dense = prior._dense("the program", 1 << 13)
+    if prior.space.size > _DENSE:
+        raise TooLarge(
+            f"the program of {prior!r} is solved over at most {_DENSE:,} databases, and there are "
+            f"{short(prior.space.size)}; use fewer rows, a product or exchangeable prior, or an "
+            f"epsilon of at least {'epsilon_tilde()' if joint else 'epsilon_hat()'} of the prior, "
+            "where no program is needed"
+        )
+    dense = prior._dense("the program")
     types = types_of(symmetries(dense))
     rows = dense.space.rows(np.arange(dense.space.size))
     weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
