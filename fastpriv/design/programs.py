@@ -384,8 +384,8 @@ def _program(prior: Distribution, task: Task) -> Solution:
         raise TooLarge(
             f"the program of {prior!r} is solved over at most {_DENSE:,} databases, and there are "
             f"{short(prior.space.size)}; use fewer rows, a product or exchangeable prior, or an "
-            f"epsilon of at least {'epsilon_tilde()' if task.joint else 'epsilon_hat()'} of the prior, "
-            "where no program is needed"
+            f"epsilon of at least {'epsilon_tilde()' if task.joint else 'epsilon_hat()'} of the "
+            "prior, where no program is needed"
         )
     dense = prior._dense("the program")
     types = types_of(symmetries(dense))
