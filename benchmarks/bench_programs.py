@@ -9,16 +9,17 @@ import math
 from functools import partial
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run
+from contenders import ours, peer, sizes
 
 EPSILON = 1.0
 
 
-def plain(prior):
+def plain(prior, epsilon=EPSILON):
     """Cost, ratio rows and row sums of the plain program, variables W[x, y] flat."""
     space, size = prior.space, prior.space.size
     pairs = np.array([(x, y) for x in range(size) for y in space.neighbours(x)])
@@ -27,7 +28,7 @@ def plain(prior):
     index = np.arange(len(here))
     ratio = sp.csr_matrix(
         (
-            np.concatenate([np.ones(len(index)), np.full(len(index), -math.exp(EPSILON))]),
+            np.concatenate([np.ones(len(index)), np.full(len(index), -math.exp(epsilon))]),
             (np.concatenate([index, index]), np.concatenate([here, there])),
         ),
         shape=(len(index), size * size),
@@ -110,40 +111,39 @@ def certified(solution):
     return {"value": solution.value, "error": solution.gap, "sound": level <= EPSILON}
 
 
-def main(bench):
-    """Dense priors beside peers, then types."""
-    fp.solve_pd_dp(fp.Dense(instances.even_prior(8), [2] * 3), EPSILON)
-    for size in bench.sizes((16, 32), (16, 32, 64, 128, 256)):
-        prior = fp.Dense(instances.even_prior(size), [2] * (size.bit_length() - 1))
-        bench.compare(
-            "least distortion at DP level 1",
-            f"random dense prior, N = {size}",
-            ours(partial(fp.solve_pd_dp, prior, EPSILON), certified),
-            *(
-                peer(
-                    name,
-                    partial(solve, prior),
-                    partial(achieved, prior),
-                    needs=needs,
-                    skip="minutes at this size" if size > most else None,
-                )
-                for name, most, needs, solve in PEERS
-            ),
-            seed=0,
-            error_of="gap, or excess of the level",
-            target=1e-6,
-            headline=size in (32, 64),
-        )
-    for n in bench.sizes((20,), (20, 40, 60)):
-        prior = fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
-        bench.compare(
-            "least distortion at DP level 1",
-            f"beta-binomial prior, {n} bits",
-            ours(partial(fp.solve_pd_dp, prior, EPSILON), certified),
-            error_of="gap, or excess of the level",
-            target=1e-6,
-        )
+@pytest.mark.parametrize("size", sizes(16, 32, large=[64, 128, 256]))
+def test_dense(versus, size):
+    """Dense priors beside peers."""
+    prior = fp.Dense(instances.even_prior(size), [2] * (size.bit_length() - 1))
+    versus(
+        "least distortion at DP level 1",
+        f"random dense prior, N = {size}",
+        ours(partial(fp.solve_pd_dp, prior, EPSILON), certified),
+        *(
+            peer(
+                name,
+                partial(solve, prior),
+                partial(achieved, prior),
+                needs=needs,
+                skip="minutes at this size" if size > most else None,
+            )
+            for name, most, needs, solve in PEERS
+        ),
+        seed=0,
+        error_of="gap, or excess of the level",
+        target=1e-6,
+        headline=size in (32, 64),
+    )
 
 
-if __name__ == "__main__":
-    run(main)
+@pytest.mark.parametrize("n", sizes(20, large=[40, 60]))
+def test_types(versus, n):
+    """Types."""
+    prior = fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
+    versus(
+        "least distortion at DP level 1",
+        f"beta-binomial prior, {n} bits",
+        ours(partial(fp.solve_pd_dp, prior, EPSILON), certified),
+        error_of="gap, or excess of the level",
+        target=1e-6,
+    )
