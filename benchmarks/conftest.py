@@ -38,13 +38,15 @@ import platform
 from copy import copy
 from dataclasses import dataclass, field
 from importlib import metadata
+from itertools import chain, repeat
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import contenders
 import fastpriv as fp
-from contenders import OURS, PATIENCE, PEERS, words
+from contenders import OURS, PEERS, words
 
 #: Seconds that one round of short calls should take.
 ROUND = 0.005
@@ -91,17 +93,21 @@ class Turns:
             self.entry.stats.update(seconds)
 
     def start(self):
-        """Make the first calls; return whether there are more to come."""
+        """Make the first call; return whether there are more to come."""
         contender = self.contender
         with contender.limits():
             self.call = contender.call() if contender.made else contender.call
         seconds = self.time()
         if self.one.disabled:
             return False
-        if seconds > PATIENCE:
+        if seconds > contenders.PATIENCE:
             self.one.extra_info["note"] = f"one round: the first call took {seconds:.1f} s"
             self.keep(seconds)
             return False
+        return True
+
+    def calibrate(self):
+        """Choose the number of calls in a round by a second call; one that fills it is a round."""
         seconds = self.time()
         self.iterations = max(1, math.ceil(ROUND / max(seconds, 1e-7)))
         if self.iterations == 1:
@@ -132,9 +138,9 @@ def versus(benchmark, history, request):
     benchmark._mode = "versus"
     topic = request.path.stem.removeprefix("bench_")
 
-    def compare(question, instance, *contenders, cost=None, **fields):
+    def compare(question, instance, *solvers, cost=None, **fields):
         absent, going = {}, []
-        for each in contenders:
+        for each in solvers:
             reason = each.refusal()
             if each.kind == "peer":
                 reason = reason or history.slow.get((question, each.name))
@@ -144,8 +150,9 @@ def versus(benchmark, history, request):
             info = {"topic": topic, "question": question, "instance": instance, **fields}
             info |= {"solver": each.name, "kind": each.kind, "items": each.items}
             going.append(Turns(each, benchmark, f"{question} | {instance}", info))
-        timed, step = list(going), Turns.start
+        timed, steps = list(going), chain([Turns.start, Turns.calibrate], repeat(Turns.go_on))
         while going:
+            step = next(steps)
             for turns in list(going):
                 try:
                     more = step(turns)
@@ -157,7 +164,6 @@ def versus(benchmark, history, request):
                     more = False
                 if not more:
                     going.remove(turns)
-            step = Turns.go_on
         for turns in timed:
             told = turns.contender.judge(turns.result)
             turns.one.extra_info |= {name: plain(value) for name, value in told.items()}
@@ -226,7 +232,7 @@ def pytest_benchmark_update_json(config, benchmarks, output_json):
         "load_before": round(config.stash[LOAD], 2),
         "load_after": round(os.getloadavg()[0], 2),
     }
-    output_json["selected"] = config.getoption("markexpr") or config.getoption("keyword")
+    output_json["selected"] = config.option.markexpr or config.option.keyword or None
     output_json["versions"] = {name: version(name) for name in (OURS, *BASIS, *PEERS)}
 
 

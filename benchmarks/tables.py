@@ -255,6 +255,11 @@ def schema():
     )
 
 
+def topics():
+    """Names of all files of benchmarks."""
+    return {path.stem.removeprefix("bench_") for path in FOLDER.glob("bench_*.py")}
+
+
 def about(topic):
     """What a file of benchmarks says about itself."""
     path = FOLDER / f"bench_{topic}.py"
@@ -327,8 +332,9 @@ def main():
         parts = [results[name] for name in ("benchmarks", "conditions", "versions", "commit_info")]
     except (OSError, ValueError, KeyError, TypeError) as error:
         parser.error(f"{given.results} is not what --benchmark-json of benchmarks/ writes: {error}")
-    if not parts[0]:
-        parser.error(f"{given.results} has no benchmarks in it")
+    lacking = topics() - {entry["extra_info"]["topic"] for entry in parts[0]}
+    if lacking:
+        parser.error(f"the run lacks {', '.join(sorted(lacking))}: run all of benchmarks/")
     write(results, given.root)
     return 0
 
