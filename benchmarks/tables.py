@@ -87,6 +87,8 @@ def verdict(mine, other=None):
         return words
     if other.status != "ok":
         return other.status
+    if other.kind == "ours":
+        return "ours as well"
     if other.kind == "yardstick":
         return f"yardstick: ours takes {shown(mine.seconds / other.seconds)} times as long"
     words = words or ("ours" if other.seconds > EVEN * mine.seconds else "even")

@@ -107,6 +107,7 @@ def made(mine, *others):
             {"seconds": 0.5, "kind": "yardstick"},
             "yardstick: ours takes 2.00 times as long",
         ),
+        ({}, {"seconds": 0.5, "kind": "ours"}, "ours as well"),
         (
             {"status": "failed: X"},
             {"seconds": 9.0},

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Levels that are looked at when the best one is sought.
-_LEVELS = 24
+_LEVELS = 36
 #: Level beyond which mirrored curves are not looked at.
 _FAR = 40.0
 _GOLD = 0.5 * (3.0 - math.sqrt(5.0))

@@ -25,7 +25,7 @@ _SEARCHED = 1 << 20
 
 
 def individual_capacity(
-    channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9, time_limit: float = 60.0
+    channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9, time_limit: float | None = 60.0
 ) -> IndividualCapacity:
     """Individual channel capacity: the most an output can tell about one row, in nats.
 
@@ -41,9 +41,10 @@ def individual_capacity(
         The mechanism. A plain matrix is one row with as many values as it has rows.
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
-    time_limit : float
+    time_limit : float or None
         Seconds after which the bracket is returned as it stands. It is valid at any time: the
-        adversary that comes with it attains the lower end, and the upper end is proved.
+        adversary that comes with it attains the lower end, and the upper end is proved. None bounds
+        the work instead (about a second of it), so that the bracket is the same on every machine.
 
     Returns
     -------
@@ -75,7 +76,11 @@ def individual_capacity(
 
 
 def group_capacity(
-    channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e-9, time_limit: float = 60.0
+    channel: AbstractChannel | ArrayLike,
+    k: int,
+    *,
+    gap: float = 1e-9,
+    time_limit: float | None = 60.0,
 ) -> IndividualCapacity:
     """Group channel capacity: the most an output can tell about k rows together, in nats.
 
@@ -89,7 +94,7 @@ def group_capacity(
         The mechanism.
     k : int
         Size of the group, 1 .. n.
-    gap, time_limit : float
+    gap, time_limit
         As for :func:`individual_capacity`.
 
     Returns
@@ -115,7 +120,7 @@ def group_capacity(
     if k > mechanism.space.n:
         raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
     gap = check.real(gap, "gap", least=0.0)
-    return largest_leak(mechanism, k, gap, check.real(time_limit, "time_limit", least=0.0))
+    return largest_leak(mechanism, k, gap, check.optional_limit(time_limit, "time_limit"))
 
 
 def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = "all") -> float:
@@ -155,7 +160,7 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
 
 @singledispatch
 def largest_leak(
-    channel: AbstractChannel, k: int, gap: float, time_limit: float
+    channel: AbstractChannel, k: int, gap: float, time_limit: float | None
 ) -> IndividualCapacity:
     """Largest I(X_G; Y) over groups G of k rows and all priors, for checked arguments.
 
@@ -165,7 +170,7 @@ def largest_leak(
 
 
 @largest_leak.register
-def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
     """Search the matrix while it is small.
 
     Otherwise search some of the rows for the lower end. The upper end is the capacity of all rows.
@@ -179,7 +184,7 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> Individ
 
 
 @largest_leak.register
-def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+def _(channel: HammingChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
     """Closed form for one bit. Otherwise a bracket, narrowed by a search while that is small."""
     bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k)
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
@@ -192,7 +197,7 @@ def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> Individ
 
 
 def _searched_product(
-    channel: ProductChannel, k: int, gap: float, time_limit: float
+    channel: ProductChannel, k: int, gap: float, time_limit: float | None
 ) -> IndividualCapacity:
     """Search the matrix, whose entries have the rounding errors of n products.
 
