@@ -190,8 +190,8 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
         return _searched_product(part, k, gap, time_limit)
 
     if k == 1 and fits(channel._kernels):
-        most = capacity(channel, 1e-3).upper
-        return by_flips(channel._kernels, gap, Clock(time_limit), most)
+        clock = Clock(math.inf if time_limit is None else time_limit)
+        return by_flips(channel._kernels, gap, clock, capacity(channel, 1e-3).upper)
     small = channel.space.size * channel.output_space.size <= _SEARCHED
     return search(channel) if small else by_part(channel, _SEARCHED, k, search)
 
