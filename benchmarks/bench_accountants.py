@@ -6,8 +6,9 @@ certified bracket; ours is the width of the bracket. An epsilon below our lower 
 hence unsound.
 """
 
-import fastpriv as fp
 from _bench import ours, peer, run
+
+import fastpriv as fp
 
 #: Noise multiplier, sampling rate, steps, delta.
 GAUSSIAN = [
