@@ -17,20 +17,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, expand, types_of
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
-    HammingChannel,
-    PosteriorChannel,
     ProductChannel,
 )
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.design.approximate import solve_within_delta
-from fastpriv.design.common import constant_mechanism, rounding_margin, symmetries
+from fastpriv.design.common import (
+    constant_mechanism,
+    posterior_response,
+    randomised_response,
+    rounding_margin,
+    symmetries,
+)
 from fastpriv.design.interior import OutOfTime
 from fastpriv.design.metric_privacy import solve_general
 from fastpriv.design.reduced import solve_reduced
@@ -174,7 +177,7 @@ def solve_pd_dp(
         return solve_general(prior, metric, neighbours, group, task)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
         # Beyond the largest level of a program E_d errs by less than any double can tell.
-        return _e_d(prior.space.sizes, epsilon)
+        return randomised_response(prior.space.sizes, epsilon)
     if epsilon == 0.0:
         return constant_mechanism(prior)
     return _solve(prior, task)
@@ -287,7 +290,7 @@ def solve_pd_i(
     if epsilon >= tilde:
         # A nearly uniform prior may leave E_i to rounding; then the program has to do.
         with suppress(Infeasible):
-            return _e_i(prior, epsilon, tilde)
+            return posterior_response(prior, epsilon, tilde)
     return _solve(prior, task)
 
 
@@ -315,7 +318,7 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
     >>> fp.solve_r_pd(10, 2, 0.0).value
     5.0
     """
-    return _e_d(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
+    return randomised_response(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
 
 
 def _check_plain(
@@ -334,29 +337,6 @@ def _tilde(prior: Distribution) -> float:
         return prior.epsilon_tilde()
     except TooLarge:
         return math.inf
-
-
-# Closed forms. Levels are lowered by a margin so that the rounded numbers still meet epsilon.
-
-
-def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
-    safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
-    channel = HammingChannel(len(sizes), sizes, safe)
-    value = hamming_distance(RowKernels.symmetric(sizes, safe))
-    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
-    return Solution(value, best * (1.0 - 8 * ULP), channel, epsilon, "closed-form")
-
-
-def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
-    best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
-    margin = rounding_margin(epsilon, prior.space.n)
-    channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(posterior_level(channel, prior), epsilon)
-    if epsilon - margin < tilde:
-        # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
-        level += 2.0 * margin
-    value = expected_distance(channel, prior)
-    return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
 
 
 # Programs.
@@ -384,8 +364,8 @@ def _program(prior: Distribution, task: Task) -> Solution:
         raise TooLarge(
             f"the program of {prior!r} is solved over at most {_DENSE:,} databases, and there are "
             f"{short(prior.space.size)}; use fewer rows, a product or exchangeable prior, or an "
-            f"epsilon of at least {'epsilon_tilde()' if task.joint else 'epsilon_hat()'} of the prior, "
-            "where no program is needed"
+            f"epsilon of at least {'epsilon_tilde()' if task.joint else 'epsilon_hat()'} of the "
+            "prior, where no program is needed"
         )
     dense = prior._dense("the program")
     types = types_of(symmetries(dense))
@@ -449,7 +429,7 @@ def _certify(
     if task.joint:
         others = [replace(others[0], level=prior.epsilon_x())]
     else:
-        others.append(_e_d(sizes, epsilon))
+        others.append(randomised_response(sizes, epsilon))
     if not level <= epsilon + rounding_margin(0.0, prior.space.n) or not math.isfinite(made.value):
         made = others[0]
     best = min([made, *others], key=lambda solution: solution.value)
