@@ -1,7 +1,4 @@
-"""Solutions of PD-DP and PD-I: closed forms where there are any, programs otherwise.
-
-Levels are lowered by a margin, so that the rounded numbers still meet epsilon.
-"""
+"""How PD-DP and PD-I are solved: row by row, on types, or over all databases."""
 
 from __future__ import annotations
 
@@ -10,15 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, expand, types_of
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
-    HammingChannel,
-    PosteriorChannel,
     ProductChannel,
 )
 from fastpriv.channels.types import TypeChannel, type_weights
@@ -34,28 +28,6 @@ from fastpriv.results import Solution
 
 #: Most databases of a program without structure.
 _DENSE = 1 << 13
-
-
-def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
-    """Return E_d, with its distortion h(epsilon)."""
-    safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
-    channel = HammingChannel(len(sizes), sizes, safe)
-    value = hamming_distance(RowKernels.symmetric(sizes, safe))
-    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
-    return Solution(value, best * (1.0 - 8 * ULP), channel, epsilon, "closed-form")
-
-
-def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Solution:
-    """Return E_i, which exists from eps_tilde on."""
-    best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
-    margin = rounding_margin(epsilon, prior.space.n)
-    channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(posterior_level(channel, prior), epsilon)
-    if epsilon - margin < tilde:
-        # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
-        level += 2.0 * margin
-    value = expected_distance(channel, prior)
-    return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
 
 
 def solve_program(prior: Distribution, task: Task) -> Solution:
