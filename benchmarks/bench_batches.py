@@ -7,10 +7,11 @@ rounding up. Ours includes all of these. A copy of the stack shows the speed of 
 from functools import partial
 
 import numpy as np
+import pytest
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run, yardstick
+from contenders import ours, peer, sizes, yardstick
 
 EPSILON = 0.5
 #: Channels that a loop of single calls is timed on.
@@ -83,35 +84,30 @@ def loop(measure, further, stack, *priors):
     return [measure(*each, *further) for each in zip(stack, *priors, strict=True)]
 
 
-def main(bench):
+@pytest.mark.parametrize("size", sizes(8, large=[2, 64]))
+def test_stack(versus, size):
     """Every measure on stacks of channels of one size, and all of them as a table."""
-    for size in bench.sizes((8,), (2, 8, 64)):
-        count = max(1, (1 << 19 if bench.quick else 1 << 22) // size**2)
-        count = min(count, 100_000)
-        stack = instances.channels(count, size, size)
-        priors = instances.channels(count, 1, size)[:, 0].copy()
-        instance = f"{count:,} random {size} x {size}"
-        for measure, further, takes_prior, plain in MEASURES:
-            given = (stack, priors) if takes_prior else (stack,)
-            few = [each[:SAMPLE] for each in given]
-            bench.compare(
-                measure.__name__,
-                instance,
-                ours(partial(measure, *given, *further), items=count),
-                ours(partial(loop, measure, further, *few), items=SAMPLE, name="fastpriv, a loop"),
-                peer("numpy", partial(plain, *given), items=count),
-                yardstick("copy of the stack", stack.copy, count),
-                seed=0,
-                unit="channel",
-            )
-        bench.compare(
-            "audit_many",
+    count = min((1 << 22) // size**2, 100_000)
+    stack = instances.channels(count, size, size)
+    priors = instances.channels(count, 1, size)[:, 0].copy()
+    instance = f"{count:,} random {size} x {size}"
+    for measure, further, takes_prior, plain in MEASURES:
+        given = (stack, priors) if takes_prior else (stack,)
+        few = [each[:SAMPLE] for each in given]
+        versus(
+            measure.__name__,
             instance,
-            ours(partial(fp.audit_many, stack, priors), items=count),
+            ours(partial(measure, *given, *further), items=count),
+            ours(partial(loop, measure, further, *few), items=SAMPLE, name="fastpriv, a loop"),
+            peer("numpy", partial(plain, *given), items=count),
+            yardstick("copy of the stack", stack.copy, count),
             seed=0,
             unit="channel",
         )
-
-
-if __name__ == "__main__":
-    run(main)
+    versus(
+        "audit_many",
+        instance,
+        ours(partial(fp.audit_many, stack, priors), items=count),
+        seed=0,
+        unit="channel",
+    )

@@ -55,7 +55,6 @@ from .measures.collusion import Collusion, collusion
 from .measures.composition import (
     compose,
     composition_bound,
-    cross_capacity,
     group_bound,
     pair_datasets,
     two_dataset_bound,
@@ -75,6 +74,7 @@ from .measures.dp import dp_level, identifiability_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.fano import error_probability_bound
 from .measures.individual import (
+    cross_capacity,
     group_capacity,
     individual_capacity,
     max_individual_capacity,

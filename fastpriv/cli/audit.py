@@ -65,7 +65,8 @@ def add_audit(parser: Any) -> None:
         "--time-limit",
         type=float,
         metavar="SECONDS",
-        help="for searches, which then print the bounds as they stand (by default the work is bounded)",
+        help="for searches, which then print the bounds as they stand; by default their work is "
+        "bounded instead",
     )
 
 

@@ -246,7 +246,7 @@ def tradeoff_curve(
     prior: Distribution | ArrayLike,
     notions: Sequence[str] = DESIGNED,
     distortions: ArrayLike | None = None,
-    executor: Executor | None = None,
+    executor: Executor | Any = None,
     progress: bool = False,
     *,
     points: int = 25,
@@ -262,7 +262,7 @@ def tradeoff_curve(
     distortions : array, optional
         The grid; by default ``points`` of them, evenly up to where a constant output is as good.
     executor : concurrent.futures.Executor, optional
-        Where to run the points: a process pool, Dask's ``client.get_executor()``, ...
+        Where to run the points: a process pool, a Dask client or its ``get_executor()``, ...
     progress : bool
         Show a progress bar (needs the extra ``fastpriv[progress]``).
     points : int
@@ -294,8 +294,7 @@ def tradeoff_curve(
         if grid.ndim != 1:
             raise InvalidInput(f"distortions must be one-dimensional, got shape {grid.shape}")
     tasks = [(prior, float(cost), name) for name in names for cost in grid]
-    run = map if executor is None else executor.map
-    results: Any = run(_point, tasks)
+    results: Any = _map(executor)(_point, tasks)
     if progress:
         results = optional("tqdm", "progress").tqdm(results, total=len(tasks), unit="level")
     brackets = list(results)
@@ -305,6 +304,20 @@ def tradeoff_curve(
     return TradeoffCurve(
         grid, lower, upper, *_theorem_1(prior, names, grid), _closed_forms(prior, names)
     )
+
+
+def _map(executor: Any) -> Callable[..., Any]:
+    """Return how to run a function over many arguments, in their order."""
+    if executor is None:
+        return map
+    if hasattr(executor, "get_executor"):  # a Dask client, whose own map returns futures
+        executor = executor.get_executor()
+    if not (hasattr(executor, "submit") and hasattr(executor, "map")):
+        raise InvalidInput(
+            f"executor must be a concurrent.futures.Executor or a Dask client, got {executor!r:.60}"
+        )
+    run: Callable[..., Any] = executor.map
+    return run
 
 
 def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:

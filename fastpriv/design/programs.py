@@ -35,7 +35,7 @@ from fastpriv.design.interior import OutOfTime
 from fastpriv.design.metric_privacy import solve_general
 from fastpriv.design.reduced import solve_reduced
 from fastpriv.design.task import Task, made_task, told
-from fastpriv.errors import Infeasible, InvalidInput, TooLarge
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
 from fastpriv.measures.distortion import expected_distance, hamming_distance
 from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.priors import Distribution, Exchangeable, Product
@@ -49,6 +49,8 @@ __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 
 #: Programs are solved up to here; h(200) is 1e-87 of a row.
 _LARGEST = 200.0
+#: Most databases of a program without structure.
+_DENSE = 1 << 13
 
 
 @overload
@@ -378,7 +380,14 @@ def _program(prior: Distribution, task: Task) -> Solution:
         solved = solve_reduced(types, type_weights(types, prior), task)
         channel: AbstractChannel = TypeChannel(types, solved.classes, solved.entries)
         return _certify(prior, task, channel, solved.bound, "types", solved.solver)
-    dense = prior._dense("the program", 1 << 13)
+    if prior.space.size > _DENSE:
+        raise TooLarge(
+            f"the program of {prior!r} is solved over at most {_DENSE:,} databases, and there are "
+            f"{short(prior.space.size)}; use fewer rows, a product or exchangeable prior, or an "
+            f"epsilon of at least {'epsilon_tilde()' if task.joint else 'epsilon_hat()'} of the "
+            "prior, where no program is needed"
+        )
+    dense = prior._dense("the program")
     types = types_of(symmetries(dense))
     rows = dense.space.rows(np.arange(dense.space.size))
     weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)

@@ -252,7 +252,7 @@ def test_without_a_prior_only_what_needs_none():
         "disclosure",
     }
     assert all("give a prior" in why for why in audit.skipped.values())
-    with pytest.raises(fp.InvalidInput, match="prior="):
+    with pytest.raises(fp.InvalidInput, match="give a prior"):
         audit["pml"]
     with pytest.raises(fp.InvalidInput, match="not a notion"):
         audit["privacy"]
@@ -522,14 +522,15 @@ def test_notions_are_chosen():
 
 @pytest.mark.parametrize("notions", ["dp", [], 3, ["dp", "pmll"], [3], [["dp"]]])
 def test_notions_that_are_none_are_refused(notions):
-    with pytest.raises(fp.InvalidInput, match="slugs|do not measure"):
+    with pytest.raises(fp.InvalidInput, match=r"slugs|do not measure"):
         fp.audit([[0.5, 0.5]], notions=notions)
 
 
 def test_an_audit_does_not_look_at_the_clock(monkeypatch):
     """However fast the time passes, the numbers are the same; the searches do end."""
     rng = np.random.default_rng(8)
-    channel, prior = fp.Channel(cases.kernel(rng, 27, 10), [3] * 3), fp.Uniform(3, 3)
+    prior = fp.Product.iid([0.6, 0.3, 0.1], 3)
+    channel = fp.Channel(cases.kernel(rng, 27, 10), [3] * 3)
     chosen = ["individual-capacity", "constrained-capacity"]
     idle = fp.audit(channel, prior, notions=chosen)
     assert idle["constrained-capacity"].width > 1e-3  # the search ended at its bound on the work

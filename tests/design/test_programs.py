@@ -435,7 +435,28 @@ def test_curve_on_a_dask_cluster():
         distributed.Client(cluster) as client,
     ):
         spread = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5], executor=client.get_executor())
+        given = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5], executor=client)
     assert np.array_equal(plain.upper["dp"], spread.upper["dp"])
+    assert np.array_equal(plain.upper["dp"], given.upper["dp"])
+
+
+@pytest.mark.parametrize("executor", [3, "processes", [map]])
+def test_what_cannot_run_points_is_refused(executor):
+    with pytest.raises(fp.InvalidInput, match="executor must be"):
+        fp.tradeoff_curve(fp.Uniform(1, 2), ["dp"], [0.2], executor=executor)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        fp.Markov([0.3, 0.7], [[0.9, 0.1], [0.3, 0.7]], 24),
+        fp.Dense(np.random.default_rng(0).dirichlet(np.ones(1 << 14)), [2] * 14),
+    ],
+    ids=["2^24 chain", "2^14 dense"],
+)
+def test_a_program_that_is_too_large_names_the_limit(prior):
+    with pytest.raises(fp.TooLarge, match=r"at most 8,192 databases.* epsilon_hat\(\)"):
+        fp.solve_pd_dp(prior, 0.05)
 
 
 # What once failed.

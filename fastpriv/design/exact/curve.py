@@ -242,16 +242,16 @@ def _walk(
     program: Program, rays: Sequence[Ray], at: Fraction, limit: Fraction, up: bool
 ) -> list[_Stretch]:
     """Follow the optimum from one ratio to another, from break point to break point."""
-    found: list[_Stretch] = []
+    stretches: list[_Stretch] = []
     basis, near = Basis(program, rays), End(None, at)
-    while len(found) < _MOST_PIECES:
+    while len(stretches) < _MOST_PIECES:
         end = reach(basis, at, limit, up)
         if end is None:
             raise SolverFailure(f"no exact piece of the curve was found at ratio {at}")
-        found.append(_Stretch(basis, near, end) if up else _Stretch(basis, end, near))
+        stretches.append(_Stretch(basis, near, end) if up else _Stretch(basis, end, near))
         following = None if end.root is None else _beyond(basis, end.root, limit, up)
         if following is None:
-            return found
+            return stretches
         (basis, at), near = following, end
     raise SolverFailure(f"the curve has more than {_MOST_PIECES:,} pieces")
 
@@ -321,11 +321,11 @@ def _same_end(a: End, b: End) -> bool:
 
 def _merged(pieces: Sequence[ExactPiece]) -> list[ExactPiece]:
     """Join neighbours of one pattern: only the proof changed between them."""
-    found: list[ExactPiece] = []
+    joined: list[ExactPiece] = []
     for piece in pieces:
-        last = found[-1] if found else None
+        last = joined[-1] if joined else None
         if last is not None and last.pattern == piece.pattern:
-            found[-1] = ExactPiece(
+            joined[-1] = ExactPiece(
                 last.low,
                 piece.high,
                 piece.numerator,
@@ -334,8 +334,8 @@ def _merged(pieces: Sequence[ExactPiece]) -> list[ExactPiece]:
                 (last.ratios[0], piece.ratios[1]),
             )
         else:
-            found.append(piece)
-    return found
+            joined.append(piece)
+    return joined
 
 
 def _latex(coefficients: Sequence[int]) -> str:

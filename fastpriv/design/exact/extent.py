@@ -71,14 +71,14 @@ class Basis:
 
     @cached_property
     def _columns(self) -> list[list[list[int]]]:
-        found = []
+        columns = []
         for ray in self.rays:
             output, top = self.program.outputs[ray.output], max(ray.pattern)
             column = [[0] * (top + 1) for _ in range(self.program.size)]
             for t, count, k in zip(output.row, output.count, ray.pattern, strict=True):
                 column[t][k] += count
-            found.append(column)
-        return found
+            columns.append(column)
+        return columns
 
     @cached_property
     def scales(self) -> tuple[list[Poly], Poly]:
@@ -114,13 +114,13 @@ class Basis:
 
     def _point(self, at: Fraction) -> Simplex:
         """Return the basis at one rational ratio; the last few are kept."""
-        found = self._points.get(at)
-        if found is None:
-            found = self._points[at] = Simplex(self.program, at, self.rays)
-            found.multiply()
+        point = self._points.get(at)
+        if point is None:
+            point = self._points[at] = Simplex(self.program, at, self.rays)
+            point.multiply()
             while len(self._points) > _KEPT:
                 del self._points[next(iter(self._points))]
-        return found
+        return point
 
     def feasible(self, at: Fraction) -> bool:
         """Whether all scales are non-negative at a rational ratio."""
@@ -128,8 +128,8 @@ class Basis:
 
     def certificate(self, at: Fraction, k: int) -> Certificate | None:
         """Return the proof that an output cannot improve at a rational ratio, None if it can."""
-        found = self._point(at).certificate(k)
-        return found if isinstance(found, Certificate) else None
+        answer = self._point(at).certificate(k)
+        return answer if isinstance(answer, Certificate) else None
 
     def optimal(self, at: Fraction) -> bool:
         """Whether the basis is optimal at a rational ratio."""
@@ -180,9 +180,9 @@ def reach(basis: Basis, at: Fraction, limit: Fraction | None, up: bool) -> End |
         if proof is None:
             return None
         bound = limit if best is None else (best.high if up else best.low)
-        found = _follow(basis, k, proof, at, bound, up)
-        if found is not None:
-            best = found if best is None else nearer(best, found, up)
+        end = _follow(basis, k, proof, at, bound, up)
+        if end is not None:
+            best = end if best is None else nearer(best, end, up)
     return End(None, limit) if best is None else End(refine(best), None)
 
 
@@ -240,9 +240,9 @@ def _first(
         if evaluate(q, at) == 0:
             return Root(q, at, at)
         bound = limit if best is None else (best.high if up else best.low)
-        found = nearest_root(q, at, bound, up)
-        if found is not None:
-            best = found if best is None else nearer(best, found, up)
+        root = nearest_root(q, at, bound, up)
+        if root is not None:
+            best = root if best is None else nearer(best, root, up)
     return best
 
 
