@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 INK = "0.25"
 #: Inches from which on a legend may have two columns.
 _WIDE = 4.5
+#: Inches below which a figure is for one column of a paper, and letters of its legend per inch.
+_COLUMN, _LETTERS, _LONGEST = 3.6, 13.0, 1000
 
 
 def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
@@ -34,7 +37,13 @@ def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
     pyplot: Any = optional("matplotlib.pyplot", "plot")
     if ax is not None and not isinstance(ax, pyplot.Axes):
         raise InvalidInput(f"ax must be matplotlib Axes, such as plt.gca(), got {ax!r:.60}")
-    made: Axes = pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    if ax is not None:
+        return ax
+    from fastpriv._drawing.figure import PaperFigure
+
+    made: Axes = pyplot.figure(
+        figsize=size, layout="constrained", FigureClass=PaperFigure
+    ).subplots()
     return made
 
 
@@ -68,7 +77,8 @@ def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: An
     ends = np.where(endless, np.nan, high)
     ax.fill_between(x, low, ends, color=colour, alpha=0.3, linewidth=0)
     if endless.any():
-        style = style | {"markevery": None}  # matplotlib measures no line without a finite point
+        if isinstance(style.get("markevery"), tuple):  # a line without a finite point has no length
+            style = style | {"markevery": None}
         first, last = x[endless].min(), x[endless].max()
         what = "infinite" if np.isinf(low[endless]).all() else "no bound"
         label += f" ({what} at {first:.3g}" + (f" to {last:.3g})" if last > first else ")")
@@ -84,23 +94,41 @@ def ticks(ax: Axes) -> None:
             axis.set_major_formatter(lambda value, _: number(value))
 
 
-def finish(ax: Axes, x: str, y: str, title: str | None = None) -> None:
-    """Label both axes, and put a legend above them, in two columns if they fit."""
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
-    ticks(ax)
+def finish(
+    ax: Axes, x: str, y: str, title: str | None = None, *, legend: bool | str = True
+) -> None:
+    """Label both axes, and put a legend above them, in two columns if they fit.
+
+    On a figure as narrow as a column of a paper, text is smaller, and long lines are broken.
+    """
     figure: Any = ax.figure
-    wide = ax.bbox.width / figure.dpi > _WIDE and len(ax.get_legend_handles_labels()[1]) > 3
+    inches = figure.get_figwidth()
+    narrow = inches < _COLUMN
+    size = "x-small" if narrow else "small"
+    most = int(_LETTERS * inches) if narrow else _LONGEST
+    for write, text in ((ax.set_xlabel, x), (ax.set_ylabel, y)):
+        write(
+            textwrap.fill(text, most // 2) if narrow else text, fontsize="small" if narrow else None
+        )
+    ticks(ax)
+    if not legend:
+        return
+    handles, labels = ax.get_legend_handles_labels()
+    wide = ax.bbox.width / figure.dpi > _WIDE and len(labels) > 3
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
+    if isinstance(legend, str):
+        place = {"loc": legend}
     ax.legend(
-        title=title,
+        handles,
+        [textwrap.fill(label, most) for label in labels] if narrow else labels,
+        title=textwrap.fill(title, most) if title and narrow else title,
         ncols=2 if wide else 1,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
         borderaxespad=0.2,
         frameon=False,
-        fontsize="small",
-        title_fontsize="small",
+        fontsize=size,
+        title_fontsize=size,
         alignment="left",
+        **place,
     )
 
 
