@@ -140,7 +140,7 @@ class _Search:
         if halve or not (0.0 < first < self._delta < second) or self._delta == 0.0:
             return middle
         share = math.log(self._delta / first) / math.log(second / first)
-        return a * (b / a) ** min(max(share, 0.01), 0.99)
+        return float(a * (b / a) ** min(max(share, 0.01), 0.99))
 
     def reals(self, tolerance: float) -> Bracket:
         """Bracket of a real parameter."""

@@ -14,6 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
 from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
@@ -82,7 +83,7 @@ class ProfileAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         self._profile, self._private = PrivacyProfile({}), True
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
-        relation = self._neighboring_relation
+        relation = self.neighboring_relation
         if self._open and _replaces(event):
             relation = _Relation.REPLACE_ONE
         times = check.integer(count, "count", 0)
@@ -330,7 +331,9 @@ def to_pld(
     width = check.real(value_discretization_interval, "value_discretization_interval", least=1e-12)
     profile = mechanism if isinstance(mechanism, PrivacyProfile) else PrivacyProfile.of(mechanism)
     found = privacy_loss_distribution.identity(width)
-    for atom, count in profile._parts.items():
+    if not all(isinstance(part, Atom) for part in profile._parts):
+        raise InvalidInput("only channels and declared levels become loss distributions here")
+    for atom, count in profile._atoms.items():
         pmf = _pmf(atom.upper, width)
         found = found.compose(
             privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(count)

@@ -18,13 +18,14 @@ from fastpriv.accounting.ledger.charges import Offer, declared
 from fastpriv.accounting.ledger.export import exported, imported
 from fastpriv.accounting.ledger.receipt import MOST_COUNT, Receipt, checked_count, checked_label
 from fastpriv.accounting.ledger.store import Entry, State, Store
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import BudgetExceeded, InvalidInput
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import ArrayLike
 
+    from fastpriv.accounting.profile.profile import PrivacyProfile
     from fastpriv.channels import AbstractChannel
     from fastpriv.priors import Distribution
 
@@ -152,7 +153,7 @@ class Ledger:
 
     def spend(
         self,
-        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any] | Spends,
+        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any] | Spends | PrivacyProfile,
         prior: Distribution | ArrayLike | None = None,
         count: int = 1,
         label: str | None = None,
@@ -161,7 +162,7 @@ class Ledger:
 
         Parameters
         ----------
-        mechanism : channel, 2-D array, release or mapping
+        mechanism : channel, 2-D array, release, PrivacyProfile or mapping
             What is released; its levels are computed, rounded up, for the probabilities that
             ``sample`` draws with. A ``Release``, its report or a ``GeometricCount`` says
             itself what it spends. Or levels that are declared, such as ``{"dp": 0.1}``, as
@@ -207,9 +208,47 @@ class Ledger:
         self._store.write(make)
         return Receipt._of(made[0])
 
+    def runs_left(
+        self,
+        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any] | Spends | PrivacyProfile,
+        prior: Distribution | ArrayLike | None = None,
+    ) -> int:
+        """How many more releases of one kind the budget has room for, together; nothing is spent.
+
+        Parameters
+        ----------
+        mechanism, prior
+            As for :meth:`spend`.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> ledger = fp.accounting.Ledger({"approximate-dp": (2.0, 1e-6)})
+        >>> ledger.runs_left(fp.accounting.PrivacyProfile.gaussian(20.0))
+        80
+        """
+        budget, before = self._budget, self._store.state()
+        offer = self._offer(mechanism, prior)
+
+        def fits(count: int) -> bool:
+            try:
+                budget.after(before, budget.charges(before, offer, count), offer, count)
+            except BudgetExceeded:
+                return False
+            return True
+
+        low, high = 0, 1
+        while high <= MOST_COUNT and fits(high):
+            low, high = high, 4 * high
+        high = min(high, MOST_COUNT + 1)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return low
+
     def _offer(
         self,
-        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any] | Spends,
+        mechanism: AbstractChannel | ArrayLike | Mapping[str, Any] | Spends | PrivacyProfile,
         prior: Distribution | ArrayLike | None,
     ) -> Offer:
         budget, curve = self._budget, self._budget.delta is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -85,7 +86,7 @@ _KNOWN: WeakKeyDictionary[AbstractChannel, _Known] = WeakKeyDictionary()
 
 
 def measured(
-    mechanism: AbstractChannel | ArrayLike,
+    mechanism: AbstractChannel | ArrayLike | PrivacyProfile,
     prior: Distribution | ArrayLike | None,
     notions: Collection[str],
     curve: bool,
@@ -96,6 +97,8 @@ def measured(
     Levels under a prior are left out where none is given. The profile is added if ``curve``, the
     fingerprint of the prior if ``one_prior``.
     """
+    if isinstance(mechanism, PrivacyProfile):
+        return _composed(mechanism, curve)
     channel = as_channel(mechanism, prior.space if isinstance(prior, Distribution) else None)
     known = _KNOWN.get(channel)
     if known is None:
@@ -115,6 +118,13 @@ def measured(
         if notion.slug not in under:
             under[notion.slug] = amount(draws.level(notion, law), notion.slug)
     return Offer(known.plain | under, part, _fingerprint(law) if one_prior else None)
+
+
+def _composed(profile: PrivacyProfile, curve: bool) -> Offer:
+    """Return releases that are known by their profile: its curve, and its level at delta 0."""
+    level = profile._guaranteed(0.0)
+    levels = {"dp": amount(level, "dp")} if level < math.inf else {}
+    return Offer(levels, written(profile) if curve else None)
 
 
 def _profile_text(channel: AbstractChannel, known: _Known) -> str:

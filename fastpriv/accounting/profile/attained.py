@@ -68,7 +68,8 @@ def common(parts: Mapping[Atom, int]) -> list[Releases]:
         [*free, *chain.from_iterable(one or first for one, first in zip(row, firsts, strict=True))]
         for row in zip_longest(*found)
     ]
-    return together or [free]
+    found_together: list[Releases] = [*together] if together else [free]
+    return found_together
 
 
 def _best(kinds: Kinds) -> list[Releases]:

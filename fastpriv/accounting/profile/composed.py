@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.attained import common
+from fastpriv.accounting.profile.contour import Term
 from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.lopsided import Lopsided
@@ -16,7 +21,7 @@ from fastpriv.accounting.profile.measures import Measure, Releases
 from fastpriv.accounting.profile.pairs import Normal, Pair
 from fastpriv.accounting.profile.renyi import Chernoff, Moments
 from fastpriv.accounting.profile.side import Side
-from fastpriv.accounting.profile.terms import Ordered
+from fastpriv.accounting.profile.terms import Finite, Ordered
 from fastpriv.errors import TooLarge
 from fastpriv.results import Bracket
 
@@ -79,6 +84,22 @@ class Composed:
     def guaranteed(self, delta: float) -> float:
         """Upper end of epsilon alone."""
         return max(float(side.epsilon(delta)[1]) for side in self._above)
+
+    def log_moment(self, s: float) -> tuple[float, float]:
+        """Lower and upper bounds on ln M(s), the larger of both orders, s > 0."""
+        atoms: dict[Any, tuple[Measure, int]] = {}
+        for atom, k in self._atoms.items():
+            atoms[atom.key] = atom.upper, atoms.get(atom.key, (None, 0))[1] + k
+        low = high = 0.0
+        more = sum(k * part.log_moment(s) for part, k in self._moments)
+        for flipped in self._orders:
+            above = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
+            high = max(high, more + _log(self._ordered(flipped, False), above, s, True))
+            attained = [(p.measure(flipped, False), k) for p, k in self._lopsided if p.attained]
+            for candidate in common(self._atoms):
+                below = [*candidate, *attained]
+                low = max(low, _log(self._ordered(flipped, True), below, s, False))
+        return min(low, high), high
 
     def _ordered(self, flipped: bool, attained: bool) -> list[tuple[Ordered, int]]:
         return [
@@ -162,3 +183,16 @@ class _Upper:
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         return 0.0, self._bound.epsilon(delta)
+
+
+def _log(pairs: list[tuple[Ordered, int]], finite: Releases, s: float, up: bool) -> float:
+    """Bound ln M(s) of releases in one order."""
+    if any(measure.infinite > 0.0 for measure, _ in finite):
+        return math.inf
+    total, sign = 0.0, 1.0 if up else -1.0
+    terms: list[tuple[Term, int]] = [*pairs, *((Finite(measure), k) for measure, k in finite)]
+    for term, k in terms:
+        log, error = term.log_moments(s, np.zeros(1), 1e-14 / k)
+        total += k * (float(log[0].real) + sign * float(error[0]))
+    slack = math.fsum(k * (measure.error + s * measure.off) for measure, k in finite)
+    return total + sign * (slack + 8.0 * ULP * abs(total))

@@ -162,7 +162,8 @@ class Events:
         Examples
         --------
         >>> import fastpriv as fp
-        >>> step = fp.accounting.PrivacyProfile.mixture_of_gaussians(1.0, [0, 1, 2], [0.2, 0.6, 0.2])
+        >>> of = fp.accounting.PrivacyProfile.mixture_of_gaussians
+        >>> step = of(1.0, [0, 1, 2], [0.2, 0.6, 0.2])
         >>> step.self_compose(3).epsilon(1e-6).width < 1e-5
         True
         """
@@ -366,7 +367,8 @@ class Events:
         Examples
         --------
         >>> import fastpriv as fp
-        >>> fp.accounting.PrivacyProfile.renyi([2.0, 8.0, 32.0], [1.0, 4.0, 16.0]).epsilon(1e-5).lower
+        >>> profile = fp.accounting.PrivacyProfile.renyi([2.0, 8.0, 32.0], [1.0, 4.0, 16.0])
+        >>> profile.epsilon(1e-5).lower
         0.0
         """
         at, values = check.floats(orders, "orders", 1), check.floats(levels, "levels", 1)
@@ -402,15 +404,16 @@ class Events:
             return self
         if self.relation == "replace-one":
             raise InvalidInput(
-                "a Poisson sample is for people added or removed; its tight pair is not known where "
-                "a person is replaced"
+                "a Poisson sample is for people added or removed; its tight pair is not known "
+                "where a person is replaced"
             )
         if q == 0.0:
             return type(self)({}, self.relation)
         part = _sampled(self._parts, q)
         if part is None:
             raise InvalidInput(
-                "only one release, or Gaussian noise, is sampled from; sample each release by itself"
+                "only one release, or Gaussian noise, is sampled from; sample each release by "
+                "itself"
             )
         return type(self)({part: 1}, self.relation)
 

@@ -1,7 +1,7 @@
 """Pairs whose losses are spread over an interval: Laplace noise and mechanisms of bounded range.
 
-Before subsampling the loss l lies in [-e, e]; under Q it has the density k e^(-(l + e)/2), and maybe
-atoms at both ends. Laplace noise of scale b at distance 1 has e = 1/b, k = 1/4 and the atoms
+Before subsampling the loss l lies in [-e, e]; under Q it has the density k e^(-(l + e)/2), and
+maybe atoms at both ends. Laplace noise of scale b at distance 1 has e = 1/b, k = 1/4 and the atoms
 e^-e/2 at e and 1/2 at -e. The envelope of all mechanisms of bounded range e (the pairs with losses
 {u, u - e}) is delta(x) = (e^(e/2) - e^(x/2))^2 / (e^e - 1), which is k = 1/(2 (1 - e^-e)) without
 atoms. Poisson subsampling makes the loss ln(1 - q + q e^l).
@@ -37,14 +37,14 @@ class Interval(Pair):
         self.key = ("laplace" if atoms else "range", e, q)
         self.log_density = math.log(0.25) if atoms else -math.log(-2.0 * math.expm1(-e))
 
-    def _losses(self, l: Floats) -> tuple[Floats, Floats]:
+    def _losses(self, plain: Floats) -> tuple[Floats, Floats]:
         """Return losses after subsampling, and their errors."""
         if self.q == 1.0:
-            return l, 2.0 * ULP * np.abs(l)
-        near = self.q * np.expm1(np.minimum(l, 1.0))
+            return plain, 2.0 * ULP * np.abs(plain)
+        near = self.q * np.expm1(np.minimum(plain, 1.0))
         rest = math.log1p(-self.q)
-        far = np.logaddexp(rest, math.log(self.q) + l)
-        losses = np.where(l <= 1.0, np.log1p(near), far)
+        far = np.logaddexp(rest, math.log(self.q) + plain)
+        losses = np.where(plain <= 1.0, np.log1p(near), far)
         return losses, 4.0 * ULP * (np.minimum(np.abs(near), np.abs(losses)) + np.abs(losses))
 
     @property
@@ -63,15 +63,15 @@ class Interval(Pair):
             raise TooCostly
         half = self.e / panels
         at, weights = np.polynomial.legendre.leggauss(_RULE)
-        middles = half * (2.0 * np.arange(panels) + 1.0 - panels)
-        l = (middles[:, None] + half * at).reshape(-1)
-        logs = self.log_density - 0.5 * (l + self.e) + math.log(half)
+        middles: Floats = half * (2.0 * np.arange(panels, dtype=np.float64) + 1.0 - panels)
+        points = (middles[:, None] + half * at).reshape(-1)
+        logs = self.log_density - 0.5 * (points + self.e) + math.log(half)
         logs += np.tile(np.log(weights), panels)
         ends, chances = self._ends
-        l, logs = np.concatenate([l, ends]), np.concatenate([logs, chances])
-        losses, off = self._losses(l)
+        points, logs = np.concatenate([points, ends]), np.concatenate([logs, chances])
+        losses, off = self._losses(points)
         fuzz = ULP * (64.0 + 4.0 * self.e + np.abs(logs))
-        off = off + 8.0 * ULP * self.e * (0.0 if len(l) == len(ends) else 1.0)
+        off = off + 8.0 * ULP * self.e * (0.0 if len(points) == len(ends) else 1.0)
 
         def remainder(angles: Floats, scale: float) -> Floats:
             return self._remainder(c, angles, middles, half) * math.exp(-scale)
@@ -168,11 +168,12 @@ class Interval(Pair):
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:
-        l = np.linspace(-self.e, self.e, count)
-        width = np.log(-2.0 * np.expm1(-0.5 * np.diff(l)))
+        """Equal cells of the interval before subsampling."""
+        edges = np.linspace(-self.e, self.e, count)
+        width = np.log(-2.0 * np.expm1(-0.5 * np.diff(edges)))
         # P is the pair's own first law, mixed with Q where there is subsampling.
-        q = self.log_density - 0.5 * (l[:-1] + self.e) + width
-        p = self.log_density + 0.5 * (l[1:] - self.e) + width
+        q = self.log_density - 0.5 * (edges[:-1] + self.e) + width
+        p = self.log_density + 0.5 * (edges[1:] - self.e) + width
         _, chances = self._ends
         never = np.array([-math.inf])
         low, high = (chances[:1], chances[1:]) if self.atoms else (never, never)
@@ -180,6 +181,6 @@ class Interval(Pair):
         p = np.concatenate([low - self.e, p, high + self.e])
         if self.q < 1.0:
             p = np.logaddexp(math.log1p(-self.q) + q, math.log(self.q) + p)
-        losses, off = self._losses(l)
+        losses, off = self._losses(edges)
         error = ULP * (64.0 + 4.0 * count + 4.0 * self.e)  # widths are differences of edges
         return Cells(losses, p, q, float(off.max()) + 8.0 * ULP * self.e, error, bounded=True)

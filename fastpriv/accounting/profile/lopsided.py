@@ -37,15 +37,13 @@ class Lopsided:
     def measure(self, flipped: bool, up: bool) -> Measure:
         """Measure of one order, from above or below."""
         given = self.atom.upper if up else self.atom.lower
-        q, l = (
-            np.longdouble(self.q),
-            given.losses.astype(np.longdouble) + np.longdouble(given.shift),
-        )
-        losses = np.log1p(q * np.expm1(l)) if self.q < 1.0 else l
+        q = np.longdouble(self.q)
+        plain = given.losses.astype(np.longdouble) + np.longdouble(given.shift)
+        losses = np.log1p(q * np.expm1(plain)) if self.q < 1.0 else plain
         with np.errstate(divide="ignore"):
             low = np.log1p(-q)  # the loss where the person's own law puts nothing
             hidden = np.log(np.longdouble(given.infinite)) if given.infinite > 0.0 else -np.inf
-        logs = given.logs - l
+        logs = given.logs - plain
         if flipped:
             losses, logs, infinite = -losses, logs, 0.0
             losses, logs = np.append(losses, -low), np.append(logs, hidden)

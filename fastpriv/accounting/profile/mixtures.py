@@ -40,11 +40,8 @@ class _Sum:
 
     def __init__(self, shifts: Shifts) -> None:
         kept = [(c, p) for c, p in shifts if c > 0.0 and p > 0.0]
-        self.c, self.p = (
-            (np.array(v, dtype=np.float64) for v in zip(*kept, strict=True))
-            if kept
-            else (np.zeros(0),) * 2
-        )
+        self.c: Floats = np.array([c for c, _ in kept], dtype=np.float64)
+        self.p: Floats = np.array([p for _, p in kept], dtype=np.float64)
         rest = math.fsum([1.0, *(-self.p).tolist()])
         self.slack = 0.0 if len(self.p) <= 1 else 4.0 * ULP * len(self.p)
         self.rest = 0.0 if rest <= self.slack else rest
@@ -147,6 +144,7 @@ class Mixtures(Pair):
 
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
+        """The trapezoidal rule on the real line, with the step that the strip allows."""
         far = math.log(1.0 / tolerance)
         widest = _TURN / max(self.a, self.b)
         widest = min(widest, math.sqrt(2.0 * far) + 1.0)
@@ -161,7 +159,8 @@ class Mixtures(Pair):
         low, high = min(low, -self.b - reach), max(high, self.a + reach)
         if high - low > _POINTS * h:
             raise TooCostly
-        x = math.floor(low / h) * h + h * np.arange(math.ceil((high - low) / h) + 2)
+        steps = np.arange(math.ceil((high - low) / h) + 2, dtype=np.float64)
+        x: Floats = math.floor(low / h) * h + h * steps
         losses, off, second = self._losses(x)
         logs = -0.5 * x * x + (math.log(h) - _HALF_LOG_TWO_PI) + second
         fuzz = 4.0 * ULP * (4.0 + x * x + np.abs(second)) + 2.0 * off
@@ -191,7 +190,7 @@ class Mixtures(Pair):
         return float(np.logaddexp.reduce(tilted)), float(np.logaddexp.reduce(plain))
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
-        """By parts on x > y: there the integral of e^(i angle L) r dL is at most the variation of r.
+        """By parts on x > y: the integral of e^(i angle L) r dL is at most the variation of r.
 
         r = phi A^c B^(1-c) / L' has the logarithmic derivative
         g = -x + c m_A - (1-c) m_B - (V_A - V_B)/(m_A + m_B), with |g'| <= G (the cumulants of c in
@@ -203,7 +202,7 @@ class Mixtures(Pair):
         G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * most * most
         low, high = self._window(c, most + 10.0)
         h = (high - low) / _CELLS
-        x = low + h * (np.arange(_CELLS) + 0.5)
+        x: Floats = low + h * (np.arange(_CELLS, dtype=np.float64) + 0.5)
         first, _, m_a, v_a = self._A.logs(x)
         second, _, m_b, v_b = self._B.logs(-x)
         slope = np.maximum(m_a + m_b, 1e-300)
@@ -263,8 +262,8 @@ class Mixtures(Pair):
     def _amplified(self, t: float, flipped: bool) -> tuple[float, float]:
         """Of one shift: the curve of the noise itself at another level, times a factor.
 
-        (1-q) Q + q P against Q has q delta(ln(1 + (e^t - 1)/q)); Q against it has r delta(t + ln q/r)
-        with r = 1 - (1-q) e^t.
+        (1-q) Q + q P against Q has q delta(ln(1 + (e^t - 1)/q)); Q against it has
+        r delta(t + ln q/r) with r = 1 - (1-q) e^t.
         """
         from fastpriv.accounting.profile.contour import line, tilt_at
         from fastpriv.accounting.profile.pairs import Normal
@@ -290,6 +289,7 @@ class Mixtures(Pair):
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:
+        """Equal cells of the outputs, with masses by a Gauss-Legendre rule in each."""
         reach = math.sqrt(2.0 * far) + 1.0
         low, high = -self.b - reach, self.a + reach
         x = np.linspace(low, high, count)

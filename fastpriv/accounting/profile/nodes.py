@@ -69,10 +69,10 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
     """Return ln Phi(c + i angle) and bounds on its error.
 
     A computed e^z is off by a few units times 1 + |z|. With |g_w(L)| <= (|w|^2 + |w|) L^2
-    max(1, e^(cL), e^L) / 2, the errors of all terms are sums of powers of |w| times sums over points
-    that do not depend on the angle.
+    max(1, e^(cL), e^L) / 2, the errors of all terms are sums of powers of |w| times sums over
+    points that do not depend on the angle.
     """
-    L, w = nodes.losses, c + 1j * angles
+    L, w = nodes.losses, np.asarray(c + 1j * angles, dtype=np.complex128)
     if len(L) * len(w) > _WORK:
         raise TooCostly
     size = np.abs(w)
@@ -97,7 +97,7 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
     error = error + nodes.remainder(np.abs(angles), scale) + len(L) * 2.0**-1060
     share = np.minimum(error / np.maximum(np.abs(values), 1e-300), 1e300)
     with np.errstate(divide="ignore"):
-        return scale + np.log(values), share + 4.0 * ULP * scale
+        return np.asarray(scale + np.log(values), dtype=np.complex128), share + 4.0 * ULP * scale
 
 
 def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:

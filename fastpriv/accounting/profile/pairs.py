@@ -99,7 +99,7 @@ class Pair(ABC):
     def ceiling(self, c: float, angles: Floats) -> Floats:
         """Bound |Phi(c + i angle)| / Phi(c) for each angle and all larger ones."""
         a, b = _variation(self, c)
-        return np.minimum((a[:, None] + b[:, None] / angles).min(axis=0), 1.0)
+        return np.asarray(np.minimum((a[:, None] + b[:, None] / angles).min(axis=0), 1.0))
 
     def cumulant(self, c: float) -> tuple[float, float, float]:
         """Return ln Phi(c) and two derivatives; no digit of a result."""
@@ -149,9 +149,11 @@ class Normal(Pair):
         return found
 
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
+        """Quadrature of Phi on a line."""
         raise NotImplementedError  # moments are known in closed form
 
     def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
+        """Return ln Phi(c + i angle), exactly but for rounding."""
         half = 0.5 * self.square
         real = half * (c * (c - 1.0) - angles * angles)
         turn = half * angles * (2.0 * c - 1.0)
@@ -159,22 +161,28 @@ class Normal(Pair):
         return real + 1j * turn, size * (8.0 * ULP + self.error)
 
     def ceiling(self, c: float, angles: Floats) -> Floats:
+        """|Phi(c + i angle)| / Phi(c), which falls with the angle."""
         return np.asarray(np.exp(-0.5 * self.square * (1.0 - 1e-12) * angles**2))
 
     def cumulant(self, c: float) -> tuple[float, float, float]:
+        """Return ln Phi(c) and two derivatives."""
         half = 0.5 * self.square
         return half * c * (c - 1.0), half * (2.0 * c - 1.0), self.square
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
+        """Bounds that fall like one over the angle."""
         return np.zeros(1), np.array([1.0 / math.sqrt(self.square)])
 
     def slope(self, c: float) -> float:
+        """Standard deviation of the losses."""
         return math.sqrt(self.square)
 
     def single(self, t: float, flipped: bool) -> tuple[float, float]:
+        """Bound delta(t) of one release."""
         raise NotImplementedError  # one release is as good as many
 
     def cells(self, far: float, count: int) -> Cells:
+        """Cells of the outputs."""
         from fastpriv.accounting.profile.mixtures import Mixtures
 
         found = Mixtures(1.0, ((math.sqrt(self.square), 1.0),)).cells(far, count)
@@ -192,6 +200,7 @@ class Blend(Pair):
         self.symmetric = all(pair.symmetric for pair in pairs)
 
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
+        """Quadrature of Phi on a line."""
         parts = [pair.nodes(c, angle, tolerance) for pair in self.pairs]
         logs = [part.logs + math.log(r) for part, r in zip(parts, self.weights, strict=True)]
 
@@ -211,9 +220,11 @@ class Blend(Pair):
         )
 
     def top(self, flipped: bool) -> float:
+        """Largest loss, to a few units."""
         return max(pair.top(flipped) for pair in self.pairs)
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
+        """Bounds that fall like one over the angle."""
         logs = [
             math.log(r) + pair.cumulant(c)[0]
             for pair, r in zip(self.pairs, self.weights, strict=True)
@@ -232,6 +243,7 @@ class Blend(Pair):
         return total
 
     def single(self, t: float, flipped: bool) -> tuple[float, float]:
+        """Bound delta(t) of one release."""
         each = [pair.single(t, flipped) for pair in self.pairs]
         low = sum(r * one[0] for r, one in zip(self.weights, each, strict=True))
         high = sum(r * one[1] for r, one in zip(self.weights, each, strict=True))
@@ -239,4 +251,5 @@ class Blend(Pair):
         return low * (1.0 - slack), min(high * (1.0 + slack), 1.0)
 
     def cells(self, far: float, count: int) -> Cells:
+        """Cells of the outputs."""
         raise TooCostly  # several cells for one loss

@@ -20,7 +20,9 @@ from fastpriv.accounting.profile.composed import Composed, Part
 from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.events import Events, as_relation
+from fastpriv.accounting.profile.fixed import Largest, every_pair
 from fastpriv.accounting.profile.measures import Measure
+from fastpriv.accounting.profile.questions import Questions
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
@@ -35,7 +37,7 @@ __all__ = ["PrivacyProfile"]
 _COUNTED = 10**100
 
 
-class PrivacyProfile(Events):
+class PrivacyProfile(Events, Questions):
     """The (epsilon, delta) curve of some releases, as a pair of laws that dominates them.
 
     For one mechanism the curve is the upper envelope, over neighbours x, x' in both orders, of
@@ -232,16 +234,19 @@ class PrivacyProfile(Events):
     # Questions.
 
     @overload
-    def delta(self, epsilon: float) -> Bracket: ...
+    def delta(self, epsilon: float, adaptive: bool = True) -> Bracket: ...
     @overload
-    def delta(self, epsilon: ArrayLike) -> Bracket | Brackets: ...
-    def delta(self, epsilon: float | ArrayLike) -> Bracket | Brackets:
+    def delta(self, epsilon: ArrayLike, adaptive: bool = True) -> Bracket | Brackets: ...
+    def delta(self, epsilon: float | ArrayLike, adaptive: bool = True) -> Bracket | Brackets:
         """Least delta for which the releases are (epsilon, delta)-differentially private.
 
         Parameters
         ----------
         epsilon : float or 1-D array
             Levels of at least 0, in nats.
+        adaptive : bool
+            Whether mechanisms may be chosen after earlier outputs. If not, they are fixed, and
+            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them.
 
         Returns
         -------
@@ -257,19 +262,22 @@ class PrivacyProfile(Events):
         >>> profile.delta([0.0, 0.5])[1]
         Bracket(0.3378196823, 0.3378196824)
         """
-        return _each(epsilon, "epsilon", math.inf, self._delta)
+        return _each(epsilon, "epsilon", math.inf, self._delta if adaptive else self._fixed_delta)
 
     @overload
-    def epsilon(self, delta: float) -> Bracket: ...
+    def epsilon(self, delta: float, adaptive: bool = True) -> Bracket: ...
     @overload
-    def epsilon(self, delta: ArrayLike) -> Bracket | Brackets: ...
-    def epsilon(self, delta: float | ArrayLike) -> Bracket | Brackets:
+    def epsilon(self, delta: ArrayLike, adaptive: bool = True) -> Bracket | Brackets: ...
+    def epsilon(self, delta: float | ArrayLike, adaptive: bool = True) -> Bracket | Brackets:
         """Least epsilon for which the releases are (epsilon, delta)-differentially private.
 
         Parameters
         ----------
         delta : float or 1-D array
             In [0, 1]; 0 asks for the differential privacy level.
+        adaptive : bool
+            Whether mechanisms may be chosen after earlier outputs. If not, they are fixed, and
+            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them.
 
         Returns
         -------
@@ -284,13 +292,16 @@ class PrivacyProfile(Events):
         >>> profile.epsilon([0.0, 1e-3])[0]
         Bracket(9.999999999, 10.00000001)
         """
-        return _each(delta, "delta", 1.0, self._epsilon)
+        return _each(delta, "delta", 1.0, self._epsilon if adaptive else self._fixed_epsilon)
 
     def __repr__(self) -> str:
         kinds = len(self._parts)
         return f"PrivacyProfile({sum(self._parts.values()):,} releases of {kinds} kinds)"
 
     # How.
+
+    def _log_moment(self, s: float) -> tuple[float, float]:
+        return Composed(self._parts).log_moment(s)
 
     @cached_property
     def _composed(self) -> Composed | None:
@@ -335,6 +346,26 @@ class PrivacyProfile(Events):
                 if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
                     low = max(low, curve.epsilon(delta))
         return certified(low, high)
+
+    @cached_property
+    def _fixed(self) -> Largest | None:
+        """The pairs of neighbours of channels; None where every pair attains the envelope."""
+        if all(atom.source is None for atom in self._atoms):
+            return None
+        if self._composed is not None:
+            raise InvalidInput(
+                "adaptive=False is for profiles of channels and declared levels; leave it out for "
+                "noise, whose pairs are all alike"
+            )
+        return Largest(every_pair(self._atoms))
+
+    def _fixed_delta(self, epsilon: float) -> Bracket:
+        fixed = self._fixed
+        return self._delta(epsilon) if fixed is None else certified(*fixed.delta(epsilon))
+
+    def _fixed_epsilon(self, delta: float) -> Bracket:
+        fixed = self._fixed
+        return self._epsilon(delta) if fixed is None else certified(*fixed.epsilon(delta))
 
     def _guaranteed(self, delta: float) -> float:
         """Upper end of epsilon alone."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.contour import Term
-from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.measures import Releases
+from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.terms import Finite, Ordered
 
 
@@ -112,18 +112,17 @@ class Chernoff:
             value += k * (float(log[0].real) + float(error[0]))
         return value + self._slack + s * self._moved + 1e-13 * (1.0 + abs(value))
 
-    def _tried(self, function: object) -> list[float]:
+    def _tried(self, ask: Callable[[float], float]) -> list[float]:
         """Exponents near the best: the orders that are known, and the best of a search."""
-        ask = function
         known = [order - 1.0 for part, _ in self._moments for order in part.orders if order > 1.0]
         grid = np.exp(np.linspace(math.log(1e-6), math.log(1e6), 97))
-        values = [ask(s) for s in grid.tolist()]  # type: ignore[operator]
+        values = [ask(s) for s in grid.tolist()]
         best = int(np.argmin(values))
         low, high = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)])
         for _ in range(60):
             a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
-            low, high = (low, b) if ask(a) < ask(b) else (a, high)  # type: ignore[operator]
-        return [0.5 * (low + high), *sorted(known, key=ask)[:4]]  # type: ignore[type-var]
+            low, high = (low, b) if ask(a) < ask(b) else (a, high)
+        return [0.5 * (low + high), *sorted(known, key=ask)[:4]]
 
 
 def _share(s: float) -> float:

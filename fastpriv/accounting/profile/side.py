@@ -12,8 +12,8 @@ from statistics import NormalDist
 import numpy as np
 
 from fastpriv._core.rounding import ULP
-from fastpriv.accounting.profile.contour import Line, Terms, cumulant, line, tilt_at, tilt_for
 from fastpriv.accounting.profile.bounds import TooMany
+from fastpriv.accounting.profile.contour import Line, Terms, cumulant, line, tilt_at, tilt_for
 from fastpriv.accounting.profile.gridded import Gridded
 from fastpriv.accounting.profile.measures import Releases
 from fastpriv.accounting.profile.nodes import TooCostly
@@ -72,8 +72,7 @@ class Side:
     @cached_property
     def top(self) -> tuple[float, float]:
         """Largest finite loss of all releases together, rounded down and up."""
-        kinds = [*self._pairs, *((Finite(m), k) for m, k in self._finite)]
-        tops = [k * term.top() for term, k in kinds]
+        tops = [k * term.top() for term, k in self._terms]
         if math.inf in tops:
             return math.inf, math.inf
         total, slack = math.fsum(tops), 8.0 * ULP * math.fsum(map(abs, tops))
@@ -118,7 +117,7 @@ class Side:
             low, high = self._loosened(made, t)
         if high - low > _WIDE * high:
             low = max(low, self._most(t))
-        if high - low > _WIDE * high:
+        if high - low > _WIDE * high and high > _TINY:
             grid = self._grid(c, t)
             if grid is not None:
                 more = grid.bounds(t)

@@ -8,12 +8,15 @@ from functools import singledispatch
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.individual.copies import by_copies, by_part
+from fastpriv.measures.individual.flips import by_flips, fits
 from fastpriv.measures.individual.search import searched
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.results import IndividualCapacity
@@ -58,10 +61,17 @@ def individual_capacity(
     databases. Any output law q bounds all selections by max D(W_x || q). The rest is branch and
     bound. Bits need O(N^2 K) at worst, a few seconds for N = K = 1024. A count of n bits with K
     outputs needs O(n K) if two answers have the capacity of all of them, or if they tell a bit
-    apart almost surely. E_d on bits has a closed form of cost O(n). For m > 2 values the number of
-    selections, (N/m)^m, may be out of reach. The upper end is then at most the capacity of the best
-    pair of rows times the mean number of yes-or-no questions that identify one of m values (5/3
-    for m = 3, 2 for m = 4).
+    apart almost surely. For m > 2 values the number of selections, (N/m)^m, may be out of reach.
+    The upper end is then at most the capacity of the best pair of rows times the mean number of
+    yes-or-no questions that identify one of m values (5/3 for m = 3, 2 for m = 4).
+
+    Bits that all pass through one channel need a sum over the net numbers of outputs for each
+    number of bits that the two databases of the adversary flip against each other, O(n^3) for two
+    outputs.
+
+    For E_d with rows of one size the worst adversary makes all rows equal and x_i uniform. The
+    result is a sum over the partitions of n into at most m parts, or O(n) for bits. Beyond about
+    2^21/m partitions (n = 2800 for m = 3, n = 60 for m = 10) the bracket may be wide.
 
     Examples
     --------
@@ -171,7 +181,7 @@ def largest_leak(
 
 @largest_leak.register
 def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
-    """Search the matrix while it is small.
+    """Bits with one channel by the number of flips. Others are searched while the matrix is small.
 
     Otherwise search some of the rows for the lower end. The upper end is the capacity of all rows.
     """
@@ -179,13 +189,16 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
     def search(part: ProductChannel) -> IndividualCapacity:
         return _searched_product(part, k, gap, time_limit)
 
+    if k == 1 and fits(channel._kernels):
+        most = capacity(channel, 1e-3).upper
+        return by_flips(channel._kernels, gap, Clock(time_limit), most)
     small = channel.space.size * channel.output_space.size <= _SEARCHED
     return search(channel) if small else by_part(channel, _SEARCHED, k, search)
 
 
 @largest_leak.register
 def _(channel: HammingChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
-    """Closed form for one bit. Otherwise a bracket, narrowed by a search while that is small."""
+    """Closed form for rows of one size. Otherwise a bracket, narrowed by a search while small."""
     bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k)
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if narrow or channel.space.size**2 > _SEARCHED:

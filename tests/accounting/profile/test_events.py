@@ -3,15 +3,16 @@
 import math
 import pickle
 
-import fastpriv as fp
 import mpmath as mp
 import numpy as np
 import pytest
-from fastpriv.accounting import PrivacyProfile
-from fastpriv.errors import InvalidInput
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
+
+import fastpriv as fp
+from fastpriv.accounting import PrivacyProfile
+from fastpriv.errors import InvalidInput
 
 
 @pytest.fixture(autouse=True)

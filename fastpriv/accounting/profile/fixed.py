@@ -1,0 +1,124 @@
+"""Fixed mechanisms on one database: the worst pair of neighbours, the same in every release.
+
+Where later mechanisms are chosen after earlier outputs, the pair that is worst may change with what
+came out, and the envelope of all pairs is composed. Where the mechanisms are fixed beforehand, two
+neighbouring databases stay the same two in all releases: the composed curve is the largest, over
+pairs and both orders, of the composition of each pair's own laws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.atoms import Atom
+from fastpriv.accounting.profile.attained import _digits, _sites, pair_measure
+from fastpriv.accounting.profile.curve import Curve
+from fastpriv.accounting.profile.measures import Measure
+from fastpriv.errors import TooLarge
+from fastpriv.spaces import Space
+
+#: Most pairs of neighbours, in all spaces together, that are composed one by one.
+_PAIRS = 1 << 12
+#: Losses that are joined are moved by at most this share of the largest.
+_JOINED = 2.0**-38
+
+#: What one pair of neighbours attains, from below and from above, and how often.
+Fixed = list[tuple[Measure, Measure, int]]
+
+
+def every_pair(parts: Mapping[Atom, int]) -> list[Fixed]:
+    """Return what each pair of neighbours attains in all releases together."""
+    free: Fixed = []
+    spaces: dict[Space, list[tuple[Atom, int]]] = {}
+    for atom, count in parts.items():
+        if atom.source is None:
+            free.append((atom.lower, atom.upper, count))
+        else:
+            spaces.setdefault(atom.source.channel.space, []).append((atom, count))
+    found = []
+    for kinds in spaces.values():
+        if all(atom.is_response for atom, _ in kinds):  # the row with the fewest values is worst
+            free += [(atom.lower, atom.upper, count) for atom, count in kinds]
+        else:
+            found.append(list(_pairs(kinds).values()))
+    if math.prod(map(len, found)) > _PAIRS:
+        raise _too_many()
+    # Neighbours of different spaces are chosen freely.
+    return [[*free, *(one for each in chosen for one in each)] for chosen in product(*found)]
+
+
+def _too_many() -> TooLarge:
+    return TooLarge(
+        f"there are more than {_PAIRS:,} pairs of neighbours to compose one by one; ask for the "
+        "guarantee that survives adaptive choice, adaptive=True"
+    )
+
+
+def _pairs(kinds: list[tuple[Atom, int]]) -> dict[tuple[bytes, ...], Fixed]:
+    """Return the distinct pairs of neighbours of one space, in both orders."""
+    sources = [atom.source for atom, _ in kinds if atom.source is not None]
+    sites = _sites(sources)
+    if sites is None:
+        raise _too_many()
+    found: dict[tuple[bytes, ...], Fixed] = {}
+    for groups, errors in sites:
+        for j, flipped in _both(len(groups[0][1])):
+            fixed: Fixed = []
+            for (laws, pairs), error, (_, count) in zip(groups, errors, kinds, strict=True):
+                x, other = pairs[j][::-1] if flipped else pairs[j]
+                low = pair_measure(laws[x], laws[other], error)
+                fixed.append((low, _raised(low, laws[x], laws[other]), count))
+            found.setdefault(tuple(_digits(low) for low, _, _ in fixed), fixed)
+            if len(found) > _PAIRS:
+                raise _too_many()
+    return found
+
+
+def _both(count: int) -> Iterator[tuple[int, bool]]:
+    return product(range(count), (False, True))
+
+
+def _raised(low: Measure, first: np.ndarray, second: np.ndarray) -> Measure:
+    """The same measure, with what rounding may have taken away given back."""
+    size = abs(low.shift) + low.top
+    lost = math.fsum(first[second == 0.0].tolist()) * (1.0 + 2.0 * low.error + 8.0 * ULP)
+    return replace(low, infinite=min(lost, 1.0), off=low.off + _JOINED * size)
+
+
+class Largest:
+    """The largest of the curves of some pairs."""
+
+    def __init__(self, candidates: list[Fixed]) -> None:
+        self._above = [Curve([(up, k) for _, up, k in each], True) for each in candidates]
+        self._below = [Curve([(low, k) for low, _, k in each], False) for each in candidates]
+
+    def delta(self, epsilon: float) -> tuple[float, float]:
+        """Return both ends of delta."""
+        bounds = [curve.chernoff(epsilon) for curve in self._above]
+        low = high = 0.0
+        for j in np.argsort(bounds)[::-1].tolist():
+            if bounds[j] * (1.0 + 1e-6) < high:
+                break
+            high = max(high, self._above[j].delta(epsilon))
+            low = max(low, self._below[j].delta(epsilon))
+        return low, high
+
+    def epsilon(self, delta: float) -> tuple[float, float]:
+        """Return both ends of epsilon."""
+        low = high = 0.0
+        guess = 0.5 * max(curve.top for curve in self._above)
+        bounds = [curve.chernoff(guess) for curve in self._above]
+        for j in np.argsort(bounds)[::-1].tolist():
+            curve = self._above[j]
+            known = 0.0 < high < math.inf and curve.infinite < delta
+            if known and curve.chernoff(high) * (1.0 + 1e-6) < delta:
+                continue
+            high = max(high, curve.epsilon(delta))
+            low = max(low, self._below[j].epsilon(delta))
+        return low, high

@@ -1,0 +1,173 @@
+"""The curve of a profile in other words: errors of tests, Renyi divergences, a Bayesian's error."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv.results import Bracket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Levels that are looked at when the best one is sought.
+_LEVELS = 36
+#: Level beyond which mirrored curves are not looked at.
+_FAR = 40.0
+_GOLD = 0.5 * (3.0 - math.sqrt(5.0))
+
+
+class Questions:
+    """Curves that follow from delta(epsilon)."""
+
+    def _delta(self, epsilon: float) -> Bracket:
+        raise NotImplementedError
+
+    def _log_moment(self, s: float) -> tuple[float, float]:
+        raise NotImplementedError
+
+    def tradeoff(self, alpha: float) -> Bracket:
+        """Least type II error of a test with type I error alpha, between neighbours (f-DP).
+
+        T(alpha) = sup over t >= 0 of max(0, 1 - delta(t) - e^t alpha, e^-t (1 - delta(t) - alpha)),
+        Dong, Roth and Su (2022). Both are concave in e^t or e^-t, which the upper end uses.
+
+        Parameters
+        ----------
+        alpha : float
+            Chance in [0, 1] of taking the first database for the second.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> found = fp.accounting.PrivacyProfile.gaussian(1.0).tradeoff(0.05)
+        >>> round(found.lower, 6), round(found.upper, 6)  # Phi(Phi^-1(0.95) - 1)
+        (0.740489, 0.740489)
+        """
+        a = check.real(alpha, "alpha", least=0.0, most=1.0)
+        if a == 0.0:
+            missed = self._delta(sys.float_info.max)  # what gives a database away
+            return Bracket(1.0 - missed.upper, 1.0 - missed.lower)
+        top = -math.log(a)
+        first = _largest(lambda t: _line(self._delta(t), t, a), math.exp, top)
+        second = _largest(lambda t: _mirrored(self._delta(t), t, a), lambda t: math.exp(-t), _FAR)
+        # Beyond the last level the second is at most e^-t.
+        low, high = max(first[0], second[0], 0.0), max(first[1], second[1], math.exp(-_FAR))
+        return Bracket(low * (1.0 - 8.0 * ULP), min(high * (1.0 + 8.0 * ULP), 1.0 - a))
+
+    def tpr(self, fpr: float) -> Bracket:
+        """Largest true-positive rate of a test at a false-positive rate: 1 - T(fpr).
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> round(fp.accounting.PrivacyProfile.gaussian(1.0).tpr(0.05).upper, 6)
+        0.259511
+        """
+        found = self.tradeoff(fpr)
+        return Bracket(
+            math.nextafter(1.0 - found.upper, 0.0), min(math.nextafter(1.0 - found.lower, 2.0), 1.0)
+        )
+
+    def bayes_risk(self, prior: float = 0.5) -> Bracket:
+        """Least error of a guess between two neighbours, of which one has a prior probability.
+
+        min(p, 1-p) (1 - delta(t)) with t = |ln p/(1-p)|.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> round(fp.accounting.PrivacyProfile.gaussian(1.0).bayes_risk(0.5).lower, 6)  # Phi(-1/2)
+        0.308538
+        """
+        p = check.real(prior, "prior", least=0.0, most=1.0)
+        less = min(p, 1.0 - p)
+        if less == 0.0:
+            return Bracket(0.0, 0.0)
+        t = abs(math.log(p) - math.log1p(-p))
+        slack = 4.0 * ULP * (1.0 + t)
+        high, low = self._delta(max(t - slack, 0.0)).upper, self._delta(t + slack).lower
+        return Bracket(
+            less * (1.0 - high) * (1.0 - 4.0 * ULP), less * (1.0 - low) * (1.0 + 4.0 * ULP)
+        )
+
+    def renyi_level(self, order: float) -> Bracket:
+        """Renyi divergence of an order above 1 between the laws of neighbours, composed.
+
+        ln M(order - 1) / (order - 1), the larger of both orders of the neighbours. Infinite where
+        some output gives a database away.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> found = fp.accounting.PrivacyProfile.gaussian(2.0).self_compose(3).renyi_level(5.0)
+        >>> round(found.lower, 9), round(found.upper, 9)  # 3 * 5 / 8
+        (1.875, 1.875)
+        """
+        alpha = check.real(order, "order", least=1.0 + 1e-9)
+        low, high = self._log_moment(alpha - 1.0)
+        s = alpha - 1.0
+        return Bracket(
+            max(low / s * (1.0 - 8.0 * ULP), 0.0), max(high / s * (1.0 + 8.0 * ULP), 0.0)
+        )
+
+
+def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
+    """1 - delta(t) - e^t alpha, from below and above."""
+    cost = math.exp(t) * alpha
+    return 1.0 - delta.upper - cost * (1.0 + 4.0 * ULP), 1.0 - delta.lower - cost * (
+        1.0 - 4.0 * ULP
+    )
+
+
+def _mirrored(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
+    """e^-t (1 - delta(t) - alpha), from below and above."""
+    scale = math.exp(-t)
+    return scale * (1.0 - delta.upper - alpha), scale * (1.0 - delta.lower - alpha)
+
+
+def _largest(
+    value: Callable[[float], tuple[float, float]], scale: Callable[[float], float], top: float
+) -> tuple[float, float]:
+    """Bounds on the largest value over [0, top] of a function that is concave in scale(t).
+
+    By golden section; secants bound what is between the points.
+    """
+    seen = {t: value(t) for t in (0.0, top)}
+    a, b = 0.0, top
+    x, y = a + _GOLD * (b - a), b - _GOLD * (b - a)
+    seen[x], seen[y] = value(x), value(y)
+    for _ in range(_LEVELS):
+        if seen[x][0] >= seen[y][0]:
+            b, y = y, x
+            x = a + _GOLD * (b - a)
+            seen[x] = value(x)
+        else:
+            a, x = x, y
+            y = b - _GOLD * (b - a)
+            seen[y] = value(y)
+    ordered = sorted(seen)
+    best = max(range(len(ordered)), key=lambda i: seen[ordered[i]][0])
+    points = [(scale(t), *seen[t]) for t in ordered]
+    return points[best][1], _above(points)
+
+
+def _above(points: list[tuple[float, float, float]]) -> float:
+    """Upper bound on the largest value of a concave function between points (x, low, high).
+
+    Between two neighbouring points it is below the secant of the two points before them, and below
+    that of the two points after them, both drawn on.
+    """
+    bound = max(high for _, _, high in points)
+    for i in range(len(points) - 1):
+        found = []
+        for near, far, end in ((i, i - 1, i + 1), (i + 1, i + 2, i)):
+            if 0 <= far < len(points) and points[near][0] != points[far][0]:
+                slope = (points[near][2] - points[far][1]) / (points[near][0] - points[far][0])
+                rise = slope * (points[end][0] - points[near][0])
+                found.append(points[near][2] + max(rise, 0.0))
+        bound = max(bound, min(found, default=math.inf))
+    return bound

@@ -1,0 +1,225 @@
+"""Calibration, fixed mechanisms, and curves in other words, against plain references."""
+
+import json
+import math
+from itertools import product
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastpriv as fp
+from fastpriv.accounting import Ledger, PrivacyProfile, calibrate
+from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, TooLarge
+
+gaussian = PrivacyProfile.gaussian
+
+
+# Calibration.
+
+
+def test_least_noise():
+    found = calibrate(lambda noise: gaussian(noise, 0.1).self_compose(512), epsilon=1.0, delta=1e-6)
+    assert found.lower - 1e-6 < 9.661757 < found.upper + 1e-6
+    assert found.width < 1e-7
+    assert gaussian(found.upper, 0.1).self_compose(512).delta(1.0).upper <= 1e-6
+    assert gaussian(found.lower, 0.1).self_compose(512).delta(1.0).lower > 1e-6
+
+
+def test_most_steps():
+    found = calibrate(
+        lambda n: gaussian(5.0).self_compose(n), epsilon=1.0, delta=1e-6, parameter="steps"
+    )
+    assert found.lower == found.upper == 1
+    found = calibrate(
+        lambda n: gaussian(50.0).self_compose(n), epsilon=1.0, delta=1e-6, parameter="steps"
+    )
+    n = int(found.lower)
+    assert gaussian(50.0).self_compose(n).delta(1.0).upper <= 1e-6
+    assert gaussian(50.0).self_compose(n + 1).delta(1.0).lower > 1e-6
+
+
+def test_largest_rate():
+    found = calibrate(
+        lambda q: gaussian(1.0, q).self_compose(200), epsilon=2.0, delta=1e-5, parameter="sampling"
+    )
+    assert found.width < 1e-8 * found.upper
+    assert gaussian(1.0, found.lower).self_compose(200).delta(2.0).upper <= 1e-5
+    assert gaussian(1.0, found.upper).self_compose(200).delta(2.0).lower > 1e-5
+    assert calibrate(gaussian_of_rate, epsilon=50.0, delta=0.1, parameter="sampling").lower == 1.0
+
+
+def gaussian_of_rate(q):
+    return gaussian(1.0, q)
+
+
+def test_pure_level():
+    found = calibrate(PrivacyProfile.laplace, epsilon=0.5, delta=0.0)
+    assert 2.0 in found
+    assert found.width < 1e-8
+
+
+def test_calibrations_that_fail():
+    with pytest.raises(Infeasible, match="one step"):
+        calibrate(
+            lambda n: gaussian(1.0).self_compose(n), epsilon=0.1, delta=1e-9, parameter="steps"
+        )
+    with pytest.raises(Infeasible, match="no noise"):
+        calibrate(lambda noise: gaussian(0.0), epsilon=0.1, delta=1e-9)
+    with pytest.raises(InvalidInput, match="parameter must be"):
+        calibrate(gaussian, epsilon=1.0, delta=1e-6, parameter="noize")
+    with pytest.raises(InvalidInput, match="must return"):
+        calibrate(lambda noise: noise, epsilon=1.0, delta=1e-6)
+
+
+# Fixed mechanisms on one database.
+
+
+def worst(kinds, level):
+    """The largest sum of (P - e^t Q)_+ over all outcomes, for pairs of rows of all matrices."""
+    best = 0.0
+    rows = range(len(kinds[0][0]))
+    for x, z in product(rows, rows):
+        outcomes = [(1.0, 1.0)]
+        for matrix, count in kinds:
+            for _ in range(count):
+                outcomes = [
+                    (p * a, q * b)
+                    for p, q in outcomes
+                    for a, b in zip(matrix[x], matrix[z], strict=True)
+                ]
+        best = max(best, math.fsum(max(p - math.exp(level) * q, 0.0) for p, q in outcomes))
+    return best
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 3), st.integers(0, 2))
+def test_fixed_mechanisms(seed, size, first, second):
+    rng = np.random.default_rng(seed)
+    kinds = [(rng.dirichlet(np.ones(3), size), first), (rng.dirichlet(np.ones(2), size), second)]
+    profile = PrivacyProfile({}).compose(
+        *(PrivacyProfile.of(fp.Channel(matrix)).self_compose(count) for matrix, count in kinds)
+    )
+    level = float(rng.uniform(0.0, 2.0))
+    truth = worst(kinds, level)
+    found = profile.delta(level, adaptive=False)
+    assert found.lower - 1e-13 <= truth <= found.upper + 1e-13
+    assert found.width < 1e-8
+    assert found.lower <= profile.delta(level).upper
+    bound = profile.epsilon(1e-2, adaptive=False)
+    assert bound.upper <= profile.epsilon(1e-2).upper * (1 + 1e-9) + 1e-9
+    if bound.upper < math.inf:
+        assert worst(kinds, bound.upper) <= 1e-2 * (1 + 1e-9)
+
+
+def test_fixed_and_free():
+    response = PrivacyProfile.randomised_response(3, 0.5).self_compose(4)
+    assert response.delta(0.3, adaptive=False) == response.delta(0.3)
+    assert gaussian(1.0).delta(0.3, adaptive=False) == gaussian(1.0).delta(0.3)
+    mixed = gaussian(1.0).compose(PrivacyProfile.of([[0.6, 0.4], [0.5, 0.5]]))
+    with pytest.raises(InvalidInput, match="adaptive=False"):
+        mixed.delta(0.3, adaptive=False)
+    many = np.random.default_rng(0).dirichlet(np.ones(2), 70)
+    with pytest.raises(TooLarge, match="pairs of neighbours"):
+        PrivacyProfile.of(many).self_compose(2).delta(0.1, adaptive=False)
+
+
+# Curves.
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("alpha", [1e-6, 0.05, 0.31, 0.5, 0.9])
+def test_tradeoff_of_gaussian_noise(mu, alpha):
+    law = NormalDist()
+    truth = law.cdf(-law.inv_cdf(alpha) - mu)
+    profile = gaussian(1.0 / mu)
+    found = profile.tradeoff(alpha)
+    assert found.lower - 1e-12 <= truth <= found.upper + 1e-12
+    assert found.width < 1e-6
+    rate = profile.tpr(alpha)
+    assert rate.lower - 1e-12 <= 1.0 - truth <= rate.upper + 1e-12
+
+
+def test_tradeoff_of_response():
+    """Ratios 3, 1/3: the best tests flip between two outputs."""
+    found = PrivacyProfile.of([[0.75, 0.25], [0.25, 0.75]]).tradeoff(0.1)
+    assert found.lower - 1e-12 <= 0.7 <= found.upper + 1e-12
+    assert found.width < 1e-6
+    assert PrivacyProfile.gaussian(0.0).tradeoff(0.0) == fp.Bracket(0.0, 0.0)
+
+
+@pytest.mark.parametrize("prior", [0.0, 0.01, 0.5, 0.8, 1.0])
+def test_risk_of_a_guess(prior):
+    stay = 0.75
+    truth = sum(min(prior * p, (1 - prior) * q) for p, q in ((stay, 1 - stay), (1 - stay, stay)))
+    found = PrivacyProfile.of([[0.75, 0.25], [0.25, 0.75]]).bayes_risk(prior)
+    assert found.lower - 1e-14 <= truth <= found.upper + 1e-14
+    assert found.width < 1e-12
+
+
+def test_renyi_levels():
+    assert 1.875 in gaussian(2.0).self_compose(3).renyi_level(5.0)
+    matrix = [[0.75, 0.25], [0.25, 0.75]]
+    truth = 2 * math.log(0.75**2 / 0.25 + 0.25**2 / 0.75)
+    found = PrivacyProfile.of(matrix).self_compose(2).renyi_level(2.0)
+    assert found.lower * (1 - 1e-14) <= truth <= found.upper * (1 + 1e-14)
+    assert PrivacyProfile.zcdp(0.5).renyi_level(2.0).upper == pytest.approx(1.0, rel=1e-14)
+    assert PrivacyProfile.from_epsilon_delta(1.0, 1e-3).renyi_level(2.0).upper == math.inf
+    both = [gaussian(1.0, 0.1).renyi_level(order) for order in (2.0, 8.0)]
+    assert both[0].width < 1e-12 < both[0].lower < both[1].lower
+
+
+# Plain data.
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        gaussian(2.0).self_compose(3),
+        gaussian(1.0, 0.1, relation="replace-one"),
+        PrivacyProfile.laplace(2.0, 0.3),
+        PrivacyProfile.exponential(0.5),
+        PrivacyProfile.discrete_gaussian(3.0, 2),
+        PrivacyProfile.discrete_laplace(0.5, 2),
+        PrivacyProfile.zcdp(0.1, 0.01),
+        PrivacyProfile.renyi([2.0, 3.0], [0.1, 0.2]),
+        PrivacyProfile.mixture_of_gaussians(1.0, [0.0, 1.0, 2.0], [0.5, 0.25, 0.25]),
+        PrivacyProfile.truncated_subsampled_gaussian(100, 0.1, 15, 2.0),
+        PrivacyProfile.from_epsilon_delta(0.5, 1e-6).poisson_subsampled(0.1),
+        PrivacyProfile.randomised_response(3, 0.5),
+    ],
+)
+def test_plain_data(profile):
+    given = json.loads(json.dumps(profile.to_dict()))
+    again = PrivacyProfile.from_dict(given)
+    assert again._parts == profile._parts
+    assert again.relation == profile.relation
+
+
+@pytest.mark.parametrize("given", [{}, {"relation": None}, {"relation": "x", "releases": []}, 3])
+def test_no_plain_data(given):
+    with pytest.raises(InvalidInput):
+        PrivacyProfile.from_dict(given)
+    with pytest.raises(InvalidInput):
+        PrivacyProfile.from_dict({"relation": None, "releases": [[["normal", -1.0], 1]]})
+
+
+def test_ledgers_take_profiles():
+    ledger = Ledger({"approximate-dp": (2.0, 1e-6)})
+    step = gaussian(20.0)
+    count = ledger.runs_left(step)
+    assert step.self_compose(count).epsilon(1e-6).upper <= 2.0
+    assert step.self_compose(count + 1).epsilon(1e-6).upper > 2.0
+    ledger.spend(step, count=count)
+    assert ledger.spent["approximate-dp"] == pytest.approx(
+        step.self_compose(count).epsilon(1e-6).upper, rel=1e-9
+    )
+    assert ledger.runs_left(step) == 0
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(step)
+    pure = Ledger({"dp": 1.0})
+    assert pure.runs_left(PrivacyProfile.laplace(10.0)) in (9, 10)  # rounded up
+    with pytest.raises(InvalidInput):
+        pure.spend(gaussian(1.0))
