@@ -90,8 +90,27 @@ def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: An
 def ticks(ax: Axes) -> None:
     """Write powers of ten beside each tick of linear axes; above the axes there is the legend."""
     for axis in (ax.xaxis, ax.yaxis):
+        axis.set_tick_params(labelsize=_text(ax))
         if axis.get_scale() == "linear":
             axis.set_major_formatter(lambda value, _: number(value))
+
+
+def _text(ax: Axes) -> str:
+    """Return the size of labels: smaller in one column of a paper."""
+    figure: Any = ax.figure
+    return "small" if figure.get_figwidth() < _COLUMN else "medium"
+
+
+def fitted(ax: Axes, text: str, inches: float) -> str:
+    """Break a label into lines, in one column of a paper."""
+    return textwrap.fill(text, int(_LETTERS * inches)) if _text(ax) == "small" else text
+
+
+def right_label(ax: Axes, text: str, colour: str) -> None:
+    """Label the axis on the right, of twin axes."""
+    figure: Any = ax.figure
+    written = fitted(ax, text, 0.6 * figure.get_figheight())
+    ax.set_ylabel(written, color=colour, fontsize=_text(ax))
 
 
 def finish(
@@ -106,10 +125,8 @@ def finish(
     narrow = inches < _COLUMN
     size = "x-small" if narrow else "small"
     most = int(_LETTERS * inches) if narrow else _LONGEST
-    for write, text in ((ax.set_xlabel, x), (ax.set_ylabel, y)):
-        write(
-            textwrap.fill(text, most // 2) if narrow else text, fontsize="small" if narrow else None
-        )
+    ax.set_xlabel(fitted(ax, x, inches), fontsize=_text(ax))
+    ax.set_ylabel(fitted(ax, y, 0.6 * figure.get_figheight()), fontsize=_text(ax))
     ticks(ax)
     if not legend:
         return

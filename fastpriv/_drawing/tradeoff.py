@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, ticks
+from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, right_label, ticks
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def tradeoff(
         name = f"{titles[_INFORMATION]}{' (right)' if levels else ''}"
         other = ax.twinx() if levels else ax
         _best(other, drawn, _INFORMATION, name)
-        other.set_ylabel(_NATS, color=_LOOKS[_INFORMATION]["color"])
+        right_label(other, _NATS, _LOOKS[_INFORMATION]["color"])
         other.set_ylim(bottom=0.0)
         ticks(other)
         if levels:  # one legend for both axes

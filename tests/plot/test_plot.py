@@ -451,7 +451,8 @@ def test_figures_fit_a_column_of_a_paper(name):
     if name == "implications":
         return  # an outline in words, without a legend
     width, height = figure.canvas.get_width_height()
-    for part in (ax.get_legend(), ax.xaxis.label, ax.yaxis.label):
+    labels = [label for one in figure.axes for label in (one.xaxis.label, one.yaxis.label)]
+    for part in (ax.get_legend(), *labels):
         box = part.get_window_extent()
         assert box.x0 >= -1.0
         assert box.y0 >= -1.0
