@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, expand, types_of
@@ -16,7 +17,13 @@ from fastpriv.channels import (
     ProductChannel,
 )
 from fastpriv.channels.types import TypeChannel, type_weights
-from fastpriv.design.common import constant_mechanism, rounding_margin, symmetries
+from fastpriv.design.common import (
+    constant_mechanism,
+    randomised_response,
+    rounding_margin,
+    symmetries,
+)
+from fastpriv.design.engine import SOLVERS
 from fastpriv.design.interior import OutOfTime
 from fastpriv.design.reduced import solve_reduced
 from fastpriv.design.task import Task, told
@@ -83,6 +90,8 @@ def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str 
     m = len(law)
     if m == 1:
         return np.ones((1, 1)), 0.0, None
+    if m == 2 and not task.joint and task.solver == SOLVERS[0]:
+        return *_one_bit(law, task.epsilon, extra), None
     types = types_of(Blocks(((0,),), (m,)))
     order = types.number(np.arange(m)[:, None])
     weights = np.empty(m)
@@ -92,6 +101,24 @@ def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str 
     best, constant = Channel(expand(types, solved.classes, solved.entries)), constant_mechanism(row)
     chosen = best if expected_distance(best, row) <= constant.value else constant.channel
     return chosen.matrix(), solved.bound, solved.solver
+
+
+def _one_bit(law: Floats, epsilon: float, extra: float) -> tuple[Floats, float]:
+    """Solve PD-DP of one bit in closed form: randomised response or a constant.
+
+    Private mechanisms are a polygon in the plane of both chances of a flip. Besides the two
+    constants its only vertex below the line between them is randomised response, with the flip
+    1/(1 + e^epsilon).
+    """
+    rare = float(law.min())
+    safe = max(0.0, epsilon - rounding_margin(epsilon, 1) - extra)
+    flip, best = (1.0 / (1.0 + math.exp(level)) for level in (safe, epsilon))
+    if rare <= flip:
+        matrix = np.zeros((2, 2))
+        matrix[:, int(law.argmax())] = 1.0
+    else:
+        matrix = np.array([[1.0 - flip, flip], [flip, 1.0 - flip]])
+    return matrix, min(rare, best) * (1.0 - 8 * ULP)
 
 
 def _certify(
