@@ -4,6 +4,7 @@ from . import notions as notions
 from . import plot as plot
 from ._core.warm_up import warm_up
 from .auditing.compare import Comparison, compare
+from .auditing.many import audit_many
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
@@ -28,6 +29,8 @@ from .design.inference import (
     least_distortion,
     perfect_privacy,
 )
+from .design.least_capacity import least_capacity
+from .design.minimax import solve_minimax
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.solve import Optimum, solve
@@ -35,6 +38,7 @@ from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
     FastprivError,
+    GapWarning,
     Infeasible,
     InvalidInput,
     LedgerError,
@@ -42,6 +46,8 @@ from .errors import (
     TooLarge,
     UnknownName,
 )
+from .examples.correlated import correlated_example
+from .examples.parallel import ParallelExample, parallel_example
 from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
 from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
 from .measures.capacity import capacity_prior, channel_capacity
@@ -49,17 +55,14 @@ from .measures.collusion import Collusion, collusion
 from .measures.composition import (
     compose,
     composition_bound,
-    cross_capacity,
     group_bound,
     pair_datasets,
-    parallel_example,
     two_dataset_bound,
 )
 from .measures.constrained import balance_function, constrained_capacity
 from .measures.contraction import contraction_coefficient
 from .measures.correlation import maximal_correlation
 from .measures.disclosure import (
-    correlated_example,
     discloses,
     disclosure_threshold,
     lower_entropy_attribute,
@@ -71,6 +74,7 @@ from .measures.dp import dp_level, identifiability_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.fano import error_probability_bound
 from .measures.individual import (
+    cross_capacity,
     group_capacity,
     individual_capacity,
     max_individual_capacity,
@@ -139,6 +143,7 @@ __all__ = [
     "Exchangeable",
     "FastprivError",
     "Frequencies",
+    "GapWarning",
     "HammingChannel",
     "HiddenMarkov",
     "Implications",
@@ -151,6 +156,7 @@ __all__ = [
     "Level",
     "Markov",
     "Optimum",
+    "ParallelExample",
     "PosteriorChannel",
     "PriorSet",
     "Product",
@@ -172,6 +178,7 @@ __all__ = [
     "UnknownName",
     "Witness",
     "audit",
+    "audit_many",
     "balance_function",
     "capacity_prior",
     "channel_capacity",
@@ -212,6 +219,7 @@ __all__ = [
     "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
+    "least_capacity",
     "least_distortion",
     "lower_entropy_attribute",
     "max_individual_capacity",
@@ -235,6 +243,7 @@ __all__ = [
     "shell_profile",
     "singles_out",
     "solve",
+    "solve_minimax",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",

@@ -55,7 +55,7 @@ def pml_chain(
     >>> fp.accounting.pml_chain([0.5, 0.5], [(channel, 0), (channel, 1), (channel, 0)]).round(6)
     array([0.405465, 0.      , 0.405465])
     """
-    found: list[float] = []
+    leakages: list[float] = []
     seen: list[tuple[AbstractChannel, np.ndarray]] = []
     law = None
     for release in releases:
@@ -79,8 +79,8 @@ def pml_chain(
     for i, part in enumerate(rows):
         total = _joined(total, part) if i else total
         first = np.zeros(len(total), dtype=np.int64)
-        found.append(column(law, total, first).leakage() + _error(total, i + 1))
-    return np.array(found)
+        leakages.append(column(law, total, first).leakage() + _error(total, i + 1))
+    return np.array(leakages)
 
 
 @singledispatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -24,7 +25,8 @@ from fastpriv.design.closed_form import h, h_inverse
 from fastpriv.design.common import constant_mechanism
 from fastpriv.design.programs import solve_pd_dp, solve_pd_i
 from fastpriv.design.rate_distortion import solve_pd_mip
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.design.theorems import theorem_bracket, tilde_or_bound
+from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
 from fastpriv.notions.registry import DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
@@ -64,7 +66,8 @@ def privacy_level(
         Both ends are proved. As narrow as rounding where a closed form applies (identifiability
         and mutual information up to distortion h(eps_tilde) by Wang-Ying-Zhang 2015, Theorems 1
         and 2; differential privacy below h(eps_hat)), within 1e-6 where programs are solved for
-        the other notions and 1e-9 nats for mutual information (:func:`solve_pd_mip`).
+        the other notions and 1e-9 nats for mutual information (:func:`solve_pd_mip`). Where the
+        program is too large, as for long Markov chains, what the theorems say: wide, but proved.
 
     Examples
     --------
@@ -79,6 +82,13 @@ def privacy_level(
     if notion not in DESIGNED:
         raise InvalidInput(f"notion must be one of {', '.join(DESIGNED)}, got {notion!r}")
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
+    try:
+        return _level(prior, cost, notion, time_limit)
+    except TooLarge:
+        return theorem_bracket(prior, cost, notion)
+
+
+def _level(prior: Distribution, cost: float, notion: str, time_limit: float) -> Bracket:
     if notion == "mutual-information":
         point = solve_pd_mip(prior, cost, time_limit=time_limit)
         return Bracket(point.bound, point.value * (1.0 + _WIDEN))
@@ -132,7 +142,7 @@ def _search(
             nudge = max(0.02 * width, 0.4 * _TOLERANCE * (1.0 + high))
             guess += nudge if guess - low < high - guess else -nudge
             guess = min(max(guess, low + 0.01 * width), high - 0.01 * width)
-        solution = solve(prior, guess, gap=2e-7, time_limit=time_limit)
+        solution = _quietly(solve, prior, guess, time_limit)
         if solution.value <= cost:
             high, ends[1] = guess, (guess, solution.value)
         elif solution.bound > cost:
@@ -141,6 +151,15 @@ def _search(
             low, high = _aside(prior, cost, solve, low, guess, high, time_limit)
             break
     return Bracket(low, high)
+
+
+def _quietly(
+    solve: Callable[..., Solution], prior: Distribution, epsilon: float, time_limit: float
+) -> Solution:
+    """Solve a program whose gap, met or not, shows in the width of the bracket."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GapWarning)
+        return solve(prior, epsilon, gap=2e-7, time_limit=time_limit)
 
 
 def _aside(
@@ -160,7 +179,7 @@ def _aside(
             guess = middle + sign * step * 4.0**k
             if not low < guess < high:
                 break
-            solution = solve(prior, guess, gap=2e-7, time_limit=time_limit)
+            solution = _quietly(solve, prior, guess, time_limit)
             if (solution.bound > cost, solution.value <= cost)[side]:
                 ends[side] = guess
                 break
@@ -178,7 +197,8 @@ class TradeoffCurve(Tabular):
     lower, upper : dict of ndarray
         Certified ends of the best level, per notion.
     theorem_lower, theorem_upper : dict of ndarray
-        What Wang-Ying-Zhang 2015, Theorem 1, says without solving anything, per notion.
+        What Wang-Ying-Zhang 2015, Theorem 1 and Main Result 1, say without solving anything, per
+        notion; finite wherever eps_X is.
     closed_form : dict of (distortion, level)
         Point up to which the best level is known to be h^-1 of the distortion, per notion:
         level eps_hat for differential privacy, eps_tilde for identifiability.
@@ -226,7 +246,7 @@ def tradeoff_curve(
     prior: Distribution | ArrayLike,
     notions: Sequence[str] = DESIGNED,
     distortions: ArrayLike | None = None,
-    executor: Executor | None = None,
+    executor: Executor | Any = None,
     progress: bool = False,
     *,
     points: int = 25,
@@ -242,7 +262,7 @@ def tradeoff_curve(
     distortions : array, optional
         The grid; by default ``points`` of them, evenly up to where a constant output is as good.
     executor : concurrent.futures.Executor, optional
-        Where to run the points: a process pool, Dask's ``client.get_executor()``, ...
+        Where to run the points: a process pool, a Dask client or its ``get_executor()``, ...
     progress : bool
         Show a progress bar (needs the extra ``fastpriv[progress]``).
     points : int
@@ -274,8 +294,7 @@ def tradeoff_curve(
         if grid.ndim != 1:
             raise InvalidInput(f"distortions must be one-dimensional, got shape {grid.shape}")
     tasks = [(prior, float(cost), name) for name in names for cost in grid]
-    run = map if executor is None else executor.map
-    results: Any = run(_point, tasks)
+    results: Any = _map(executor)(_point, tasks)
     if progress:
         results = optional("tqdm", "progress").tqdm(results, total=len(tasks), unit="level")
     brackets = list(results)
@@ -285,6 +304,20 @@ def tradeoff_curve(
     return TradeoffCurve(
         grid, lower, upper, *_theorem_1(prior, names, grid), _closed_forms(prior, names)
     )
+
+
+def _map(executor: Any) -> Callable[..., Any]:
+    """Return how to run a function over many arguments, in their order."""
+    if executor is None:
+        return map
+    if hasattr(executor, "get_executor"):  # a Dask client, whose own map returns futures
+        executor = executor.get_executor()
+    if not (hasattr(executor, "submit") and hasattr(executor, "map")):
+        raise InvalidInput(
+            f"executor must be a concurrent.futures.Executor or a Dask client, got {executor!r:.60}"
+        )
+    run: Callable[..., Any] = executor.map
+    return run
 
 
 def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -299,7 +332,10 @@ def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tupl
 
 
 def _point(task: tuple[Distribution, float, str]) -> Bracket:
-    return privacy_level(*task)
+    try:
+        return privacy_level(*task)
+    except SolverFailure:  # one hard point does not lose the curve
+        return theorem_bracket(*task)
 
 
 def _theorem_1(
@@ -314,13 +350,12 @@ def _theorem_1(
     with np.errstate(invalid="ignore"):
         least = np.nan_to_num(np.maximum(plain - spread, 0.0), nan=0.0, posinf=math.inf)
     lower = {"dp": least, "identifiability": np.maximum(plain, spread)}
-    upper = {"dp": np.maximum(plain, 0.0)}
-    try:
-        tilde = prior.epsilon_tilde()
-        lower["identifiability"] = np.where(plain >= tilde, plain, lower["identifiability"])
-        upper["identifiability"] = np.where(plain >= tilde, plain, math.inf)
-    except TooLarge:  # without eps_tilde the exact range is unknown
-        pass
+    tilde = tilde_or_bound(prior)
+    lower["identifiability"] = np.where(plain >= tilde, plain, lower["identifiability"])
+    upper = {
+        "dp": np.maximum(plain, 0.0),
+        "identifiability": np.where(plain >= tilde, plain, np.maximum(plain, 0.0) + spread),
+    }
     keep = set(notions)
     return (
         {name: values for name, values in lower.items() if name in keep},

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from functools import reduce, singledispatch
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,24 +12,19 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.extras import progress_bar
 from fastpriv._core.rounding import ULP, sum_up
 from fastpriv._matrices.pairs import joint_laws
-from fastpriv._matrices.selection import best_selection
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
 from fastpriv.channels.queries.query import Listed
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.capacity import capacity, channel_capacity
-from fastpriv.measures.individual import individual_capacity, largest_leak
-from fastpriv.measures.individual.search import as_query
-from fastpriv.results import Bracket
+from fastpriv.measures.capacity import capacity
+from fastpriv.measures.individual import cross_capacity, individual_capacity
 
 __all__ = [
     "compose",
     "composition_bound",
-    "cross_capacity",
     "group_bound",
     "pair_datasets",
-    "parallel_example",
     "two_dataset_bound",
 ]
 
@@ -213,64 +206,6 @@ def group_bound(
     return k * one * (1.0 + 2.0 * ULP)
 
 
-def cross_capacity(
-    channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e-9, time_limit: float = 60.0
-) -> Bracket:
-    """Most that an output can tell about a person's value in another data set, in nats.
-
-    A row of k values in a second data set may depend on the first data set in any way. The result
-    is the largest capacity of a channel with k rows chosen from those of W (Wu-Xia-He 2020,
-    Proposition 6, C^{2,1} there).
-
-    Parameters
-    ----------
-    channel : channel or 2-D array
-        The mechanism of the first data set.
-    k : int
-        Number of values of a row of the second data set.
-    gap, time_limit : float
-        As for :func:`individual_capacity`.
-
-    Returns
-    -------
-    Bracket
-        The channel capacity if k is at least the number of outputs or of distinct output laws. It
-        is at least the individual capacity of rows with at most k values. If the matrix does not
-        fit, the upper end is the channel capacity or ln k, whichever is less.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> channel = fp.HammingChannel(2, 2, 1.0)
-    >>> fp.cross_capacity(channel, 2), fp.cross_capacity(channel, 4)
-    (Bracket(0.1989093021, 0.1989093022), Bracket(0.2218881433, 0.2218881434))
-    """
-    mechanism = as_channel(channel)
-    k = check.integer(k, "k", 1)
-    gap = check.real(gap, "gap", least=0.0)
-    time_limit = check.real(time_limit, "time_limit", least=0.0)
-    sizes = mechanism.space.sizes
-    if k == 1:
-        return Bracket(0.0, 0.0)
-    # Some optimal input law has at most as many rows as there are outputs.
-    if k >= min(mechanism.output_space.size, mechanism.space.size):
-        return capacity(mechanism, gap)
-    if k == 2 == max(sizes):  # any two databases of bits differ in some bit
-        single = largest_leak(mechanism, 1, gap, time_limit)
-        return Bracket(single.lower, single.upper)
-    try:
-        query, table = as_query(mechanism)
-    except TooLarge:
-        least = largest_leak(mechanism, 1, gap, time_limit).lower if k >= max(sizes) else 0.0
-        most = min(capacity(mechanism, gap).upper, math.log(k) * (1.0 + 2.0 * ULP))
-        return Bracket(min(least, most), most)
-    rows = query.seen()
-    if k >= len(rows):
-        return capacity(mechanism, gap)
-    best = best_selection(table, [[rows] * k], gap, time_limit)
-    return Bracket(best.lower, best.upper)
-
-
 def two_dataset_bound(
     first: AbstractChannel | ArrayLike,
     second: AbstractChannel | ArrayLike,
@@ -384,46 +319,3 @@ def _same_people(
             f"{one.space.n} and {two.space.n} rows"
         )
     return one, two
-
-
-class ParallelExample(NamedTuple):
-    """Two people who release one noisy bit each, and the individual capacities."""
-
-    channel: ProductChannel
-    alone: Bracket
-    together: Bracket
-
-
-def parallel_example(p: float) -> ParallelExample:
-    """Show that individual capacity has no parallel composition: two people with one secret.
-
-    Each of two people releases a bit that is flipped with probability p. The differential privacy
-    level of the pair is that of one release. An adversary who knows that both bits are equal sees
-    one bit twice. For 0 < p < 1/2 this adversary learns strictly more, because the second release
-    is not a function of the first (Wu-Xia-He 2020, Proposition 7, which leaves strictness open).
-
-    Parameters
-    ----------
-    p : float
-        Probability that a bit is flipped, 0 to 1.
-
-    Returns
-    -------
-    ParallelExample
-        ``channel`` of both people, the individual capacity of one release ``alone`` and of both
-        ``together``.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> example = fp.parallel_example(0.25)
-    >>> f"{example.alone:.6f} {example.together:.6f}"
-    '[0.130812, 0.130812] [0.230040, 0.230040]'
-    >>> noise = [[0.75, 0.25], [0.25, 0.75]]
-    >>> round(fp.dp_level(example.channel), 12), round(fp.dp_level(noise), 12)
-    (1.098612288668, 1.098612288668)
-    """
-    p = check.real(p, "p", least=0.0, most=1.0)
-    noise = [[1.0 - p, p], [p, 1.0 - p]]
-    channel = ProductChannel([noise, noise])
-    return ParallelExample(channel, channel_capacity(Channel(noise)), individual_capacity(channel))

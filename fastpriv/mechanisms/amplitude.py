@@ -67,12 +67,12 @@ def amplitude_capacity(a: float, m: float, gap: float) -> Bracket:
     if a < _SMALLEST:
         return Bracket(0.0, shannon_bound(a))
     if a <= 1.0:
-        found = _two_ends(a)
+        bracket = _two_ends(a)
     elif a <= _LARGEST:
-        found = _best_points(a, m, gap)
+        bracket = _best_points(a, m, gap)
     else:
-        found = _closed(a, m)
-    return Bracket(found.lower, min(found.upper, _closed(a, m).upper))
+        bracket = _closed(a, m)
+    return Bracket(bracket.lower, min(bracket.upper, _closed(a, m).upper))
 
 
 def _closed(a: float, m: float) -> Bracket:
@@ -214,11 +214,11 @@ def _solve(a: float, points: Floats) -> tuple[float, Floats, Floats]:
     reach = math.ceil(8.0 * (a + _WINDOW))
     y = np.arange(-reach, reach + 1) * 0.125
     rows = np.exp(-0.5 * (y - points[:, None]) ** 2) * (0.125 / _ROOT_TWO_PI)
-    found, law = matrix_capacity(rows, 1e-13)
+    capacity, law = matrix_capacity(rows, 1e-13)
     law = 0.5 * (law + law[::-1])
     mixed = rows * law[:, None]
     mean = (mixed * points[:, None]).sum(axis=0) / mixed.sum(axis=0)
-    return found.lower, law, points - (rows * mean).sum(axis=1)
+    return capacity.lower, law, points - (rows * mean).sum(axis=1)
 
 
 def _polish(a: float, inner: Floats, centre: bool) -> _Mixture:
@@ -248,12 +248,12 @@ def _weigh(a: float, inner: Floats, centre: bool) -> _Mixture:
 def _optimum(a: float, gap: float) -> tuple[int, Bracket]:
     """Return a number of points that reaches the capacity of [-a, a], and that capacity."""
     if a > _MOVED:
-        found = _weigh(a, *_evenly(a, math.ceil(2.0 * a / _APART)))
-        lower, gap = found.information(), _COARSE
+        mixture = _weigh(a, *_evenly(a, math.ceil(2.0 * a / _APART)))
+        lower, gap = mixture.information(), _COARSE
     else:
-        found = _grow(a, gap)
-        lower = found.information()
-    return len(found.points), Bracket(lower, found.ceiling(lower + gap * min(1.0, lower)))
+        mixture = _grow(a, gap)
+        lower = mixture.information()
+    return len(mixture.points), Bracket(lower, mixture.ceiling(lower + gap * min(1.0, lower)))
 
 
 def _grow(a: float, gap: float) -> _Mixture:
@@ -261,18 +261,18 @@ def _grow(a: float, gap: float) -> _Mixture:
     inner, centre = _evenly(a, max(2, int(a / 1.1) + 1))
     x = np.linspace(0.0, a, 64 * math.ceil(a))
     for _ in range(_ROUNDS):
-        found = _polish(a, inner, centre)
-        lower = found.information()
-        value, _, _ = found.divergences(x)
+        mixture = _polish(a, inner, centre)
+        lower = mixture.information()
+        value, _, _ = mixture.divergences(x)
         if value.max() <= lower + gap * min(1.0, lower):
             break
         worst = float(x[np.argmax(value)])
-        inner = found.points[found.points > 0.0][:-1]
+        inner = mixture.points[mixture.points > 0.0][:-1]
         if worst < 0.3 and not centre:
             centre = True
         else:
             inner = np.sort(np.append(inner, worst))
-    return found
+    return mixture
 
 
 def _evenly(a: float, count: int) -> tuple[Floats, bool]:
@@ -294,5 +294,5 @@ def _best_points(a: float, m: float, gap: float) -> Bracket:
     count, all_points = _optimum(a, gap)
     if m >= count:
         return all_points
-    found = (_polish if a <= _MOVED else _weigh)(a, *_evenly(a, int(m)))
-    return Bracket(min(found.information(), all_points.upper), all_points.upper)
+    mixture = (_polish if a <= _MOVED else _weigh)(a, *_evenly(a, int(m)))
+    return Bracket(min(mixture.information(), all_points.upper), all_points.upper)

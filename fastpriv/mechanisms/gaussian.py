@@ -82,9 +82,9 @@ class GaussianChannel:
         at 10.
         """
         gap = check.real(gap, "gap", least=0.0)
-        found = amplitude_capacity(self._reach, _values(m), gap)
+        bracket = amplitude_capacity(self._reach, _values(m), gap)
         # The reach is a quotient, rounded; capacities grow with its square at most.
-        return Bracket(found.lower * (1.0 - 8.0 * ULP), found.upper * (1.0 + 8.0 * ULP))
+        return Bracket(bracket.lower * (1.0 - 8.0 * ULP), bracket.upper * (1.0 + 8.0 * ULP))
 
     def __repr__(self) -> str:
         return f"GaussianChannel(T={self.T:g}, variance={self.variance:g})"
@@ -165,10 +165,10 @@ def _exact_reach(level: float, m: float) -> float:
     from scipy.optimize import brentq
 
     def over(log_reach: float) -> float:
-        found = amplitude_capacity(math.exp(log_reach), m, _GAP)
+        bracket = amplitude_capacity(math.exp(log_reach), m, _GAP)
         # Asked for again, the bracket may be as wide as its gap: stay below that as well.
-        widest = found.lower + _GAP * min(1.0, found.lower)
-        return max(found.upper, widest) * (1.0 + 32.0 * ULP) / level - 1.0
+        widest = bracket.lower + _GAP * min(1.0, bracket.lower)
+        return max(bracket.upper, widest) * (1.0 + 32.0 * ULP) / level - 1.0
 
     low = high = math.log(_safe_reach(level))
     if over(low) > 0.0:  # by rounding

@@ -60,8 +60,8 @@ def noise_comparison(
     Examples
     --------
     >>> import fastpriv as fp
-    >>> found = fp.mechanisms.noise_comparison(T=1.0, epsilon=0.1, sensitivity=0.001)
-    >>> [round(value, 6) for value in found]
+    >>> comparison = fp.mechanisms.noise_comparison(T=1.0, epsilon=0.1, sensitivity=0.001)
+    >>> [round(value, 6) for value in comparison]
     [0.014142, 0.052988, 2.125242]
     """
     T = check.real(T, "T", least=math.ulp(0.0))

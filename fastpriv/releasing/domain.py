@@ -60,22 +60,22 @@ class Domain:
         """Number records by the codes of their columns."""
         if len(self.columns) == 1:
             return digits[:, 0]
-        found = np.zeros(len(digits), dtype=np.min_scalar_type(self.size))
+        numbers = np.zeros(len(digits), dtype=np.min_scalar_type(self.size))
         for j, size in enumerate(self.sizes):
-            found *= found.dtype.type(size)
-            found += digits[:, j].astype(found.dtype)
-        return found
+            numbers *= numbers.dtype.type(size)
+            numbers += digits[:, j].astype(numbers.dtype)
+        return numbers
 
     def digits(self, records: NDArray[Any]) -> Digits:
         """Return the codes of the columns of numbered records: the inverse of records."""
         if len(self.columns) == 1:
             return records[:, None]
-        found = np.empty((len(records), len(self.columns)), dtype=self.dtype)
+        digits = np.empty((len(records), len(self.columns)), dtype=self.dtype)
         rest = records
         for j in range(len(self.columns) - 1, 0, -1):
-            rest, found[:, j] = np.divmod(rest, rest.dtype.type(self.sizes[j]))
-        found[:, 0] = rest
-        return found
+            rest, digits[:, j] = np.divmod(rest, rest.dtype.type(self.sizes[j]))
+        digits[:, 0] = rest
+        return digits
 
 
 def read(given: Any) -> Domain:
@@ -180,26 +180,26 @@ def outside(name: Hashable, row: int, value: Any, domain: Domain, count: int = 1
 def code_table(name: Hashable, domain: Domain, uniques: Iterable[Any]) -> NDArray[np.int64]:
     """Code of each of some distinct values, then that of a missing one; -1 outside the domain."""
     codes = {value: k for k, value in enumerate(domain.values[domain.columns.index(name)])}
-    found = [codes.get(v, -1) if isinstance(v, Hashable) else -1 for v in map(scalar, uniques)]
-    return np.array([*found, codes.get(None, -1)], dtype=np.int64)
+    listed = [codes.get(v, -1) if isinstance(v, Hashable) else -1 for v in map(scalar, uniques)]
+    return np.array([*listed, codes.get(None, -1)], dtype=np.int64)
 
 
 def _load(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_unique_keys)
+        declared = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_unique_keys)
     except OSError as problem:
         raise InvalidInput(f"cannot read the domain {path}: {problem.strerror}") from None
     except (ValueError, RecursionError) as problem:  # bad JSON, bad UTF-8, no end of brackets
         raise InvalidInput(f"the domain {path} is not valid JSON: {problem}") from None
-    if not isinstance(found, Mapping):
+    if not isinstance(declared, Mapping):
         raise InvalidInput(f'the domain {path} must be {{"column": [values]}}')
-    return found
+    return declared
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput(f"it names {twice!r} twice")
-    return found
+    return document

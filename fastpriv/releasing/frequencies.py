@@ -80,12 +80,12 @@ class Marginal:
         shown = ["(missing)" if v is None else str(v) for v in self.values[:most]]
         width = max(map(len, [title, *shown])) + 2
         heads = "".join(f"{head:>12}" for head in ("count", "std. error", "lower", "upper"))
-        found = [f"{title:<{width}}{heads}"]
+        lines = [f"{title:<{width}}{heads}"]
         numbers = (self.estimates, self.standard_errors, self.lower, self.upper)
         for value, *row in zip(shown, *(part[:most] for part in numbers), strict=True):
-            found.append(f"{value:<{width}}" + "".join(f"{number:>12.1f}" for number in row))
+            lines.append(f"{value:<{width}}" + "".join(f"{number:>12.1f}" for number in row))
         rest = len(self.values) - len(shown)
-        return [*found, f"... and {rest} more values"] if rest else found
+        return [*lines, f"... and {rest} more values"] if rest else lines
 
     def __repr__(self) -> str:
         return "\n".join(self.lines("value", _SHOWN))
@@ -93,7 +93,7 @@ class Marginal:
 
 @dataclass(frozen=True, repr=False)
 class Frequencies(Tabular):
-    """Estimated frequencies of every column, ``found[column]``, and of whole ``records``.
+    """Estimated frequencies of every column, ``frequencies[column]``, and of whole ``records``.
 
     ``records`` are the joint counts of all columns, or of those that were chosen: then ``joint``
     is True. They are None where a record has more than 2^20 values.
@@ -147,7 +147,7 @@ class Frequencies(Tabular):
         return {
             "records": self.n,
             "confidence": self.confidence,
-            "columns": {str(name): found.to_dict() for name, found in self.columns.items()},
+            "columns": {str(name): column.to_dict() for name, column in self.columns.items()},
         }
 
     def __repr__(self) -> str:
@@ -233,8 +233,8 @@ def estimate_frequencies(
     >>> import numpy as np
     >>> truth = np.repeat([0, 1, 2], [6_000, 3_000, 1_000])
     >>> released = fp.release(truth, domain=3, epsilon=2.0, rng=7)
-    >>> found = fp.estimate_frequencies(released)[0]
-    >>> bool((found.lower <= [6_000, 3_000, 1_000]).all())
+    >>> counts = fp.estimate_frequencies(released)[0]
+    >>> bool((counts.lower <= [6_000, 3_000, 1_000]).all())
     True
     """
     confidence = check.real(confidence, "confidence", least=0.0, most=1.0)

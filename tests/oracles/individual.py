@@ -46,3 +46,16 @@ def opposite(n, m, epsilon):
                 other = stay**n * r ** (right + rest) * (m - 2) ** rest
                 total += ways * one * mpmath.log(2 * one / (one + other))
         return total
+
+
+def copies(n, m, epsilon):
+    """Information about a uniform value in n noisy copies of it, by listing all m^n outputs."""
+    with mpmath.workdps(60):
+        r = mpmath.exp(-mpmath.mpf(epsilon))
+        stay = 1 / (1 + (m - 1) * r)
+        total = mpmath.mpf(0)
+        for output in itertools.product(range(m), repeat=n):
+            likes = [stay**n * r ** (n - output.count(v)) for v in range(m)]
+            mean = sum(likes) / m
+            total += sum(like * mpmath.log(like / mean) for like in likes) / m
+        return total

@@ -6,5 +6,12 @@ from fastpriv.measures.individual.capacity import (
     largest_leak,
     max_individual_capacity,
 )
+from fastpriv.measures.individual.cross import cross_capacity
 
-__all__ = ["group_capacity", "individual_capacity", "largest_leak", "max_individual_capacity"]
+__all__ = [
+    "cross_capacity",
+    "group_capacity",
+    "individual_capacity",
+    "largest_leak",
+    "max_individual_capacity",
+]

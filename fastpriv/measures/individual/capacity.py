@@ -8,12 +8,15 @@ from functools import singledispatch
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.individual.copies import by_copies, by_part
+from fastpriv.measures.individual.flips import by_flips, fits
 from fastpriv.measures.individual.search import searched
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.results import IndividualCapacity
@@ -25,7 +28,7 @@ _SEARCHED = 1 << 20
 
 
 def individual_capacity(
-    channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9, time_limit: float = 60.0
+    channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9, time_limit: float | None = 60.0
 ) -> IndividualCapacity:
     """Individual channel capacity: the most an output can tell about one row, in nats.
 
@@ -41,9 +44,10 @@ def individual_capacity(
         The mechanism. A plain matrix is one row with as many values as it has rows.
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
-    time_limit : float
+    time_limit : float or None
         Seconds after which the bracket is returned as it stands. It is valid at any time: the
-        adversary that comes with it attains the lower end, and the upper end is proved.
+        adversary that comes with it attains the lower end, and the upper end is proved. None bounds
+        the work instead (about a second of it), so that the bracket is the same on every machine.
 
     Returns
     -------
@@ -57,10 +61,17 @@ def individual_capacity(
     databases. Any output law q bounds all selections by max D(W_x || q). The rest is branch and
     bound. Bits need O(N^2 K) at worst, a few seconds for N = K = 1024. A count of n bits with K
     outputs needs O(n K) if two answers have the capacity of all of them, or if they tell a bit
-    apart almost surely. E_d on bits has a closed form of cost O(n). For m > 2 values the number of
-    selections, (N/m)^m, may be out of reach. The upper end is then at most the capacity of the best
-    pair of rows times the mean number of yes-or-no questions that identify one of m values (5/3
-    for m = 3, 2 for m = 4).
+    apart almost surely. For m > 2 values the number of selections, (N/m)^m, may be out of reach.
+    The upper end is then at most the capacity of the best pair of rows times the mean number of
+    yes-or-no questions that identify one of m values (5/3 for m = 3, 2 for m = 4).
+
+    Bits that all pass through one channel need a sum over the net numbers of outputs for each
+    number of bits that the two databases of the adversary flip against each other, O(n^3) for two
+    outputs.
+
+    For E_d with rows of one size the worst adversary makes all rows equal and x_i uniform. The
+    result is a sum over the partitions of n into at most m parts, or O(n) for bits. Beyond about
+    2^21/m partitions (n = 2800 for m = 3, n = 60 for m = 10) the bracket may be wide.
 
     Examples
     --------
@@ -75,7 +86,11 @@ def individual_capacity(
 
 
 def group_capacity(
-    channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e-9, time_limit: float = 60.0
+    channel: AbstractChannel | ArrayLike,
+    k: int,
+    *,
+    gap: float = 1e-9,
+    time_limit: float | None = 60.0,
 ) -> IndividualCapacity:
     """Group channel capacity: the most an output can tell about k rows together, in nats.
 
@@ -89,7 +104,7 @@ def group_capacity(
         The mechanism.
     k : int
         Size of the group, 1 .. n.
-    gap, time_limit : float
+    gap, time_limit
         As for :func:`individual_capacity`.
 
     Returns
@@ -115,7 +130,7 @@ def group_capacity(
     if k > mechanism.space.n:
         raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
     gap = check.real(gap, "gap", least=0.0)
-    return largest_leak(mechanism, k, gap, check.real(time_limit, "time_limit", least=0.0))
+    return largest_leak(mechanism, k, gap, check.optional_limit(time_limit, "time_limit"))
 
 
 def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = "all") -> float:
@@ -155,7 +170,7 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
 
 @singledispatch
 def largest_leak(
-    channel: AbstractChannel, k: int, gap: float, time_limit: float
+    channel: AbstractChannel, k: int, gap: float, time_limit: float | None
 ) -> IndividualCapacity:
     """Largest I(X_G; Y) over groups G of k rows and all priors, for checked arguments.
 
@@ -165,8 +180,8 @@ def largest_leak(
 
 
 @largest_leak.register
-def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
-    """Search the matrix while it is small.
+def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
+    """Bits with one channel by the number of flips. Others are searched while the matrix is small.
 
     Otherwise search some of the rows for the lower end. The upper end is the capacity of all rows.
     """
@@ -174,13 +189,16 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> Individ
     def search(part: ProductChannel) -> IndividualCapacity:
         return _searched_product(part, k, gap, time_limit)
 
+    if k == 1 and fits(channel._kernels):
+        clock = Clock(math.inf if time_limit is None else time_limit)
+        return by_flips(channel._kernels, gap, clock, capacity(channel, 1e-3).upper)
     small = channel.space.size * channel.output_space.size <= _SEARCHED
     return search(channel) if small else by_part(channel, _SEARCHED, k, search)
 
 
 @largest_leak.register
-def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
-    """Closed form for one bit. Otherwise a bracket, narrowed by a search while that is small."""
+def _(channel: HammingChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
+    """Closed form for rows of one size. Otherwise a bracket, narrowed by a search while small."""
     bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k)
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if narrow or channel.space.size**2 > _SEARCHED:
@@ -192,7 +210,7 @@ def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> Individ
 
 
 def _searched_product(
-    channel: ProductChannel, k: int, gap: float, time_limit: float
+    channel: ProductChannel, k: int, gap: float, time_limit: float | None
 ) -> IndividualCapacity:
     """Search the matrix, whose entries have the rounding errors of n products.
 

@@ -1,16 +1,17 @@
 """Individual capacity of channels that act row by row, by priors under which rows are copies.
 
-Two databases are easiest to tell apart if they differ in every row: a row in which they agree
-tells nothing, and a further noisy copy of a value can only help. For more than two values, or
-larger groups, copies give a lower bound. Upper bounds are the sum of the rows' capacities, k times
-a bound for one row, and the capacity of the best pair of databases times a number of yes-or-no
-questions.
+For E_d with rows of one size, copies are optimal: whatever the other rows do, row j tells most
+about a value V if it is an injective function of V (the proof is on the page "Individuals" of the
+documentation). For larger groups, or rows of several sizes, copies give a lower bound. Upper bounds
+are the sum of the rows' capacities, k times a bound for one row, and the capacity of the best pair
+of databases times a number of yes-or-no questions.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -24,16 +25,16 @@ from fastpriv._matrices.selection import mean_questions
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import ProductChannel
 from fastpriv.channels.queries.laws import score_law
-from fastpriv.channels.queries.sums import Histogram
 from fastpriv.measures.capacity import capacity, row_capacity
+from fastpriv.measures.individual.types import copies_bracket, mixed_bracket
 from fastpriv.priors import Product
 from fastpriv.results import Adversary, Bracket, IndividualCapacity
 from fastpriv.spaces import Space
 
 Search = Callable[[ProductChannel], IndividualCapacity]
 
-#: Largest table of histograms of copies, and most values of a group that are listed.
-_HISTOGRAMS, _VALUES = 1 << 20, 1 << 16
+#: Most values of a group that are listed.
+_VALUES = 1 << 16
 #: Rows that are tried before all rows.
 _FEW = 1 << 12
 #: Probabilities below the first are lost. Masses above the second are scaled down by it.
@@ -104,34 +105,54 @@ def _net_law(rows: list[Symmetric]) -> Floats:
     return np.asarray(both / (both.sum() + masses[n]))
 
 
-def copied_information(kernel: Symmetric, copies: int) -> tuple[float, Floats]:
-    """Return the information of copies of one row, rounded down, and the law of its value.
+def copied_information(kernel: Symmetric, copies: int) -> tuple[Bracket, Floats]:
+    """Return the capacity of copies of one row, and a law of its value that reaches the lower end.
 
-    The better of two laws: the uniform one on all m values, where the histogram of the copies is
-    a sufficient statistic, and the uniform one on two values.
+    The channel is the same for all values, so the uniform law is optimal. Where its information
+    is not known well, the uniform law on two values may have a higher lower end.
     """
-    m, epsilon = kernel.m, kernel.epsilon
-    pair = opposite_capacity([kernel] * copies).lower
+    m = kernel.m
+    if m == 1:
+        return Bracket(0.0, 0.0), np.ones(1)
+    pair = opposite_capacity([kernel] * copies)
     two = np.where(np.arange(m) < 2, 0.5, 0.0)
     if m == 2:
         return pair, two
-    uniform = np.full(m, 1.0 / m)
-    while (copies + 1) ** (m - 1) > _HISTOGRAMS and copies > 1:
-        copies = copies * 3 // 4
-    if copies == 1:
-        value = row_capacity(kernel, 0.0)[0].lower
-        return (value, uniform) if value > pair else (pair, two)
-    from scipy.special import gammaln, logsumexp
+    told = copies_bracket(copies, kernel)
+    upper = min(told.upper, round_up(min(math.log(m), pair.upper * mean_questions(m))))
+    if pair.lower > told.lower:
+        return Bracket(pair.lower, max(pair.lower, upper)), two
+    return Bracket(told.lower, max(told.lower, upper)), np.full(m, 1.0 / m)
 
-    counts = Histogram(copies, m).counts
-    logs = gammaln(copies + 1.0) - gammaln(counts + 1.0).sum(axis=1)
-    logs += copies * math.log(kernel.stay) - epsilon * (copies - counts[:, 0])
-    gains = math.log(m) - logsumexp(epsilon * (counts - counts[:, :1]), axis=1)
-    weights = np.exp(logs)
-    error = 64.0 * ULP * (copies * (math.log(copies + 2.0) + epsilon + 1.0) + 16.0)
-    size = math.fsum(weights * np.abs(gains))
-    value = math.fsum(weights * gains) - error * (1.0 + size)
-    return (value, uniform) if value > pair else (pair, two)
+
+def shown_capacity(rows: list[Symmetric], k: int) -> Bracket:
+    """Capacity of the best k databases, where every row has at least k values.
+
+    In the best k databases every row is an injective function of a value V of k, which is uniform.
+    An output tells about V only if it is one of the k values that its row may hold, and then it is
+    an output of R_epsilon on k values. So the result is the mean, over the number of such rows, of
+    the information in so many copies.
+    """
+    if k == 2:
+        return opposite_capacity(rows)
+    kernel, law = Symmetric(k, rows[0].epsilon), np.ones(1)
+    if all(row.m == k for row in rows):
+        return copied_information(kernel, len(rows))[0]
+    for m, number in Counter(row.m for row in rows).items():
+        row = Symmetric(m, kernel.epsilon)
+        law = np.convolve(law, _binomial(number, row.stay + (k - 1) * row.off, (m - k) * row.off))
+    slack = 64.0 * ULP * (len(rows) * math.log(len(rows) + 2.0) + 745.0)
+    told = mixed_bracket(law, kernel)
+    return Bracket(told.lower * (1.0 - slack), told.upper * (1.0 + slack) + _LOST)
+
+
+def _binomial(n: int, hit: float, miss: float) -> Floats:
+    """Return the law of the number of hits in n, given both chances."""
+    from scipy.special import gammaln, xlogy
+
+    r = np.arange(n + 1)
+    ways = gammaln(n + 1.0) - gammaln(r + 1.0) - gammaln(n - r + 1.0)
+    return np.asarray(np.exp(ways + xlogy(r, hit) + xlogy(n - r, miss)))
 
 
 def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity:
@@ -146,22 +167,28 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity
         rest = np.flatnonzero((size == m) & (leader < 0))
         leader[rest] = np.resize([g for g in group if space.sizes[g] == m], len(rest))
     copies = np.bincount(leader[leader >= 0], minlength=space.n).tolist()
-    known: dict[tuple[int, int], tuple[float, Floats]] = {}
-    for g in group:
-        key = int(which[g]), copies[g]
-        if key not in known:
-            sure = space.sizes[g] == 1
-            known[key] = (0.0, np.ones(1)) if sure else copied_information(kinds[key[0]], key[1])
-    told = [known[int(which[g]), copies[g]] for g in group]
-    lower = math.fsum(value for value, _ in told) * (1.0 - 4.0 * ULP)
-    pair = opposite_capacity([kinds[t] for t in which[live].tolist()]).upper
-    most = max(space.sizes)
-    one = min(math.log(most), pair * mean_questions(most)) if most > 1 else 0.0
+    keys = [(int(which[g]), copies[g]) for g in group]
+    known = {key: copied_information(kinds[key[0]], key[1]) for key in sorted(set(keys))}
+    told = [known[key] for key in keys]
+    lower = math.fsum(part.lower for part, _ in told) * (1.0 - 4.0 * ULP if k > 1 else 1.0)
     rows = math.fsum(np.bincount(which) * [row_capacity(kind, 0.0)[0].upper for kind in kinds])
     logs = math.fsum(math.log(space.sizes[g]) for g in group)
-    upper = round_up(min(k * one, rows, logs)) if most > 2 or k > 1 else pair
+    alone = k == 1 and len(set(size[live].tolist())) <= 1
+    one = told[0][0].upper if alone else _one_row([kinds[t] for t in which[live].tolist()])
+    upper = one if k == 1 else round_up(min(k * one, rows, logs))
     who = _copying(space, group, leader, [law for _, law in told])
     return IndividualCapacity(lower, max(lower, upper), who)
+
+
+def _one_row(rows: list[Symmetric]) -> float:
+    """Return a bound for one row: that of copies, or by yes-or-no questions if sizes differ."""
+    if not rows:
+        return 0.0
+    if len({row.m for row in rows}) == 1:
+        return copied_information(rows[0], len(rows))[0].upper
+    most = max(row.m for row in rows)
+    pair = opposite_capacity(rows).upper
+    return round_up(min(math.log(most), pair * mean_questions(most)))
 
 
 def _copying(

@@ -106,15 +106,15 @@ class CsvFile:
 
     def observed(self, column: Hashable) -> list[Any]:
         """List the distinct texts of a column: one pass over the file."""
-        place, found = self.columns.index(column), set()
+        place, values = self.columns.index(column), set()
 
         def note(line: bytes, row: int) -> list[int]:
-            found.add(self._record(line, row)[place])
+            values.add(self._record(line, row)[place])
             return [0]
 
         for _ in _Lines(note, 1, np.dtype(np.uint8)).chunks(self._blocks()):
             pass
-        return in_order(found)
+        return in_order(values)
 
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         """Yield the codes of the domain's columns, a block of the file at a time."""
@@ -123,11 +123,11 @@ class CsvFile:
 
         def encode(line: bytes, row: int) -> list[int]:
             fields = self._record(line, row)
-            found = [code.get(fields[j], -1) for code, j in zip(codes, places, strict=True)]
-            if -1 in found:
-                k = found.index(-1)
+            record = [code.get(fields[j], -1) for code, j in zip(codes, places, strict=True)]
+            if -1 in record:
+                k = record.index(-1)
                 raise outside(domain.columns[k], row, fields[places[k]], domain)
-            return found
+            return record
 
         yield from _Lines(encode, len(places), domain.dtype).chunks(self._blocks(progress))
 
@@ -254,7 +254,7 @@ def opened(path: Path) -> Any:
 
 def texts(domain: Domain) -> list[list[str]]:
     """How every value is written in a CSV file: as str() writes it, nothing for a missing one."""
-    found = []
+    written = []
     for name, values in zip(domain.columns, domain.values, strict=True):
         spelt = ["" if value is None else str(value) for value in values]
         if len(set(spelt)) < len(spelt):
@@ -268,8 +268,8 @@ def texts(domain: Domain) -> list[list[str]]:
             raise InvalidInput(
                 f"a value of column {name!r} cannot be written in UTF-8: {problem.reason}"
             ) from None
-        found.append(spelt)
-    return found
+        written.append(spelt)
+    return written
 
 
 def _quoted(text: str) -> str:

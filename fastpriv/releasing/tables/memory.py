@@ -121,8 +121,8 @@ class Codes(InMemory):
         return digits
 
     def decode(self, digits: Digits, domain: Domain) -> NDArray[Any]:
-        found = digits.astype(self.array.dtype, copy=False)
-        return found if self.array.ndim == 2 else found[:, 0]
+        codes = digits.astype(self.array.dtype, copy=False)
+        return codes if self.array.ndim == 2 else codes[:, 0]
 
 
 def _largest(dtype: np.dtype[Any]) -> int:
@@ -204,8 +204,8 @@ class Frame(InMemory):
         digits = np.empty((len(self.frame), len(domain.columns)), domain.dtype, order="F")
         for j, name in enumerate(domain.columns):
             codes, uniques = self._factors(name)
-            found = code_table(name, domain, uniques)
-            digits[:, j] = inside(name, domain, found[codes], self.frame[name].array)
+            table = code_table(name, domain, uniques)
+            digits[:, j] = inside(name, domain, table[codes], self.frame[name].array)
         return digits
 
     def decode(self, digits: Digits, domain: Domain) -> Any:

@@ -49,10 +49,10 @@ class ParquetFile:
 
     def observed(self, column: Hashable) -> list[Any]:
         """List the distinct values of a column: one pass over it."""
-        found: set[Any] = set()
+        values: set[Any] = set()
         for batch in self._batches([column]):
-            found |= set(map(scalar, batch.column(0).unique().to_pylist()))
-        return in_order(found)
+            values |= set(map(scalar, batch.column(0).unique().to_pylist()))
+        return in_order(values)
 
     def _batches(self, columns: Sequence[Hashable]) -> Iterator[Any]:
         """Yield some columns, CHUNK records at a time."""
@@ -85,9 +85,9 @@ class ParquetFile:
     def _codes(self, column: Any, name: Hashable, domain: Domain, start: int) -> Any:
         if not self.arrow.types.is_dictionary(column.type):
             column = column.dictionary_encode()
-        found = code_table(name, domain, column.dictionary.to_pylist())
+        codes = code_table(name, domain, column.dictionary.to_pylist())
         numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return inside(name, domain, found[numbers], column, start)
+        return inside(name, domain, codes[numbers], column, start)
 
     def writer(self, domain: Domain) -> ParquetWriter:
         """Open the released file."""

@@ -1,0 +1,108 @@
+"""E_d: noisy copies of one value are what tells most about a row."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastpriv as fp
+from fastpriv.measures.individual import types
+from oracles import dalenius
+from oracles import individual as brute
+
+LEVELS = [1e-8, 0.3, 5.0, 700.0]
+
+
+@pytest.mark.parametrize("epsilon", LEVELS)
+@pytest.mark.parametrize(("n", "m"), [(1, 3), (2, 3), (5, 3), (4, 4), (3, 6), (2, 12)])
+def test_copies_by_listing_all_outputs(n, m, epsilon):
+    exact = brute.copies(n, m, epsilon)
+    bracket = fp.individual_capacity(fp.HammingChannel(n, m, epsilon))
+    assert bracket.lower <= exact <= bracket.upper
+    assert bracket.width <= 1e-10 * bracket.upper
+    assert bracket.upper <= math.log(m) * (1 + 1e-15)
+
+
+def test_values_that_were_out_of_reach():
+    for n, m, epsilon, value in [(5, 10, 0.5, 0.072176), (6, 3, 1.0, 0.542038)]:
+        bracket = fp.individual_capacity(fp.HammingChannel(n, m, epsilon))
+        assert round(bracket.lower, 6) == round(bracket.upper, 6) == value
+    opposite = fp.cross_capacity(fp.HammingChannel(20, 3, 0.3), 2)
+    assert opposite.lower == pytest.approx(0.136363821, abs=5e-10)
+    assert opposite.width <= 1e-12
+    wide = fp.individual_capacity(fp.HammingChannel(50, 5, 0.1))
+    assert wide.width <= 1e-10 * wide.upper
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(0.0, 1.0), min_size=2, max_size=5).filter(lambda p: sum(p) > 0.1),
+    st.integers(2, 5),
+    st.floats(0.0, 8.0),
+    st.randoms(use_true_random=False),
+)
+def test_injective_rows_tell_most(weights, m, epsilon, random):
+    """The step of the proof: merging values lowers the entropy of a noisy output."""
+    values = len(weights)
+    m = max(m, values)
+    p = np.array(weights) / sum(weights)
+    merged, apart = np.zeros(m), np.zeros(m)
+    apart[:values] = p
+    for v in range(values):
+        merged[random.randrange(m)] += p[v]
+    stay = 1.0 / (1.0 + (m - 1) * math.exp(-epsilon))
+    off = stay * math.exp(-epsilon)
+
+    def entropy(law):
+        shown = off + (stay - off) * law
+        return -float((shown[shown > 0] * np.log(shown[shown > 0])).sum())
+
+    assert entropy(merged) <= entropy(apart) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("sizes", "k"), [((3, 3), 3), ((3, 3), 2), ((4, 3), 3), ((3, 4), 2), ((5,), 3), ((3, 1, 3), 2)]
+)
+def test_cross_capacity_by_all_choices_of_databases(sizes, k):
+    channel = fp.HammingChannel(len(sizes), sizes, 1.5)
+    low, high = dalenius.cross(channel.matrix().tolist(), k)
+    bracket = fp.cross_capacity(channel, k)
+    assert bracket.lower <= high + 1e-12
+    assert bracket.upper >= low - 1e-12
+    assert bracket.width <= 1e-10
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
+@pytest.mark.parametrize("m", [3, 5])
+def test_more_copies_than_can_be_listed(m, epsilon, monkeypatch):
+    n = 12
+    exact = types.copies_bracket(n, fp.HammingChannel(n, m, epsilon)._symmetric()[0])
+    for entries in (1, 20, 40):
+        monkeypatch.setattr(types, "_ENTRIES", entries)
+        bracket = types.copies_bracket(n, fp.HammingChannel(n, m, epsilon)._symmetric()[0])
+        assert bracket.lower <= exact.upper
+        assert exact.lower <= bracket.upper
+        assert bracket.lower > 0.0
+    assert bracket.width > exact.width
+
+
+def test_a_million_copies():
+    bracket = fp.individual_capacity(fp.HammingChannel(1_000_000, 3, 0.02))
+    assert bracket.width <= 1e-12
+    small = fp.individual_capacity(fp.HammingChannel(1_000_000, 7, 1e-9))
+    assert 0.0 < small.lower <= small.upper < 1e-11
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 1), (1, 1), (5, 1), (5, 3), (6, 9), (9, 4)])
+def test_partitions(n, m):
+    want = {
+        tuple(sorted(parts, reverse=True))
+        for parts in itertools.product(range(n + 1), repeat=min(m, n))
+        if sum(parts) == n
+    }
+    listed = [tuple(row) for row in types.partitions(n, m).tolist()]
+    assert sorted(listed) == sorted(want)
+    assert types.partition_counts(n, m)[-1] == len(want)
