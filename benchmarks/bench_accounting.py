@@ -10,10 +10,13 @@ gigabytes, and are given 2 GB.
 """
 
 import math
+from functools import partial
+
+import pytest
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run
+from contenders import ours, peer, sizes
 
 
 def profile_of(m, releases):
@@ -84,72 +87,67 @@ PEERS = [
 ]
 
 
-def cases(bench):
-    """Yield a name, the number of values, releases and delta."""
-    for m in (2, 4):
-        for k in bench.sizes((100,), (100, 1000, 10**5)):
-            for delta in (1e-6, 1e-14):
-                yield f"{k:,} at 0.5, delta {delta:g}", m, [(0.5, k)], delta
-    if not bench.quick:
-        yield "740 at 3 epsilons, delta 1e-06", 2, [(0.1, 500), (0.25, 200), (0.7, 40)], 1e-6
-        many = [(0.01 + 0.49 * float(u), 10) for u in instances.uniform(0, 30)]
-        yield "300 at 30 epsilons, delta 1e-06", 2, many, 1e-6
+def releases(name):
+    """Epsilons and counts of a named list."""
+    if name == "740 at 3 epsilons":
+        return [(0.1, 500), (0.25, 200), (0.7, 40)]
+    if name == "300 at 30 epsilons":
+        return [(0.01 + 0.49 * float(u), 10) for u in instances.uniform(0, 30)]
+    count, _, epsilon = name.replace(",", "").partition(" at ")
+    return [(float(epsilon), int(count))]
 
 
-def composed(bench):
+@pytest.mark.parametrize("delta", [1e-6, 1e-14])
+@pytest.mark.parametrize(
+    ("m", "name"),
+    [
+        *((m, "100 at 0.5") for m in (2, 4)),
+        *sizes(large=[(m, f"{k} at 0.5") for m in (2, 4) for k in ("1,000", "100,000")]),
+        *sizes(large=[(2, "740 at 3 epsilons"), (2, "300 at 30 epsilons")]),
+    ],
+)
+def test_composed(versus, m, name, delta):
     """Epsilon of composed responses."""
-    for name, m, releases, delta in cases(bench):
-        case = m, releases, delta
-        exact = profile_of(m, releases).epsilon(delta)
+    case = m, releases(name), delta
+    exact = profile_of(*case[:2]).epsilon(delta)
 
-        def judge(found, exact=exact):
-            error = abs(found - exact.midpoint) / exact.midpoint
-            return {"value": found, "error": error, "sound": found >= exact.lower}
+    def judge(epsilon):
+        error = abs(epsilon - exact.midpoint) / exact.midpoint
+        return {"value": epsilon, "error": error, "sound": epsilon >= exact.lower}
 
-        def certified(found, exact=exact):
-            return {"value": found, "error": exact.width / exact.upper, "sound": True}
+    def certified(epsilon):
+        return {"value": epsilon, "error": exact.width / exact.upper, "sound": True}
 
-        bench.compare(
-            f"composed epsilon, {'binary' if m == 2 else f'{m}-ary'} response",
-            name,
-            ours(lambda c=case: profile_of(*c[:2]).epsilon(c[2]).upper, certified),
-            *(
-                peer(title, lambda s=solve, c=case: s(*c), judge, needs=needs)
-                for title, solve, needs, general in PEERS
-                if general or m == 2
-            ),
-            error_of="relative error",
-            target=1e-9,
-            headline=m == 4 and name.startswith("1,000 "),
-        )
+    versus(
+        f"composed epsilon, {'binary' if m == 2 else f'{m}-ary'} response",
+        f"{name}, delta {delta:g}",
+        ours(lambda: profile_of(*case[:2]).epsilon(delta).upper, certified),
+        *(
+            peer(title, partial(solve, *case), judge, needs=needs)
+            for title, solve, needs, general in PEERS
+            if general or m == 2
+        ),
+        error_of="relative error",
+        target=1e-9,
+        headline=m == 4 and name.startswith("1,000 "),
+    )
 
 
-def general(bench):
+@pytest.mark.parametrize("k", sizes(10, large=[1000, 100_000]))
+@pytest.mark.parametrize("size", [3, 8])
+def test_matrix(versus, size, k):
     """Time for a random channel with many losses, and the width of its bracket.
 
     That is from what the best pair of neighbours attains to the composed envelope of all pairs.
     """
-    for size in (3, 8):
-        one = fp.accounting.PrivacyProfile.of(instances.channel(size))
-        for k in bench.sizes((10,), (10, 1000, 100_000)):
-            bench.compare(
-                "composed epsilon of a matrix, delta 1e-9",
-                f"{k:,} x random {size} x {size}",
-                ours(
-                    lambda k=k, one=one: one.self_compose(k).epsilon(1e-9),
-                    lambda b: {"value": b.upper, "error": b.width / b.upper, "sound": True},
-                ),
-                seed=0,
-                error_of="relative width",
-            )
-
-
-def main(bench):
-    """Ask both questions."""
-    profile_of(2, [(0.5, 10)]).epsilon(1e-3)
-    composed(bench)
-    general(bench)
-
-
-if __name__ == "__main__":
-    run(main)
+    one = fp.accounting.PrivacyProfile.of(instances.channel(size))
+    versus(
+        "composed epsilon of a matrix, delta 1e-9",
+        f"{k:,} x random {size} x {size}",
+        ours(
+            lambda: one.self_compose(k).epsilon(1e-9),
+            lambda b: {"value": b.upper, "error": b.width / b.upper, "sound": True},
+        ),
+        seed=0,
+        error_of="relative width",
+    )

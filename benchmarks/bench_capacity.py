@@ -8,11 +8,12 @@ small sizes are a mean over several channels.
 from functools import partial
 
 import numpy as np
+import pytest
 
 import fastpriv as fp
 import fastpriv.kernels
 import instances
-from _bench import ours, peer, run, yardstick
+from contenders import ours, peer, sizes, yardstick
 
 GAP = 1e-9
 
@@ -55,66 +56,66 @@ def each(solve, matrices):
     return [solve(matrix) for matrix in matrices]
 
 
-def compare(bench):
+#: Name, solver and distribution.
+PEERS = [
+    ("qif", with_qif, "qif"),
+    ("dit", with_dit, "dit"),
+    ("cvxpy + CLARABEL", with_cvxpy, "cvxpy"),
+]
+
+
+@pytest.mark.parametrize(
+    "size", sizes(2, 8, 64, large=[3, 5, 16, 32, 100, 200, 300, 500, 1000, 2000])
+)
+def test_capacity(versus, size):
     """One channel at a time."""
-    peers = (("qif", with_qif, "qif"), ("dit", with_dit, "dit"))
-    peers += (("cvxpy + CLARABEL", with_cvxpy, "cvxpy"),)
-    full = (2, 3, 5, 8, 16, 32, 64, 100, 200, 300, 500, 1000, 2000)
-    for size in bench.sizes((2, 8, 64), full):
-        count = max(1, 40 // size)
-        matrices = [instances.channel(size, seed=seed) for seed in range(count)]
+    count = max(1, 40 // size)
+    matrices = [instances.channel(size, seed=seed) for seed in range(count)]
 
-        def judge(laws, matrices=matrices):
-            return {"error": max(map(proved, matrices, laws))}
+    def judge(laws):
+        return {"error": max(map(proved, matrices, laws))}
 
-        bench.compare(
-            "channel capacity to 1e-9",
-            f"random {size} x {size}",
-            ours(
-                partial(each, partial(fp.channel_capacity, gap=GAP), matrices),
-                lambda found: {"value": found[0].lower, "error": max(b.width for b in found)},
+    versus(
+        "channel capacity to 1e-9",
+        f"random {size} x {size}",
+        ours(
+            partial(each, partial(fp.channel_capacity, gap=GAP), matrices),
+            lambda brackets: {"value": brackets[0].lower, "error": max(b.width for b in brackets)},
+            count,
+        ),
+        *(
+            peer(
+                name,
+                partial(each, solve, matrices),
+                judge,
                 count,
-            ),
-            *(
-                peer(
-                    name,
-                    partial(each, solve, matrices),
-                    judge,
-                    count,
-                    needs,
-                    "minutes at this size" if name == "qif" and size > 300 else None,
-                )
-                for name, solve, needs in peers
-            ),
-            seed=f"0 to {count - 1}" if count > 1 else 0,
-            error_of="proved gap",
-            target=GAP,
-            headline=size in (2, 64, 200),
-        )
+                needs,
+                "minutes at this size" if name == "qif" and size > 300 else None,
+            )
+            for name, solve, needs in PEERS
+        ),
+        seed=f"0 to {count - 1}" if count > 1 else 0,
+        error_of="proved gap",
+        target=GAP,
+        headline=size in (2, 64, 200),
+    )
 
 
-def throughput(bench):
+@pytest.mark.parametrize("count", sizes(2_000, large=[200_000]))
+@pytest.mark.parametrize(
+    ("rows", "outputs"), [(2, 2), (2, 4), (2, 16), (3, 3), (4, 4), (5, 5), (6, 6), (8, 8)]
+)
+def test_batch(versus, rows, outputs, count):
     """Batches: one call with all checks, and the kernel alone on one core."""
-    for rows, outputs in ((2, 2), (2, 4), (2, 16), (3, 3), (4, 4), (5, 5), (6, 6), (8, 8)):
-        count = (200_000 if rows == 2 else 20_000) // (10 if bench.quick else 1)
-        batch = instances.channels(count, rows, outputs)
-        kernel = fp.kernels.two_row_capacities if rows == 2 else fp.kernels.capacities
-        room = np.empty(count), np.empty(count), np.empty((count, rows))
-        bench.compare(
-            "capacities of a batch to 1e-9",
-            f"{count:,} random {rows} x {outputs}",
-            ours(partial(fp.channel_capacity, batch), items=count),
-            yardstick("kernel, one core", partial(kernel, batch, GAP, 0, count, *room), count),
-            seed=0,
-            unit="channel",
-        )
-
-
-def main(bench):
-    """Ask both questions."""
-    compare(bench)
-    throughput(bench)
-
-
-if __name__ == "__main__":
-    run(main)
+    count = count if rows == 2 else count // 10
+    batch = instances.channels(count, rows, outputs)
+    kernel = fp.kernels.two_row_capacities if rows == 2 else fp.kernels.capacities
+    room = np.empty(count), np.empty(count), np.empty((count, rows))
+    versus(
+        "capacities of a batch to 1e-9",
+        f"{count:,} random {rows} x {outputs}",
+        ours(partial(fp.channel_capacity, batch), items=count),
+        yardstick("kernel, one core", partial(kernel, batch, GAP, 0, count, *room), count),
+        seed=0,
+        unit="channel",
+    )

@@ -7,11 +7,12 @@ Contraction stands beside a plain NumPy bisection over all pairs at once.
 from functools import partial
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run
+from contenders import ours, peer, sizes
 
 
 def with_svd(W, p):
@@ -39,67 +40,79 @@ def sparse_channel(size, each=10):
     rows = np.repeat(np.arange(size), each)
     columns = (instances.uniform([0, size], size * each) * size).astype(np.int64)
     weights = instances.uniform([1, size], size * each) + 0.1
-    found = sp.csr_matrix((weights, (rows, columns)), (size, size))
-    return sp.diags(1.0 / np.asarray(found.sum(axis=1)).ravel()) @ found
+    matrix = sp.csr_matrix((weights, (rows, columns)), (size, size))
+    return sp.diags(1.0 / np.asarray(matrix.sum(axis=1)).ravel()) @ matrix
 
 
-def value(found):
+def value(answer):
     """The middle of a bracket, or a number, with half the width of a bracket."""
-    if isinstance(found, fp.Bracket):
-        return {"value": found.midpoint, "error": found.width}
-    return {"value": float(found)}
+    if isinstance(answer, fp.Bracket):
+        return {"value": answer.midpoint, "error": answer.width}
+    return {"value": float(answer)}
 
 
-def main(bench):
-    """Ask for correlations, then for contractions."""
-    for size in bench.sizes((16, 64, 256), (16, 64, 256, 1024)):
-        W, p = instances.channel(size), np.full(size, 1 / size)
-        bench.compare(
-            "maximal correlation",
-            f"random {size} x {size}",
-            ours(partial(fp.maximal_correlation, W, p), value),
-            peer("numpy's SVD", partial(with_svd, W, p), value),
-            seed=0,
-            error_of="width",
-            headline=size == 1024,
-        )
-    for size in bench.sizes((50,), (50, 200, 500)):
-        W = instances.channel(size)
-        bench.compare(
-            "contraction coefficient",
-            f"random {size} x {size}",
-            ours(partial(fp.contraction_coefficient, W), value),
-            peer("numpy bisection", partial(with_bisection, W), value),
-            seed=0,
-            error_of="width",
-        )
-    size = 10_000 if bench.quick else 100_000
+@pytest.mark.parametrize("size", sizes(16, 64, 256, large=[1024]))
+def test_maximal_correlation(versus, size):
+    """Random channels, beside an SVD."""
+    W, p = instances.channel(size), np.full(size, 1 / size)
+    versus(
+        "maximal correlation",
+        f"random {size} x {size}",
+        ours(partial(fp.maximal_correlation, W, p), value),
+        peer("numpy's SVD", partial(with_svd, W, p), value),
+        seed=0,
+        error_of="width",
+        headline=size == 1024,
+    )
+
+
+@pytest.mark.parametrize("size", sizes(10_000, large=[100_000]))
+def test_sparse(versus, size):
+    """A sparse channel."""
     W, p = sparse_channel(size), np.full(size, 1 / size)
-    bits = 12 if bench.quick else 18
-    chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], bits)
-    weak = fp.HammingChannel(10**6, 2, 1e-3)
-    bench.compare(
+    versus(
         "maximal correlation",
         f"sparse {size:,} x {size:,}",
         ours(partial(fp.maximal_correlation, W, p), value),
         seed=0,
         error_of="width",
     )
-    for epsilon in (1.0, 1e-8):
-        channel = fp.HammingChannel(bits, 2, epsilon)
-        bench.compare(
-            "maximal correlation",
-            f"E_d {epsilon:g} on a chain of {bits} bits",
-            ours(partial(fp.maximal_correlation, channel, chain), value),
-            error_of="width",
-        )
-    bench.compare(
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 1e-8])
+@pytest.mark.parametrize("bits", sizes(12, large=[18]))
+def test_chain(versus, bits, epsilon):
+    """Randomised response on a Markov chain."""
+    chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], bits)
+    channel = fp.HammingChannel(bits, 2, epsilon)
+    versus(
+        "maximal correlation",
+        f"E_d {epsilon:g} on a chain of {bits} bits",
+        ours(partial(fp.maximal_correlation, channel, chain), value),
+        error_of="width",
+    )
+
+
+@pytest.mark.parametrize("size", sizes(50, large=[200, 500]))
+def test_contraction(versus, size):
+    """Random channels, beside a bisection."""
+    W = instances.channel(size)
+    versus(
+        "contraction coefficient",
+        f"random {size} x {size}",
+        ours(partial(fp.contraction_coefficient, W), value),
+        peer("numpy bisection", partial(with_bisection, W), value),
+        seed=0,
+        error_of="width",
+    )
+
+
+def test_contraction_of_many_rows(versus):
+    """Weak randomised response of many rows."""
+    weak = fp.HammingChannel(10**6, 2, 1e-3)
+    versus(
         "contraction coefficient",
         "E_d on 10^6 rows",
         ours(partial(fp.contraction_coefficient, weak), value),
         error_of="width",
     )
-
-
-if __name__ == "__main__":
-    run(main)

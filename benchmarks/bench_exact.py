@@ -9,11 +9,12 @@ import math
 from functools import partial
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run
+from contenders import ours, peer, sizes
 
 EPSILON = 1.0
 
@@ -62,50 +63,53 @@ def beside(truth, value):
     return {"value": value, "error": abs(value - truth) / truth, "sound": None}
 
 
-def main(bench):
-    """Random priors on bits and on one row of many values, types, proofs, and a curve."""
-    fp.solve_pd_dp(fp.Dense(instances.even_prior(8), [2] * 3), EPSILON, exact=True)
-    spaces = [[2] * 4, [2] * 5, *bench.sizes(([20],), ([2] * 6, [20], [40]))]
-    for sizes in spaces:
-        size = math.prod(sizes)
-        prior = fp.Dense(instances.even_prior(size), sizes)
-        truth = float(fp.solve_pd_dp(prior, EPSILON, exact=True).value)
-        name = f"{len(sizes)} bits" if sizes[0] == 2 else f"one row of {size} values"
-        bench.compare(
-            "exact least distortion at DP level 1",
-            f"random prior, {name}",
-            ours(partial(fp.solve_pd_dp, prior, EPSILON, exact=True), exact),
-            *(
-                peer(
-                    f"HiGHS {title} (floats)",
-                    partial(with_highs, method, prior),
-                    partial(beside, truth),
-                    skip="minutes at this size" if method == "simplex" and size > 40 else None,
-                )
-                for title, method in (("simplex", "simplex"), ("IPM + crossover", "ipm"))
-            ),
-            seed=0,
-            error_of="value",
-            headline=sizes == [2] * 5,
-        )
-    for n in bench.sizes((20,), (20, 30)):
-        prior = fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
-        best = fp.solve_pd_dp(prior, EPSILON, exact=True)
-        instance = f"beta-binomial(0.5, 0.8), {n} bits"
-        bench.compare(
-            "exact least distortion at DP level 1",
-            instance,
-            ours(partial(fp.solve_pd_dp, prior, EPSILON, exact=True), exact),
-        )
-        bench.compare("second check of the proof", instance, ours(best.verify))
+@pytest.mark.parametrize("shape", sizes([2] * 4, [2] * 5, [20], large=[[2] * 6, [40]]), ids=str)
+def test_random_priors(versus, shape):
+    """Random priors on bits and on one row of many values."""
+    size = math.prod(shape)
+    prior = fp.Dense(instances.even_prior(size), shape)
+    truth = float(fp.solve_pd_dp(prior, EPSILON, exact=True).value)
+    name = f"{len(shape)} bits" if shape[0] == 2 else f"one row of {size} values"
+    versus(
+        "exact least distortion at DP level 1",
+        f"random prior, {name}",
+        ours(partial(fp.solve_pd_dp, prior, EPSILON, exact=True), exact),
+        *(
+            peer(
+                f"HiGHS {title} (floats)",
+                partial(with_highs, method, prior),
+                partial(beside, truth),
+                skip="minutes at this size" if method == "simplex" and size > 40 else None,
+            )
+            for title, method in (("simplex", "simplex"), ("IPM + crossover", "ipm"))
+        ),
+        seed=0,
+        error_of="value",
+        headline=shape == [2] * 5,
+    )
+
+
+@pytest.mark.parametrize("n", sizes(20, large=[30]))
+def test_types(versus, n):
+    """Types, and the second check of a proof."""
+    prior = fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
+    best = fp.solve_pd_dp(prior, EPSILON, exact=True)
+    instance = f"beta-binomial(0.5, 0.8), {n} bits"
+    versus(
+        "exact least distortion at DP level 1",
+        instance,
+        ours(partial(fp.solve_pd_dp, prior, EPSILON, exact=True), exact),
+        error_of="value",
+    )
+    versus("second check of the proof", instance, ours(best.verify))
+
+
+def test_curve(versus):
+    """A whole curve."""
     prior = fp.Dense(instances.even_prior(8), [2] * 3)
-    bench.compare(
+    versus(
         "exact curve, levels 0 to 3",
         "random prior, 3 bits",
         ours(partial(fp.exact_curve, prior, 0.0, 3.0)),
         seed=0,
     )
-
-
-if __name__ == "__main__":
-    run(main)

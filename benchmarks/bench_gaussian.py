@@ -8,9 +8,10 @@ import time
 from functools import partial
 
 import numpy as np
+import pytest
 
 import fastpriv as fp
-from _bench import ours, peer, run
+from contenders import ours, peer, sizes
 from fastpriv.mechanisms import amplitude as _gaussian
 
 
@@ -36,30 +37,29 @@ def on_a_grid(reach, capacity, seconds=2.0, count=201):
         p /= p.sum()
 
 
-def main(bench):
-    """Capacities, then calibrated variances."""
-    certified(2.0)
-    for reach in bench.sizes((0.5, 3.0), (0.5, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 32.0)):
-        exact = certified(reach).midpoint
-        bench.compare(
-            "capacity of the Gaussian channel",
-            f"inputs within {reach:g} standard deviations",
-            ours(partial(certified, reach), lambda b: {"value": b.lower, "error": b.width}),
-            peer(
-                "Blahut on a grid",
-                partial(on_a_grid, reach, exact),
-                lambda found, exact=exact: {"value": found, "error": abs(exact - found)},
-            ),
-            error_of="error, nats",
-            target=1e-9,
-        )
-    for m in (None, 2):
-        bench.compare(
-            "Gaussian noise for a capacity of 0.5",
-            f"values in [-1, 1], m = {m}",
-            ours(partial(fp.mechanisms.gaussian_variance, 1.0, 0.5, m=m), lambda v: {"value": v}),
-        )
+@pytest.mark.parametrize("reach", sizes(0.5, 3.0, large=[1.5, 2.0, 5.0, 8.0, 12.0, 32.0]))
+def test_capacity(versus, reach):
+    """Capacities."""
+    exact = certified(reach).midpoint
+    versus(
+        "capacity of the Gaussian channel",
+        f"inputs within {reach:g} standard deviations",
+        ours(partial(certified, reach), lambda b: {"value": b.lower, "error": b.width}),
+        peer(
+            "Blahut on a grid",
+            partial(on_a_grid, reach, exact),
+            lambda value: {"value": value, "error": abs(exact - value)},
+        ),
+        error_of="error, nats",
+        target=1e-9,
+    )
 
 
-if __name__ == "__main__":
-    run(main)
+@pytest.mark.parametrize("m", [None, 2])
+def test_calibration(versus, m):
+    """Calibrated variances."""
+    versus(
+        "Gaussian noise for a capacity of 0.5",
+        f"values in [-1, 1], m = {m}",
+        ours(partial(fp.mechanisms.gaussian_variance, 1.0, 0.5, m=m), lambda v: {"value": v}),
+    )

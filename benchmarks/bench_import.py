@@ -7,7 +7,9 @@ import subprocess
 import sys
 from functools import partial
 
-from _bench import ours, run, yardstick
+import pytest
+
+from contenders import ours, yardstick
 
 CASES = {
     "import": "import fastpriv",
@@ -21,18 +23,14 @@ def interpreter(code):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def main(bench):
+@pytest.mark.benchmark(min_rounds=8)  # starting an interpreter is noisy
+@pytest.mark.parametrize("name", CASES)
+def test_start(versus, name):
     """Every case beside numpy and an empty program."""
-    bench.least *= 8  # an interpreter starts in 20 ms
-    for name, code in CASES.items():
-        bench.compare(
-            "start of a program",
-            name,
-            ours(partial(interpreter, code)),
-            yardstick("import numpy", partial(interpreter, "import numpy")),
-            yardstick("python alone", partial(interpreter, "pass")),
-        )
-
-
-if __name__ == "__main__":
-    run(main)
+    versus(
+        "start of a program",
+        name,
+        ours(partial(interpreter, CASES[name])),
+        yardstick("import numpy", partial(interpreter, "import numpy")),
+        yardstick("python alone", partial(interpreter, "pass")),
+    )

@@ -9,10 +9,11 @@ import math
 from functools import partial
 
 import numpy as np
+import pytest
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run
+from contenders import ours, peer, sizes
 
 GAP = 1e-9
 
@@ -54,77 +55,75 @@ def rounded(n, outputs):
     return noise / noise.sum(axis=1, keepdims=True)
 
 
-def bracketed(found):
+def bracketed(bracket):
     """Lower end and width."""
-    return {"value": found.lower, "error": found.width}
+    return {"value": bracket.lower, "error": bracket.width}
 
 
-def counts(bench):
+#: Name and maker of the noise on a count.
+KERNELS = {
+    "4 outputs": lambda n: rounded(n, 4),
+    "n + 1 outputs, rate 2": lambda n: geometric(n, 2.0),
+    "n + 1 outputs, rate 1000": lambda n: geometric(n, 1000.0),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("n", sizes(100, large=[1000, 10_000]))
+def test_count(versus, n, name):
     """How the time for a count grows with the number of bits."""
-    for n in bench.sizes((100,), (100, 1000, 10_000)):
-        for name, kernel in (
-            ("4 outputs", partial(rounded, n, 4)),
-            ("n + 1 outputs, rate 2", partial(geometric, n, 2.0)),
-            ("n + 1 outputs, rate 1000", partial(geometric, n, 1000.0)),
-        ):
-            channel = fp.QueryChannel.count(n, kernel())
-            bench.compare(
-                "individual capacity of a count to 1e-9",
-                f"n = {n:,}, {name}",
-                ours(partial(fp.individual_capacity, channel, gap=GAP), bracketed),
-                error_of="width",
-                target=GAP,
-            )
-            del channel
+    channel = fp.QueryChannel.count(n, KERNELS[name](n))
+    versus(
+        "individual capacity of a count to 1e-9",
+        f"n = {n:,}, {name}",
+        ours(partial(fp.individual_capacity, channel, gap=GAP), bracketed),
+        error_of="width",
+        target=GAP,
+    )
 
 
-def dense(bench):
+#: Bits and outputs; peers are asked where there are 16 outputs.
+SMALL = [(4, 16), (6, 4), (6, 64)]
+LARGE = [(5, 16), (7, 16), (8, 4), (8, 256), (9, 16), (10, 4), (10, 1024)]
+
+
+@pytest.mark.parametrize(("bits", "outputs"), sizes(*SMALL, large=LARGE))
+def test_random(versus, bits, outputs):
     """How the time for random channels grows with the number of databases, and peers."""
-    for bits in bench.sizes((4, 6), range(4, 11)):
-        for outputs in (4, 2**bits) if bits in (6, 8, 10) else (16,):
-            matrix = instances.channel(2**bits, outputs)
-            channel = fp.Channel(matrix, [2] * bits)
-            bound = fp.individual_capacity(channel, gap=GAP).lower
+    matrix = instances.channel(2**bits, outputs)
+    channel = fp.Channel(matrix, [2] * bits)
+    bound = fp.individual_capacity(channel, gap=GAP).lower
 
-            def judge(best, bound=bound):
-                return {"value": best, "error": abs(best - bound)}
+    def judge(best):
+        return {"value": best, "error": abs(best - bound)}
 
-            bench.compare(
-                "individual capacity to 1e-9",
-                f"random 2^{bits} databases, {outputs} outputs",
-                ours(partial(fp.individual_capacity, channel, gap=GAP), bracketed),
-                *(
-                    peer(name, partial(over_pairs, solve, matrix), judge, needs=name)
-                    for name, solve in (("qif", with_qif), ("dit", with_dit))
-                    if outputs == 16
-                ),
-                seed=0,
-                error_of="width or difference",
-                target=GAP,
-                headline=bits == 7,
-            )
+    versus(
+        "individual capacity to 1e-9",
+        f"random 2^{bits} databases, {outputs} outputs",
+        ours(partial(fp.individual_capacity, channel, gap=GAP), bracketed),
+        *(
+            peer(name, partial(over_pairs, solve, matrix), judge, needs=name)
+            for name, solve in (("qif", with_qif), ("dit", with_dit))
+            if outputs == 16
+        ),
+        seed=0,
+        error_of="width or difference",
+        target=GAP,
+        headline=bits == 7,
+    )
 
 
-def others(bench):
+@pytest.mark.parametrize(
+    ("m", "n", "outputs", "k"),
+    sizes((3, 4, 8, 1), large=[(4, 4, 4, 1), (3, 6, 4, 1), (2, 6, 4, 2), (4, 4, 64, 1)]),
+)
+def test_group(versus, m, n, outputs, k):
     """Values beyond bits, and groups: how narrow the bracket is after some time."""
-    shapes = ((3, 4, 8, 1), (4, 4, 4, 1), (3, 6, 4, 1), (2, 6, 4, 2), (4, 4, 64, 1))
-    for m, n, outputs, k in shapes[: bench.sizes(1, 5)]:
-        channel = fp.Channel(instances.channel(m**n, outputs), [m] * n)
-        bench.compare(
-            f"group capacity, k = {k}",
-            f"{n} rows of {m}, {outputs} outputs",
-            ours(partial(fp.group_capacity, channel, k, time_limit=8.0), bracketed),
-            seed=0,
-            error_of="width",
-        )
-
-
-def main(bench):
-    """Ask the three questions."""
-    counts(bench)
-    dense(bench)
-    others(bench)
-
-
-if __name__ == "__main__":
-    run(main)
+    channel = fp.Channel(instances.channel(m**n, outputs), [m] * n)
+    versus(
+        f"group capacity, k = {k}",
+        f"{n} rows of {m}, {outputs} outputs",
+        ours(partial(fp.group_capacity, channel, k, time_limit=8.0), bracketed),
+        seed=0,
+        error_of="width",
+    )

@@ -8,10 +8,11 @@ third of its range.
 from functools import partial
 
 import numpy as np
+import pytest
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run
+from contenders import ours, peer, sizes
 
 GAP = 1e-8
 
@@ -48,37 +49,39 @@ def repaired(W, joint, metric, distortion):
     return fp.mutual_information(joint @ W / prior[:, None], prior)
 
 
-def main(bench):
-    """One line per size and solver."""
-    full = [(2, 2), (2, 10), (10, 10), (2, 20), (20, 20), (2, 50), (50, 50), (2, 200), (200, 200)]
-    for k, n in bench.sizes([(2, 2), (10, 10)], full):
-        case = problem(k, n)
-        bound = fp.design_mapping(*case, gap=GAP).bound
+@pytest.mark.parametrize(
+    ("k", "n"),
+    sizes(
+        (2, 2),
+        (10, 10),
+        large=[(2, 10), (2, 20), (20, 20), (2, 50), (50, 50), (2, 200), (200, 200)],
+    ),
+)
+def test_mapping(versus, k, n):
+    """A random joint law of k secrets and n inputs."""
+    case = problem(k, n)
+    bound = fp.design_mapping(*case, gap=GAP).bound
 
-        def judge(W, case=case, bound=bound):
-            value = repaired(W, *case)
-            return {"value": value, "error": value - bound}
+    def judge(W):
+        value = repaired(W, *case)
+        return {"value": value, "error": value - bound}
 
-        bench.compare(
-            "mapping against inference to 1e-8",
-            f"random joint law {k} x {n}",
-            ours(
-                partial(fp.design_mapping, *case, gap=GAP),
-                lambda best: {"value": best.value, "error": best.value - best.bound},
-            ),
-            peer(
-                "cvxpy + CLARABEL",
-                partial(with_cvxpy, *case),
-                judge,
-                needs="cvxpy",
-                skip="minutes at this size" if n > 50 else None,
-            ),
-            seed=0,
-            error_of="above the bound",
-            target=GAP,
-            headline=(k, n) == (20, 20),
-        )
-
-
-if __name__ == "__main__":
-    run(main)
+    versus(
+        "mapping against inference to 1e-8",
+        f"random joint law {k} x {n}",
+        ours(
+            partial(fp.design_mapping, *case, gap=GAP),
+            lambda best: {"value": best.value, "error": best.value - best.bound},
+        ),
+        peer(
+            "cvxpy + CLARABEL",
+            partial(with_cvxpy, *case),
+            judge,
+            needs="cvxpy",
+            skip="minutes at this size" if n > 50 else None,
+        ),
+        seed=0,
+        error_of="above the bound",
+        target=GAP,
+        headline=(k, n) == (20, 20),
+    )

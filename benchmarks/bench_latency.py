@@ -6,10 +6,11 @@ The cost of validation is the constructor's, shown apart: measures trust what it
 from functools import partial
 
 import numpy as np
+import pytest
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run, yardstick
+from contenders import ours, peer, yardstick
 
 
 def plain_dp_level(matrix, sizes):
@@ -59,37 +60,38 @@ def calls(bits):
     ]
 
 
-def number(found):
+def number(answer):
     """The answer, where it is a number."""
-    return {"value": float(found)} if np.ndim(found) == 0 and np.isscalar(found) else {}
+    return {"value": float(answer)} if np.ndim(answer) == 0 and np.isscalar(answer) else {}
 
 
-def main(bench):
-    """Measures, then constructors."""
-    for bits in (1, 6):
-        size = 2**bits
-        for title, mine, plain in calls(bits):
-            bench.compare(
-                title,
-                f"random {size} x {size}",
-                ours(mine, number),
-                peer("numpy", plain, number),
-                seed=0,
-                headline=bits == 6 and "bits" not in title,
-            )
-        matrix, pmf = instances.channel(size), instances.prior(size)
-        for title, make, array in (
-            ("Channel(matrix)", fp.Channel, matrix),
-            ("Dense(pmf)", fp.Dense, pmf),
-        ):
-            bench.compare(
-                f"{title}, with all checks",
-                f"random {size}",
-                ours(partial(make, array)),
-                yardstick("a copy", array.copy),
-                seed=0,
-            )
+@pytest.mark.parametrize("bits", [1, 6])
+def test_measures(versus, bits):
+    """Measures."""
+    size = 2**bits
+    for title, mine, plain in calls(bits):
+        versus(
+            title,
+            f"random {size} x {size}",
+            ours(mine, number),
+            peer("numpy", plain, number),
+            seed=0,
+            headline=bits == 6 and "bits" not in title,
+        )
 
 
-if __name__ == "__main__":
-    run(main)
+@pytest.mark.parametrize("bits", [1, 6])
+def test_constructor(versus, bits):
+    """Constructors."""
+    size = 2**bits
+    for title, make, array in (
+        ("Channel(matrix)", fp.Channel, instances.channel(size)),
+        ("Dense(pmf)", fp.Dense, instances.prior(size)),
+    ):
+        versus(
+            f"{title}, with all checks",
+            f"random {size}",
+            ours(partial(make, array)),
+            yardstick("a copy", array.copy),
+            seed=0,
+        )

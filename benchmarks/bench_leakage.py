@@ -7,10 +7,11 @@ import math
 from functools import partial
 
 import numpy as np
+import pytest
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run, yardstick
+from contenders import ours, peer, sizes, yardstick
 
 #: What qif has of it, by the name of our measure.
 QIF = {
@@ -48,54 +49,49 @@ def with_dit(p, W):
     return lambda: math.log(2) * dit.shannon.mutual_information(law, [0], [1])
 
 
-def value(found):
+def value(answer):
     """The answer."""
-    return {"value": float(found)}
+    return {"value": float(answer)}
 
 
-def dense(bench):
+@pytest.mark.parametrize("size", sizes(48, large=[8, 1024, 4096]))
+def test_matrix(versus, size):
     """Measures of one matrix."""
-    for size in bench.sizes((48,), (8, 48, 1024, 4096)):
-        W, p = instances.channel(size), instances.prior(size)
-        for name, work in measures(fp.Channel(W), fp.Dense(p)).items():
-            others = [yardstick("np.sum", partial(np.sum, W))]
-            if name in QIF:
-                others.append(peer("qif", partial(with_qif, name, p, W), value, needs="qif"))
-            if name == "mutual_information" and size == 48:
-                make = partial(with_dit, p, W)
-                others.append(peer("dit", make, value, needs="dit", made=True))
-            bench.compare(
-                name,
-                f"random {size} x {size}",
-                ours(work, value),
-                *others,
-                seed=0,
-                headline=name in QIF and size in (48, 4096),
-            )
+    W, p = instances.channel(size), instances.prior(size)
+    for name, work in measures(fp.Channel(W), fp.Dense(p)).items():
+        others = [yardstick("np.sum", partial(np.sum, W))]
+        if name in QIF:
+            others.append(peer("qif", partial(with_qif, name, p, W), value, needs="qif"))
+        if name == "mutual_information" and size == 48:
+            make = partial(with_dit, p, W)
+            others.append(peer("dit", make, value, needs="dit", made=True))
+        versus(
+            name,
+            f"random {size} x {size}",
+            ours(work, value),
+            *others,
+            seed=0,
+            headline=name in QIF and size in (48, 4096),
+        )
 
 
-def million(bench, n=1_000_000):
-    """One output of a million rows."""
+#: Priors of n bits.
+PRIORS = {
+    "independent rows": lambda n: fp.Product.iid([0.3, 0.7], n),
+    "Markov chain": lambda n: fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], n),
+    "Markov chain with zeros": lambda n: fp.Markov([0.5, 0.5], [[0.0, 1.0], [0.2, 0.8]], n),
+    "exchangeable bits": lambda n: fp.Exchangeable(instances.prior(n + 1)),
+}
+
+
+@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize("n", sizes(10_000, large=[1_000_000]))
+def test_one_output(versus, n, name):
+    """One output of many rows."""
     channel, y = fp.HammingChannel(n, 2, 1.0), instances.codes(n, [2])[:, 0].astype(np.int64)
-    made = {
-        "independent rows": fp.Product.iid([0.3, 0.7], n),
-        "Markov chain": fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], n),
-        "Markov chain with zeros": fp.Markov([0.5, 0.5], [[0.0, 1.0], [0.2, 0.8]], n),
-        "exchangeable bits": fp.Exchangeable(instances.prior(n + 1)),
-    }
-    for name, prior in made.items():
-        for kind, work in (
-            ("pml of one output", partial(fp.pml, channel, prior, y=y)),
-            ("row_pml of one output", partial(fp.row_pml, channel, prior, n // 2, y=y)),
-        ):
-            bench.compare(kind, f"10^6 rows, {name}", ours(work, value), seed=0)
-
-
-def main(bench):
-    """Ask both questions."""
-    dense(bench)
-    million(bench)
-
-
-if __name__ == "__main__":
-    run(main)
+    prior = PRIORS[name](n)
+    for kind, work in (
+        ("pml of one output", partial(fp.pml, channel, prior, y=y)),
+        ("row_pml of one output", partial(fp.row_pml, channel, prior, n // 2, y=y)),
+    ):
+        versus(kind, f"{n:,} rows, {name}", ours(work, value), seed=0)

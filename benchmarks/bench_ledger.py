@@ -6,12 +6,12 @@ ledger, and of a file that another connection has just written to.
 """
 
 import os
-import tempfile
 from functools import partial
-from pathlib import Path
+
+import pytest
 
 import fastpriv as fp
-from _bench import ours, run, yardstick
+from contenders import ours, yardstick
 from fastpriv.accounting import Ledger
 
 
@@ -21,35 +21,57 @@ def fsync(file):
     os.fsync(file)
 
 
-def main(bench):
-    """Spends, then queries."""
-    channel, declared = fp.HammingChannel(1_000_000, 2, 0.1), {"dp": 0.1}
+DECLARED = {"dp": 0.1}
+
+
+@pytest.fixture
+def ledger_file(tmp_path):
+    """A ledger in a file."""
+    with Ledger.open(tmp_path / "ledger", {"dp": 1e6}) as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """The disk's own time for a small write, in the folder of the ledger."""
+    raw = os.open(tmp_path / "raw", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    yield yardstick("write and fsync", partial(fsync, raw))
+    os.close(raw)
+
+
+def test_spend_in_memory(versus):
+    """Spends of levels that are declared, and of levels that have to be computed."""
+    channel = fp.HammingChannel(1_000_000, 2, 0.1)
     prior = fp.Product.iid([0.8, 0.2], 1_000_000)
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "ledger"
-        memory, file = Ledger({"dp": 1e6}), Ledger.open(path, {"dp": 1e6})
-        several = Ledger({"dp": 1e6, "strong-dp": 1e12, "identifiability": 1e6, "pml": 1e12})
-        raw = os.open(path.with_suffix(".raw"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        disk = yardstick("write and fsync", partial(fsync, raw))
-        ask = bench.compare
-        ask("spend", "in memory, declared", ours(partial(memory.spend, declared)))
-        ask("spend", "in memory, E_d of 10^6 rows", ours(partial(memory.spend, channel)))
-        ask("spend", "in memory, 4 notions", ours(partial(several.spend, channel, prior)))
-        ask("spend", "in a file", ours(partial(file.spend, declared)), disk, headline=True)
-        while len(memory) < 10_000:
-            memory.spend(declared)
-        ask("remaining", "in memory, 10,000 spends", ours(lambda: memory.remaining))
-        ask("remaining", "in a file", ours(lambda: file.remaining))
-        with Ledger.open(path) as other:
-
-            def written():
-                other.spend(declared)
-                return file.remaining
-
-            ask("spend here, remaining there", "in a file", ours(written), disk)
-        file.close()
-        os.close(raw)
+    memory = Ledger({"dp": 1e6})
+    several = Ledger({"dp": 1e6, "strong-dp": 1e12, "identifiability": 1e6, "pml": 1e12})
+    versus("spend", "in memory, declared", ours(partial(memory.spend, DECLARED)))
+    versus("spend", "in memory, E_d of 10^6 rows", ours(partial(memory.spend, channel)))
+    versus("spend", "in memory, 4 notions", ours(partial(several.spend, channel, prior)))
 
 
-if __name__ == "__main__":
-    run(main)
+def test_spend_in_a_file(versus, ledger_file, disk):
+    """A spend that is on the disk before it is acknowledged."""
+    spend = ours(partial(ledger_file.spend, DECLARED))
+    versus("spend", "in a file", spend, disk, headline=True)
+
+
+def test_remaining(versus, ledger_file):
+    """Queries."""
+    memory = Ledger({"dp": 1e6})
+    for _ in range(10_000):
+        memory.spend(DECLARED)
+    ledger_file.spend(DECLARED)
+    versus("remaining", "in memory, 10,000 spends", ours(lambda: memory.remaining))
+    versus("remaining", "in a file", ours(lambda: ledger_file.remaining))
+
+
+def test_two_connections(versus, ledger_file, disk, tmp_path):
+    """A query of a file that another connection has just written to."""
+    with Ledger.open(tmp_path / "ledger") as other:
+
+        def written():
+            other.spend(DECLARED)
+            return ledger_file.remaining
+
+        versus("spend here, remaining there", "in a file", ours(written), disk)

@@ -8,9 +8,10 @@ import math
 from functools import partial
 
 import numpy as np
+import pytest
 
 import instances
-from _bench import ours, peer, run, yardstick
+from contenders import ours, peer, sizes, yardstick
 from fastpriv.mechanisms import (
     GaussianNoise,
     GeometricCount,
@@ -18,7 +19,8 @@ from fastpriv.mechanisms import (
     laplace_count_leakage,
 )
 
-PEER_COUNT = 20_000
+#: Draws of ours and of slow peers.
+COUNT, PEER_COUNT = 1_000_000, 20_000
 
 
 def opendp_noise(kind, scale, count):
@@ -34,43 +36,48 @@ def opendp_noise(kind, scale, count):
     return partial(measurement, [0] * count)
 
 
-def draws(bench, count):
+#: Order of the norm and distortion.
+SMALL = [(1, 0.5), (2, 10.0)]
+LARGE = [(1, 10.0), (1, 1e6), (2, 0.5), (2, 1e6), (0.5, 10.0), (3, 100.0), (math.inf, 100.0)]
+
+
+@pytest.mark.parametrize(("p", "distortion"), sizes(*SMALL, large=LARGE))
+def test_draws(versus, p, distortion):
     """Noise of several kinds and sizes."""
     fast = np.random.Generator(np.random.SFC64(1))
-    cases = [(1, d) for d in (0.5, 10.0, 1e6)] + [(2, d) for d in (0.5, 10.0, 1e6)]
-    cases += [(0.5, 10.0), (3, 100.0), (math.inf, 100.0)]
-    for p, distortion in cases[:: bench.sizes(4, 1)]:
-        noise, others = MaxEntropyNoise(p, distortion), []
-        if p in (1, 2):
-            floating = partial(fast.laplace if p == 1 else fast.normal, 0.0, distortion, count)
-            kind = "laplace" if p == 1 else "gaussian"
-            opendp = partial(opendp_noise, kind, distortion, PEER_COUNT)
-            others = [
-                peer("numpy, floats", floating, lambda _: {"sound": False}, count),
-                peer("opendp", opendp, lambda _: {"sound": True}, PEER_COUNT, "opendp", made=True),
-            ]
-        bench.compare(
-            "integer noise",
-            f"p = {p:g}, D = {distortion:g}",
-            ours(partial(noise.sample, count), lambda _: {"sound": True}, count),
-            yardstick("ours, SFC64", partial(noise.sample, count, rng=fast), count),
-            *others,
-            unit="draw",
-            headline=p == 2 and distortion == 10.0,
-        )
+    noise, others = MaxEntropyNoise(p, distortion), []
+    if p in (1, 2):
+        floating = partial(fast.laplace if p == 1 else fast.normal, 0.0, distortion, COUNT)
+        kind = "laplace" if p == 1 else "gaussian"
+        opendp = partial(opendp_noise, kind, distortion, PEER_COUNT)
+        others = [
+            peer("numpy, floats", floating, lambda _: {"sound": False}, COUNT),
+            peer("opendp", opendp, lambda _: {"sound": True}, PEER_COUNT, "opendp", made=True),
+        ]
+    versus(
+        "integer noise",
+        f"p = {p:g}, D = {distortion:g}",
+        ours(partial(noise.sample, COUNT), lambda _: {"sound": True}, COUNT),
+        yardstick("ours, SFC64", partial(noise.sample, COUNT, rng=fast), COUNT),
+        *others,
+        unit="draw",
+        headline=p == 2 and distortion == 10.0,
+    )
 
 
-def main(bench):
-    """Draws, and what comes before them."""
-    count = bench.sizes(200_000, 2_000_000)
-    draws(bench, count)
-    query, counts = GeometricCount(1000, 0.1), np.full(count, 500)
-    bench.compare(
+def test_counts(versus):
+    """Noisy counts."""
+    query, counts = GeometricCount(1000, 0.1), np.full(COUNT, 500)
+    versus(
         "noisy counts",
         "GeometricCount(1000, 0.1)",
-        ours(partial(query.sample, counts), items=count),
+        ours(partial(query.sample, counts), items=COUNT),
         unit="draw",
     )
+
+
+def test_design(versus):
+    """What comes before the draws."""
     factor = instances.channel(200)
     tasks = {
         "MaxEntropyNoise(2, 1e6)": partial(MaxEntropyNoise, 2, 1e6),
@@ -82,8 +89,4 @@ def main(bench):
         ),
     }
     for name, task in tasks.items():
-        bench.compare("design of noise", name, ours(task))
-
-
-if __name__ == "__main__":
-    run(main)
+        versus("design of noise", name, ours(task))

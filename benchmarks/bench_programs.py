@@ -6,19 +6,21 @@ distortion, the level being met.
 """
 
 import math
+import warnings
 from functools import partial
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run
+from contenders import ours, peer, sizes
 
 EPSILON = 1.0
 
 
-def plain(prior):
+def plain(prior, epsilon=EPSILON):
     """Cost, ratio rows and row sums of the plain program, variables W[x, y] flat."""
     space, size = prior.space, prior.space.size
     pairs = np.array([(x, y) for x in range(size) for y in space.neighbours(x)])
@@ -27,7 +29,7 @@ def plain(prior):
     index = np.arange(len(here))
     ratio = sp.csr_matrix(
         (
-            np.concatenate([np.ones(len(index)), np.full(len(index), -math.exp(EPSILON))]),
+            np.concatenate([np.ones(len(index)), np.full(len(index), -math.exp(epsilon))]),
             (np.concatenate([index, index]), np.concatenate([here, there])),
         ),
         shape=(len(index), size * size),
@@ -94,9 +96,9 @@ PEERS = [
 ]
 
 
-def achieved(prior, found):
+def achieved(prior, answer):
     """What a raw solution is worth, its rows divided by their sums and negatives set to zero."""
-    entries, cost = found
+    entries, cost = answer
     matrix = np.maximum(entries.reshape(prior.space.size, -1), 0.0)
     matrix /= matrix.sum(axis=1, keepdims=True)
     level = fp.dp_level(fp.Channel(matrix, prior.space))
@@ -110,40 +112,103 @@ def certified(solution):
     return {"value": solution.value, "error": solution.gap, "sound": level <= EPSILON}
 
 
-def main(bench):
-    """Dense priors beside peers, then types."""
-    fp.solve_pd_dp(fp.Dense(instances.even_prior(8), [2] * 3), EPSILON)
-    for size in bench.sizes((16, 32), (16, 32, 64, 128, 256)):
-        prior = fp.Dense(instances.even_prior(size), [2] * (size.bit_length() - 1))
-        bench.compare(
-            "least distortion at DP level 1",
-            f"random dense prior, N = {size}",
-            ours(partial(fp.solve_pd_dp, prior, EPSILON), certified),
-            *(
-                peer(
-                    name,
-                    partial(solve, prior),
-                    partial(achieved, prior),
-                    needs=needs,
-                    skip="minutes at this size" if size > most else None,
-                )
-                for name, most, needs, solve in PEERS
-            ),
-            seed=0,
-            error_of="gap, or excess of the level",
-            target=1e-6,
-            headline=size in (32, 64),
-        )
-    for n in bench.sizes((20,), (20, 40, 60)):
-        prior = fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
-        bench.compare(
-            "least distortion at DP level 1",
-            f"beta-binomial prior, {n} bits",
-            ours(partial(fp.solve_pd_dp, prior, EPSILON), certified),
-            error_of="gap, or excess of the level",
-            target=1e-6,
-        )
+@pytest.mark.parametrize("size", sizes(16, 32, large=[64, 128, 256]))
+def test_dense(versus, size):
+    """Dense priors beside peers."""
+    prior = fp.Dense(instances.even_prior(size), [2] * (size.bit_length() - 1))
+    versus(
+        "least distortion at DP level 1",
+        f"random dense prior, N = {size}",
+        ours(partial(fp.solve_pd_dp, prior, EPSILON), certified),
+        *(
+            peer(
+                name,
+                partial(solve, prior),
+                partial(achieved, prior),
+                needs=needs,
+                skip="minutes at this size" if size > most else None,
+            )
+            for name, most, needs, solve in PEERS
+        ),
+        seed=0,
+        error_of="gap, or excess of the level",
+        target=1e-6,
+        headline=size in (32, 64),
+    )
 
 
-if __name__ == "__main__":
-    run(main)
+@pytest.mark.parametrize("n", sizes(20, large=[40, 60]))
+def test_types(versus, n):
+    """Types."""
+    prior = fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
+    versus(
+        "least distortion at DP level 1",
+        f"beta-binomial prior, {n} bits",
+        ours(partial(fp.solve_pd_dp, prior, EPSILON), certified),
+        error_of="gap, or excess of the level",
+        target=1e-6,
+    )
+
+
+#: Priors for both engines, by the number of bits.
+DENSE = {f"random dense prior, N = {2**k}": k for k in (3, 4, 5, 6)}
+TYPES = {f"beta-binomial prior, {n} bits": n for n in (8, 16, 24)}
+
+
+@pytest.mark.parametrize("program", ["PD-DP", "PD-I"])
+@pytest.mark.parametrize(
+    "name", sizes(*[*DENSE][:2], *[*TYPES][:1], large=[*[*DENSE][2:], *[*TYPES][1:]])
+)
+def test_engines(versus, name, program):
+    """Both engines on both programs, through the same repair and certificate."""
+    if name in DENSE:
+        prior = fp.Dense(instances.even_prior(2 ** DENSE[name]), [2] * DENSE[name])
+    else:
+        prior = fp.Exchangeable.beta_binomial(TYPES[name], 0.5, 0.8)
+    if program == "PD-DP":
+        solve, epsilon = fp.solve_pd_dp, 0.5 * prior.epsilon_hat()
+    else:
+        solve, epsilon = fp.solve_pd_i, 0.5 * (prior.epsilon_x() + prior.epsilon_tilde())
+    versus(
+        f"{program}, one engine or the other",
+        name,
+        *(
+            ours(partial(quiet, solve, prior, epsilon, solver), gap_of, name=solver)
+            for solver in ("auto", "interior", "highs")
+        ),
+        seed=0,
+        error_of="gap",
+        target=1e-6,
+    )
+
+
+@pytest.mark.parametrize("side", sizes(4, 6, large=[7, 8, 12, 16]))
+def test_grid(versus, side):
+    """Mechanisms on a grid of cells whose privacy scales with the distance."""
+    cells = np.array([(i, j) for i in range(side) for j in range(side)], dtype=float)
+    apart = np.linalg.norm(cells[:, None] - cells, axis=2)
+    prior = np.full(side**2, 1.0 / side**2)
+    gap = 1e-6 if side <= 8 else 1e-4
+    level = math.log(2.0) / 2.0
+    versus(
+        "least expected distance at level ln 2 / 2 per cell",
+        f"{side} x {side} cells",
+        ours(
+            partial(fp.solve_pd_dp, prior, level, metric=apart, neighbours=apart, gap=gap),
+            gap_of,
+        ),
+        error_of="gap",
+        target=gap,
+    )
+
+
+def quiet(solve, prior, epsilon, solver):
+    """Solve; a gap that is not met shows in the table."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fp.GapWarning)
+        return solve(prior, epsilon, solver=solver)
+
+
+def gap_of(solution):
+    """Value and certified gap."""
+    return {"value": solution.value, "error": solution.gap, "sound": True}

@@ -9,10 +9,11 @@ import time
 from functools import partial
 
 import numpy as np
+import pytest
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run, yardstick
+from contenders import ours, peer, sizes, yardstick
 from fastpriv.design.mixture import certify
 from fastpriv.design.tilting import HammingTilt
 
@@ -65,76 +66,65 @@ def own_gap(point):
     return {"value": point.value, "error": point.value - point.bound}
 
 
-def at_slope(bench):
+@pytest.mark.parametrize("bits", sizes(6, large=[7, 8, 10]))
+def test_slope(versus, bits):
     """The Lagrangian of slope 1, which peers solve."""
-    for bits in bench.sizes((6,), (6, 7, 8, 10)):
-        p, metric = instances.prior(2**bits), instances.hamming(bits)
-        prior = fp.Dense(p, [2] * bits)
-        best = fp.solve_pd_mip(prior, slope=SLOPE)
-        bound = best.bound + SLOPE * best.distortion
+    p, metric = instances.prior(2**bits), instances.hamming(bits)
+    prior = fp.Dense(p, [2] * bits)
+    best = fp.solve_pd_mip(prior, slope=SLOPE)
+    bound = best.bound + SLOPE * best.distortion
 
-        def judge(matrix, prior=prior, bound=bound):
-            channel = fp.Channel(matrix, prior.space)
-            information = fp.mutual_information(channel, prior)
-            return {
-                "value": information,
-                "error": information + SLOPE * fp.distortion(channel, prior) - bound,
-            }
+    def judge(matrix):
+        channel = fp.Channel(matrix, prior.space)
+        information = fp.mutual_information(channel, prior)
+        return {
+            "value": information,
+            "error": information + SLOPE * fp.distortion(channel, prior) - bound,
+        }
 
-        for name, solve in (
-            ("", partial(fp.solve_pd_mip, prior, slope=SLOPE)),
-            (", given as a matrix", partial(fp.solve_pd_mip, prior, slope=SLOPE, metric=metric)),
-        ):
-            bench.compare(
-                "rate-distortion at slope 1",
-                f"random prior, {bits} bits, Hamming{name}",
-                ours(solve, own_gap),
-                *(
-                    peer(
-                        title,
-                        partial(other, p, metric),
-                        judge,
-                        needs=needs,
-                        skip="minutes at this size" if bits > most else None,
-                    )
-                    for title, needs, other, most in PEERS
-                    if name == ""
-                ),
-                seed=0,
-                error_of="gap, nats",
-                target=GAP,
-                headline=bits == 7 and name == "",
-            )
-
-
-def at_distortion(bench):
-    """A given distortion at large sizes, beside Blahut's iteration at slope 1, in the same time."""
-    for bits in bench.sizes((12,), (12, 16, 20)):
-        prior = fp.Dense(instances.prior(2**bits), [2] * bits)
-        start = time.perf_counter()
-        fp.solve_pd_mip(prior, 0.25 * bits)
-        seconds = time.perf_counter() - start
-        bench.compare(
-            "rate-distortion at D = n/4",
-            f"random prior, {bits} bits, Hamming",
-            ours(partial(fp.solve_pd_mip, prior, 0.25 * bits), own_gap),
-            yardstick(
-                "Blahut, same time",
-                partial(plain_gap, prior, seconds),
-                judge=lambda gap: {"error": gap},
+    for name, solve in (
+        ("", partial(fp.solve_pd_mip, prior, slope=SLOPE)),
+        (", given as a matrix", partial(fp.solve_pd_mip, prior, slope=SLOPE, metric=metric)),
+    ):
+        versus(
+            "rate-distortion at slope 1",
+            f"random prior, {bits} bits, Hamming{name}",
+            ours(solve, own_gap),
+            *(
+                peer(
+                    title,
+                    partial(other, p, metric),
+                    judge,
+                    needs=needs,
+                    skip="minutes at this size" if bits > most else None,
+                )
+                for title, needs, other, most in PEERS
+                if name == ""
             ),
             seed=0,
             error_of="gap, nats",
             target=GAP,
+            headline=bits == 7 and name == "",
         )
 
 
-def main(bench):
-    """Ask both questions."""
-    fp.solve_pd_mip(fp.Dense(instances.prior(16), [2] * 4), slope=SLOPE)
-    at_slope(bench)
-    at_distortion(bench)
-
-
-if __name__ == "__main__":
-    run(main)
+@pytest.mark.parametrize("bits", sizes(12, large=[16, 20]))
+def test_distortion(versus, bits):
+    """A given distortion at large sizes, beside Blahut's iteration at slope 1, in the same time."""
+    prior = fp.Dense(instances.prior(2**bits), [2] * bits)
+    start = time.perf_counter()
+    fp.solve_pd_mip(prior, 0.25 * bits)
+    seconds = time.perf_counter() - start
+    versus(
+        "rate-distortion at D = n/4",
+        f"random prior, {bits} bits, Hamming",
+        ours(partial(fp.solve_pd_mip, prior, 0.25 * bits), own_gap),
+        yardstick(
+            "Blahut, same time",
+            partial(plain_gap, prior, seconds),
+            judge=lambda gap: {"error": gap},
+        ),
+        seed=0,
+        error_of="gap, nats",
+        target=GAP,
+    )

@@ -4,16 +4,15 @@ Every kind of table holds the same records of four categorical columns (32 value
 the time of pandas or NumPy to read the table and write it again, without any mechanism.
 """
 
-import tempfile
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import fastpriv as fp
 import instances
-from _bench import ours, run, yardstick
+from contenders import ours, sizes, yardstick
 
 DOMAIN = {
     "class": ["1st", "2nd", "3rd", "Crew"],
@@ -56,28 +55,27 @@ def tables(codes, folder):
     ]
 
 
-def main(bench):
+KINDS = ("codes", "DataFrame of categories", "DataFrame of text", "CSV file", "Parquet file")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", sizes(100_000, large=[1_000_000]))
+def test_release(versus, tmp_path, count, kind):
     """Release whole records and columns, and estimate."""
-    count = bench.sizes(100_000, 1_000_000)
     codes = instances.codes(count, SIZES)
-    with tempfile.TemporaryDirectory() as folder:
-        for name, table, options, plain in tables(codes, Path(folder)):
-            send = partial(fp.release, table, epsilon=1.0, **options)
-            instance = f"{count:,} records, {name}"
-            bench.compare(
-                "release",
-                instance,
-                ours(send, items=count),
-                yardstick("read and write", plain, count),
-                seed=0,
-                unit="record",
-                headline=name == "CSV file",
-            )
-            by_column = ours(partial(send, per_column=True), items=count)
-            bench.compare("release by column", instance, by_column, seed=0, unit="record")
-            estimate = ours(partial(fp.estimate_frequencies, send()), items=count)
-            bench.compare("estimate frequencies", instance, estimate, seed=0, unit="record")
-
-
-if __name__ == "__main__":
-    run(main)
+    name, table, options, plain = tables(codes, tmp_path)[KINDS.index(kind)]
+    send = partial(fp.release, table, epsilon=1.0, **options)
+    instance = f"{count:,} records, {name}"
+    versus(
+        "release",
+        instance,
+        ours(send, items=count),
+        yardstick("read and write", plain, count),
+        seed=0,
+        unit="record",
+        headline=name == "CSV file" and count == 1_000_000,
+    )
+    by_column = ours(partial(send, per_column=True), items=count)
+    versus("release by column", instance, by_column, seed=0, unit="record")
+    estimate = ours(partial(fp.estimate_frequencies, send()), items=count)
+    versus("estimate frequencies", instance, estimate, seed=0, unit="record")

@@ -7,10 +7,11 @@ once from NumPy's SFC64. Peers are timed on as many rows as a second or so allow
 from functools import partial
 
 import numpy as np
+import pytest
 
 import fastpriv as fp
 import instances
-from _bench import ours, peer, run, yardstick
+from contenders import ours, peer, sizes, yardstick
 
 M, EPSILON = 4, 1.0
 
@@ -52,61 +53,70 @@ def opendp(count):
 PEERS = [("multi-freq-ldpy", multi_freq, 10**6), ("opendp", opendp, 3000)]
 
 
-def others():
-    """Channels of the other families, each with a good number of databases."""
-    types, bits = fp.Exchangeable.beta_binomial(20, 0.5, 0.8), fp.Product.iid([0.4, 0.6], 20)
-    yield "E_d, 1000 values", fp.HammingChannel(1, 1000, 5.0), 10**6
-    yield "E_d, 10^6 values", fp.HammingChannel(1, 10**6, 9.0), 10**6
-    yield "product of 10 x 10", fp.ProductChannel([instances.channel(10)]), 10**6
-    yield "matrix, 100 x 100", fp.Channel(instances.channel(100)), 10**6
-    yield "matrix, 1000 x 1000", fp.Channel(instances.channel(1000)), 10**6
-    yield "E_i of 20 bits, types", fp.PosteriorChannel(types, types.epsilon_tilde() + 1), 10**5
-    yield "E_i of 20 bits, product", fp.PosteriorChannel(bits, 1.0), 10**5
-    chain = fp.Markov([0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]], 16)
-    yield "tilted chain of 16 bits", fp.TiltedChannel(chain, 1.0), 10**5
-    yield "optimum of 20 bits, types", fp.solve_pd_dp(types, 1.0).channel, 10**5
+#: Channels of the other families, each with a good number of databases, and how many are drawn.
+OTHERS = {
+    "E_d, 1000 values": (lambda: fp.HammingChannel(1, 1000, 5.0), 10**6),
+    "E_d, 10^6 values": (lambda: fp.HammingChannel(1, 10**6, 9.0), 10**6),
+    "product of 10 x 10": (lambda: fp.ProductChannel([instances.channel(10)]), 10**6),
+    "matrix, 100 x 100": (lambda: fp.Channel(instances.channel(100)), 10**6),
+    "matrix, 1000 x 1000": (lambda: fp.Channel(instances.channel(1000)), 10**6),
+    "E_i of 20 bits, types": (
+        lambda: fp.PosteriorChannel(types(20), types(20).epsilon_tilde() + 1),
+        10**5,
+    ),
+    "E_i of 20 bits, product": (
+        lambda: fp.PosteriorChannel(fp.Product.iid([0.4, 0.6], 20), 1.0),
+        10**5,
+    ),
+    "tilted chain of 16 bits": (
+        lambda: fp.TiltedChannel(fp.Markov([0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]], 16), 1.0),
+        10**5,
+    ),
+    "optimum of 20 bits, types": (lambda: fp.solve_pd_dp(types(20), 1.0).channel, 10**5),
+}
 
 
-def response(bench):
+def types(n):
+    """Bits with a common unknown bias."""
+    return fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
+
+
+@pytest.mark.parametrize("k", sizes(10**4, 10**6, large=[10**8]))
+def test_response(versus, k):
     """Randomised response of growing tables."""
     channel = fp.HammingChannel(1, M, EPSILON)
-    for k in bench.sizes((10**4, 10**6), (10**4, 10**6, 10**8)):
-        table = instances.codes(k, [M])
-        others = []
-        if k == 10**6:
-            others = [
-                peer(name, partial(make, count), items=count, needs=name, made=True)
-                for name, make, count in PEERS
-            ]
-        bench.compare(
-            "randomised response",
-            f"{k:,} rows of 4 values",
-            ours(partial(channel.sample, table), items=k),
-            yardstick("ours, SFC64", partial(channel.sample, table, fast()), k),
-            yardstick("np.copyto", partial(np.copyto, np.empty_like(table), table), k),
-            *others,
-            seed=0,
-            unit="row",
-            headline=k == 10**6,
-        )
+    table = instances.codes(k, [M])
+    others = []
+    if k == 10**6:
+        others = [
+            peer(name, partial(make, count), items=count, needs=name, made=True)
+            for name, make, count in PEERS
+        ]
+    versus(
+        "randomised response",
+        f"{k:,} rows of 4 values",
+        ours(partial(channel.sample, table), items=k),
+        yardstick("ours, SFC64", partial(channel.sample, table, fast()), k),
+        yardstick("np.copyto", partial(np.copyto, np.empty_like(table), table), k),
+        *others,
+        seed=0,
+        unit="row",
+        headline=k == 10**6,
+    )
 
 
-def main(bench):
-    """Randomised response, then the other samplers."""
-    response(bench)
-    for name, channel, count in others():
-        count //= bench.sizes(20, 1)
-        index = (instances.uniform(0, count) * channel.space.size).astype(np.int64)
-        table = channel.space.rows(index)
-        bench.compare(
-            "samples",
-            name,
-            ours(partial(channel.sample, table), items=count),
-            yardstick("ours, SFC64", partial(channel.sample, table, fast()), count),
-            seed=0,
-            unit="output",
-        )
-
-
-if __name__ == "__main__":
-    run(main)
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_channels(versus, name):
+    """The other samplers."""
+    make, count = OTHERS[name]
+    channel = make()
+    index = (instances.uniform(0, count) * channel.space.size).astype(np.int64)
+    table = channel.space.rows(index)
+    versus(
+        "samples",
+        name,
+        ours(partial(channel.sample, table), items=count),
+        yardstick("ours, SFC64", partial(channel.sample, table, fast()), count),
+        seed=0,
+        unit="output",
+    )

@@ -6,10 +6,11 @@ The growth between neighbouring sizes stands beside the growth that the docstrin
 import math
 
 import numpy as np
+import pytest
 
 import fastpriv as fp
 import instances
-from _bench import ours, run
+from contenders import ours, sizes
 
 
 def dense(k):
@@ -54,56 +55,55 @@ def transform(k):
     return k * 2.0**k
 
 
-SHORT, LONG = (10**4, 10**5), (10**4, 10**5, 10**6)
-#: Name, sizes of a quick and of a full run, promised cost, maker of the prior, work on it. Making
-#: it is timed as well, because priors keep what they have computed.
-CASES = [
-    ("dense epsilon_x", (12, 16), (16, 20, 24), transform, dense, lambda p: p.epsilon_x()),
-    ("dense E_d information", (12, 16), (16, 20, 22), transform, dense, information(2)),
-    ("dense epsilon_tilde", (12, 16), (12, 16, 20), transform, dense, lambda p: p.epsilon_tilde()),
-    (
-        "exchangeable epsilon_tilde",
+LENGTHS = (10**4, 10**5), (10**6,)
+#: Small and large sizes, promised cost, maker of the prior, and work on it. Making the prior is
+#: timed as well, because priors keep what they have computed.
+CASES = {
+    "dense epsilon_x": ((12, 16), (20, 24), transform, dense, lambda p: p.epsilon_x()),
+    "dense E_d information": ((12, 16), (20, 22), transform, dense, information(2)),
+    "dense epsilon_tilde": ((12, 16), (20,), transform, dense, lambda p: p.epsilon_tilde()),
+    "exchangeable epsilon_tilde": (
         (200, 400),
-        (500, 1000, 5000),
+        (1000, 5000),
         lambda n: n**2,
         types,
         lambda p: p.epsilon_tilde(),
     ),
-    (
-        "exchangeable E_d information",
+    "exchangeable E_d information": (
         (200, 400),
-        (500, 1000, 5000),
+        (1000, 5000),
         lambda n: n**2,
         types,
         information(2),
     ),
-    ("markov entropy", SHORT, LONG, float, chain, lambda p: p.entropy()),
-    (
-        "markov log_prob",
-        SHORT,
-        LONG,
+    "markov entropy": (*LENGTHS, float, chain, lambda p: p.entropy()),
+    "markov log_prob": (
+        *LENGTHS,
         float,
         chain,
         lambda p: p.log_prob(np.zeros(p.space.n, dtype=np.int64)),
     ),
-    ("product E_d information", SHORT, LONG, float, rows, information(3)),
-    ("shell walk, radius 5", (20, 40), (20, 40, 60), lambda n: math.comb(n, 5), bits, walk),
-]
+    "product E_d information": (*LENGTHS, float, rows, information(3)),
+    "shell walk, radius 5": ((20, 40), (60,), lambda n: math.comb(n, 5), bits, walk),
+}
 
 
-def main(bench):
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        each
+        for name, (small, large, *_) in CASES.items()
+        for each in sizes(*((name, n) for n in small), large=[(name, n) for n in large])
+    ],
+)
+def test_growth(versus, name, size):
     """One sweep for each."""
-    for name, quick, full, cost, make, work in CASES:
-        for size in bench.sizes(quick, full):
-            build = make(size)
-            bench.compare(
-                name,
-                f"n = {size:,}",
-                ours(lambda w=work, b=build: w(b())),
-                seed=0 if make is dense else None,
-                cost=cost(size),
-            )
-
-
-if __name__ == "__main__":
-    run(main)
+    *_, cost, make, work = CASES[name]
+    build = make(size)
+    versus(
+        name,
+        f"n = {size:,}",
+        ours(lambda: work(build())),
+        seed=0 if make is dense else None,
+        cost=cost(size),
+    )

@@ -4,6 +4,7 @@ from . import notions as notions
 from . import plot as plot
 from ._core.warm_up import warm_up
 from .auditing.compare import Comparison, compare
+from .auditing.many import audit_many
 from .auditing.report import Audit, Implied, Level
 from .auditing.run import audit
 from .channels import (
@@ -28,6 +29,8 @@ from .design.inference import (
     least_distortion,
     perfect_privacy,
 )
+from .design.least_capacity import least_capacity
+from .design.minimax import solve_minimax
 from .design.pml_program import solve_pd_pml
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
@@ -36,6 +39,7 @@ from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
     FastprivError,
+    GapWarning,
     Infeasible,
     InvalidInput,
     LedgerError,
@@ -141,6 +145,7 @@ __all__ = [
     "Exchangeable",
     "FastprivError",
     "Frequencies",
+    "GapWarning",
     "HammingChannel",
     "HiddenMarkov",
     "Implications",
@@ -175,6 +180,7 @@ __all__ = [
     "UnknownName",
     "Witness",
     "audit",
+    "audit_many",
     "balance_function",
     "capacity_prior",
     "channel_capacity",
@@ -215,6 +221,7 @@ __all__ = [
     "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
+    "least_capacity",
     "least_distortion",
     "lower_entropy_attribute",
     "max_individual_capacity",
@@ -239,6 +246,7 @@ __all__ = [
     "shell_profile",
     "singles_out",
     "solve",
+    "solve_minimax",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 __all__ = [
     "BudgetExceeded",
     "FastprivError",
+    "GapWarning",
     "Infeasible",
     "InvalidInput",
     "LedgerError",
@@ -55,6 +56,13 @@ class TooLarge(FastprivError, ValueError):
 
 class SolverFailure(FastprivError, ValueError):
     """A solver stopped without an answer; the message keeps the solver's own status."""
+
+
+class GapWarning(UserWarning):
+    """An optimum was certified less closely than was asked for; ``Solution.gap`` says how closely.
+
+    The mechanism is private and its bound is proved all the same. ``Solution.converged`` is False.
+    """
 
 
 class BudgetExceeded(FastprivError, ValueError):

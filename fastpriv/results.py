@@ -313,6 +313,10 @@ class Solution:
         Certified privacy level of that channel.
     method : {"closed-form", "rows", "types", "dense"}
         How it was found.
+    solver : {"interior", "highs"} or None
+        Which engine solved the linear program; None where there was none to solve.
+    converged : bool
+        Whether the gap that was asked for is met.
 
     Examples
     --------
@@ -326,6 +330,8 @@ class Solution:
     channel: AbstractChannel
     level: float
     method: str
+    solver: str | None = field(default=None, kw_only=True)
+    converged: bool = field(default=True, kw_only=True)
 
     @property
     def gap(self) -> float:
@@ -333,7 +339,9 @@ class Solution:
         return 0.0 if self.value == self.bound else (self.value - self.bound) / abs(self.value)
 
     def __repr__(self) -> str:
+        engine = "" if self.solver is None else f", solver={self.solver!r}"
+        short = "" if self.converged else ", converged=False"
         return (
             f"Solution(value={up(self.value, _DIGITS)}, bound={down(self.bound, _DIGITS)}, "
-            f"level={up(self.level, _DIGITS)}, method={self.method!r})"
+            f"level={up(self.level, _DIGITS)}, method={self.method!r}{engine}{short})"
         )

@@ -56,6 +56,16 @@ from fastpriv.kernels.markov import (
     markov_counts,
     markov_paths,
 )
+from fastpriv.kernels.metric import (
+    metric_adjoint,
+    metric_closure,
+    metric_level,
+    metric_nearest,
+    metric_normal,
+    metric_reach,
+    metric_slack,
+    metric_spanner,
+)
 from fastpriv.kernels.noise import draw_noise, tilted_sums
 from fastpriv.kernels.posterior import posterior_bound
 from fastpriv.kernels.records import number_records, remember_record, spell_records
@@ -80,6 +90,15 @@ from fastpriv.kernels.selection import (
     sharp_pair_bounds,
 )
 from fastpriv.kernels.shells import fill_shell, shell_masses
+from fastpriv.kernels.stack_information import entropy_shares, information_shares, informations
+from fastpriv.kernels.stacks import (
+    expected_costs,
+    leakage_levels,
+    maxima_levels,
+    posterior_levels,
+    ratio_levels,
+    stack_excess,
+)
 from fastpriv.kernels.tails import characteristic_powers, tail_excess, tail_tables
 from fastpriv.kernels.transform import contiguous, strided
 from fastpriv.kernels.type_forms import multiply_linear, substitute_pair

@@ -58,7 +58,7 @@ def axis_log_ratios(pmf: Vector, inner: int, m: int, start: int, stop: int, wors
 
 
 @helper(error_model="numpy")
-def _worst_column(least, most, width, shift, lift, worst):
+def worst_column(least, most, width, shift, lift, worst):
     """Raise ``worst`` to the largest (most - least)/(lift (shift + least)).
 
     Dividing is rare: the columns are first compared with the worst so far, by a count that
@@ -114,7 +114,7 @@ def matrix_spread(
                         a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
                         least[y] = low(least[y], low(low(a, b), low(c, d)))
                         most[y] = high(most[y], high(high(a, b), high(c, d)))
-                worst = _worst_column(least, most, width, shift, lift, worst)
+                worst = worst_column(least, most, width, shift, lift, worst)
     return worst
 
 

@@ -1,4 +1,4 @@
-"""A time limit that several searches share."""
+"""How long searches go on: a time limit that several share, and meters of time or work."""
 
 from __future__ import annotations
 
@@ -23,3 +23,24 @@ class Clock:
         """Return an even share of what is left, for one of ``parts`` tasks to come."""
         left = self.left()
         return left if math.isinf(left) else left / max(parts, 1)
+
+
+class Meter:
+    """What a search has used of its limit.
+
+    Under a time limit it is counted in seconds. Without one (None) it is counted in units of work,
+    about one operation on an entry of a matrix each, so that a search ends at the same place on
+    every machine, busy or idle.
+    """
+
+    def __init__(self, time_limit: float | None, work: float) -> None:
+        self.limit = work if time_limit is None else time_limit
+        self._timed, self._start, self._work = time_limit is not None, time.monotonic(), 0.0
+
+    def spend(self, work: float) -> None:
+        """Count some units of work."""
+        self._work += work
+
+    def used(self) -> float:
+        """Return how much is used, in seconds or in units of work."""
+        return time.monotonic() - self._start if self._timed else self._work

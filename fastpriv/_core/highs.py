@@ -9,7 +9,7 @@ what they get with all coefficients: a solution obeys its constraints up to a to
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,74 @@ class Rows(NamedTuple):
     upper: Floats
 
 
+class Model:
+    """A linear program, min <cost, x> over x >= lower and the rows, that HiGHS keeps.
+
+    Solving again after :meth:`reprice` starts from the basis where the last run ended.
+
+    Parameters
+    ----------
+    cost, lower : ndarray
+        One number per variable; a lower bound may be -inf.
+    rows : Rows
+        The constraints.
+    """
+
+    def __init__(self, cost: Floats, lower: Floats, rows: Rows) -> None:
+        import highspy
+
+        bounds = (lower, rows.lower, rows.upper)
+        if not np.isfinite(rows.entries).all() or any(np.isnan(a).any() for a in bounds):
+            raise SolverFailure("the linear program has coefficients that are not finite numbers")
+        _check_costs(cost)
+        lp = highspy.HighsLp()
+        self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        self._solver.silent()
+        self._shape = len(rows.lower), len(cost)
+        lp.num_row_, lp.num_col_ = self._shape
+        lp.col_cost_, lp.col_lower_ = cost, lower
+        lp.col_upper_ = np.full(len(cost), np.inf)
+        lp.row_lower_, lp.row_upper_ = rows.lower, rows.upper
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        kept = np.abs(rows.entries) > _TINY
+        lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(kept)])[rows.starts]
+        lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.columns[kept], rows.entries[kept]
+        for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+            self._solver.setOptionValue(name, _TOLERANCE)
+        status = self._solver.passModel(lp)
+        if status != highspy.HighsStatus.kOk:
+            raise SolverFailure(
+                f"HiGHS did not take the linear program: passModel said {status.name}"
+            )
+
+    def reprice(self, cost: Floats) -> None:
+        """Replace the costs; the basis stays."""
+        _check_costs(cost)
+        self._solver.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
+
+    def solve(self, seconds: float, method: str = "choose") -> Answer:
+        """Return an optimal vertex and its multipliers.
+
+        Parameters
+        ----------
+        seconds : float
+            Time after which HiGHS gives up.
+        method : {"choose", "simplex", "ipm"}
+            HiGHS's own name of the algorithm; an interior point is crossed over to a vertex.
+        """
+        import highspy
+
+        self._solver.setOptionValue("solver", method)
+        # HiGHS counts the time of all runs of one model.
+        self._solver.setOptionValue("time_limit", self._solver.getRunTime() + seconds)
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise SolverFailure(f"HiGHS stopped with {self._solver.modelStatusToString(status)!r}")
+        solution = self._solver.getSolution()
+        return Answer(np.array(solution.col_value), np.array(solution.row_dual))
+
+
 def minimise(
     cost: Floats, lower: Floats, rows: Rows, seconds: float, method: str = "choose"
 ) -> Answer:
@@ -53,36 +121,9 @@ def minimise(
     method : {"choose", "simplex", "ipm"}
         How. The interior-point method ends with a crossover, so that all end in a vertex.
     """
-    import highspy
+    return Model(cost, lower, rows).solve(seconds, method)
 
-    finite = (cost, rows.entries)
-    bounds = (lower, rows.lower, rows.upper)
-    if not all(np.isfinite(a).all() for a in finite) or any(np.isnan(a).any() for a in bounds):
-        raise SolverFailure("the linear program has coefficients that are not finite numbers")
-    lp, solver = highspy.HighsLp(), highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.silent()
-    lp.num_col_, lp.num_row_ = len(cost), len(rows.lower)
-    lp.col_cost_, lp.col_lower_ = cost, lower
-    lp.col_upper_ = np.full(len(cost), np.inf)
-    lp.row_lower_, lp.row_upper_ = rows.lower, rows.upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    kept = np.abs(rows.entries) > _TINY
-    lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(kept)])[rows.starts]
-    lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.columns[kept], rows.entries[kept]
-    options: dict[str, float | str] = {
-        "primal_feasibility_tolerance": _TOLERANCE,
-        "dual_feasibility_tolerance": _TOLERANCE,
-        "time_limit": seconds,
-        "solver": method,
-    }
-    for name, value in options.items():
-        solver.setOptionValue(name, value)
-    status = solver.passModel(lp)
-    if status != highspy.HighsStatus.kOk:
-        raise SolverFailure(f"HiGHS did not take the linear program: passModel said {status.name}")
-    solver.run()
-    model_status = solver.getModelStatus()
-    if model_status != highspy.HighsModelStatus.kOptimal:
-        raise SolverFailure(f"HiGHS stopped with {solver.modelStatusToString(model_status)!r}")
-    solution = solver.getSolution()
-    return Answer(np.array(solution.col_value), np.array(solution.row_dual))
+
+def _check_costs(cost: Floats) -> None:
+    if not np.isfinite(cost).all():
+        raise SolverFailure("the linear program has costs that are not finite numbers")

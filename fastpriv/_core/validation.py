@@ -59,6 +59,11 @@ def limit(value: Any, name: str) -> float:
     return real(value, name, least=0.0)
 
 
+def optional_limit(value: Any, name: str) -> float | None:
+    """Return ``value`` as a number of seconds of at least 0, or None, which bounds the work."""
+    return None if value is None else real(value, name, least=0.0)
+
+
 def _range(least: float, most: float) -> str:
     if math.isinf(most):
         return "" if math.isinf(least) else f" of at least {least:g}"

@@ -33,13 +33,18 @@ def _grain(laws: Floats) -> int:
 
 def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
     """Largest sum_y (a_y - e^epsilon b_y)_+ over pairs of laws, for each epsilon. Rounded up."""
-    slopes = np.expm1(np.minimum(epsilons, _LARGEST)) * (1.0 - 8.0 * ULP)
+    slopes = rounded_slopes(epsilons)
     worst = np.zeros(len(slopes))
     for laws, pairs in groups:
         task = partial(kernels.largest_excess, laws, pairs, slopes)
         found = np.max(split(task, len(pairs), _grain(laws)), axis=0)
         worst = np.maximum(worst, found * (1.0 + (laws.shape[1] + 8.0) * ULP))
     return worst
+
+
+def rounded_slopes(epsilons: Floats) -> Floats:
+    """Return e^epsilon - 1, rounded down by a few units."""
+    return np.asarray(np.expm1(np.minimum(epsilons, _LARGEST)) * (1.0 - 8.0 * ULP))
 
 
 def crossing(groups: Iterable[Pairs], delta: float) -> float:

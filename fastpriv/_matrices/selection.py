@@ -22,13 +22,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import time
 from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
+from fastpriv._core.clock import Meter
 from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
@@ -64,8 +64,10 @@ _BATCH = 1 << 20
 _ASCENT, _TRIED, _ROUNDS = 20, 4, 2
 #: Slices up to which selections are listed, and improved by exchanging one row at a time.
 _MANY = 16
-#: Fraction of the time that is reserved for the bound from pairs.
+#: Fraction of the limit that is reserved for the bound from pairs.
 _FOR_PAIRS = 0.2
+#: Units of work of a search without a time limit, of a node, and of a capacity per entry.
+_WORK, _NODE, _CAPACITY = 1e9, 1 << 16, 64
 
 
 class Selection(NamedTuple):
@@ -99,7 +101,7 @@ def best_selection(
     table: Floats,
     problems: Sequence[Sequence[Ints]],
     gap: float = 1e-9,
-    time_limit: float = 60.0,
+    time_limit: float | None = 60.0,
 ) -> Selection:
     """Choose one row of ``table`` from each slice of one problem, for the largest capacity.
 
@@ -112,17 +114,24 @@ def best_selection(
         array object is given twice, pairs are unordered.
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
-    time_limit : float
-        Seconds after which the bracket is returned as it stands.
+    time_limit : float or None
+        Seconds after which the bracket is returned as it stands. None bounds the work instead.
     """
     if len(table) > _TINY:
         load_kernels(*_SEARCH_KERNELS)  # compiling them does not count
-    search = _Search(table, gap, time.monotonic() + time_limit * (1.0 - _FOR_PAIRS))
+    return _searched(table, problems, gap, Meter(time_limit, _WORK), 1.0 - _FOR_PAIRS)
+
+
+def _searched(
+    table: Floats, problems: Sequence[Sequence[Ints]], gap: float, meter: Meter, share: float
+) -> Selection:
+    """Search within a share of the limit; the bound from pairs has a share of its own."""
+    search = _Search(table, gap, meter, meter.used() + share * meter.limit)
     upper = search.run([_Node(p, _distinct(slices)) for p, slices in enumerate(problems)])
     most = max(map(len, problems))
     if upper > search.target and most > 2:
         rows = np.unique(np.concatenate([rows for slices in problems for rows in slices]))
-        pair = best_selection(table, [[rows, rows]], gap, time_limit * _FOR_PAIRS).upper
+        pair = _searched(table, [[rows, rows]], gap, meter, _FOR_PAIRS).upper
         upper = max(search.upper, min(upper, round_up(pair * mean_questions(most))))
     return Selection(search.lower, upper, search.problem, search.choice, search.law)
 
@@ -142,8 +151,8 @@ def mean_questions(m: int) -> float:
 class _Search:
     """Branch and bound over all problems, with the best selection so far."""
 
-    def __init__(self, table: Floats, gap: float, deadline: float) -> None:
-        self.laws, self.gap, self.deadline = Laws(table), gap, deadline
+    def __init__(self, table: Floats, gap: float, meter: Meter, deadline: float) -> None:
+        self.laws, self.gap, self.meter, self.deadline = Laws(table), gap, meter, deadline
         self.lower, self.upper, self.settled = 0.0, 0.0, 0.0
         self.problem, self.choice, self.law = 0, np.empty(0, np.int64), np.empty(0)
         self.far = np.empty(len(table))  # bounds on divergences from the law used last
@@ -154,10 +163,20 @@ class _Search:
         """The value up to which bounds are low enough for their selections to be dropped."""
         return max(self.lower + self.gap * min(1.0, self.lower), self.upper)
 
+    @property
+    def over(self) -> bool:
+        """Whether the limit is used up."""
+        return self.meter.used() > self.deadline
+
+    def touch(self, rows: int, times: float = 1.0) -> None:
+        """Count work on whole rows."""
+        self.meter.spend(times * rows * self.laws.outputs)
+
     # Lower bounds.
 
     def evaluate(self, problem: int, choices: Ints) -> float:
         """Compute capacities of selections (B, m), keep the best, return the largest upper end."""
+        self.touch(choices.size, _CAPACITY)
         step, worst = max(1, _BATCH // (choices.shape[1] * self.laws.outputs)), 0.0
         for start in range(0, len(choices), step):
             part = choices[start : start + step]
@@ -189,7 +208,9 @@ class _Search:
         for _ in range(_ASCENT if len(choice) <= _MANY else 0):
             for a, rows in enumerate(node.slices):
                 others = np.delete(choice, a)
+                self.touch(_TRIED * len(choice), _CAPACITY)
                 if len(others) == 1:
+                    self.touch(len(rows))
                     scores = self.laws.pairs(others, rows)[0]
                 else:  # rows far from the output law of the others
                     law = capacities(self.laws.table[others][None], 1e-3)[2][0]
@@ -209,12 +230,14 @@ class _Search:
     def bound(self, node: _Node, rows: Ints, law: Floats) -> float:
         """Bound all selections of a node by the output law of some rows. Sets ``far``."""
         union = node.union
+        self.touch(len(union))
         self.far[union] = self.laws.divergences(union, *self.laws.mean(rows, law), self.target)
         return float(self.far[union].max())
 
     def from_best(self) -> Floats:
         """Bound the divergences of all rows from the output law of the best selection."""
         if self.star is None:
+            self.touch(self.laws.size)
             q, c = self.laws.mean(self.choice, self.law)
             self.star = self.laws.divergences(np.arange(self.laws.size), q, c, self.target)
         return self.star
@@ -227,7 +250,7 @@ class _Search:
     def root(self, node: _Node) -> float:
         """Try first selections of a problem, and bound it by all its rows together."""
         trivial = round_up(math.log(len(node.slices)))
-        if len(self.choice) and time.monotonic() > self.deadline:
+        if len(self.choice) and self.over:
             return trivial
         if node.selections == 1 or len(node.slices) == 1:
             return self.evaluate(node.problem, np.array([[rows[0] for rows in node.slices]]))
@@ -238,6 +261,7 @@ class _Search:
         if least <= self.target or len(node.slices) == 2:
             return least
         union = node.union
+        self.touch(len(union), _CAPACITY)
         capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap)
         self.climb(node, _matched(node.slices, union, law))
         return min(least, capacity.upper)
@@ -245,6 +269,8 @@ class _Search:
     def told_apart(self, node: _Node) -> float:
         """Bound all selections of a node by the least probabilities in each slice."""
         m, outputs = len(node.slices), self.laws.outputs
+        self.touch(m, _CAPACITY)
+        self.touch(sum(map(len, node.slices)))
         rows = np.zeros((m, outputs + m))
         for a, slice_ in enumerate(node.slices):
             rows[a, :outputs] = self.laws.least(slice_)
@@ -262,6 +288,7 @@ class _Search:
         star = self.from_best()
         rows = np.unique([r[f(star[r])] for r in node.slices for f in (np.argmin, np.argmax)])
         for _ in range(_ROUNDS):
+            self.touch(len(rows), _CAPACITY)
             law = capacities(self.laws.table[rows][None], 1e-3)[2][0]
             least = min(least, self.bound(node, rows, law))
             if least <= self.target:
@@ -286,18 +313,20 @@ class _Search:
         if not pairs and alive > _ALIVE:
             return False
         if pairs and alive > _FEW * bounds.size:
+            self.touch(node.selections)
             bounds = np.minimum(bounds, self.laws.pairs(*node.slices))
         self.close(bounds)
         places = np.nonzero(bounds > self.target)
         choices = np.stack([rows[k] for rows, k in zip(node.slices, places, strict=True)], axis=1)
         above = bounds[places]
         if pairs:
+            self.touch(len(choices), 8.0)
             above = self.laws.sharp_pairs(*np.ascontiguousarray(choices.T))
             self.close(above)
         order = np.argsort(-above)
         step = max(1, min(4096, _BATCH // (len(node.slices) * self.laws.outputs)))
         for start in range(0, len(order), step):
-            if above[order[start]] <= self.target or time.monotonic() > self.deadline:
+            if above[order[start]] <= self.target or self.over:
                 self.settled = max(self.settled, float(above[order[start]]))
                 break
             worst = self.evaluate(node.problem, choices[order[start : start + step]])
@@ -334,8 +363,9 @@ class _Search:
         number = itertools.count()
         heap = [(-self.root(node), next(number), node) for node in nodes]
         heapq.heapify(heap)
-        while heap and -heap[0][0] > self.target and time.monotonic() < self.deadline:
+        while heap and -heap[0][0] > self.target and not self.over:
             above, _, node = heapq.heappop(heap)
+            self.meter.spend(_NODE)
             least = min(-above, self.bound_by_best(node))
             if least > self.target:
                 least = min(least, self.refine(node))

@@ -18,6 +18,7 @@ from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
+from fastpriv.measures.arguments import as_channel
 
 optional("dp_accounting", "dp-accounting")
 
@@ -47,9 +48,11 @@ class ChannelDpEvent(dp_event.DpEvent):  # type: ignore[misc]
     >>> event = ChannelDpEvent(fp.HammingChannel(1_000_000, 4, 0.5))
     >>> round(ProfileAccountant().compose(event, 1000).get_epsilon(1e-14), 6)
     157.682917
+    >>> ChannelDpEvent([[0.75, 0.25], [0.25, 0.75]]).channel  # a matrix is checked at once
+    Channel(Space.hamming(n=1, m=2) -> 2 outputs)
     """
 
-    channel: AbstractChannel
+    channel: AbstractChannel = attr.ib(converter=as_channel)
 
 
 class ProfileAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]

@@ -38,11 +38,13 @@ GAP = 1e-9
 
 
 class Case:
-    """A mechanism, perhaps with a prior, and the time that is left for it."""
+    """A mechanism, perhaps with a prior, and the limit of time; None bounds the work instead."""
 
-    def __init__(self, channel: AbstractChannel, prior: Distribution | None, limit: float) -> None:
+    def __init__(
+        self, channel: AbstractChannel, prior: Distribution | None, limit: float | None
+    ) -> None:
         self.channel, self._prior, self._limit = channel, prior, limit
-        self._end = time.monotonic() + limit
+        self._end = math.inf if limit is None else time.monotonic() + limit
 
     @property
     def law(self) -> Distribution | None:
@@ -55,8 +57,10 @@ class Case:
         assert self._prior is not None
         return self._prior
 
-    def time(self) -> float:
-        """Return the seconds of one search, half of the limit."""
+    def time(self) -> float | None:
+        """Return the seconds of one search, half of the limit, or None without a limit."""
+        if self._limit is None:
+            return None
         if self._limit <= 0.0:
             raise TooLarge("there is no time for searches; give a larger time limit")
         return 0.5 * self._limit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +93,8 @@ def compare(
     second: AbstractChannel | ArrayLike | Release | ReleaseReport,
     prior: Distribution | ArrayLike | None = None,
     *,
-    time_limit: float = 3.0,
+    notions: Iterable[str] | None = None,
+    time_limit: float | None = None,
 ) -> Comparison:
     """Audit two mechanisms on the same databases and say which is better at each notion.
 
@@ -102,7 +104,9 @@ def compare(
         The mechanisms.
     prior : Distribution or 1-D array, optional
         Law of the databases, for levels that depend on one.
-    time_limit : float
+    notions : list of str, optional
+        Which levels to compare; see :func:`audit`.
+    time_limit : float, optional
         Seconds for the searches of each audit; see :func:`audit`.
 
     Returns
@@ -119,7 +123,10 @@ def compare(
     >>> comparison["dp"], comparison["channel-capacity"]
     ('first', 'first')
     """
-    one, two = (audit(given, prior, time_limit=time_limit) for given in (first, second))
+    chosen = None if notions is None else [*notions]
+    one, two = (
+        audit(given, prior, notions=chosen, time_limit=time_limit) for given in (first, second)
+    )
     return side_by_side(one, two)
 
 

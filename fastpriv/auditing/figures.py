@@ -33,10 +33,7 @@ class Figure(NamedTuple):
 
 def figures(audit: Audit) -> list[Figure]:
     """Draw the levels, the leakage of outputs and the privacy profile, those that can be drawn."""
-    try:
-        matplotlib: Any = optional("matplotlib", "plot")
-    except ImportError as missing:
-        raise ImportError(f"{missing}; or leave the figures out with plots=False") from None
+    matplotlib: Any = optional("matplotlib", "plot")
     prior = audit.prior
     # Outputs that are drawn at random, where there are too many, each cost one pass over the rows.
     rows = row_kernels(audit.channel)

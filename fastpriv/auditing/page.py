@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from fastpriv import __version__
@@ -74,6 +75,11 @@ def _cards(audit: Audit) -> str:
 
 
 def _plots(audit: Audit) -> str:
+    if find_spec("matplotlib") is None:
+        return (
+            '<p class="soft">This page has no figures: drawing them needs matplotlib, which '
+            "pip install 'fastpriv[plot]' installs.</p>\n"
+        )
     drawn = [
         f"<figure><figcaption>{escape(figure.caption)}</figcaption>{figure.svg}</figure>\n"
         for figure in figures(audit)

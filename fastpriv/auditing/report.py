@@ -290,7 +290,8 @@ class Audit(Tabular):
         path : str or Path, optional
             Where to write the page (UTF-8).
         plots : bool
-            Whether to draw figures, which takes the ``plot`` extra.
+            Whether to draw figures, which takes the ``plot`` extra. Without it the page has none
+            and says so.
 
         Examples
         --------

@@ -32,7 +32,7 @@ from fastpriv.spaces import Space
 class SecretCase(Case):
     """The channel from S to the output, with a bound on the errors of its entries."""
 
-    def __init__(self, mechanism: AbstractChannel, joint: Floats, limit: float) -> None:
+    def __init__(self, mechanism: AbstractChannel, joint: Floats, limit: float | None) -> None:
         masses = joint.sum(axis=1)
         self.values = np.flatnonzero(masses)
         self._mechanism, self._given = mechanism, joint[self.values] / masses[self.values, None]

@@ -18,9 +18,10 @@ __all__ = ["HammingChannel"]
 class HammingChannel(ProductChannel):
     """E_d: every row keeps its value or moves to another one with chances 1 : e^-epsilon.
 
-    The optimal mechanism of Wang-Ying-Zhang 2015 for differential privacy on part of the range
-    (Theorem 1, Lemma 5): W[x, y] = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n. Its DP level
-    is epsilon, its distortion h(epsilon), its identifiability epsilon + eps_X.
+    W[x, y] = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n, with DP level epsilon, distortion
+    h(epsilon) and identifiability epsilon + eps_X (Wang-Ying-Zhang 2015, (27) and Lemma 5). From
+    ``prior.epsilon_hat()`` on no mechanism of that DP level has less distortion; the paper's
+    Theorem 1 bounds it only, the proof is in the documentation's Theory.
 
     Parameters
     ----------

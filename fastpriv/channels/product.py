@@ -17,6 +17,7 @@ from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.drawing import draw_rows
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, distinct
 from fastpriv.channels.base import AbstractChannel
+from fastpriv.errors import InvalidInput
 from fastpriv.priors import Distribution
 from fastpriv.spaces import Space
 
@@ -31,8 +32,10 @@ class ProductChannel(AbstractChannel):
 
     Parameters
     ----------
-    factors : sequence of 2-D arrays
-        ``factors[i][s, y]`` = p(y_i = y | x_i = s), one per row; equal ones are stored once.
+    factors : sequence of 2-D arrays and channels
+        ``factors[i][s, y]`` = p(y_i = y | x_i = s), one per row; equal ones are stored once. A
+        channel on one row stands for its matrix, and one that acts on several rows by themselves
+        (a :class:`HammingChannel`, a product) for all of its rows, one after the other.
 
     Examples
     --------
@@ -41,10 +44,17 @@ class ProductChannel(AbstractChannel):
     >>> channel = fp.ProductChannel([noisy, exact])
     >>> fp.dp_level(channel), fp.distortion(channel, fp.Uniform(2, 2))
     (inf, 0.25)
+    >>> strong, weak = fp.HammingChannel(2, 2, 0.5), fp.HammingChannel(3, 4, 1.5)
+    >>> both = fp.ProductChannel([strong, weak])
+    >>> both.space.sizes, round(fp.dp_level(both), 9), round(fp.strong_dp_level(both), 9)
+    ((2, 2, 4, 4, 4), 1.5, 5.5)
     """
 
-    def __init__(self, factors: Sequence[ArrayLike]) -> None:
-        matrices, which = distinct(factors, _load, "factors")
+    def __init__(self, factors: Sequence[ArrayLike | AbstractChannel]) -> None:
+        if isinstance(factors, Sequence) and any(isinstance(f, AbstractChannel) for f in factors):
+            self._set(_concatenated([_kernels_of(f, i) for i, f in enumerate(factors)]))
+            return
+        matrices, which = distinct(factors, _load, "factors")  # type: ignore[arg-type]
         self._set(RowKernels([RowKernel(matrix) for matrix in matrices], which))
 
     def _set(self, kernels: RowKernels) -> None:
@@ -107,6 +117,41 @@ def _read(factor: Any, i: int) -> RowKernel:
         m, epsilon = factor
         return Symmetric(check.integer(m, "m", 1), check.real(epsilon, "epsilon", least=0.0))
     return RowKernel(_load(factor, i))
+
+
+def _kernels_of(factor: Any, i: int) -> RowKernels:
+    """Return the kernels of the rows that a factor stands for."""
+    if isinstance(factor, ProductChannel):
+        return factor._kernels
+    if isinstance(factor, AbstractChannel):
+        if factor.space.n > 1 or factor.output_space.n > 1:
+            raise InvalidInput(
+                f"factor {i} must act on every row by itself, got {factor!r:.60}; give a matrix, a "
+                "channel on one row with one output value, or a ProductChannel"
+            )
+        matrix = np.asarray(factor.matrix())
+    else:
+        matrix = _load(factor, i)
+    return RowKernels([RowKernel(matrix)], np.zeros(1, dtype=np.int64))
+
+
+def _concatenated(parts: Sequence[RowKernels]) -> RowKernels:
+    """Put rows after rows; equal kernels are stored once."""
+    numbers: dict[Any, int] = {}
+    kernels: list[RowKernel] = []
+    which = []
+    for part in parts:
+        places = np.empty(len(part.distinct), dtype=np.int64)
+        for k, kernel in enumerate(part.distinct):
+            if isinstance(kernel, Symmetric):
+                key: tuple[Any, ...] = kernel.m, kernel.epsilon
+            else:
+                key = *kernel.shape, kernel.matrix.tobytes()
+            places[k] = numbers.setdefault(key, len(kernels))
+            if places[k] == len(kernels):
+                kernels.append(kernel)
+        which.append(places[part.assignment])
+    return RowKernels(kernels, np.concatenate(which))
 
 
 def _load(factor: ArrayLike, i: int) -> Floats:

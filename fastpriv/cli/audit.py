@@ -59,11 +59,14 @@ def add_audit(parser: Any) -> None:
         "output tells about S",
     )
     parser.add_argument(
+        "--notions", metavar="SLUG,...", help="which levels to measure, such as dp,pml (all)"
+    )
+    parser.add_argument(
         "--time-limit",
         type=float,
-        default=3.0,
         metavar="SECONDS",
-        help="for searches, which then print the bounds as they stand (3)",
+        help="for searches, which then print the bounds as they stand; by default their work is "
+        "bounded instead",
     )
 
 
@@ -75,8 +78,11 @@ def audited(
 
     channel, prior = load(mechanism, given.prior, sizes)
     joint = None if given.joint is None else arrays.read(given.joint, "the joint law")
+    chosen = None if given.notions is None else given.notions.split(",")
     limit = given.time_limit
-    return channel, fp.audit(channel, prior, joint, name=mechanism, time_limit=limit)
+    return channel, fp.audit(
+        channel, prior, joint, notions=chosen, name=mechanism, time_limit=limit
+    )
 
 
 def run(given: argparse.Namespace) -> str:
@@ -91,13 +97,13 @@ def run(given: argparse.Namespace) -> str:
     page = None if given.html is None else files.target(given.html, given.force, (".html",))
     _, report = audited(given, given.mechanism, given.sizes)
     if page is not None:
-        figures = find_spec("matplotlib") is not None
-        text = report.to_html(plots=figures)
+        text = report.to_html()
         files.write(page, text.encode(errors="backslashreplace"), given.force)
     if given.json:
         return report.to_json()
     if page is None:
         return str(report)
+    figures = find_spec("matplotlib") is not None
     bare = "" if figures else ", without figures: they take pip install 'fastpriv[plot]'"
     return f"{report}\nWritten to {page}{bare}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -24,7 +25,8 @@ from fastpriv.design.closed_form import h, h_inverse
 from fastpriv.design.common import constant_mechanism
 from fastpriv.design.programs import solve_pd_dp, solve_pd_i
 from fastpriv.design.rate_distortion import solve_pd_mip
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.design.theorems import theorem_bracket, tilde_or_bound
+from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
 from fastpriv.notions.registry import DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
@@ -40,6 +42,10 @@ _TOLERANCE = 1e-6
 _WIDEN = 1e-13
 #: Most points of a curve.
 _POINTS = 1 << 20
+#: Where the level before a jump is measured, as a fraction of the distortion of a constant output;
+#: the least fall that counts as one, relative to 1 + level; how closely distortions agree.
+_BEFORE, _JUMP, _SAME = 1.0 - 1e-4, 1e-2, 1e-9
+_REACH = 1.0 + _SAME
 
 
 def privacy_level(
@@ -64,7 +70,8 @@ def privacy_level(
         Both ends are proved. As narrow as rounding where a closed form applies (identifiability
         and mutual information up to distortion h(eps_tilde) by Wang-Ying-Zhang 2015, Theorems 1
         and 2; differential privacy below h(eps_hat)), within 1e-6 where programs are solved for
-        the other notions and 1e-9 nats for mutual information (:func:`solve_pd_mip`).
+        the other notions and 1e-9 nats for mutual information (:func:`solve_pd_mip`). Where the
+        program is too large, as for long Markov chains, what the theorems say: wide, but proved.
 
     Examples
     --------
@@ -79,6 +86,13 @@ def privacy_level(
     if notion not in DESIGNED:
         raise InvalidInput(f"notion must be one of {', '.join(DESIGNED)}, got {notion!r}")
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
+    try:
+        return _level(prior, cost, notion, time_limit)
+    except TooLarge:
+        return theorem_bracket(prior, cost, notion)
+
+
+def _level(prior: Distribution, cost: float, notion: str, time_limit: float) -> Bracket:
     if notion == "mutual-information":
         point = solve_pd_mip(prior, cost, time_limit=time_limit)
         return Bracket(point.bound, point.value * (1.0 + _WIDEN))
@@ -132,7 +146,7 @@ def _search(
             nudge = max(0.02 * width, 0.4 * _TOLERANCE * (1.0 + high))
             guess += nudge if guess - low < high - guess else -nudge
             guess = min(max(guess, low + 0.01 * width), high - 0.01 * width)
-        solution = solve(prior, guess, gap=2e-7, time_limit=time_limit)
+        solution = _quietly(solve, prior, guess, time_limit)
         if solution.value <= cost:
             high, ends[1] = guess, (guess, solution.value)
         elif solution.bound > cost:
@@ -141,6 +155,15 @@ def _search(
             low, high = _aside(prior, cost, solve, low, guess, high, time_limit)
             break
     return Bracket(low, high)
+
+
+def _quietly(
+    solve: Callable[..., Solution], prior: Distribution, epsilon: float, time_limit: float
+) -> Solution:
+    """Solve a program whose gap, met or not, shows in the width of the bracket."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GapWarning)
+        return solve(prior, epsilon, gap=2e-7, time_limit=time_limit)
 
 
 def _aside(
@@ -160,7 +183,7 @@ def _aside(
             guess = middle + sign * step * 4.0**k
             if not low < guess < high:
                 break
-            solution = solve(prior, guess, gap=2e-7, time_limit=time_limit)
+            solution = _quietly(solve, prior, guess, time_limit)
             if (solution.bound > cost, solution.value <= cost)[side]:
                 ends[side] = guess
                 break
@@ -178,10 +201,15 @@ class TradeoffCurve(Tabular):
     lower, upper : dict of ndarray
         Certified ends of the best level, per notion.
     theorem_lower, theorem_upper : dict of ndarray
-        What Wang-Ying-Zhang 2015, Theorem 1, says without solving anything, per notion.
+        What Wang-Ying-Zhang 2015, Theorem 1 and Main Result 1, say without solving anything, per
+        notion; finite wherever eps_X is.
     closed_form : dict of (distortion, level)
         Point up to which the best level is known to be h^-1 of the distortion, per notion:
         level eps_hat for differential privacy, eps_tilde for identifiability.
+    jumps : dict of (distortion, level, level)
+        Where the best level falls at once: the distortion of a constant output, the level just
+        before (from above) and the level from there on, per notion. Absent where it falls
+        continuously or outside of the grid.
     """
 
     distortions: Floats
@@ -190,6 +218,7 @@ class TradeoffCurve(Tabular):
     theorem_lower: dict[str, Floats]
     theorem_upper: dict[str, Floats]
     closed_form: dict[str, tuple[float, float]] = field(default_factory=dict)
+    jumps: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Floats]:
         """Return all columns by name, the distortion first."""
@@ -213,10 +242,10 @@ class TradeoffCurve(Tabular):
         """
         return _write(to_json(self.columns()), path)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
         """Draw the curve; see :func:`fastpriv.plot.tradeoff`."""
         titles = {notion: NOTIONS[notion].title for notion in self.lower}
-        return draw_tradeoff(self, titles, ax)
+        return draw_tradeoff(self, titles, ax, legend)
 
     def __repr__(self) -> str:
         return f"TradeoffCurve({len(self.distortions)} distortions, {', '.join(self.lower)})"
@@ -226,7 +255,7 @@ def tradeoff_curve(
     prior: Distribution | ArrayLike,
     notions: Sequence[str] = DESIGNED,
     distortions: ArrayLike | None = None,
-    executor: Executor | None = None,
+    executor: Executor | Any = None,
     progress: bool = False,
     *,
     points: int = 25,
@@ -242,7 +271,7 @@ def tradeoff_curve(
     distortions : array, optional
         The grid; by default ``points`` of them, evenly up to where a constant output is as good.
     executor : concurrent.futures.Executor, optional
-        Where to run the points: a process pool, Dask's ``client.get_executor()``, ...
+        Where to run the points: a process pool, a Dask client or its ``get_executor()``, ...
     progress : bool
         Show a progress bar (needs the extra ``fastpriv[progress]``).
     points : int
@@ -274,17 +303,40 @@ def tradeoff_curve(
         if grid.ndim != 1:
             raise InvalidInput(f"distortions must be one-dimensional, got shape {grid.shape}")
     tasks = [(prior, float(cost), name) for name in names for cost in grid]
-    run = map if executor is None else executor.map
-    results: Any = run(_point, tasks)
+    closed = _closed_forms(prior, names)
+    constant = constant_mechanism(prior).value
+    reached = grid.size > 0 and grid.min() < constant * _BEFORE and constant <= grid.max() * _REACH
+    falling = [name for name in names if name != "mutual-information"] if reached else []
+    tasks += [(prior, constant * _BEFORE, name) for name in falling]
+    results: Any = _map(executor)(_point, tasks)
     if progress:
         results = optional("tqdm", "progress").tqdm(results, total=len(tasks), unit="level")
     brackets = list(results)
     per_notion = [brackets[k * len(grid) : (k + 1) * len(grid)] for k in range(len(names))]
     lower = {n: np.array([b.lower for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
     upper = {n: np.array([b.upper for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
-    return TradeoffCurve(
-        grid, lower, upper, *_theorem_1(prior, names, grid), _closed_forms(prior, names)
-    )
+    jumps = {}
+    for name, before in zip(falling, brackets[len(names) * len(grid) :], strict=True):
+        at, level = closed.get(name, (0.0, 0.0))
+        top = level if abs(at - constant) <= _SAME * constant else before.upper
+        after = prior.epsilon_x() if name == "identifiability" else 0.0
+        if before.lower > after + _JUMP * (1.0 + after):
+            jumps[name] = constant, top, after
+    return TradeoffCurve(grid, lower, upper, *_theorem_1(prior, names, grid), closed, jumps)
+
+
+def _map(executor: Any) -> Callable[..., Any]:
+    """Return how to run a function over many arguments, in their order."""
+    if executor is None:
+        return map
+    if hasattr(executor, "get_executor"):  # a Dask client, whose own map returns futures
+        executor = executor.get_executor()
+    if not (hasattr(executor, "submit") and hasattr(executor, "map")):
+        raise InvalidInput(
+            f"executor must be a concurrent.futures.Executor or a Dask client, got {executor!r:.60}"
+        )
+    run: Callable[..., Any] = executor.map
+    return run
 
 
 def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -299,7 +351,10 @@ def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tupl
 
 
 def _point(task: tuple[Distribution, float, str]) -> Bracket:
-    return privacy_level(*task)
+    try:
+        return privacy_level(*task)
+    except SolverFailure:  # one hard point does not lose the curve
+        return theorem_bracket(*task)
 
 
 def _theorem_1(
@@ -314,13 +369,12 @@ def _theorem_1(
     with np.errstate(invalid="ignore"):
         least = np.nan_to_num(np.maximum(plain - spread, 0.0), nan=0.0, posinf=math.inf)
     lower = {"dp": least, "identifiability": np.maximum(plain, spread)}
-    upper = {"dp": np.maximum(plain, 0.0)}
-    try:
-        tilde = prior.epsilon_tilde()
-        lower["identifiability"] = np.where(plain >= tilde, plain, lower["identifiability"])
-        upper["identifiability"] = np.where(plain >= tilde, plain, math.inf)
-    except TooLarge:  # without eps_tilde the exact range is unknown
-        pass
+    tilde = tilde_or_bound(prior)
+    lower["identifiability"] = np.where(plain >= tilde, plain, lower["identifiability"])
+    upper = {
+        "dp": np.maximum(plain, 0.0),
+        "identifiability": np.where(plain >= tilde, plain, np.maximum(plain, 0.0) + spread),
+    }
     keep = set(notions)
     return (
         {name: values for name, values in lower.items() if name in keep},

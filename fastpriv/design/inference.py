@@ -16,7 +16,7 @@ from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.design.mapping import Program, solve_mapping
 from fastpriv.design.perfect import least_private
-from fastpriv.design.programs import check_limits
+from fastpriv.design.task import check_limits
 from fastpriv.errors import Infeasible, SolverFailure
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.priors import Distribution

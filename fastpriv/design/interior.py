@@ -39,6 +39,8 @@ _PATIENCE = 12
 _FIRST = 20.0
 #: Operations of a factorisation that are done without a look at the clock.
 _UNWATCHED = 1e7
+#: Operations that take longer than waking a thread.
+_THREAD = 2e5
 
 
 @dataclass
@@ -52,15 +54,22 @@ class Program:
     target: Ints
     ratio: Floats  # slack = e^epsilon ratio v[target] - v[source]
     epsilon: float
+    margin: float  # how far below the level that was asked for the program is posed
     starts: Ints  # classes of every block
     edges: Ints  # pairs of every block
     bands: Ints
     inside: Floats  # a strictly feasible start
+    length: Floats | float = 1.0  # of a pair; margins are per unit of it
 
     @cached_property
     def growth(self) -> float:
         """Return e^epsilon - 1."""
         return math.expm1(self.epsilon)
+
+    @cached_property
+    def granted(self) -> Floats:
+        """Return the ratios at the level that was asked for: bounds must hold there."""
+        return np.asarray(self.ratio * np.exp(self.margin * self.length))
 
     def slack(self, v: Floats) -> Floats:
         """A v."""
@@ -86,42 +95,54 @@ class Program:
         are filled first. Filling is what makes the bound robust: a class whose z is noise has a
         tiny ceiling when its multipliers are huge. z is rounded down by the error of its sum.
         """
-        pull = self.adjoint(weight)
+        # What a pair pulls at its target stays as the solver balanced it: it is the larger part.
+        weight = weight * np.exp(-self.margin * self.length)
+        pull = np.empty(len(self.row))
+        kernels.cone_adjoint(weight, self.source, self.target, self.granted, self.growth, pull)
         size = pull + 2.0 * np.bincount(self.source, weight, len(self.row))
         z = self.cost - pull - self.rounding * (size + self.cost)
-        order = np.lexsort((z, self.row))
-        z, room, row = z[order], self.most[order], self.row[order]
-        filled = np.cumsum(room)
-        first = np.searchsorted(row, np.arange(len(self.rhs)))
-        before = filled - room - (filled - room)[first][row]
-        taken = np.clip(self.rhs[row] - before, 0.0, room)
-        # Rounded sums may stop filling an equation a little early or late. What is missing or too
-        # much would have been filled at the z where it stopped.
-        count = np.bincount(row)
-        off = np.abs(np.bincount(row, taken) - self.rhs) + 2.0**-52 * count * self.rhs
-        cut = np.zeros(len(self.rhs))
-        np.maximum.at(cut, row[taken > 0], np.abs(z[taken > 0]))
-        return math.fsum(z * taken) - math.fsum(cut * off) * (1.0 + 1e-12)
+        return filled_from_below(z, self.most, self.row, self.rhs)
 
     @cached_property
     def most(self) -> Floats:
         """Largest value any class can take: that of its equation, or e^epsilon of a neighbour's."""
         ceiling = self.rhs[self.row].copy()
         grow = (1.0 + self.growth) * (1.0 + 1e-12)
-        kernels.cone_ceiling(ceiling, self.source, self.target, self.ratio, grow, 10_000)
+        kernels.cone_ceiling(ceiling, self.source, self.target, self.granted, grow, 10_000)
         return ceiling
 
     @cached_property
     def rounding(self) -> float:
         """Relative error of a sum over the pairs of one class, coefficients included."""
-        degree = int(np.bincount(self.source).max()) + int(np.bincount(self.target).max())
-        return (degree + 16) * ULP
+        degree = sum(int(np.bincount(end).max(initial=0)) for end in (self.source, self.target))
+        exponent = self.epsilon + abs(math.log(float(self.ratio.max(initial=1.0))))
+        return (degree + 16 + 2.0 * exponent) * ULP
 
     @cached_property
     def places(self) -> Ints:
         """Where the factor of each block begins, and where the last ends."""
         sizes = np.diff(self.starts) * (self.bands + 1)
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def filled_from_below(z: Floats, most: Floats, row: Ints, rhs: Floats) -> float:
+    """Lower bound on <z, v> over 0 <= v <= most that add up to rhs in each equation.
+
+    It is least when the classes with the least z are filled first. Rounded downwards.
+    """
+    order = np.lexsort((z, row))
+    z, room, row = z[order], most[order], row[order]
+    filled = np.cumsum(room)
+    first = np.searchsorted(row, np.arange(len(rhs)))
+    before = filled - room - (filled - room)[first][row]
+    taken = np.clip(rhs[row] - before, 0.0, room)
+    # Rounded sums may stop filling an equation a little early or late. What is missing or too
+    # much would have been filled at the z where it stopped.
+    count = np.bincount(row)
+    off = np.abs(np.bincount(row, taken) - rhs) + 2.0**-52 * count * rhs
+    cut = np.zeros(len(rhs))
+    np.maximum.at(cut, row[taken > 0], np.abs(z[taken > 0]))
+    return math.fsum(z * taken) - math.fsum(cut * off) * (1.0 + 1e-12)
 
 
 class OutOfTime(Exception):
@@ -136,6 +157,10 @@ class _Newton:
         work = float((np.diff(program.starts) * (program.bands + 1.0) ** 2).mean())
         #: Blocks between two looks at the clock.
         self.stride = max(1, int(_UNWATCHED / work))
+        #: Blocks that are worth a thread of their own, to factor and to solve.
+        self.grain = 1 + int(_THREAD / work)
+        thin = float((np.diff(program.starts) * (program.bands + 1.0)).mean())
+        self.thin_grain = 1 + int(_THREAD / thin)
         self.factors = np.empty(int(program.places[-1]))
         self.scales = np.empty(len(program.row))
 
@@ -158,7 +183,7 @@ class _Newton:
                 )  # fmt: skip
             return schur
 
-        schur = np.sum(split(part, len(p.bands), 1), axis=0)
+        schur = np.sum(split(part, len(p.bands), self.grain), axis=0)
         if time.monotonic() > self.deadline:
             return False
         self.root = 1.0 / np.sqrt(np.diag(schur))
@@ -181,7 +206,7 @@ class _Newton:
                 rhs, p.starts, p.bands, p.places[:-1], self.factors, self.scales, first, last, out
             )
 
-        split(part, len(p.bands), 1)
+        split(part, len(p.bands), self.thin_grain)
         return out
 
     def direction(self, pull: Floats, missing: Floats) -> tuple[Floats, Floats]:

@@ -9,34 +9,19 @@ certified before they are returned.
 from __future__ import annotations
 
 import math
-import time
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Literal, overload
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Floats
-from fastpriv._structure.rows import RowKernel, RowKernels
-from fastpriv._structure.types import Blocks, expand, types_of
-from fastpriv.channels import (
-    AbstractChannel,
-    Channel,
-    HammingChannel,
-    PosteriorChannel,
-    ProductChannel,
-)
-from fastpriv.channels.types import TypeChannel, type_weights
-from fastpriv.design.common import constant_mechanism, rounding_margin, symmetries
-from fastpriv.design.interior import OutOfTime
-from fastpriv.design.reduced import solve_reduced
-from fastpriv.errors import Infeasible, TooLarge
-from fastpriv.measures.distortion import expected_distance, hamming_distance
-from fastpriv.measures.dp import neighbour_level, posterior_level
-from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.design.approximate import solve_within_delta
+from fastpriv.design.common import constant_mechanism, posterior_response, randomised_response
+from fastpriv.design.metric_privacy import solve_general
+from fastpriv.design.solving import solve_program
+from fastpriv.design.task import made_task
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge
+from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
 
@@ -56,6 +41,11 @@ def solve_pd_dp(
     *,
     gap: float = ...,
     time_limit: float = ...,
+    solver: str = ...,
+    metric: ArrayLike | None = ...,
+    neighbours: ArrayLike | None = ...,
+    group: int = ...,
+    delta: float = ...,
     exact: Literal[False] = ...,
 ) -> Solution: ...
 @overload
@@ -65,6 +55,11 @@ def solve_pd_dp(
     *,
     gap: float = ...,
     time_limit: float = ...,
+    solver: str = ...,
+    metric: ArrayLike | None = ...,
+    neighbours: ArrayLike | None = ...,
+    group: int = ...,
+    delta: float = ...,
     exact: Literal[True],
 ) -> ExactSolution: ...
 def solve_pd_dp(
@@ -73,9 +68,14 @@ def solve_pd_dp(
     *,
     gap: float = 1e-6,
     time_limit: float = math.inf,
+    solver: str = "auto",
+    metric: ArrayLike | None = None,
+    neighbours: ArrayLike | None = None,
+    group: int = 1,
+    delta: float = 0.0,
     exact: bool = False,
 ) -> Solution | ExactSolution:
-    """Find the mechanism of least expected Hamming distortion at a differential privacy level.
+    """Find the mechanism of least expected distortion at a differential privacy level.
 
     Parameters
     ----------
@@ -87,14 +87,30 @@ def solve_pd_dp(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
+    solver : {"auto", "interior", "highs"}
+        Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the one
+        that is faster at the size, and HiGHS to finish where the other stops above the gap.
+    metric : 2-D array, optional
+        ``metric[x, y]``, the cost of output y for database x, with any number of outputs; by
+        default the number of changed rows.
+    neighbours : array or sparse array, optional
+        Which databases must look alike, by default those that differ in one row. Pairs (k, 2) of
+        integers or a boolean matrix: the edges of a graph. A matrix of numbers: distances d, and
+        ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
+    group : int
+        Number of rows in which neighbours may differ.
+    delta : float
+        Ratios may be exceeded by this much probability: (epsilon, delta)-differential privacy,
+        ``hockey_stick(channel, epsilon) <= delta``. Only with the default neighbours.
     exact : bool
-        Whether to solve in rational arithmetic, for small programs: to the end, so that ``gap``
-        and ``time_limit`` say nothing.
+        Whether to solve in rational arithmetic, for small programs with the default cost and
+        neighbours: to the end, so that limits and engine say nothing.
 
     Returns
     -------
     Solution
-        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound. Where they
+        are further apart than ``gap``, ``.converged`` is False and a :class:`GapWarning` says so.
     ExactSolution
         With ``exact``: the optimum as fractions, with its pattern and its proof.
 
@@ -102,7 +118,9 @@ def solve_pd_dp(
     -----
     PD-DP of Wang-Ying-Zhang 2015. From ``prior.epsilon_hat()`` on, E_d is optimal (closed form).
     Below it, cost per interior-point step: N^4 for a dense prior on N databases, n^5 for an
-    exchangeable one on n bits, m^4 per distinct row of a product.
+    exchangeable one on n bits, m^4 per distinct row of a product. With a metric or neighbours of
+    one's own, N^3 per step for every output, once per orbit of the symmetries that are found.
+    With delta, a program of HiGHS's with N^2 n m variables.
 
     Examples
     --------
@@ -111,20 +129,36 @@ def solve_pd_dp(
     >>> solution = fp.solve_pd_dp(prior, 1.0)
     >>> round(solution.value, 4), solution.method  # E_d has 5.3788
     (3.4676, 'types')
+
+    Where people are among 3 x 3 cells, within a factor of 2 for cells one apart:
+
+    >>> import numpy as np
+    >>> cells = np.array([(i, j) for i in range(3) for j in range(3)])
+    >>> apart = np.linalg.norm(cells[:, None] - cells, axis=2)
+    >>> private = fp.solve_pd_dp([1 / 9] * 9, np.log(2), metric=apart, neighbours=apart)
+    >>> round(private.value, 4), round(private.level, 4)
+    (1.0219, 0.6931)
     """
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
-    check_limits(gap, time_limit)
+    task = made_task(epsilon, False, gap, time_limit, solver)
     if exact:
+        _check_plain(metric, neighbours, group, delta)
         from fastpriv.design.exact.solve import solve_exact
 
         return solve_exact(prior, epsilon, joint=False)
+    if check.real(delta, "delta", 0.0, 1.0) > 0.0:
+        if neighbours is not None or group != 1:
+            raise InvalidInput("delta goes with the default neighbours: one row, no graph or group")
+        return solve_within_delta(prior, metric, delta, task)
+    if metric is not None or neighbours is not None or group != 1:
+        return solve_general(prior, metric, neighbours, group, task)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
         # Beyond the largest level of a program E_d errs by less than any double can tell.
-        return _e_d(prior.space.sizes, epsilon)
+        return randomised_response(prior.space.sizes, epsilon)
     if epsilon == 0.0:
         return constant_mechanism(prior)
-    return _solve(prior, epsilon, False, gap, time.monotonic() + time_limit)
+    return solve_program(prior, task)
 
 
 @overload
@@ -134,6 +168,9 @@ def solve_pd_i(
     *,
     gap: float = ...,
     time_limit: float = ...,
+    solver: str = ...,
+    metric: ArrayLike | None = ...,
+    neighbours: ArrayLike | None = ...,
     exact: Literal[False] = ...,
 ) -> Solution: ...
 @overload
@@ -143,6 +180,9 @@ def solve_pd_i(
     *,
     gap: float = ...,
     time_limit: float = ...,
+    solver: str = ...,
+    metric: ArrayLike | None = ...,
+    neighbours: ArrayLike | None = ...,
     exact: Literal[True],
 ) -> ExactSolution: ...
 def solve_pd_i(
@@ -151,9 +191,12 @@ def solve_pd_i(
     *,
     gap: float = 1e-6,
     time_limit: float = math.inf,
+    solver: str = "auto",
+    metric: ArrayLike | None = None,
+    neighbours: ArrayLike | None = None,
     exact: bool = False,
 ) -> Solution | ExactSolution:
-    """Find the mechanism of least expected Hamming distortion at an identifiability level.
+    """Find the mechanism of least expected distortion at an identifiability level.
 
     Parameters
     ----------
@@ -165,14 +208,25 @@ def solve_pd_i(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
+    solver : {"auto", "interior", "highs"}
+        Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the one
+        that is faster at the size, and HiGHS to finish where the other stops above the gap.
+    metric : 2-D array, optional
+        ``metric[x, y]``, the cost of output y for database x, with any number of outputs; by
+        default the number of changed rows.
+    neighbours : array or sparse array, optional
+        Which databases must look alike, by default those that differ in one row. Pairs (k, 2) of
+        integers or a boolean matrix: the edges of a graph. A matrix of numbers: distances d, and
+        ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
     exact : bool
-        Whether to solve in rational arithmetic, for small programs: to the end, so that ``gap``
-        and ``time_limit`` say nothing.
+        Whether to solve in rational arithmetic, for small programs with the default cost and
+        neighbours: to the end, so that limits and engine say nothing.
 
     Returns
     -------
     Solution
-        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound.
+        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound. Where they
+        are further apart than ``gap``, ``.converged`` is False and a :class:`GapWarning` says so.
     ExactSolution
         With ``exact``: the optimum as fractions, with its pattern and its proof.
 
@@ -196,11 +250,14 @@ def solve_pd_i(
     """
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
-    check_limits(gap, time_limit)
+    task = made_task(epsilon, True, gap, time_limit, solver)
     if exact:
+        _check_plain(metric, neighbours)
         from fastpriv.design.exact.solve import solve_exact
 
         return solve_exact(prior, epsilon, joint=True)
+    if metric is not None or neighbours is not None:
+        return solve_general(prior, metric, neighbours, 1, task)
     least = prior.epsilon_x()
     if epsilon < least:
         raise Infeasible(
@@ -211,8 +268,8 @@ def solve_pd_i(
     if epsilon >= tilde:
         # A nearly uniform prior may leave E_i to rounding; then the program has to do.
         with suppress(Infeasible):
-            return _e_i(prior, epsilon, tilde)
-    return _solve(prior, epsilon, True, gap, time.monotonic() + time_limit)
+            return posterior_response(prior, epsilon, tilde)
+    return solve_program(prior, task)
 
 
 def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
@@ -239,14 +296,17 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
     >>> fp.solve_r_pd(10, 2, 0.0).value
     5.0
     """
-    return _e_d(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
+    return randomised_response(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
 
 
-def check_limits(gap: float, time_limit: float) -> None:
-    """Check what every program takes: the gap to stop at and the seconds to stop after."""
-    check.real(gap, "gap", least=1e-12, most=1.0)
-    if time_limit != math.inf:
-        check.real(time_limit, "time_limit", least=1e-9)
+def _check_plain(
+    metric: ArrayLike | None, neighbours: ArrayLike | None, group: int = 1, delta: float = 0.0
+) -> None:
+    if metric is not None or neighbours is not None or group != 1 or delta != 0.0:
+        raise InvalidInput(
+            "exact goes with the Hamming distance and one-row neighbours; leave out metric, "
+            "neighbours, group and delta, or exact"
+        )
 
 
 def _tilde(prior: Distribution) -> float:
@@ -255,121 +315,3 @@ def _tilde(prior: Distribution) -> float:
         return prior.epsilon_tilde()
     except TooLarge:
         return math.inf
-
-
-# Closed forms. Levels are lowered by a margin so that the rounded numbers still meet epsilon.
-
-
-def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
-    safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
-    channel = HammingChannel(len(sizes), sizes, safe)
-    value = hamming_distance(RowKernels.symmetric(sizes, safe))
-    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
-    return Solution(value, best * (1.0 - 8 * ULP), channel, epsilon, "closed-form")
-
-
-def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
-    best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
-    margin = rounding_margin(epsilon, prior.space.n)
-    channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(posterior_level(channel, prior), epsilon)
-    if epsilon - margin < tilde:
-        # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
-        level += 2.0 * margin
-    value = expected_distance(channel, prior)
-    return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
-
-
-# Programs.
-
-
-def _solve(
-    prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
-) -> Solution:
-    try:
-        return _program(prior, epsilon, joint, gap, deadline)
-    except OutOfTime:  # what needs no program is what there is
-        return _certify(
-            prior, epsilon, joint, constant_mechanism(prior).channel, 0.0, "closed-form"
-        )
-
-
-def _program(
-    prior: Distribution, epsilon: float, joint: bool, gap: float, deadline: float
-) -> Solution:
-    if isinstance(prior, Product):
-        return _rows(prior, epsilon, joint, gap, deadline)
-    if isinstance(prior, Exchangeable):
-        types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
-        weights = type_weights(types, prior)
-        classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
-        channel: AbstractChannel = TypeChannel(types, classes, entries)
-        return _certify(prior, epsilon, joint, channel, bound, "types")
-    dense = prior._dense("the program", 1 << 13)
-    types = types_of(symmetries(dense))
-    rows = dense.space.rows(np.arange(dense.space.size))
-    weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
-    classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, 0.0)
-    channel = Channel(expand(types, classes, entries), dense.space)
-    return _certify(dense, epsilon, joint, channel, bound, "dense")
-
-
-def _rows(prior: Product, epsilon: float, joint: bool, gap: float, deadline: float) -> Solution:
-    """Independent rows: both programs tensorise, so the optimum is the sum over rows."""
-    found, bounds = [], []
-    solve_row = partial(_one_row, epsilon=epsilon, joint=joint, gap=gap, deadline=deadline)
-    for law in prior._laws:
-        matrix, bound = solve_row(law, extra=rounding_margin(0.0, prior.space.n))
-        found.append(RowKernel(matrix))
-        bounds.append(bound)
-    channel = ProductChannel._trusted(RowKernels(found, prior._assignment))
-    return _certify(prior, epsilon, joint, channel, prior._sum(bounds), "rows")
-
-
-def _one_row(
-    law: Floats, epsilon: float, joint: bool, gap: float, deadline: float, extra: float
-) -> tuple[Floats, float]:
-    m = len(law)
-    if m == 1:
-        return np.ones((1, 1)), 0.0
-    types = types_of(Blocks(((0,),), (m,)))
-    order = types.number(np.arange(m)[:, None])
-    weights = np.empty(m)
-    weights[order] = law
-    classes, entries, bound = solve_reduced(types, weights, epsilon, joint, gap, deadline, extra)
-    row = Product._trusted([law], np.zeros(1, dtype=np.int64))
-    best, constant = Channel(expand(types, classes, entries)), constant_mechanism(row)
-    found = best if expected_distance(best, row) <= constant.value else constant.channel
-    return found.matrix(), bound
-
-
-def _certify(
-    prior: Distribution,
-    epsilon: float,
-    joint: bool,
-    channel: AbstractChannel,
-    bound: float,
-    method: str,
-) -> Solution:
-    """Keep the best of what is known to be private: the program's mechanism, a constant, E_d.
-
-    The bound is at least what the relaxation R-PD gives for nothing (Theorem 1).
-    """
-    sizes = prior.space.sizes
-    relaxed = epsilon if joint else epsilon + prior.epsilon_x()
-    if relaxed < math.inf:
-        free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
-        bound = max(bound, free * (1.0 - 1e-12))
-    level = posterior_level(channel, prior) if joint else neighbour_level(channel)
-    level += rounding_margin(0.0, prior.space.n)
-    found = Solution(expected_distance(channel, prior), bound, channel, min(level, epsilon), method)
-    others = [constant_mechanism(prior)]
-    if joint:
-        least = prior.epsilon_x()
-        others = [Solution(others[0].value, bound, others[0].channel, least, method)]
-    else:
-        others.append(_e_d(sizes, epsilon))
-    if not level <= epsilon + rounding_margin(0.0, prior.space.n) or not math.isfinite(found.value):
-        found = others[0]
-    best = min([found, *others], key=lambda solution: solution.value)
-    return Solution(best.value, min(bound, best.value), best.channel, best.level, method)

@@ -35,7 +35,8 @@ from fastpriv.design.closed_form import h_inverse
 from fastpriv.design.common import constant_mechanism
 from fastpriv.design.independent import STEEPEST, common_slope, tilted_row
 from fastpriv.design.mixture import Fit, certify, fit
-from fastpriv.design.programs import _tilde, check_limits
+from fastpriv.design.programs import _tilde
+from fastpriv.design.task import check_limits
 from fastpriv.design.tilting import Family, HammingTilt, MatrixTilt
 from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.measures.distortion import expected_cost, expected_distance

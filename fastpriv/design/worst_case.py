@@ -21,7 +21,7 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import contractions
 from fastpriv.channels import Channel
-from fastpriv.design.programs import check_limits
+from fastpriv.design.task import check_limits
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior

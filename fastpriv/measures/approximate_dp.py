@@ -5,15 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import singledispatch
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.pairs import Pairs, all_pairs, apart, apart_by, crossing, excesses
+from fastpriv._matrices.pairs import (
+    Pairs,
+    all_pairs,
+    apart,
+    apart_by,
+    crossing,
+    excesses,
+    rounded_slopes,
+)
 from fastpriv._structure.rows import Symmetric
 from fastpriv.channels import (
     AbstractChannel,
@@ -26,18 +35,22 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level
+from fastpriv.measures.stacks import is_stack, stacked
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
 
 @overload
-def hockey_stick(channel: AbstractChannel | ArrayLike, epsilon: float) -> float: ...
+def hockey_stick(channel: AbstractChannel, epsilon: float) -> float: ...
 @overload
-def hockey_stick(channel: AbstractChannel | ArrayLike, epsilon: ArrayLike) -> float | Floats: ...
-
-
 def hockey_stick(
-    channel: AbstractChannel | ArrayLike, epsilon: float | ArrayLike
+    channel: AbstractChannel | ArrayLike, epsilon: ArrayLike, *, out: Floats | None = ...
+) -> float | Floats: ...
+def hockey_stick(
+    channel: AbstractChannel | ArrayLike,
+    epsilon: float | ArrayLike,
+    *,
+    out: Floats | None = None,
 ) -> float | Floats:
     """Least delta for which a mechanism is (epsilon, delta)-differentially private.
 
@@ -46,15 +59,19 @@ def hockey_stick(
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism. A plain matrix is one row with as many values as it has rows.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices. A plain matrix is one row with as many values as it has
+        rows.
     epsilon : float or array
         Levels of at least 0, in nats.
+    out : array, optional
+        Where to put the deltas of a stack.
 
     Returns
     -------
     float or ndarray
-        Delta in [0, 1] for each epsilon, rounded up; 0 from ``dp_level(channel)`` on.
+        Delta in [0, 1] for each epsilon, rounded up; 0 from ``dp_level(channel)`` on. A stack gets
+        an array of shape (B, *epsilon.shape).
 
     Notes
     -----
@@ -73,10 +90,27 @@ def hockey_stick(
     """
     given = check.array(epsilon, "epsilon")
     epsilons = check.floats(given.reshape(-1), "epsilon", 1)
+    if is_stack(channel, out):
+        return _stack_deltas(channel, epsilons, given.shape, out)
     mechanism = as_channel(channel)
     deltas = np.minimum(excess(mechanism, epsilons), 1.0)
     deltas[epsilons >= neighbour_level(mechanism)] = 0.0
     return float(deltas[0]) if given.ndim == 0 else deltas.reshape(given.shape)
+
+
+def _stack_deltas(
+    channel: Any, epsilons: Floats, shape: tuple[int, ...], out: Floats | None
+) -> Floats:
+    """Deltas of every matrix of a stack."""
+    slopes = rounded_slopes(epsilons)
+
+    def run(W: Floats, off: float, deltas: Floats) -> int:
+        return kernels.stack_excess(W, epsilons, slopes, off, deltas.reshape(len(W), -1))
+
+    def alone(matrix: Floats) -> Any:
+        return np.reshape(hockey_stick(matrix, epsilons), shape)
+
+    return stacked(run, alone, channel, None, out, shape)
 
 
 def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> float:

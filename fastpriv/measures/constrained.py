@@ -28,7 +28,11 @@ _TOP = 2.0**-51
 
 @overload
 def constrained_capacity(
-    channel: AbstractChannel | ArrayLike, b: float, *, gap: float = ..., time_limit: float = ...
+    channel: AbstractChannel | ArrayLike,
+    b: float,
+    *,
+    gap: float = ...,
+    time_limit: float | None = ...,
 ) -> Bracket: ...
 @overload
 def constrained_capacity(
@@ -36,7 +40,7 @@ def constrained_capacity(
     b: NDArray[Any] | list[float],
     *,
     gap: float = ...,
-    time_limit: float = ...,
+    time_limit: float | None = ...,
 ) -> Brackets: ...
 
 
@@ -45,7 +49,7 @@ def constrained_capacity(
     b: ArrayLike,
     *,
     gap: float = 1e-3,
-    time_limit: float = 10.0,
+    time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
     """Individual channel capacity over priors with an entropy of at least b nats.
 
@@ -61,8 +65,9 @@ def constrained_capacity(
         Least entropy of the prior in nats, 0 .. ln N; or a grid of them.
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
-    time_limit : float
-        Seconds for each b, after which the bracket is returned as it stands: wider but valid.
+    time_limit : float or None
+        Seconds for each b, after which the bracket is returned as it stands: wider but valid. None
+        bounds the work instead, so that the bracket is the same on every machine.
 
     Returns
     -------
@@ -109,7 +114,11 @@ def constrained_capacity(
 
 @overload
 def balance_function(
-    channel: AbstractChannel | ArrayLike, b: float, *, gap: float = ..., time_limit: float = ...
+    channel: AbstractChannel | ArrayLike,
+    b: float,
+    *,
+    gap: float = ...,
+    time_limit: float | None = ...,
 ) -> Bracket: ...
 @overload
 def balance_function(
@@ -117,7 +126,7 @@ def balance_function(
     b: NDArray[Any] | list[float],
     *,
     gap: float = ...,
-    time_limit: float = ...,
+    time_limit: float | None = ...,
 ) -> Brackets: ...
 
 
@@ -126,7 +135,7 @@ def balance_function(
     b: ArrayLike,
     *,
     gap: float = 1e-3,
-    time_limit: float = 10.0,
+    time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
     """Utility-privacy balance function: the privacy gained against priors of entropy at least b.
 
@@ -140,7 +149,7 @@ def balance_function(
         The mechanism.
     b : float or array
         Least entropy of the prior in nats, 0 .. ln N; or a grid of them.
-    gap, time_limit : float
+    gap, time_limit
         As for :func:`constrained_capacity`.
 
     Returns
@@ -163,7 +172,7 @@ def balance_function(
 
 
 def balance_and_capacity(
-    channel: AbstractChannel | ArrayLike, b: ArrayLike, gap: float, time_limit: float
+    channel: AbstractChannel | ArrayLike, b: ArrayLike, gap: float, time_limit: float | None
 ) -> tuple[Any, Any]:
     """Return g(b) and C_1^b from one search."""
     worst, capacity = _solve(channel, b, gap, time_limit)
@@ -176,12 +185,12 @@ def balance_and_capacity(
 
 
 def _solve(
-    channel: AbstractChannel | ArrayLike, b: ArrayLike, gap: float, time_limit: float
+    channel: AbstractChannel | ArrayLike, b: ArrayLike, gap: float, time_limit: float | None
 ) -> tuple[Bracket, Bracket | Brackets]:
     """Return the individual capacity and the constrained one."""
     mechanism = as_channel(channel)
     gap = check.real(gap, "gap", least=0.0)
-    time_limit = check.real(time_limit, "time_limit", least=0.0)
+    time_limit = check.optional_limit(time_limit, "time_limit")
     given = check.array(b, "b")
     if given.ndim > 1 or given.size == 0:
         raise InvalidInput(f"b must be a number or a list of them, got shape {given.shape}")

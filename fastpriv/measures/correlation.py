@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import reduce, singledispatch
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.sparse import sparse_matrix
+from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Distribution, Product
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
@@ -42,27 +43,41 @@ _LONGEST = 1 << 24
 _GROUP = 64
 
 
+@overload
+def maximal_correlation(channel: AbstractChannel, prior: Distribution | ArrayLike) -> float: ...
+@overload
 def maximal_correlation(
-    channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
-) -> float:
+    channel: AbstractChannel | ArrayLike,
+    prior: Distribution | ArrayLike,
+    *,
+    out: Floats | None = ...,
+) -> float | Floats: ...
+def maximal_correlation(
+    channel: AbstractChannel | ArrayLike,
+    prior: Distribution | ArrayLike,
+    *,
+    out: Floats | None = None,
+) -> float | Floats:
     """Maximal correlation rho of database and output (Hirschfeld, Gebelein, Renyi).
 
     The largest correlation of a function of the database with a function of the output, which is
     the second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if the two are
     independent, and 1 if and only if they have a non-constant function in common. Its square is a
     lower bound on :func:`sdpi_constant`. The mean squared error of any estimate of a function of
-    the database is at least 1 - rho^2 times its variance (Makhdoumi-Fawaz 2013, Section IV).
+    the database is at least 1 - rho^2 times its variance (Makhdoumi-Fawaz 2013, Section III-B).
 
     Parameters
     ----------
-    channel : channel, 2-D array or scipy.sparse matrix
-        The mechanism.
+    channel : channel, 2-D array, scipy.sparse matrix, or stack (B, N, K)
+        The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Law of the databases; for a stack also (B, N), a law for each channel.
+    out : array of length B, optional
+        Where to put the correlations of a stack.
 
     Returns
     -------
-    float
+    float, or array of length B for a stack
         rho, rounded up. For matrices whose smaller side s is at most 4096, and for all channels
         that reduce to such matrices, it is a proved upper bound, with a relative error of about
         s^2 2^-53. Beyond, it is a singular value from the Lanczos method plus its residual of
@@ -86,6 +101,8 @@ def maximal_correlation(
     >>> round(fp.maximal_correlation(fp.HammingChannel(1_000_000, 2, 1.0), prior), 6)
     0.430964
     """
+    if is_stack(channel, out):
+        return stacked(None, maximal_correlation, channel, prior, out)
     if hasattr(channel, "tocsr"):
         matrix = sparse_matrix(channel)
         return sparse_correlation(matrix, _law(prior, matrix.shape[0])).upper

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,31 +25,48 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
+from fastpriv.measures.stacks import as_stack, is_stack, stacked
 from fastpriv.priors import Distribution
 
 __all__ = ["distortion"]
 
 
+@overload
+def distortion(
+    channel: AbstractChannel, prior: Distribution | ArrayLike, metric: ArrayLike | None = ...
+) -> float: ...
+@overload
+def distortion(
+    channel: AbstractChannel | ArrayLike,
+    prior: Distribution | ArrayLike,
+    metric: ArrayLike | None = ...,
+    *,
+    out: Floats | None = ...,
+) -> float | Floats: ...
 def distortion(
     channel: AbstractChannel | ArrayLike,
     prior: Distribution | ArrayLike,
     metric: ArrayLike | None = None,
-) -> float:
+    *,
+    out: Floats | None = None,
+) -> float | Floats:
     """Expected distortion E d(X, Y) of a mechanism.
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Law of the databases; for a stack also (B, N), a law for each channel.
     metric : 2-D array, optional
         ``metric[x, y]`` for every database and output. The default is the Hamming distance, the
         number of rows that change; outputs must then be databases.
+    out : array of length B, optional
+        Where to put the distortions of a stack.
 
     Returns
     -------
-    float
+    float, or array of length B for a stack
         E d(X, Y). It is h(epsilon) for E_d, and for E_i under its own prior (Wang-Ying-Zhang
         2015, Lemmas 4 and 5).
 
@@ -58,11 +76,31 @@ def distortion(
     >>> fp.distortion(fp.HammingChannel(4, 2, 0.0), fp.Uniform(4, 2))
     2.0
     """
+    if is_stack(channel, out):
+        return _stack_distortion(as_stack(channel), prior, metric, out)
     mechanism, law = as_pair(channel, prior)
     if metric is None:
         return expected_distance(mechanism, law)
     cost = check.metric(metric, mechanism.space.size, mechanism.output_space.size)
     return expected_cost(mechanism, law, cost)
+
+
+def _stack_distortion(
+    stack: Floats, prior: Distribution | ArrayLike, metric: ArrayLike | None, out: Floats | None
+) -> Floats:
+    """Distortion of every matrix of a stack; without a metric, the chance of a change."""
+    inputs, outputs = stack.shape[1:]
+    if metric is None and inputs != outputs:
+        raise InvalidInput(
+            f"outputs are not databases ({outputs} outputs for {inputs} databases): give "
+            "metric[x, y]"
+        )
+    cost = 1.0 - np.eye(inputs) if metric is None else check.metric(metric, inputs, outputs)
+
+    def run(W: Floats, P: Floats, off: float, out: Floats) -> int:
+        return kernels.expected_costs(W, P, cost, off, out)
+
+    return stacked(run, lambda matrix, law: distortion(matrix, law, metric), stack, prior, out)
 
 
 def expected_cost(channel: AbstractChannel, prior: Distribution, metric: Floats) -> float:

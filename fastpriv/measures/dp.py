@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv import kernels
 from fastpriv._core.logs import log_ratio, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import log_error
@@ -25,10 +27,14 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
+from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable
 from fastpriv.spaces import Space
 
 __all__ = ["dp_level", "identifiability_level"]
+
+ChannelLike = AbstractChannel | ArrayLike
+PriorLike = Distribution | ArrayLike
 
 #: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
 _SMALL = 0.1
@@ -38,7 +44,11 @@ _RARE = 2.0**-848
 _BLOCK = 1 << 20
 
 
-def dp_level(channel: AbstractChannel | ArrayLike) -> float:
+@overload
+def dp_level(channel: AbstractChannel) -> float: ...
+@overload
+def dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
+def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Differential privacy level of a mechanism.
 
     The largest ln p(y|x)/p(y|x') over neighbours x, x' (databases that differ in one row) and
@@ -47,12 +57,15 @@ def dp_level(channel: AbstractChannel | ArrayLike) -> float:
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism. A plain matrix is one row with as many values as it has rows.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices. A plain matrix is one row with as many values as it has
+        rows.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float
+    float, or array of length B for a stack
         Level in nats, rounded up. Cost O(N K n) for a matrix with K outputs, O(distinct rows)
         for products, closed form for E_d and E_i.
 
@@ -61,7 +74,11 @@ def dp_level(channel: AbstractChannel | ArrayLike) -> float:
     >>> import fastpriv as fp
     >>> fp.dp_level([[0.5, 0.5], [0.25, 0.75]])
     0.6931471805599456
+    >>> fp.dp_level([[[0.5, 0.5], [0.25, 0.75]], [[0.5, 0.5], [0.5, 0.5]]]).round(6)  # a stack
+    array([0.693147, 0.      ])
     """
+    if is_stack(channel, out):
+        return stacked(kernels.ratio_levels, dp_level, channel, out=out)
     return neighbour_level(as_channel(channel))
 
 
@@ -149,9 +166,15 @@ def _live_level(channel: TiltedChannel, ratios: list[Floats]) -> float:
     return round_up(max(worst))
 
 
+@overload
+def identifiability_level(channel: AbstractChannel, prior: PriorLike) -> float: ...
+@overload
 def identifiability_level(
-    channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
-) -> float:
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
+) -> float | Floats: ...
+def identifiability_level(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+) -> float | Floats:
     """Identifiability level of a mechanism under a prior.
 
     The largest ln p(x|y)/p(x'|y) over neighbours x, x' and outputs y that can occur
@@ -160,14 +183,16 @@ def identifiability_level(
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Law of the databases; for a stack also (B, N), a law for each channel.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float
+    float, or array of length B for a stack
         Level in nats, rounded up. At most ``dp_level(channel) + prior.epsilon_x()``, with
         equality for E_d; epsilon for E_i under its own prior.
 
@@ -179,6 +204,8 @@ def identifiability_level(
     >>> round(level, 6)  # 0.5 + ln 4
     1.886294
     """
+    if is_stack(channel, out):
+        return stacked(kernels.posterior_levels, identifiability_level, channel, prior, out)
     return posterior_level(*as_pair(channel, prior))
 
 

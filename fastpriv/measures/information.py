@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv import kernels as compiled
+from fastpriv._core.validation import Floats
 from fastpriv._matrices.information import matrix_information
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import (
@@ -21,6 +24,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
+from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.dense import apply_rows
 from fastpriv.priors.markov import chain_information
@@ -29,10 +33,19 @@ from fastpriv.results import Bracket
 
 __all__ = ["mutual_information"]
 
+ChannelLike = AbstractChannel | ArrayLike
+PriorLike = Distribution | ArrayLike
 
+
+@overload
+def mutual_information(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
+@overload
 def mutual_information(
-    channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
-) -> float | Bracket:
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
+) -> float | Bracket | Floats: ...
+def mutual_information(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+) -> float | Bracket | Floats:
     """Mutual information I(X; Y) between database and output, in nats.
 
     It is computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
@@ -42,14 +55,16 @@ def mutual_information(
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Law of the databases; for a stack also (B, N), a law for each channel.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float or Bracket
+    float or Bracket, or array of length B for a stack
         A float, except for a row-by-row channel on a Markov prior that is too long for the exact
         sum, which gets a certified bracket. Cost O(N K) for a matrix. E_d and E_i cost O(N n) on
         a dense prior, O(n^2) on an exchangeable prior of bits, O(distinct rows) on a product.
@@ -63,7 +78,12 @@ def mutual_information(
     >>> import fastpriv as fp
     >>> round(fp.mutual_information(fp.HammingChannel(10, 2, 1.0), fp.Uniform(10, 2)), 6)
     1.109441
+    >>> stack = [[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]]
+    >>> fp.mutual_information(stack, [0.5, 0.5]).round(6)
+    array([0.693147, 0.      ])
     """
+    if is_stack(channel, out):
+        return stacked(compiled.informations, mutual_information, channel, prior, out)
     mechanism, law = as_pair(channel, prior)
     return information(mechanism, law)
 

@@ -6,12 +6,15 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import singledispatch
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv import kernels
 from fastpriv._core.logs import log_ratio, log_total, round_up
 from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._structure.leakage import row_slack, tropical
 from fastpriv._structure.rows import RowKernel, Symmetric
@@ -28,6 +31,7 @@ from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.entropy_gain import entropy_gain
 from fastpriv.measures.information import mutual_information
+from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Distribution
 from fastpriv.results import Bracket
 
@@ -46,19 +50,25 @@ ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
 
 
-def maximal_leakage(channel: ChannelLike) -> float:
+@overload
+def maximal_leakage(channel: AbstractChannel) -> float: ...
+@overload
+def maximal_leakage(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
+def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Maximal leakage, ln sum_y max_x p(y|x).
 
     The log of the mean of e^l(X -> y) under any full-support prior (Issa et al. 2019, Theorem 1).
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float
+    float, or array of length B for a stack
         Nats, rounded up. One pass over a matrix, O(distinct rows) for products.
 
     Examples
@@ -67,6 +77,8 @@ def maximal_leakage(channel: ChannelLike) -> float:
     >>> round(fp.maximal_leakage([[0.75, 0.25], [0.25, 0.75]]), 6)  # ln 1.5
     0.405465
     """
+    if is_stack(channel, out):
+        return stacked(kernels.maxima_levels, maximal_leakage, channel, out=out)
     return maxima_level(as_channel(channel))
 
 
@@ -126,7 +138,11 @@ def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float
     return round_up(math.fsum(np.multiply(counts, per_kernel)))
 
 
-def leakage_capacity(channel: ChannelLike) -> float:
+@overload
+def leakage_capacity(channel: AbstractChannel) -> float: ...
+@overload
+def leakage_capacity(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
+def leakage_capacity(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Leakage capacity: the largest ln p(y|x)/p(y|x') over all databases x, x' and outputs y.
 
     The most that any output leaks under any prior, and the level of free-lunch privacy (Saeidian
@@ -134,12 +150,14 @@ def leakage_capacity(channel: ChannelLike) -> float:
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float
+    float, or array of length B for a stack
         Level in nats, rounded up. One pass over a matrix, O(distinct rows) for products.
 
     Examples
@@ -148,6 +166,8 @@ def leakage_capacity(channel: ChannelLike) -> float:
     >>> fp.leakage_capacity(fp.HammingChannel(1_000, 2, 0.5))
     500.0
     """
+    if is_stack(channel, out):
+        return stacked(kernels.ratio_levels, leakage_capacity, channel, out=out)
     return extreme_level(as_channel(channel))
 
 
@@ -210,19 +230,25 @@ def _(channel: TiltedProduct) -> float:
     return extreme_level(channel._rows) + 4.0 * row_slack(channel._kernels)
 
 
-def strong_dp_level(channel: ChannelLike) -> float:
+@overload
+def strong_dp_level(channel: AbstractChannel) -> float: ...
+@overload
+def strong_dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
+def strong_dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Strong (local) differential privacy level, over all pairs of databases.
 
     The same number as :func:`leakage_capacity` (Makhdoumi-Fawaz 2013, Definition 7).
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float
+    float, or array of length B for a stack
         Nats, rounded up; infinite where an output rules a database out.
 
     Examples
@@ -231,24 +257,34 @@ def strong_dp_level(channel: ChannelLike) -> float:
     >>> fp.strong_dp_level(fp.HammingChannel(3, 2, 0.5)), fp.dp_level(fp.HammingChannel(3, 2, 0.5))
     (1.5, 0.5)
     """
-    return leakage_capacity(channel)
+    return leakage_capacity(channel, out=out)
 
 
-def leakage_factor(channel: ChannelLike, prior: PriorLike) -> float | Bracket:
+@overload
+def leakage_factor(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
+@overload
+def leakage_factor(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
+) -> float | Bracket | Floats: ...
+def leakage_factor(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+) -> float | Bracket | Floats:
     """Leakage factor I(X; Y) / H(X): the share of the database's entropy that the output tells.
 
     Makhdoumi-Fawaz 2013, Definition 1; 0 for a database that is certain.
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Law of the databases; for a stack also (B, N), a law for each channel.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float or Bracket
+    float or Bracket, or array of length B for a stack
         Between 0 and 1; a bracket where the information or the entropy is one.
 
     Examples
@@ -257,11 +293,21 @@ def leakage_factor(channel: ChannelLike, prior: PriorLike) -> float | Bracket:
     >>> round(fp.leakage_factor([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 6)
     0.188722
     """
+    if is_stack(channel, out):
+        return stacked(kernels.information_shares, leakage_factor, channel, prior, out)
     mechanism, law = as_pair(channel, prior)
     return _share(mutual_information(mechanism, law), law.entropy())
 
 
-def worst_leakage_factor(channel: ChannelLike, prior: PriorLike) -> float | Bracket:
+@overload
+def worst_leakage_factor(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
+@overload
+def worst_leakage_factor(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
+) -> float | Bracket | Floats: ...
+def worst_leakage_factor(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+) -> float | Bracket | Floats:
     """Worst-case leakage factor (H(X) - min_y H(X | Y = y)) / H(X).
 
     Makhdoumi-Fawaz 2013, Definition 7; 0 for a database that is certain, 1 when some output
@@ -269,14 +315,16 @@ def worst_leakage_factor(channel: ChannelLike, prior: PriorLike) -> float | Brac
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Law of the databases; for a stack also (B, N), a law for each channel.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float or Bracket
+    float or Bracket, or array of length B for a stack
         Between 0 and 1, rounded up; a bracket where the entropy is one. Cost O(N K) for a matrix,
         O(N n m) for row-by-row channels, O(distinct rows) where the rows are independent too.
 
@@ -286,6 +334,8 @@ def worst_leakage_factor(channel: ChannelLike, prior: PriorLike) -> float | Brac
     >>> round(fp.worst_leakage_factor([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 6)
     0.188722
     """
+    if is_stack(channel, out):
+        return stacked(kernels.entropy_shares, worst_leakage_factor, channel, prior, out)
     mechanism, law = as_pair(channel, prior)
     return _share(entropy_gain(mechanism, law), law.entropy())
 

@@ -33,7 +33,7 @@ def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | Ar
 
     The supremum of D(QW || PW) / D(Q || P) over laws Q of the database, where P is the prior. If
     private data S influence the output only through the database, I(S; Y) <= S* I(S; X), and S* is
-    the least such factor (Makhdoumi-Fawaz 2013, Theorem 3 and Section IV). It lies between rho^2
+    the least such factor (Makhdoumi-Fawaz 2013, Theorem 1, Section III-B). It lies between rho^2
     and eta; see :func:`maximal_correlation` and :func:`contraction_coefficient`.
 
     Parameters

@@ -210,7 +210,7 @@ MECHANISM = (
         slug="contraction",
         title="contraction coefficient",
         bounds="I(S; Y)/I(S; X) over all secrets S and all priors",
-        source=f"{MAKHDOUMI}, Theorem 3",
+        source=f"{MAKHDOUMI}, Theorem 1 and (7)",
         measure="contraction_coefficient",
         unit="share",
     ),

@@ -94,7 +94,7 @@ class Notion:
             raise InvalidInput(f"{self.slug} has no function of its own; ask fastpriv.audit for it")
         given = {"mechanism": (channel,), "facts": (prior,)}.get(self.scope, (channel, prior))
         if given[-1] is None:
-            raise InvalidInput(f"{self.slug} depends on the law of the database: give prior=")
+            raise InvalidInput(f"{self.slug} depends on the law of the database: give a prior")
         _, method, name = self.measure.rpartition("Distribution.")
         # By name, because measures stand above this room.
         owner = given[0] if method else importlib.import_module("fastpriv")

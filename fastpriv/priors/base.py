@@ -18,6 +18,7 @@ from fastpriv._matrices.leakage import (
     TINY,
 )
 from fastpriv._structure.rows import RowKernels
+from fastpriv.errors import InvalidInput
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
@@ -67,6 +68,31 @@ class Distribution(Defined, ABC, family="prior"):
         given = check.rows(rows, self.space.sizes)
         flat = self._log_prob(given.reshape(-1, self.space.n))
         return float(flat[0]) if given.ndim == 1 else flat.reshape(given.shape[:-1])
+
+    def marginal(self, i: int) -> Floats:
+        """Return the law of row ``i``: the probability of each of its values.
+
+        Parameters
+        ----------
+        i : int
+            The row, 0 .. n-1.
+
+        Returns
+        -------
+        ndarray
+            m_i numbers. Cost O(N) for a law that is given by its vector, and in the structure
+            otherwise: O(i m^2) for a chain, O(1) for independent rows.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.Markov([1.0, 0.0], [[0.75, 0.25], [0.5, 0.5]], 3).marginal(1).tolist()
+        [0.75, 0.25]
+        """
+        row = check.integer(i, "i", 0)
+        if row >= self.space.n:
+            raise InvalidInput(f"i must be a row of 0 .. {self.space.n - 1}, got {row}")
+        return self._expected_counts(np.array([row]))
 
     def sample(self, k: int, rng: np.random.Generator | int | None = None) -> Ints:
         """Draw ``k`` databases as an array of shape (k, n).

@@ -258,3 +258,12 @@ def test_loss_distribution_of_randomised_response():
 def test_grids_that_are_too_fine():
     with pytest.raises(ValueError, match="wider grid"):
         to_pld(fp.HammingChannel(1, 2, 700.0), 1e-9)
+
+
+def test_an_event_takes_a_matrix_and_refuses_what_is_none():
+    event = ChannelDpEvent([[0.75, 0.25], [0.25, 0.75]])
+    assert event == ChannelDpEvent(fp.Channel([[0.75, 0.25], [0.25, 0.75]]))
+    assert isinstance(event.channel, fp.Channel)
+    for wrong in ([[0.5, 0.6]], [fp.HammingChannel(1, 2, 1.0)], 3):
+        with pytest.raises(fp.InvalidInput):
+            ChannelDpEvent(wrong)

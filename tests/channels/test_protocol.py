@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+import cases
 import fastpriv as fp
 from fastpriv.channels.rowwise import row_kernels, row_kinds
 from fastpriv.measures.dp import neighbour_level
@@ -183,3 +184,33 @@ def test_a_plain_vector_is_the_law_of_one_row():
     for kind in (fp.TiltedChannel, fp.PosteriorChannel):
         assert np.array_equal(kind(law, 2.0).matrix(), kind(fp.Dense(law), 2.0).matrix())
     assert fp.shell_profile(law, 0).tolist() == fp.shell_profile(fp.Dense(law), 0).tolist()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-8, 0.7, 700.0])
+def test_a_product_of_channels_is_that_of_their_matrices(epsilon):
+    rng = np.random.default_rng(12)
+    W = cases.kernel(rng, 3, 2)
+    hamming = fp.HammingChannel(2, 2, epsilon)
+    parts = [hamming, W, fp.Channel(W), fp.ProductChannel([W, np.eye(2)])]
+    whole = fp.ProductChannel(parts)
+    matrix = np.ones((1, 1))
+    for part in parts:
+        matrix = np.kron(matrix, part if isinstance(part, np.ndarray) else part.matrix())
+    assert whole.space.sizes == (2, 2, 3, 3, 3, 2)
+    assert np.allclose(whole.matrix(), matrix, rtol=1e-14, atol=0.0)
+    assert len(whole._kernels.distinct) == 3  # equal rows are stored once
+    level = fp.dp_level(fp.ProductChannel([hamming, hamming]))
+    assert epsilon <= level <= epsilon * (1.0 + 1e-15)  # a matrix would not give 700
+    assert fp.ProductChannel.from_json(whole.to_json()) == whole
+
+
+def test_a_product_of_many_rows_is_quick():
+    million = fp.HammingChannel(1_000_000, 2, 0.5)
+    level = fp.strong_dp_level(fp.ProductChannel([million, million]))
+    assert 1e6 <= level <= 1e6 * (1.0 + 1e-15)
+
+
+@pytest.mark.parametrize("factor", [fp.Channel(np.eye(4), [2, 2]), 3, fp.Uniform(1, 2)])
+def test_what_is_no_factor_is_refused(factor):
+    with pytest.raises(fp.InvalidInput, match="factor 1"):
+        fp.ProductChannel([fp.HammingChannel(1, 2, 1.0), factor])

@@ -2,13 +2,13 @@
 
 import math
 import shlex
+import sys
 
 import numpy as np
 import pytest
 
 import fastpriv as fp
 from command_line import answer, done, prepare, refused
-from fastpriv.cli import audit
 
 
 @pytest.fixture
@@ -111,9 +111,19 @@ def test_a_page_is_written(work, capsys, monkeypatch):
     assert "bit.csv" in page
     assert "<svg" in page
     refused(words, 2, "--force", capsys)
-    monkeypatch.setattr(audit, "find_spec", lambda name: None)  # no matplotlib
-    done([*words, "--force"], capsys)
-    assert "<svg" not in (work / "page.html").read_text(encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "without figures: they take pip install 'fastpriv[plot]'" in done(
+        [*words, "--force"], capsys
+    )
+    page = (work / "page.html").read_text(encoding="utf-8")
+    assert "<svg" not in page
+    assert "This page has no figures" in page
+
+
+def test_levels_are_chosen(work, capsys):
+    page = answer(["audit", "bit.csv", "--notions", "dp,strong-dp"], capsys)
+    assert [*page["levels"]] == ["dp", "strong-dp"]
+    refused(["audit", "bit.csv", "--notions", "dp,pmll"], 2, "did you mean pml?", capsys)
 
 
 @pytest.mark.parametrize(

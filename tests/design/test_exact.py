@@ -78,9 +78,9 @@ def test_the_ratio_is_just_below_the_exponential(epsilon):
 
 @given(st.fractions(Fraction(1, 100), 50), st.fractions(Fraction(1, 10**6), 1))
 def test_the_simplest_fraction_has_the_least_denominator(low, width):
-    found = simplest(low, low + width)
-    assert low <= found <= low + width
-    for q in range(1, found.denominator):
+    result = simplest(low, low + width)
+    assert low <= result <= low + width
+    for q in range(1, result.denominator):
         assert math.ceil(low * q) > (low + width) * q
 
 

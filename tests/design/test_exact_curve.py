@@ -147,27 +147,27 @@ def test_the_figure():
     ],
 )
 def test_threshold_of_dependent_rows(prior, truth):
-    found = fp.hamming_threshold(prior)
-    assert found.lower == pytest.approx(truth, abs=5e-5)
-    assert found.width < 1e-11
-    assert found.upper < prior.epsilon_hat()
+    result = fp.hamming_threshold(prior)
+    assert result.lower == pytest.approx(truth, abs=5e-5)
+    assert result.width < 1e-11
+    assert result.upper < prior.epsilon_hat()
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(2, 2), (3, 2), (2, 2, 2)]))
 def test_threshold_is_where_e_d_begins_to_be_optimal(seed, sizes):
     prior = fp.Dense(np.random.default_rng(seed).dirichlet(np.full(math.prod(sizes), 4.0)), sizes)
-    found = fp.hamming_threshold(prior)
-    assert 0.0 <= found.lower <= found.upper <= prior.epsilon_hat()
+    result = fp.hamming_threshold(prior)
+    assert 0.0 <= result.lower <= result.upper <= prior.epsilon_hat()
 
     def e_d(ratio):
         return sum(Fraction(m - 1) / (ratio + m - 1) for m in sizes)
 
     for beyond in (0.0, 1e-9, 0.1):
-        assert solve(prior, found.upper + 1e-15 + beyond, "dp") == e_d(
-            ratio_below(found.upper + 1e-15 + beyond)
+        assert solve(prior, result.upper + 1e-15 + beyond, "dp") == e_d(
+            ratio_below(result.upper + 1e-15 + beyond)
         )
-    below = found.lower * (1 - 1e-9)
+    below = result.lower * (1 - 1e-9)
     assert solve(prior, below, "dp") < e_d(ratio_below(below))
 
 
@@ -183,12 +183,12 @@ def test_threshold_of_a_large_prior_is_bracketed():
     rng = np.random.default_rng(5)
     weights = rng.dirichlet(np.full(2**9, 30.0))
     prior = fp.Dense(weights, [2] * 9)
-    found = fp.hamming_threshold(prior)
-    assert found.upper == prior.epsilon_hat()
+    result = fp.hamming_threshold(prior)
+    assert result.upper == prior.epsilon_hat()
     cube = weights.reshape(prior.space.sizes)
     means = sum(cube.sum(axis=i, keepdims=True) / cube for i in range(9)) / 9 - 1
-    assert found.lower == pytest.approx(math.log(means.max()), rel=1e-9)
-    assert found.lower <= math.log(means.max())
+    assert result.lower == pytest.approx(math.log(means.max()), rel=1e-9)
+    assert result.lower <= math.log(means.max())
 
 
 # Polynomials and trees.
@@ -204,29 +204,29 @@ def test_the_nearest_root_is_found(roots, up):
     for limit in (Fraction(50) if up else Fraction(1, 100), None):
         if limit is None and not up:
             continue
-        found = polynomials.nearest_root(q, at, limit, up)
+        result = polynomials.nearest_root(q, at, limit, up)
         if not ahead:
-            assert found is None
+            assert result is None
             continue
-        found = polynomials.refine(found)
+        result = polynomials.refine(result)
         nearest = min(ahead) if up else max(ahead)
-        assert found.low <= nearest <= found.high
-        assert found.high - found.low <= found.high / 2**80
+        assert result.low <= nearest <= result.high
+        assert result.high - result.low <= result.high / 2**80
         exact = polynomials.Root(
             polynomials.polynomial([-nearest.numerator, nearest.denominator]), nearest, nearest
         )
-        assert found.same(exact)
+        assert result.same(exact)
 
 
 def test_roots_that_are_no_fractions():
     two, three = polynomials.polynomial([-2, 0, 1]), polynomials.polynomial([-3, 0, 1])
     both = two * three * two
-    found = polynomials.nearest_root(both, Fraction(1), Fraction(10), up=True)
-    assert found.same(polynomials.nearest_root(two, Fraction(1), Fraction(10), up=True))
+    result = polynomials.nearest_root(both, Fraction(1), Fraction(10), up=True)
+    assert result.same(polynomials.nearest_root(two, Fraction(1), Fraction(10), up=True))
     other = polynomials.nearest_root(three, Fraction(1), None, up=True)
-    assert not found.same(other)
-    assert polynomials.nearer(found, other, up=True).same(found)
-    assert polynomials.nearer(found, other, up=False).same(other)
+    assert not result.same(other)
+    assert polynomials.nearer(result, other, up=True).same(result)
+    assert polynomials.nearer(result, other, up=False).same(other)
     assert polynomials.nearest_root(both, Fraction(2), None, up=True) is None
     left = polynomials.refine(polynomials.nearest_root(both, Fraction(2), Fraction(1), up=False))
     assert left.low**2 < 3 < left.high**2

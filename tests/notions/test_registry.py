@@ -82,9 +82,9 @@ def test_the_level_of_a_notion_is_that_of_an_audit(slug):
 
 
 def test_a_level_that_needs_a_prior_says_so():
-    with pytest.raises(fp.InvalidInput, match="give prior="):
+    with pytest.raises(fp.InvalidInput, match="give a prior"):
         NOTIONS["pml"].level(CHANNEL)
-    with pytest.raises(fp.InvalidInput, match="give prior="):
+    with pytest.raises(fp.InvalidInput, match="give a prior"):
         NOTIONS["entropy"].level(CHANNEL)
     with pytest.raises(fp.InvalidInput, match="audit"):
         NOTIONS["row-pml"].level(CHANNEL, PRIOR)

@@ -12,8 +12,8 @@ from oracles import databases, hamming
 
 def law(weights):
     """Return floats as fractions divided by their sum."""
-    found = [Fraction(float(w)) for w in weights]
-    return [w / sum(found) for w in found]
+    result = [Fraction(float(w)) for w in weights]
+    return [w / sum(result) for w in result]
 
 
 def neighbours(sizes):

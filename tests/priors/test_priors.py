@@ -267,3 +267,25 @@ def test_a_million_exchangeable_bits():
     rows[: 10**6 // 2] = 1
     half = mpmath.log(mpmath.binomial(10**6, 10**6 // 2)) + mpmath.log(10**6 + 1)
     assert prior.log_prob(rows) == pytest.approx(-float(half), rel=1e-13)
+
+
+@each_prior
+def test_marginals(prior, pmf):
+    sizes = prior.space.sizes
+    for i, m in enumerate(sizes):
+        truth = [0] * m
+        for x, p in zip(o.databases(sizes), pmf, strict=True):
+            truth[x[i]] += p
+        assert np.allclose(prior.marginal(i), [float(p) for p in truth], rtol=1e-13, atol=1e-16)
+
+
+@pytest.mark.parametrize("row", [-1, 3, 1.5, "0", None])
+def test_a_marginal_is_that_of_a_row(row):
+    with pytest.raises(fp.InvalidInput, match="i must be"):
+        fp.Uniform(3, 2).marginal(row)
+
+
+def test_a_marginal_is_not_part_of_the_prior():
+    prior = fp.Product.iid([0.6, 0.4], 2)
+    prior.marginal(0)[:] = 0.0
+    assert prior.marginal(0).tolist() == [0.6, 0.4]

@@ -22,6 +22,8 @@ _WIDER = 2.0**-46
 #: Bisection steps for the range of a ratio, and the multipliers that are tried.
 _BISECTIONS = 30
 _MULTIPLIERS = np.exp(np.linspace(-9.0, 5.0, 57))[:, None]
+#: Units of work of two bounds, per entry of the matrix.
+_BOUND = 800
 
 
 class Bit:
@@ -94,6 +96,11 @@ class Cell:
     output: int = field(compare=False)  #: whose range to split, -1 if none is wide
     cut: float = field(compare=False)
     problem: Bit = field(compare=False)
+
+    @property
+    def work(self) -> float:
+        """Units of work to split it."""
+        return _BOUND * self.problem.W.size
 
     def children(self, floor: float) -> list[Cell]:
         """Split the range in which the bound is loosest."""

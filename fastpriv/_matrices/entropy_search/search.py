@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -19,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from fastpriv import kernels
+from fastpriv._core.clock import Meter
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.entropy_search.posterior import Bit, Cell
@@ -36,6 +36,9 @@ _OFTEN, _SELDOM = 8, 500
 #: Most outputs, and least information, of a bit that is searched by its posteriors. Otherwise
 #: there are too many cells, or H(A) and H(A|Y) cancel.
 _OUTPUTS, _LEAST = 12, 1e-8
+#: Units of work of a search without a time limit, of an ascent per entry of the matrix, and of two
+#: bounds: per entry, and per cube of the variables (Newton's method).
+_WORK, _CLIMB, _BOUND, _NEWTON = 1e9, 4000, 6000, 20
 
 
 class Problem:
@@ -123,6 +126,11 @@ class Node:
     p: Floats = field(compare=False)
     problem: Problem = field(compare=False)
 
+    @property
+    def work(self) -> float:
+        """Units of work to split it."""
+        return _BOUND * self.problem.E.size + _NEWTON * len(self.z) ** 3
+
     def children(self, floor: float) -> list[Node]:
         """Halve the simplex in which the bound is loosest."""
         slices, laws = self.problem.slices, self.problem.split(self.p)
@@ -150,14 +158,17 @@ class Node:
 Part = TypeVar("Part", Node, Cell)
 
 
-def branch(heap: list[Part], floor: Callable[[Part], float], deadline: float) -> float:
+def branch(
+    heap: list[Part], floor: Callable[[Part], float], meter: Meter, deadline: float
+) -> float:
     """Halve the worst node until its bound is at most its floor. Return the bound over all."""
     closed = -math.inf
-    while heap and time.monotonic() < deadline:
+    while heap and meter.used() < deadline:
         level = floor(heap[0])
         if -heap[0].rank <= level:
             break
         node = heapq.heappop(heap)
+        meter.spend(node.work)
         children = node.children(level)
         if not children:  # rounding hides what the bound misses
             closed = max(closed, -node.rank)
@@ -170,7 +181,13 @@ def branch(heap: list[Part], floor: Callable[[Part], float], deadline: float) ->
 
 
 def prove_line(
-    part: Slice, p: Floats, d: Floats, t: float, tolerance: float, deadline: float
+    part: Slice,
+    p: Floats,
+    d: Floats,
+    t: float,
+    tolerance: float,
+    meter: Meter,
+    deadline: float,
 ) -> None:
     """Search a slice at q = r + d and t, and keep the line that this proves."""
     problem = Problem.single(part, d, t)
@@ -187,7 +204,7 @@ def prove_line(
 
     root = problem.root(p, t, -math.inf, 0.1 * tolerance)
     if root.rank > -math.inf:
-        part.proved = part.from_maximum(branch([root], floor, deadline), d, t)
+        part.proved = part.from_maximum(branch([root], floor, meter, deadline), d, t)
 
 
 class Constrained:
@@ -207,7 +224,7 @@ class Constrained:
         ends = [individual.information(individual.even) for individual in self.individuals]
         return Bracket(max(low for low, _ in ends), max(high for _, high in ends))
 
-    def at(self, b: float, gap: float, most: float, time_limit: float) -> Bracket:
+    def at(self, b: float, gap: float, most: float, time_limit: float | None) -> Bracket:
         """Search for b, given that nothing is above ``most``."""
         return Search(self.individuals, b, gap, most, time_limit).run()
 
@@ -233,11 +250,16 @@ class Search:
     """Branch and bound over all individuals for one b."""
 
     def __init__(
-        self, individuals: list[Individual], b: float, gap: float, most: float, time_limit: float
+        self,
+        individuals: list[Individual],
+        b: float,
+        gap: float,
+        most: float,
+        time_limit: float | None,
     ) -> None:
         self.individuals, self.b, self.gap, self.most = individuals, b, gap, most
         load_kernels(*_KERNELS)  # compiling them does not count
-        self.start, self.time_limit = time.monotonic(), time_limit
+        self.meter = Meter(time_limit, _WORK)
         self.lower, self.seen = 0.0, 0
 
     @property
@@ -246,11 +268,12 @@ class Search:
         return self.lower + self.gap * min(1.0, self.lower)
 
     def deadline(self, share: float) -> float:
-        """Return the time at which a fraction of the time limit has passed."""
-        return self.start + share * self.time_limit
+        """Return what the meter shows when a fraction of the limit is used."""
+        return share * self.meter.limit
 
     def climb(self, individual: Individual, p: Floats) -> None:
         """Ascend from p, and keep the law if its information exceeds the best so far."""
+        self.meter.spend(_CLIMB * individual.W.size)
         law = individual.climb(p, self.b)
         value = individual.information(law)[0]
         if value > individual.best[0]:
@@ -265,7 +288,7 @@ class Search:
             individual.best = 0.0, individual.even
             starts += list(rng.dirichlet(np.full(len(individual.W), 0.3), _STARTS))
             for k, p in enumerate(starts):
-                if k < 2 or time.monotonic() < self.deadline(0.2):
+                if k < 2 or self.meter.used() < self.deadline(0.2):
                     self.climb(individual, p)
         upper = self.most
         if upper > self.floor:
@@ -299,13 +322,14 @@ class Search:
         return branch(
             heap,
             lambda cell: self.level(cell.problem.individual, cell.p, _SELDOM),
+            self.meter,
             self.deadline(0.6),
         )
 
     def by_slices(self, individuals: list[Individual]) -> float:
         """Return an upper bound over individuals from simplices of the laws of their slices."""
         heap, owners = [], {}
-        begin = time.monotonic()
+        begin = self.meter.used()
         half = 0.5 * (self.deadline(1.0) - begin)
         for k, individual in enumerate(individuals):
             node = self.root(individual, begin + half * (k + 1) / len(individuals))
@@ -315,6 +339,7 @@ class Search:
         return branch(
             heap,
             lambda node: self.level(owners[id(node.problem)], node.p, _OFTEN),
+            self.meter,
             self.deadline(1.0),
         )
 
@@ -340,7 +365,7 @@ class Search:
                     part.proved = line
                 return best
             gain = math.inf if best is None else node.rank - best.rank
-            left = deadline - time.monotonic()
+            left = deadline - self.meter.used()
             if -node.rank <= self.floor or gain < 0.05 * (-node.rank - self.lower) or left < 0.0:
                 return node
             best, p, lines = node, node.p, [part.proved for part in individual.slices]
@@ -348,5 +373,5 @@ class Search:
             tolerance = 0.02 * (-node.rank - self.lower)
             for part, own in zip(individual.slices, problem.split(p), strict=True):
                 if len(part.rows) > 1:
-                    until = time.monotonic() + left / (2 * len(individual.slices))
-                    prove_line(part, own, d, t, tolerance, until)
+                    until = self.meter.used() + left / (2 * len(individual.slices))
+                    prove_line(part, own, d, t, tolerance, self.meter, until)

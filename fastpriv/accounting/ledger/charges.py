@@ -77,7 +77,7 @@ def charge(law: Law, levels: Mapping[str, Decimal], begun: bool, count: int) -> 
 def _level(levels: Mapping[str, Decimal], needed: str, law: Law) -> Decimal:
     if needed in levels:
         return levels[needed]
-    instead = "give prior=" if _under_prior(needed) else "give the channel"
+    instead = "give a prior" if _under_prior(needed) else "give the channel"
     raise InvalidInput(
         f"the {law.notion} budget is charged the {needed} level of this release ({law.name}), "
         f"which is not known; {instead} or declare it: {{{needed!r}: ...}} (--level {needed}=...)"

@@ -25,11 +25,11 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.nodes import Complexes, TooCostly
 
-#: Logarithms of the share of delta that aliases, and angles left out, are allowed to have: the
-#: first that is not too costly.
-_SMALL = (-38.0, -27.0, -18.0)
-#: Most angles, and angles of the coarse grid.
-_ANGLES, _COARSE = 1 << 13, 1 << 8
+#: Lines that are tried, as shares of the saddle point, with the logarithm of the share of delta
+#: that aliases, and angles left out, may have: the first that is not too costly.
+_TRIED = ((1.0, -38.0), (1.0, -27.0), (0.85, -27.0), (0.7, -27.0), (0.5, -27.0), (1.0, -18.0))
+#: Most angles, and angles of the coarse grid, which are looked at some at a time.
+_ANGLES, _COARSE, _BATCH = 1 << 13, 1 << 8, 1 << 5
 #: Share of the moments that quadrature may be off by, all releases together.
 _TOLERANCE = 2.0**-54
 
@@ -163,19 +163,29 @@ def _share(c: float) -> float:
 
 
 def line(terms: Terms, t: float, c: float) -> Line:
-    """Prepare the integral on Re s = c for questions near t."""
-    for small in _SMALL[:-1]:
+    """Prepare an integral for questions near t, whose saddle point is near c.
+
+    Where the tilted law has two humps there, it has one on a line further to the left, which loses
+    a few digits but takes fewer angles.
+    """
+    for share, small in _TRIED[:-1]:
         with suppress(TooCostly):
-            return _line(terms, t, c, small)
-    return _line(terms, t, c, _SMALL[-1])
+            return _line(terms, t, share * c, small, _log_delta(terms, t, c))
+    share, small = _TRIED[-1]
+    return _line(terms, t, share * c, small, _log_delta(terms, t, c))
 
 
-def _line(terms: Terms, t: float, c: float, small: float) -> Line:
+def _log_delta(terms: Terms, t: float, c: float) -> float:
+    """Return ln delta(t), about, by the method of Laplace at its saddle point."""
+    K, _, curve = cumulant(terms, c)
+    wide = curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
+    return min(K - c * t - math.log(c * (1.0 + c)) - 0.5 * math.log(2.0 * math.pi * wide), 0.0)
+
+
+def _line(terms: Terms, t: float, c: float, small: float, log_delta: float) -> Line:
     count = sum(k for _, k in terms)
     K, _, curve = cumulant(terms, c)
-    # ln of delta(t) and of the integrand at the angle 0, about.
     wide = curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
-    log_delta = min(K - c * t - math.log(c * (1.0 + c)) - 0.5 * math.log(2.0 * math.pi * wide), 0.0)
     above, below, W = _aliases(terms, t, c, wide, log_delta + small)
     tau = 2.0 * math.pi / W
     allowed = small + log_delta - (K - c * t)
@@ -264,36 +274,36 @@ def _reach(terms: Terms, c: float, tau: float, allowed: float) -> tuple[float, f
     cut = math.exp(float(left[enough[0]])) * (1.0 + 1e-6)
     if last <= 64.0 * tau:
         return last, cut
-    edges: Floats = last / _COARSE * np.arange(_COARSE + 1, dtype=np.float64)
-    width = float(edges[1])
+    edges: Floats = np.geomspace(8.0 * tau, last, _COARSE + 1)
+    widths = np.diff(edges)
     try:
-        logs = _coarse(terms, c, edges, tau)
+        logs = _coarse(terms, c, edges)
     except TooCostly:
         if last > _ANGLES * tau:
             raise
         return last, cut
     # In a cell there are at most width/tau + 1 angles.
-    with np.errstate(divide="ignore", under="ignore"):
-        parts = np.exp(logs) * (width + tau) / math.pi / np.maximum(edges[:-1], tau) ** 2
+    with np.errstate(under="ignore"):
+        parts = np.exp(logs) * (widths + tau) / math.pi / edges[:-1] ** 2
     rest = np.cumsum(parts[::-1])[::-1]
     fits = np.flatnonzero(rest <= math.exp(max(allowed, -700.0)))
-    if not len(fits):
-        stop, more = last, 0.0
-    else:
-        stop, more = max(float(edges[fits[0]]), 8.0 * tau), float(rest[fits[0]])
+    stop, more = (float(edges[fits[0]]), float(rest[fits[0]])) if len(fits) else (last, 0.0)
     if stop > _ANGLES * tau:
         raise TooCostly
     return stop, (cut + more) * (1.0 + 1e-6)
 
 
-def _coarse(terms: Terms, c: float, edges: Floats, tau: float) -> Floats:
+def _coarse(terms: Terms, c: float, edges: Floats) -> Floats:
     """Bound ln |M| / M(c) on cells of angles, from its values in their middles."""
-    width = float(edges[1])
-    middles = edges[1:] - 0.5 * width
+    widths, middles = np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
     logs = np.zeros(len(middles))
     for term, k in terms:
-        value, error = term.log_moments(c, np.concatenate([[0.0], middles]), 1e-6)
-        sizes = np.exp(np.minimum((value - value[0]).real[1:] + error[1:] + error[0], 0.0))
-        sizes = np.minimum(sizes + 0.5 * width * term.slope(c), 1.0)
-        logs += k * np.log(np.minimum(sizes, term.ceiling(c, np.maximum(edges[:-1], 0.5 * tau))))
+        slope, ceiling = term.slope(c), term.ceiling(c, edges[:-1])
+        # Quadratures grow with the angle: those that are too costly come first.
+        for start in range(0, len(middles), _BATCH)[::-1]:
+            part = slice(start, start + _BATCH)
+            value, error = term.log_moments(c, np.concatenate([[0.0], middles[part]]), 1e-9)
+            fall = (value - value[0]).real[1:] + error[1:] + error[0]
+            sizes = np.exp(np.minimum(fall, 0.0)) + 0.5 * widths[part] * slope
+            logs[part] += k * np.log(np.minimum(np.minimum(sizes, 1.0), ceiling[part]))
     return logs

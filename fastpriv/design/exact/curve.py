@@ -18,7 +18,7 @@ from fastpriv.design.exact.numbers import (
     ratio_below,
     simplest,
 )
-from fastpriv.design.exact.polynomials import evaluate, polynomial
+from fastpriv.design.exact.polynomials import Root, evaluate, polynomial
 from fastpriv.design.exact.program import Program
 from fastpriv.design.exact.proof import programs_of
 from fastpriv.design.exact.simplex import Ray, Simplex
@@ -37,6 +37,8 @@ __all__ = ["ExactCurve", "ExactPiece", "exact_curve"]
 _MOST_PIECES = 10_000
 #: Where the search starts: this far into the range of ratios.
 _START = Fraction(1, 2**12)
+#: How far beyond a break point the next piece is looked for, relative to it.
+_STEPS = [Fraction(1, 2**k) for k in (40, 60, 80)]
 
 Coefficients = tuple[int, ...]
 
@@ -137,9 +139,11 @@ class ExactCurve:
                 break
         return piece.at(ratio)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
         """Draw the curve with its break points; see :func:`fastpriv.plot.exact`."""
-        return draw_pieces(self.pieces, NOTIONS[self.notion].title, DESIGNED.index(self.notion), ax)
+        return draw_pieces(
+            self.pieces, NOTIONS[self.notion].title, DESIGNED.index(self.notion), ax, legend
+        )
 
     def to_latex(self) -> str:
         """Return the curve as LaTeX cases, a standing for e^epsilon.
@@ -240,38 +244,37 @@ def _walk(
     program: Program, rays: Sequence[Ray], at: Fraction, limit: Fraction, up: bool
 ) -> list[_Stretch]:
     """Follow the optimum from one ratio to another, from break point to break point."""
-    found: list[_Stretch] = []
-    before: End | None = None
-    while len(found) < _MOST_PIECES:
-        basis = Basis(program, rays)
-        end, proved = reach(basis, at, limit, up)
-        if not proved:
+    stretches: list[_Stretch] = []
+    basis, near = Basis(program, rays), End(None, at)
+    while len(stretches) < _MOST_PIECES:
+        end = reach(basis, at, limit, up)
+        if end is None:
             raise SolverFailure(f"no exact piece of the curve was found at ratio {at}")
-        if before is not None:
-            _check_joined(basis, before, at, up)
-        near = before if before is not None else End(None, at)
-        found.append(_Stretch(basis, near, end) if up else _Stretch(basis, end, near))
-        if end.root is None:
-            return found
-        at = step_over(end.root, up)
-        if at >= limit if up else at <= limit:
-            return found
-        rays = Simplex(program, at, rays).optimum().rays
-        before = end
+        stretches.append(_Stretch(basis, near, end) if up else _Stretch(basis, end, near))
+        following = None if end.root is None else _beyond(basis, end.root, limit, up)
+        if following is None:
+            return stretches
+        (basis, at), near = following, end
     raise SolverFailure(f"the curve has more than {_MOST_PIECES:,} pieces")
 
 
-def _check_joined(basis: Basis, before: End, at: Fraction, up: bool) -> None:
-    """Prove that a basis is optimal from the break point on, and not only from beyond it."""
-    root = before.root
-    if root is None:
-        return
-    back, _ = reach(basis, at, root.low if up else root.high, not up)
-    if back.root is not None and not back.root.same(root):
-        raise SolverFailure(
-            f"two break points of the curve lie within {float(abs(at - root.low)):.1g} of ratio "
-            f"{float(at)!r}, too close to tell apart"
-        )
+def _beyond(basis: Basis, root: Root, limit: Fraction, up: bool) -> tuple[Basis, Fraction] | None:
+    """Return the basis that takes over at a break point, and a ratio at which it is optimal.
+
+    It is proved back to the break point itself, and not only from beyond it. Break points that
+    rounded priors move apart by 1e-16 need a closer look. None where the limit is reached.
+    """
+    for step in _STEPS:
+        at = step_over(root, up, limit, step)
+        if at is None:
+            return None
+        other = Basis(basis.program, Simplex(basis.program, at, basis.rays).optimum().rays)
+        back = reach(other, at, root.low if up else root.high, not up)
+        if back is not None and (back.root is None or back.root.same(root)):
+            return other, at
+    raise SolverFailure(
+        f"two break points of the curve lie too close to tell apart near ratio {float(root.low)!r}"
+    )
 
 
 def _joined(
@@ -320,11 +323,11 @@ def _same_end(a: End, b: End) -> bool:
 
 def _merged(pieces: Sequence[ExactPiece]) -> list[ExactPiece]:
     """Join neighbours of one pattern: only the proof changed between them."""
-    found: list[ExactPiece] = []
+    joined: list[ExactPiece] = []
     for piece in pieces:
-        last = found[-1] if found else None
+        last = joined[-1] if joined else None
         if last is not None and last.pattern == piece.pattern:
-            found[-1] = ExactPiece(
+            joined[-1] = ExactPiece(
                 last.low,
                 piece.high,
                 piece.numerator,
@@ -333,8 +336,8 @@ def _merged(pieces: Sequence[ExactPiece]) -> list[ExactPiece]:
                 (last.ratios[0], piece.ratios[1]),
             )
         else:
-            found.append(piece)
-    return found
+            joined.append(piece)
+    return joined
 
 
 def _latex(coefficients: Sequence[int]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,12 +20,14 @@ from fastpriv.design.exact.polynomials import (
     refine,
     solve_polynomials,
 )
-from fastpriv.design.exact.program import Output, Program
+from fastpriv.design.exact.program import Program
 from fastpriv.design.exact.simplex import Ray, Simplex
 from fastpriv.design.exact.trees import tree_flows, without_cycles
 
 #: How far beyond a root the next point is tried, relative to it.
-_BEYOND = Fraction(1, 2**40)
+BEYOND = Fraction(1, 2**40)
+#: Ratios at which a basis is remembered.
+_KEPT = 16
 
 
 @dataclass(frozen=True)
@@ -65,17 +67,18 @@ class Basis:
 
     def __init__(self, program: Program, rays: Sequence[Ray]) -> None:
         self.program, self.rays = program, tuple(rays)
+        self._points: dict[Fraction, Simplex] = {}
 
     @cached_property
     def _columns(self) -> list[list[list[int]]]:
-        found = []
+        columns = []
         for ray in self.rays:
             output, top = self.program.outputs[ray.output], max(ray.pattern)
             column = [[0] * (top + 1) for _ in range(self.program.size)]
             for t, count, k in zip(output.row, output.count, ray.pattern, strict=True):
                 column[t][k] += count
-            found.append(column)
-        return found
+            columns.append(column)
+        return columns
 
     @cached_property
     def scales(self) -> tuple[list[Poly], Poly]:
@@ -109,31 +112,44 @@ class Basis:
             common = -common
         return top // common, bottom // common
 
-    def certificates(self, at: Fraction) -> list[Certificate] | None:
-        """Return the proof that the basis is optimal at a rational ratio, None if it is not."""
-        point = Simplex(self.program, at, self.rays)
-        if min(point.scales[0]) < 0:
-            return None
-        return point.proof()
+    def _point(self, at: Fraction) -> Simplex:
+        """Return the basis at one rational ratio; the last few are kept."""
+        point = self._points.get(at)
+        if point is None:
+            point = self._points[at] = Simplex(self.program, at, self.rays)
+            point.multiply()
+            while len(self._points) > _KEPT:
+                del self._points[next(iter(self._points))]
+        return point
+
+    def feasible(self, at: Fraction) -> bool:
+        """Whether all scales are non-negative at a rational ratio."""
+        return min(self._point(at).scales[0]) >= 0
+
+    def certificate(self, at: Fraction, k: int) -> Certificate | None:
+        """Return the proof that an output cannot improve at a rational ratio, None if it can."""
+        answer = self._point(at).certificate(k)
+        return answer if isinstance(answer, Certificate) else None
+
+    def optimal(self, at: Fraction) -> bool:
+        """Whether the basis is optimal at a rational ratio."""
+        outputs = range(len(self.program.outputs))
+        return self.feasible(at) and all(self.certificate(at, k) is not None for k in outputs)
 
     def live(self) -> frozenset[Ray]:
         """Return the rays whose scale is not identically zero."""
         return frozenset(r for r, q in zip(self.rays, self.scales[0], strict=True) if q != 0)
 
-    def conditions(self, proof: Sequence[Certificate]) -> Iterator[Poly]:
-        """Yield polynomials that must not change their sign for the proof to hold.
+    def signs(self) -> list[Poly]:
+        """Return polynomials that must not change their sign for the scales to be feasible."""
+        return [self.scales[1], self.multipliers[1], *self.scales[0]]
 
-        Those that are identically zero hold everywhere.
+    def flows(self, k: int, proof: Certificate) -> Iterator[Poly]:
+        """Yield the slack of an output and the flows on a spanning tree of its tight arcs.
+
+        None of them may change its sign for the proof to hold.
         """
-        numerators, denominator = self.scales
-        yield denominator
-        yield self.multipliers[1]
-        yield from numerators
-        for output, certificate in zip(self.program.outputs, proof, strict=True):
-            yield from self._flows(output, certificate)
-
-    def _flows(self, output: Output, proof: Certificate) -> Iterator[Poly]:
-        """Yield the slack of an output and the flows on a spanning tree of its tight arcs."""
+        output = self.program.outputs[k]
         numerators, denominator = self.multipliers
         prices = self.program.prices
         powers = [polynomial([0] * k + [1]) for k in range(max(proof.pattern) + 1)]
@@ -150,28 +166,46 @@ class Basis:
         yield from tree_flows(used, tight(output, proof.pattern), net)
 
 
-def reach(basis: Basis, at: Fraction, limit: Fraction | None, up: bool) -> tuple[End, bool]:
+def reach(basis: Basis, at: Fraction, limit: Fraction | None, up: bool) -> End | None:
     """Follow a basis that is optimal at ``at`` towards ``limit`` as far as it stays optimal.
 
-    Where only the proof fails, another one for the same basis takes over: it must hold from just
-    beyond the root back to that very root. Returns the end, and whether anything was proved.
+    First as far as its scales stay feasible, then every output as far as it has a proof. Returns
+    None where the basis is not optimal at ``at``.
     """
-    proof = basis.certificates(at)
-    if proof is None:
-        return End(Root(polynomial([0, 1]), at, at), at), False
+    if not basis.feasible(at):
+        return None
+    best = _first(basis.signs(), at, limit, up)
+    for k in range(len(basis.program.outputs)):
+        proof = basis.certificate(at, k)
+        if proof is None:
+            return None
+        bound = limit if best is None else (best.high if up else best.low)
+        end = _follow(basis, k, proof, at, bound, up)
+        if end is not None:
+            best = end if best is None else nearer(best, end, up)
+    return End(None, limit) if best is None else End(refine(best), None)
+
+
+def _follow(
+    basis: Basis, k: int, proof: Certificate, at: Fraction, limit: Fraction | None, up: bool
+) -> Root | None:
+    """Return where an output has no proof any more, None if that is not before the limit.
+
+    Where one flow fails, another one takes over if it holds from just beyond the root back to
+    that very root.
+    """
     while True:
-        first = _first(basis, proof, at, limit, up)
+        first = _first(basis.flows(k, proof), at, limit, up)
         if first is None:
-            return End(None, limit), True
-        beyond = step_over(first, up)
-        if limit is not None and (beyond >= limit if up else beyond <= limit):
-            return End(first, None), True
-        following = basis.certificates(beyond)
-        if following is None:
-            return End(first, None), True
-        back = _first(basis, following, beyond, at, not up)
-        if back is not None and not back.same(first) and not _past(back, first, up):
-            return End(first, None), True
+            return None
+        first = refine(first)
+        beyond = step_over(first, up, limit)
+        following = None if beyond is None else basis.certificate(beyond, k)
+        if beyond is None or following is None:
+            return first
+        back = _first(basis.flows(k, following), beyond, at, not up)
+        if back is not None and not back.same(first) and not _past(refine(back), first, up):
+            return first
         proof, at = following, beyond
 
 
@@ -180,35 +214,41 @@ def _past(back: Root, first: Root, up: bool) -> bool:
     return back.high < first.low if up else back.low > first.high
 
 
-def step_over(root: Root, up: bool) -> Fraction:
-    """Return a short fraction just beyond a root."""
+def step_over(
+    root: Root, up: bool, limit: Fraction | None, step: Fraction = BEYOND
+) -> Fraction | None:
+    """Return a short fraction just beyond a root and before a limit, None if there is no room."""
     near = root.high if up else root.low
-    far = near * (1 + _BEYOND) if up else near * (1 - _BEYOND)
-    low, high = sorted((near, far))
+    far = near * (1 + step) if up else near * (1 - step)
+    if limit is not None:
+        far = min(far, limit) if up else max(far, limit)
+    low, high = (near, far) if up else (far, near)
+    if low >= high:
+        return None
     third = (high - low) / 3
     return simplest(low + third, high - third)
 
 
 def _first(
-    basis: Basis, proof: Sequence[Certificate], at: Fraction, limit: Fraction | None, up: bool
+    conditions: Iterable[Poly], at: Fraction, limit: Fraction | None, up: bool
 ) -> Root | None:
     """Return the nearest root of any condition between a point and a limit."""
     best: Root | None = None
-    for q in basis.conditions(proof):
-        if q == 0:
+    for q in conditions:
+        if q == 0:  # holds everywhere
             continue
         if evaluate(q, at) == 0:
             return Root(q, at, at)
         bound = limit if best is None else (best.high if up else best.low)
-        found = nearest_root(q, at, bound, up)
-        if found is not None:
-            best = found if best is None else nearer(best, found, up)
-    return None if best is None else refine(best)
+        root = nearest_root(q, at, bound, up)
+        if root is not None:
+            best = root if best is None else nearer(best, root, up)
+    return best
 
 
 def extent(program: Program, rays: Sequence[Ray], at: Fraction) -> tuple[End, End]:
     """Return the ratios between which a basis that is optimal at ``at`` stays optimal."""
     basis = Basis(program, rays)
-    low, _ = reach(basis, at, Fraction(1), up=False)
-    high, _ = reach(basis, at, None, up=True)
-    return low, high
+    low, high = reach(basis, at, Fraction(1), up=False), reach(basis, at, None, up=True)
+    stay = End(None, at)
+    return low or stay, high or stay

@@ -42,8 +42,8 @@ def _solve(rows: Columns, right: Sequence[int]) -> tuple[list[int], int]:
     flint = optional("flint", "exact")
     matrix = flint.fmpq_mat(size, size, [n for row in rows for n in row])
     method = "dixon" if size >= _LIFTED else "fflu"
-    found = matrix.solve(flint.fmpq_mat(size, 1, list(right)), algorithm=method)
-    numerators, denominator = found.numer_denom()
+    solution = matrix.solve(flint.fmpq_mat(size, 1, list(right)), algorithm=method)
+    numerators, denominator = solution.numer_denom()
     return [int(n) for n in numerators.entries()], int(denominator)
 
 

@@ -222,15 +222,15 @@ def solve_polynomials(
     determinant = int(flint.fmpz_mat(size, size, [n for row in values for n in row]).det())
     factor = determinant // denominator
     common = _digits(determinant, digit)
-    found = [_digits(n * factor, digit) for n in numerators]
+    tops = [_digits(n * factor, digit) for n in numerators]
     shared = common
-    for q in found:
+    for q in tops:
         if shared.degree() < 1 and abs(int(shared.content())) == 1:
             break
         shared = shared.gcd(q)
     if int(common.coeffs()[-1]) * int(shared.coeffs()[-1]) < 0:
         shared = -shared
-    return [q // shared for q in found], common // shared
+    return [q // shared for q in tops], common // shared
 
 
 def _value(entry: Sequence[int], at: int) -> int:

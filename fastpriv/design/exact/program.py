@@ -94,7 +94,7 @@ def build(types: Types, weights: Sequence[int], joint: bool) -> Program:
         )
     sizes = [types.size(t) for t in range(len(types.counts))]
     classes = tuple(classes_against(kind, types) for kind in types.counts)
-    outputs = tuple(_output(types, found, sizes[k], sizes) for k, found in enumerate(classes))
+    outputs = tuple(_output(types, against, sizes[k], sizes) for k, against in enumerate(classes))
     total = sum(weights)
     if not joint:
         ones, unit = (1,) * len(sizes), Fraction(1, total)
@@ -106,18 +106,18 @@ def build(types: Types, weights: Sequence[int], joint: bool) -> Program:
     return Program(types, classes, outputs, totals, tuple(sizes), unit, joint)
 
 
-def _output(types: Types, found: Classes, size: int, sizes: list[int]) -> Output:
+def _output(types: Types, against: Classes, size: int, sizes: list[int]) -> Output:
     """Count the outputs of each class exactly, and list its neighbours."""
     ways = np.array([1], dtype=object)
-    for b, _, w in found.cells:
+    for b, _, w in against.cells:
         made = compositions(w, types.blocks.sizes[b])
         ways = np.multiply.outer(ways, np.array([_multinomial(c) for c in made], dtype=object))
-    row = tuple(found.row.tolist())
+    row = tuple(against.row.tolist())
     count = tuple(
         size * int(c) // sizes[t] for c, t in zip(ways.reshape(-1).tolist(), row, strict=True)
     )
-    arcs = tuple(zip(found.source.tolist(), found.target.tolist(), strict=True))
-    return Output(row, count, tuple(found.distance.tolist()), arcs)
+    arcs = tuple(zip(against.source.tolist(), against.target.tolist(), strict=True))
+    return Output(row, count, tuple(against.distance.tolist()), arcs)
 
 
 def _multinomial(counts: Sequence[int]) -> int:

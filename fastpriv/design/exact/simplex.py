@@ -56,13 +56,8 @@ class Simplex:
         self._settle()
 
     def column(self, ray: Ray) -> list[int]:
-        """Return what a ray adds to every total."""
-        output = self.program.outputs[ray.output]
-        found = [0] * self.program.size
-        w = weights(ray.pattern, self.power, self.root)
-        for t, count, weight in zip(output.row, output.count, w, strict=True):
-            found[t] += count * weight
-        return found
+        """Return what a unit of a ray adds to every total."""
+        return column_of(self.program, ray, self.power, self.root)
 
     def cost(self, ray: Ray) -> int:
         """Return what a unit of a ray costs."""
@@ -86,27 +81,31 @@ class Simplex:
 
     def proof(self) -> list[Certificate] | None:
         """Return the proof that this basis is optimal as it stands, None if it is not."""
-        self._multiply(feasible=True)
-        found = []
+        self.multiply()
+        certificates = []
         for k in range(len(self.program.outputs)):
             certificate = self._price(k, feasible=True)
             if not isinstance(certificate, Certificate):
                 return None
-            found.append(certificate)
-        return found
+            certificates.append(certificate)
+        return certificates
+
+    def certificate(self, k: int) -> Certificate | Pattern:
+        """Return the proof that one output cannot improve the basis, or a ray that does."""
+        return self._price(k, feasible=True)
 
     def _minimise(self, feasible: bool) -> list[Certificate]:
         """Enter improving rays until there are none; before feasibility, real rays cost nothing."""
         while True:
-            self._multiply(feasible)
+            self.multiply(feasible)
             certificates: list[Certificate] = []
             better: list[Ray] = []
             for k in range(len(self.program.outputs)):
-                found = self._price(k, feasible)
-                if isinstance(found, Certificate):
-                    certificates.append(found)
+                answer = self._price(k, feasible)
+                if isinstance(answer, Certificate):
+                    certificates.append(answer)
                 else:
-                    better.append(Ray(k, found))
+                    better.append(Ray(k, answer))
             if not better:
                 return certificates
             for ray in better:
@@ -115,9 +114,9 @@ class Simplex:
                     self._enter(ray)
                     if not feasible and None not in self.rays:
                         return []
-                    self._multiply(feasible)
+                    self.multiply(feasible)
 
-    def _multiply(self, feasible: bool) -> None:
+    def multiply(self, feasible: bool = True) -> None:
         """Solve for the multipliers of the basis."""
         costs = [
             self.cost(ray) if ray is not None and feasible else int(ray is None)
@@ -138,9 +137,9 @@ class Simplex:
     def _price(self, k: int, feasible: bool) -> Certificate | Pattern:
         output = self.program.outputs[k]
         start = self.known.get(k) or normal([-d for d in output.distance])
-        found = price(output, start, self.reduced(k, feasible), self.power, self.root)
-        self.known[k] = found.pattern if isinstance(found, Certificate) else found
-        return found
+        answer = price(output, start, self.reduced(k, feasible), self.power, self.root)
+        self.known[k] = answer.pattern if isinstance(answer, Certificate) else answer
+        return answer
 
     def _improves(self, ray: Ray, feasible: bool) -> bool:
         w = weights(ray.pattern, self.power, self.root)
@@ -223,11 +222,11 @@ class Simplex:
                     price_of_cost * a + price_of_scale * b
                     for a, b in zip(reduced[k], adds, strict=True)
                 ]
-                found = price(output, self.known[k], g, self.power, self.root)
-                if isinstance(found, Certificate):
+                answer = price(output, self.known[k], g, self.power, self.root)
+                if isinstance(answer, Certificate):
                     continue
-                w = weights(found, self.power, self.root)
-                best, improved = Ray(k, found), True
+                w = weights(answer, self.power, self.root)
+                best, improved = Ray(k, answer), True
                 price_of_cost = -sum(a * b for a, b in zip(w, adds, strict=True))
                 price_of_scale = sum(a * b for a, b in zip(w, reduced[k], strict=True))
         return best
@@ -260,6 +259,15 @@ class Simplex:
         raise SolverFailure("the exact program has dependent equations")
 
 
+def column_of(program: Program, ray: Ray, power: int, root: int) -> list[int]:
+    """Return what a unit of a ray adds to every total, at the ratio power/root."""
+    output, column = program.outputs[ray.output], [0] * program.size
+    w = weights(ray.pattern, power, root)
+    for t, count, weight in zip(output.row, output.count, w, strict=True):
+        column[t] += count * weight
+    return column
+
+
 def hamming_rays(program: Program) -> list[Ray]:
     """Return the rays of E_d and E_i, a^-d(x, y): independent for every a > 1."""
     return [
@@ -269,10 +277,9 @@ def hamming_rays(program: Program) -> list[Ray]:
 
 def complete(program: Program, ratio: Fraction, rays: Sequence[Ray]) -> list[Ray]:
     """Return independent rays, the given ones first, completed by those of E_d."""
-    probe = Simplex.__new__(Simplex)
-    probe.program, probe.power, probe.root = program, ratio.numerator, ratio.denominator
     pool = list(dict.fromkeys([*rays, *hamming_rays(program)]))
-    kept = linear.independent([probe.column(ray) for ray in pool])
+    power, root = ratio.numerator, ratio.denominator
+    kept = linear.independent([column_of(program, ray, power, root) for ray in pool])
     if len(kept) < program.size:
         raise SolverFailure("no independent rays were found for the exact program")
     return [pool[j] for j in kept]

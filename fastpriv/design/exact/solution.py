@@ -111,13 +111,13 @@ class ExactSolution:
                 )
                 for k, classes in enumerate(program.classes)
             ]
-        found = []
+        named = []
         for kind, numbers in _placed(vertex):
             names: dict[int, list[object]] = {u: [] for u in range(len(program.classes[kind].row))}
             for x, u in enumerate(numbers.tolist()):
                 names[u].append(x)
-            found.append((kind, names))
-        return found
+            named.append((kind, names))
+        return named
 
     def fractions(self) -> list[list[Fraction]]:
         """Return p(y|x) as exact fractions, a list for every database x.

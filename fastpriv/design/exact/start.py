@@ -129,9 +129,9 @@ def _floors(output: Output, powers: Floats) -> list[Pattern]:
     parts = powers % 1.0
     parts = np.where(parts > 1.0 - _CLOSE, 0.0, parts)
     floors = np.floor(powers + _CLOSE).astype(np.int64)
-    found = []
+    patterns = []
     for c in sorted(set(place.tolist()), key=lambda c: (parts[c], c)):
         if all(floors[u] <= floors[t] + 1 for u, t in output.arcs):  # but for rounding
-            found.append(normal(floors.tolist()))
+            patterns.append(normal(floors.tolist()))
         floors[place == c] -= 1
-    return found
+    return patterns

@@ -65,14 +65,17 @@ def hamming_threshold(prior: Distribution | ArrayLike) -> Bracket:
         above = exp_bounds(enough)[1]
         start = simplest(above, above * (1 + Fraction(1, 10**9)))
         basis = Basis(program, hamming_rays(program))
-        end, _ = reach(basis, start, Fraction(1), up=False)
+        end = reach(basis, start, Fraction(1), up=False)
     except TooLarge:
+        return Bracket(_necessary(prior), enough)
+    if end is None:
         return Bracket(_necessary(prior), enough)
     if end.root is None:
         return Bracket(0.0, 0.0)
-    below = step_over(end.root, up=False)
-    fails = below > 1 and basis.certificates(below) is None
-    return Bracket(level_bounds(below)[0] if fails else 0.0, min(end.above, enough))
+    below = step_over(end.root, up=False, limit=Fraction(1))
+    fails = below is not None and not basis.optimal(below)
+    least = level_bounds(below)[0] if below is not None and fails else 0.0
+    return Bracket(least, min(end.above, enough))
 
 
 def _necessary(prior: Distribution) -> float:

@@ -40,35 +40,35 @@ class Vertex:
     outputs: tuple[Multipliers, ...]
 
     @classmethod
-    def of(cls, program: Program, ratio: Fraction, found: Optimum) -> Vertex:
+    def of(cls, program: Program, ratio: Fraction, optimum: Optimum) -> Vertex:
         """Turn a simplex's whole numbers into fractions."""
         power, root = ratio.numerator, ratio.denominator
         scales = tuple(
-            Fraction(n * root ** max(ray.pattern), found.scales[1])
-            for ray, n in zip(found.rays, found.scales[0], strict=True)
+            Fraction(n * root ** max(ray.pattern), optimum.scales[1])
+            for ray, n in zip(optimum.rays, optimum.scales[0], strict=True)
         )
-        numerators, denominator = found.multipliers
+        numerators, denominator = optimum.multipliers
         totals = tuple(Fraction(n, denominator) for n in numerators)
         outputs = []
-        for proof in found.certificates:
+        for proof in optimum.certificates:
             w = weights(proof.pattern, power, root)
             scale = proof.scale * denominator
             arcs = {(u, t): Fraction(amount, scale * w[u]) for (u, t), amount in proof.flow.items()}
             outputs.append(Multipliers(arcs, Fraction(proof.slack, scale)))
         value = sum(map(Fraction.__mul__, totals, map(Fraction, program.totals)), Fraction(0))
         value *= program.unit
-        return cls(program, ratio, value, found.rays, scales, totals, tuple(outputs))
+        return cls(program, ratio, value, optimum.rays, scales, totals, tuple(outputs))
 
     @cached_property
     def entries(self) -> tuple[tuple[Fraction, ...], ...]:
         """The vector v of every output."""
-        found = [[Fraction(0)] * len(output.row) for output in self.program.outputs]
+        entries = [[Fraction(0)] * len(output.row) for output in self.program.outputs]
         powers = [self.ratio**k for k in range(self.program.diameter + 1)]
         for ray, scale in zip(self.rays, self.scales, strict=True):
             if scale:
                 for u, k in enumerate(ray.pattern):
-                    found[ray.output][u] += scale * powers[k]
-        return tuple(map(tuple, found))
+                    entries[ray.output][u] += scale * powers[k]
+        return tuple(map(tuple, entries))
 
     @cached_property
     def chances(self) -> tuple[tuple[Fraction, ...], ...]:
@@ -135,11 +135,11 @@ def _components(
     if not entry[0]:
         return ()
     tight = [(u, t) for u, t in output.arcs if entry[u] == ratio * entry[t]]
-    found: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {}
     for u, c in enumerate(components(len(entry), tight)):
-        found.setdefault(c, []).append(u)
+        groups.setdefault(c, []).append(u)
     made = []
-    for members in found.values():
+    for members in groups.values():
         least = min(entry[u] for u in members)
         made.append({u: _power(entry[u] / least, ratio) for u in members})
     return tuple(made)

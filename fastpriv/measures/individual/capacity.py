@@ -33,7 +33,7 @@ def individual_capacity(
     priors: str = "all",
     *,
     gap: float = 1e-9,
-    time_limit: float = 60.0,
+    time_limit: float | None = 60.0,
 ) -> IndividualCapacity:
     """Individual channel capacity: the most an output can tell about one row, in nats.
 
@@ -54,9 +54,10 @@ def individual_capacity(
         u = epsilon/(1 - e^-epsilon), about epsilon^2/8.
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
-    time_limit : float
+    time_limit : float or None
         Seconds after which the bracket is returned as it stands. It is valid at any time: the
-        adversary that comes with it attains the lower end, and the upper end is proved.
+        adversary that comes with it attains the lower end, and the upper end is proved. None bounds
+        the work instead (about a second of it), so that the bracket is the same on every machine.
 
     Returns
     -------
@@ -98,12 +99,16 @@ def individual_capacity(
     if priors != "independent":
         raise InvalidInput(f'priors must be "all" or "independent", got {priors!r:.40}')
     mechanism, gap = as_channel(channel), check.real(gap, "gap", least=0.0)
-    clock = Clock(check.real(time_limit, "time_limit", least=0.0))
-    return independent_leak(mechanism, gap, clock)
+    seconds = check.optional_limit(time_limit, "time_limit")
+    return independent_leak(mechanism, gap, Clock(math.inf if seconds is None else seconds))
 
 
 def group_capacity(
-    channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e-9, time_limit: float = 60.0
+    channel: AbstractChannel | ArrayLike,
+    k: int,
+    *,
+    gap: float = 1e-9,
+    time_limit: float | None = 60.0,
 ) -> IndividualCapacity:
     """Group channel capacity: the most an output can tell about k rows together, in nats.
 
@@ -117,7 +122,7 @@ def group_capacity(
         The mechanism.
     k : int
         Size of the group, 1 .. n.
-    gap, time_limit : float
+    gap, time_limit
         As for :func:`individual_capacity`.
 
     Returns
@@ -143,7 +148,7 @@ def group_capacity(
     if k > mechanism.space.n:
         raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
     gap = check.real(gap, "gap", least=0.0)
-    return largest_leak(mechanism, k, gap, check.real(time_limit, "time_limit", least=0.0))
+    return largest_leak(mechanism, k, gap, check.optional_limit(time_limit, "time_limit"))
 
 
 def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = "all") -> float:
@@ -183,7 +188,7 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
 
 @singledispatch
 def largest_leak(
-    channel: AbstractChannel, k: int, gap: float, time_limit: float
+    channel: AbstractChannel, k: int, gap: float, time_limit: float | None
 ) -> IndividualCapacity:
     """Largest I(X_G; Y) over groups G of k rows and all priors, for checked arguments.
 
@@ -193,7 +198,7 @@ def largest_leak(
 
 
 @largest_leak.register
-def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
     """Bits with one channel by the number of flips. Others are searched while the matrix is small.
 
     Otherwise search some of the rows for the lower end. The upper end is the capacity of all rows.
@@ -203,14 +208,14 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float) -> Individ
         return _searched_product(part, k, gap, time_limit)
 
     if k == 1 and fits(channel._kernels):
-        most = capacity(channel, 1e-3).upper
-        return by_flips(channel._kernels, gap, Clock(time_limit), most)
+        clock = Clock(math.inf if time_limit is None else time_limit)
+        return by_flips(channel._kernels, gap, clock, capacity(channel, 1e-3).upper)
     small = channel.space.size * channel.output_space.size <= _SEARCHED
     return search(channel) if small else by_part(channel, _SEARCHED, k, search)
 
 
 @largest_leak.register
-def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+def _(channel: HammingChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
     """Closed form for rows of one size. Otherwise a bracket, narrowed by a search while small."""
     bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k)
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
@@ -223,7 +228,7 @@ def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> Individ
 
 
 def _searched_product(
-    channel: ProductChannel, k: int, gap: float, time_limit: float
+    channel: ProductChannel, k: int, gap: float, time_limit: float | None
 ) -> IndividualCapacity:
     """Search the matrix, whose entries have the rounding errors of n products.
 

@@ -36,7 +36,9 @@ def _(channel: QueryChannel) -> tuple[Query, Floats]:
     return channel._query, channel._kernel.matrix
 
 
-def searched(channel: AbstractChannel, k: int, gap: float, time_limit: float) -> IndividualCapacity:
+def searched(
+    channel: AbstractChannel, k: int, gap: float, time_limit: float | None
+) -> IndividualCapacity:
     """Largest I(X_G; Y) over groups G of k rows and all priors, by a search over the answers."""
     query, table = as_query(channel)
     problems = query.candidates(k, table.shape[1])

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import overload
+
+import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv import kernels
+from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel
+from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel, as_pair, row_number
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.pointwise.row import row_level
 from fastpriv.measures.pointwise.sets import set_level
+from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Distribution
 from fastpriv.priors.sets import PriorSet
 
@@ -18,9 +25,25 @@ ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
 
 
+@overload
 def pml_level(
-    channel: ChannelLike, prior: PriorLike | PriorSet, row: int | str | None = None
-) -> float:
+    channel: AbstractChannel, prior: PriorLike | PriorSet, row: int | str | None = ...
+) -> float: ...
+@overload
+def pml_level(
+    channel: ChannelLike,
+    prior: PriorLike | PriorSet,
+    row: int | str | None = ...,
+    *,
+    out: Floats | None = ...,
+) -> float | Floats: ...
+def pml_level(
+    channel: ChannelLike,
+    prior: PriorLike | PriorSet,
+    row: int | str | None = None,
+    *,
+    out: Floats | None = None,
+) -> float | Floats:
     """Pointwise maximal leakage of the worst output, under one prior or the worst of a set.
 
     The least epsilon for which the mechanism is (epsilon, P)-PML (Saeidian et al. 2024,
@@ -29,16 +52,18 @@ def pml_level(
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
     prior : Distribution, 1-D array or PriorSet
-        Law of the databases, or a set of them.
+        Law of the databases, or a set of them; for a stack also (B, N), a law for each channel.
     row : int or "worst", optional
         Leakage about one row, or about the row that leaks most, instead of the whole database.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float
+    float, or array of length B for a stack
         Level in nats, rounded up. Independent rows and row-by-row channels: O(distinct rows). All
         priors, and all product priors: the leakage capacity (Theorems 2.8, 4.5); about the worst
         row the leakage capacity (4.5) and the differential privacy level (4.2). Box: a knapsack
@@ -61,6 +86,12 @@ def pml_level(
     >>> fp.pml_level(channel, product), fp.pml_level(channel, product, row="worst")
     (3.0, 1.0)
     """
+    if is_stack(channel, out):
+        if row is not None:
+            raise InvalidInput("the channels of a stack are on one row; leave row out")
+        if isinstance(prior, PriorSet):
+            return stacked(None, lambda matrix: pml_level(matrix, prior), channel, out=out)
+        return stacked(_above, pml_level, channel, prior, out)
     if isinstance(prior, PriorSet):
         space = getattr(prior, "space", None)
         return set_level(prior, as_channel(channel, space), row)
@@ -71,19 +102,29 @@ def pml_level(
     return max(row_level(mechanism, law, i) for i in rows)
 
 
-def max_information(channel: ChannelLike, prior: PriorLike) -> float:
+@overload
+def max_information(channel: AbstractChannel, prior: PriorLike) -> float: ...
+@overload
+def max_information(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
+) -> float | Floats: ...
+def max_information(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+) -> float | Floats:
     """Largest ln p(y|x)/p_Y(y) over databases and outputs that occur, which is ``pml_level``.
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Law of the databases; for a stack also (B, N), a law for each channel.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float
+    float, or array of length B for a stack
         Nats, rounded up (Wu-Xia-He 2020, Definition 7). Cost as for :func:`pml_level`.
 
     Examples
@@ -92,10 +133,20 @@ def max_information(channel: ChannelLike, prior: PriorLike) -> float:
     >>> round(fp.max_information([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 6)  # ln 1.5
     0.405465
     """
+    if is_stack(channel, out):
+        return stacked(_above, max_information, channel, prior, out)
     return leakage_levels(*as_pair(channel, prior))[0]
 
 
-def information_privacy_level(channel: ChannelLike, prior: PriorLike) -> float:
+@overload
+def information_privacy_level(channel: AbstractChannel, prior: PriorLike) -> float: ...
+@overload
+def information_privacy_level(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
+) -> float | Floats: ...
+def information_privacy_level(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+) -> float | Floats:
     """Information privacy level: the largest |ln p(x|y)/p(x)| over databases and outputs.
 
     Infinite as soon as an output rules out a database that can occur (Makhdoumi-Fawaz 2013,
@@ -103,14 +154,16 @@ def information_privacy_level(channel: ChannelLike, prior: PriorLike) -> float:
 
     Parameters
     ----------
-    channel : channel or 2-D array
-        The mechanism.
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Law of the databases; for a stack also (B, N), a law for each channel.
+    out : array of length B, optional
+        Where to put the levels of a stack.
 
     Returns
     -------
-    float
+    float, or array of length B for a stack
         Level in nats, rounded up. Cost as for :func:`pml_level`.
 
     Examples
@@ -119,4 +172,19 @@ def information_privacy_level(channel: ChannelLike, prior: PriorLike) -> float:
     >>> round(fp.information_privacy_level([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 6)  # ln 2
     0.693147
     """
+    if is_stack(channel, out):
+        return stacked(_either, information_privacy_level, channel, prior, out)
     return max(leakage_levels(*as_pair(channel, prior)))
+
+
+def _above(W: Floats, P: Floats, off: float, out: Floats) -> int:
+    """Leave the largest leakages of a block of a stack in ``out``."""
+    return kernels.leakage_levels(W, P, off, out, np.empty_like(out))
+
+
+def _either(W: Floats, P: Floats, off: float, out: Floats) -> int:
+    """Leave the larger of both leakages in ``out``."""
+    below = np.empty_like(out)
+    wrong = kernels.leakage_levels(W, P, off, out, below)
+    np.maximum(out, below, out=out)
+    return wrong

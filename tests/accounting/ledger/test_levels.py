@@ -116,7 +116,7 @@ def test_identifiability_is_charged_once():
 
 def test_the_first_release_of_a_prior_notion_needs_the_prior(make):
     ledger = make({"identifiability": 10.0})
-    with pytest.raises(InvalidInput, match="give prior="):
+    with pytest.raises(InvalidInput, match="give a prior"):
         ledger.spend(fp.HammingChannel(3, 2, 0.5))
     with pytest.raises(InvalidInput, match="charged the identifiability level"):
         ledger.spend({"dp": 0.5})

@@ -1,22 +1,55 @@
-"""Tables of benchmark results, in Markdown."""
+"""Write the tables of a run into README.md and docs/benchmarks.md.
 
+``pytest benchmarks/ --benchmark-only --benchmark-json FILE`` makes a run, and
+``python benchmarks/tables.py FILE`` writes it: the short table between the markers in README.md,
+and the whole page of the documentation. ``--root DIR`` writes into another folder.
+"""
+
+import argparse
+import ast
+import json
+import math
+import sys
 from dataclasses import fields
 from itertools import groupby
+from pathlib import Path
 
-from _bench import Record, duration, shown
+from records import Record, records_of
 
+FOLDER = Path(__file__).parent
+START, END = "<!-- benchmarks:start -->", "<!-- benchmarks:end -->"
 #: Times within this factor count as even.
 EVEN = 1.1
 #: Growth beyond what is promised that is blamed on caches and noise.
 SLACK = 2.0
 
 
+def duration(seconds):
+    """Seconds in a unit that suits them, three digits."""
+    if seconds is None:
+        return ""
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= size:
+            return f"{shown(seconds / size)} {unit}"
+    return f"{shown(seconds * 1e9)} ns"
+
+
+def shown(number):
+    """A number to three digits, without powers of ten while it is moderate."""
+    if number is None:
+        return ""
+    if number == 0 or not math.isfinite(number):
+        return f"{number:g}"
+    size = math.floor(math.log10(abs(number)))
+    return f"{number:,.{max(0, 2 - size)}f}" if -3 <= size < 9 else f"{number:.2g}"
+
+
 def questions(records):
     """Yield our record of every question and instance (None where missing) and the others."""
-    for _, group in groupby(records, lambda r: (r.benchmark, r.question, r.instance)):
-        found = list(group)
-        mine = next((r for r in found if r.kind == "ours"), None)
-        yield mine, [r for r in found if r is not mine]
+    for _, group in groupby(records, lambda r: (r.topic, r.question, r.instance)):
+        asked = list(group)
+        mine = next((r for r in asked if r.kind == "ours"), None)
+        yield mine, [r for r in asked if r is not mine]
 
 
 def worse(one, other):
@@ -54,6 +87,8 @@ def verdict(mine, other=None):
         return words
     if other.status != "ok":
         return other.status
+    if other.kind == "ours":
+        return "ours as well"
     if other.kind == "yardstick":
         return f"yardstick: ours takes {shown(mine.seconds / other.seconds)} times as long"
     words = words or ("ours" if other.seconds > EVEN * mine.seconds else "even")
@@ -137,14 +172,14 @@ def bullets(lines):
 
 def lost_cases(records):
     """Where we lose: (whether the better answer is ours, its time over ours, in words)."""
-    found = []
+    cases = []
     for mine, others in questions(records):
         if mine is None:
             continue
         name = f"{mine.question}, {mine.instance}"
         if losses(mine):
             text = f"{name}: on {losses(mine)[0]} ({error(mine) or 'no answer'})"
-            found.append((False, 0.0, text))
+            cases.append((False, 0.0, text))
             continue
         for other in others:
             if lost := losses(mine, other):
@@ -154,8 +189,8 @@ def lost_cases(records):
                 if "accuracy" in lost:
                     note += f"; its error is {other.error:.0e}, ours {mine.error:.0e}"
                 text = f"{name}: to {other.solver} on {' and '.join(lost)} ({times}{note})"
-                found.append((remark(mine, other) != "", other.seconds / mine.seconds, text))
-    return sorted(found)
+                cases.append((remark(mine, other) != "", other.seconds / mine.seconds, text))
+    return sorted(cases)
 
 
 def lost_list(records):
@@ -163,22 +198,29 @@ def lost_list(records):
     return bullets(text for *_, text in lost_cases(records)) or "Nowhere in this run.\n"
 
 
+def revision(results):
+    """Git's name of what was measured, and how much of it."""
+    commit, selected = results["commit_info"], results.get("selected")
+    name = (commit.get("id") or "unknown")[:7]
+    dirty = ", with changes that were not committed" if commit.get("dirty") else ""
+    return f"{name}{dirty}{f', only {selected}' if selected else ''}"
+
+
 def conditions(results):
     """Machine and versions, as a list."""
-    machine, versions = results["machine"], results["versions"]
-    lines = [f"{name.replace('_', ' ')}: {value}" for name, value in machine.items()]
+    versions = results["versions"]
+    lines = [f"{name.replace('_', ' ')}: {v}" for name, v in results["conditions"].items()]
     installed = [f"{name} {v}" for name, v in versions.items() if v is not None]
     missing = [name for name, v in versions.items() if v is None]
-    lines.append(f"revision: {results['revision']}{', quick run' if results['quick'] else ''}")
+    lines.append(f"date: {results['datetime'][:10]}")
+    lines.append(f"revision: {revision(results)}")
     lines.append(f"versions: {', '.join(installed)}")
     lines.append(f"not installed: {', '.join(missing) or 'none of the peers'}")
-    stopped = [f"{b['name']} ({b['status']})" for b in results["benchmarks"] if b["status"] != "ok"]
-    lines.append(f"stopped or failed: {', '.join(stopped) or 'none'}")
     return bullets(lines)
 
 
 READING = """\
-Ours and every peer are timed in turns in one process, so that noise hits both; times are the
+Ours and every peer are timed in turns in one process, so that noise hits all alike; times are the
 least of the rounds, in the unit given. *Its time / ours* above 1 means that ours is faster. An
 error is how far an answer may be, or is, from the truth (what it measures stands in the results as
 `error_of`); errors below the one asked for count as equal. *Unsound* is an answer on the wrong side
@@ -189,35 +231,48 @@ time grows more than twice as much as its docstring promises.
 
 RERUNNING = """\
 ```sh
-pip install -e '.[test,peers]'
-python benchmarks/run.py --json results.json          # everything, about a quarter of an hour
-python benchmarks/run.py --quick capacity accounting  # small sizes, some of them
-python benchmarks/run.py --json results.json --write  # and put the tables here and in the README
-python benchmarks/instances.py --out instances        # the instances as .npy, with checksums
+pip install -e '.[bench,peers]'
+pytest benchmarks/ --benchmark-only --benchmark-json results.json    # everything
+pytest benchmarks/bench_capacity.py --benchmark-only -m "not large"  # one topic, small sizes
+python benchmarks/tables.py results.json        # write this page and the table in the README
+python benchmarks/instances.py --out instances  # the instances as .npy, with checksums
 ```
 
-The records of a run are what `--json` writes; they are not kept in the repository. Peers that are
-not installed are named. Each benchmark runs in a process of its own, with a limit of 8 GB and of
-some minutes; what it measured before it was stopped is kept. Instances come from seeds and are the
-same bits on every machine, so other software can be compared on them.
+Results are not kept in the repository. Peers that are not installed are named. A call of a peer is
+stopped after a minute, or when it asks for 2 GB more than is in use; a peer that takes longer than
+five seconds is timed once and not given the next size. Instances come from seeds and are the same
+bits on every machine, so other software can be compared on them.
 """
 
 
 def schema():
     """Documentation of the results as JSON."""
-    rows = [[f"`{f.name}`", f.metadata["meaning"]] for f in fields(Record)]
+    told = [f for f in fields(Record) if "meaning" in f.metadata]
     return (
-        "An object with `schema` (1), `machine`, `versions` (null: not installed), `revision`, "
-        "`quick`, `started`, `seconds`, `benchmarks` (name, status and seconds of each) and "
-        "`records`, one per measurement:\n\n" + table(["field", "meaning"], rows)
+        "The file of `--benchmark-json` is pytest-benchmark's, with `conditions` (the machine), "
+        "`versions` (null: not installed) and `selected` (null: everything) beside its "
+        "`commit_info` and `benchmarks`. The group of an entry is `question | instance`, its "
+        "`extra_info` has these fields:\n\n"
+        + table(["field", "meaning"], [[f"`{f.name}`", f.metadata["meaning"]] for f in told])
     )
+
+
+def topics():
+    """Names of all files of benchmarks."""
+    return {path.stem.removeprefix("bench_") for path in FOLDER.glob("bench_*.py")}
+
+
+def about(topic):
+    """What a file of benchmarks says about itself."""
+    path = FOLDER / f"bench_{topic}.py"
+    return (ast.get_docstring(ast.parse(path.read_text())) or "") if path.exists() else ""
 
 
 def page(results, records):
     """The whole page of the documentation."""
     parts = [
         "# Benchmarks\n",
-        "This page is written by `python benchmarks/run.py --write`.\n",
+        "This page is written by `python benchmarks/tables.py`.\n",
         "## How to read it\n",
         READING,
         "## How to run it\n",
@@ -227,20 +282,20 @@ def page(results, records):
         "## Where we lose\n",
         lost_list(records),
     ]
-    for name, group in groupby(records, lambda r: r.benchmark):
-        about = next(b["about"] for b in results["benchmarks"] if b["name"] == name)
-        parts += [f"## {name.replace('_', ' ').capitalize()}\n", about + "\n", full_table(group)]
+    for topic, group in groupby(records, lambda r: r.topic):
+        title = topic.replace("_", " ").capitalize()
+        parts += [f"## {title}\n", about(topic) + "\n", full_table(group)]
     parts += ["## Results as JSON\n", schema()]
     return "\n".join(parts)
 
 
 def summary(results, records):
     """What the README shows."""
-    machine = results["machine"]
+    machine = results["conditions"]
     head = (
         f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_before']} before and "
-        f"{machine['load_after']} after, Python {machine['python']}, revision "
-        f"{results['revision']}{', quick run' if results['quick'] else ''}.\n"
+        f"{machine['load_after']} after, Python {machine['python']}, measured at revision "
+        f"{revision(results)}.\n"
     )
     cases = lost_cases(records)
     plain = [text for worse_answer, _, text in cases if not worse_answer]
@@ -248,3 +303,43 @@ def summary(results, records):
     lost = "Where we lose to an answer as good as ours, or to our own promise:\n"
     rest = f"Another {others} times a faster answer is unsound or less accurate.\n"
     return "\n".join([head, short_table(records), lost, bullets(plain) or "Nowhere.\n", rest])
+
+
+def between_markers(text, new):
+    """Replace what stands between the markers."""
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not (start and end):
+        raise SystemExit(f"README.md has no {START} ... {END} to write between")
+    return f"{before}{START}\n{new}{END}{after}"
+
+
+def write(results, root):
+    """Put the tables into README and documentation."""
+    records = records_of(results)
+    readme = root / "README.md"
+    readme.write_text(between_markers(readme.read_text(), summary(results, records)))
+    (root / "docs").mkdir(exist_ok=True)
+    (root / "docs" / "benchmarks.md").write_text(page(results, records))
+
+
+def main():
+    """Write the tables of a run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=Path, metavar="FILE", help="from --benchmark-json")
+    parser.add_argument("--root", type=Path, default=FOLDER.parent, metavar="DIR")
+    given = parser.parse_args()
+    try:
+        results = json.loads(given.results.read_text())
+        parts = [results[name] for name in ("benchmarks", "conditions", "versions", "commit_info")]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        parser.error(f"{given.results} is not what --benchmark-json of benchmarks/ writes: {error}")
+    lacking = topics() - {entry["extra_info"]["topic"] for entry in parts[0]}
+    if lacking:
+        parser.error(f"the run lacks {', '.join(sorted(lacking))}: run all of benchmarks/")
+    write(results, given.root)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Which inputs must look alike, and how much: graphs and metrics over inputs, as distances.
+
+A mechanism is private at level epsilon when W[x, y] <= e^(epsilon d(x, z)) W[z, y] for all x, z.
+With a graph, d counts its edges along a shortest path; with a metric, d is the metric. Chains add
+up, so only the pairs that no shorter chain implies have to be asked for: an exact spanner.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import kernels
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv.errors import InvalidInput
+from fastpriv.spaces import Space
+
+#: Relative distance by which a chain may be longer than a pair and still imply it.
+CHAIN = 64.0 * ULP
+
+
+def hamming_distances(space: Space, group: int = 1) -> Floats:
+    """Return how many steps lead from one database to another that change ``group`` rows each."""
+    rows = space.rows(np.arange(space.size))
+    changed = np.zeros((space.size, space.size), dtype=np.int64)
+    for column in rows.T:
+        changed += column[:, None] != column
+    return -(-changed // group).astype(np.float64)
+
+
+def distances(neighbours: ArrayLike, size: int) -> Floats:
+    """Return d(x, z) for all pairs of ``size`` inputs, infinite where nothing relates them.
+
+    Parameters
+    ----------
+    neighbours : array or sparse array
+        Pairs (k, 2) of integers, the edges of a graph; a boolean matrix, its adjacency; a matrix
+        of numbers, the distances themselves (infinite where there is no direct bound). A sparse
+        matrix holds adjacency or lengths of edges in the same way.
+    size : int
+        Number of inputs.
+    """
+    lengths = _lengths(neighbours, size)
+    np.fill_diagonal(lengths, 0.0)
+    if not np.array_equal(lengths, lengths.T):
+        x, z = np.argwhere(lengths != lengths.T)[0].tolist()
+        raise InvalidInput(
+            f"neighbours must be symmetric, but ({x}, {z}) is not as ({z}, {x}); for a relation of "
+            "both directions pass the larger of the two, A | A.T"
+        )
+    if not (lengths[~np.eye(size, dtype=bool)] > 0.0).all():
+        raise InvalidInput(
+            "distances between different inputs must be positive; merge inputs at distance 0"
+        )
+    from scipy.sparse.csgraph import csgraph_from_dense, shortest_path
+
+    graph = csgraph_from_dense(lengths, null_value=np.inf)
+    shortest = shortest_path(graph, directed=False)
+    # Where a chain is shorter by rounding only, the pair's own length stands.
+    return np.where(shortest >= lengths * (1.0 - 64.0 * ULP), lengths, shortest)
+
+
+def _lengths(neighbours: Any, size: int) -> Floats:
+    """Return lengths of direct pairs as a matrix, infinite where there is none."""
+    if hasattr(neighbours, "tocoo"):
+        sparse = neighbours.tocoo()
+        if sparse.shape != (size, size):
+            raise InvalidInput(
+                f"neighbours must relate {size} inputs to each other, got shape {sparse.shape}"
+            )
+        edges = np.stack([sparse.row, sparse.col], axis=1)[sparse.data != 0]
+        data = sparse.data[sparse.data != 0]
+        return _graph(edges, np.ones(len(data)) if data.dtype == bool else _checked(data), size)
+    given = check.array(neighbours, "neighbours")
+    if given.shape == (size, size):
+        if given.dtype == bool:
+            return np.where(given, 1.0, np.inf)
+        return _checked(given).copy()
+    if given.ndim == 2 and given.shape[1] == 2 and np.issubdtype(given.dtype, np.integer):
+        if given.size and not 0 <= given.min() <= given.max() < size:
+            raise InvalidInput(
+                f"neighbours must be pairs of inputs 0 to {size - 1}, got {given.min()} to "
+                f"{given.max()}"
+            )
+        edges = np.concatenate([given, given[:, ::-1]])
+        return _graph(edges, np.ones(len(edges)), size)
+    raise InvalidInput(
+        f"neighbours must be pairs of integers (k, 2) or a matrix ({size}, {size}), boolean for a "
+        f"graph or of distances, got shape {given.shape} of {given.dtype}"
+    )
+
+
+def _graph(edges: Any, lengths: Floats, size: int) -> Floats:
+    matrix = np.full((size, size), np.inf)
+    matrix[edges[:, 0], edges[:, 1]] = lengths
+    return matrix
+
+
+def _checked(values: Any) -> Floats:
+    found = np.asarray(values, dtype=np.float64)
+    if np.isnan(found).any() or (found < 0.0).any():
+        raise InvalidInput("neighbours must hold distances of at least 0, found a NaN or less")
+    return found
+
+
+def spanner(distance: Floats, stretch: float = 0.0) -> np.ndarray:
+    """Mark the pairs (x, z) that no chain of shorter ones implies, up to a stretch of d."""
+    keep = np.empty(distance.shape, dtype=np.bool_)
+    kernels.metric_spanner(distance, CHAIN + stretch, keep)
+    return keep

@@ -1,0 +1,58 @@
+"""What is asked of a privacy program, and what its caller is told."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import replace
+from typing import NamedTuple
+
+from fastpriv._core import validation as check
+from fastpriv.design.engine import SOLVERS
+from fastpriv.errors import GapWarning, InvalidInput, did_you_mean
+from fastpriv.results import Solution
+
+
+class Task(NamedTuple):
+    """What is asked of a program."""
+
+    epsilon: float
+    joint: bool  # ratios of the joint law are bounded (PD-I), not of the channel (PD-DP)
+    gap: float
+    deadline: float  # of the monotonic clock
+    solver: str
+
+
+def check_limits(gap: float, time_limit: float) -> None:
+    """Check what every program takes: the gap to stop at and the seconds to stop after."""
+    check.real(gap, "gap", least=1e-12, most=1.0)
+    if time_limit != math.inf:
+        check.real(time_limit, "time_limit", least=1e-9)
+
+
+def made_task(epsilon: float, joint: bool, gap: float, time_limit: float, solver: str) -> Task:
+    """Check what the linear programs take: limits and the engine."""
+    check_limits(gap, time_limit)
+    if solver not in SOLVERS:
+        raise InvalidInput(
+            f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}"
+            + did_you_mean(solver, SOLVERS)
+        )
+    return Task(epsilon, joint, gap, time.monotonic() + time_limit, solver)
+
+
+def told(solution: Solution, task: Task, depth: int = 4) -> Solution:
+    """Return the solution, and warn where its gap is wider than was asked for.
+
+    ``depth`` is the number of frames up to the caller that the warning is meant for.
+    """
+    if solution.gap <= task.gap:
+        return solution
+    why = "the time limit passed" if time.monotonic() > task.deadline else "rounding allows no less"
+    warnings.warn(
+        f"the certified gap is {solution.gap:.1e}, wider than gap={task.gap:g}: {why}",
+        GapWarning,
+        stacklevel=depth,
+    )
+    return replace(solution, converged=False)

@@ -1,0 +1,78 @@
+"""What the theorems say of the best privacy level at a distortion, without solving anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fastpriv.design.closed_form import h_inverse
+from fastpriv.errors import TooLarge
+from fastpriv.priors import Distribution
+from fastpriv.results import Bracket
+
+_WIDEN = 1e-13
+
+
+def tilde_bound(sizes: Sequence[int], spread: float) -> float:
+    """Return a closed upper bound on eps_tilde from eps_X = ``spread`` and the row sizes.
+
+    R_e^(-1) p is non-negative when 2^(1/n) - 1 >= (m-1) e^(eps_X) / (e^e + m - 2) for every row:
+    the terms of odd distance in the inverse are then at most those of even distance. So eps_tilde
+    <= ln((m-1) e^(eps_X) / (2^(1/n) - 1) - m + 2), which is below ln(n (m-1)/ln 2 + 1) + eps_X.
+    """
+    sizes = [m for m in sizes if m > 1]
+    if not sizes:
+        return 0.0
+    if spread == math.inf:
+        return math.inf
+    part = math.expm1(math.log(2.0) / len(sizes))
+    m = max(sizes)
+    return (spread + math.log((m - 1) / part - (m - 2) * math.exp(-spread))) * (1.0 + _WIDEN)
+
+
+def tilde_or_bound(prior: Distribution) -> float:
+    """Return eps_tilde, or the closed bound on it where the dense form is too large."""
+    try:
+        return prior.epsilon_tilde()
+    except TooLarge:
+        return tilde_bound(prior.space.sizes, prior.epsilon_x())
+
+
+def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Bracket:
+    """Bracket the best level at a distortion below that of a constant output.
+
+    With e = h^-1(distortion): max(e - eps_X, 0) to max(e, 0) for differential privacy, and
+    max(e, eps_X) to max(e, 0) + eps_X for identifiability (Wang-Ying-Zhang 2015, Theorem 1 and
+    Main Result 1); e itself from eps_tilde on. Mutual information is at least H(X) - H(row noise)
+    by Fano's inequality for every row, and E_d reaches at most ln N - H(row noise).
+
+    Parameters
+    ----------
+    prior : Distribution
+        Law of the databases.
+    distortion : float
+        Expected number of changed rows.
+    notion : {"dp", "identifiability", "mutual-information"}
+        Which level.
+    """
+    sizes = [m for m in prior.space.sizes if m > 1]
+    spread = prior.epsilon_x()
+    plain = float(h_inverse(distortion, len(sizes), sizes))
+    low, high = plain * (1.0 - _WIDEN), plain * (1.0 + _WIDEN)
+    exact = plain >= tilde_or_bound(prior)
+    if notion == "dp":
+        return Bracket(low if exact else max(low - spread, 0.0), max(high, 0.0))
+    if notion == "identifiability":
+        return Bracket(max(low, spread), high if exact else max(high, 0.0) + spread)
+    noise = math.fsum(_noise(max(plain, 0.0), m) for m in sizes)
+    entropy = float(prior.entropy())
+    error = 1e-12 * (entropy + noise)
+    least = max(entropy - noise - error, 0.0)
+    most = entropy if exact else min(entropy + noise, math.fsum(map(math.log, sizes)))
+    return Bracket(least, max(min(most - noise, entropy), 0.0) + error)
+
+
+def _noise(level: float, m: int) -> float:
+    """Entropy of a row of the m-ary symmetric channel."""
+    move = (m - 1) * math.exp(-level)
+    return math.log1p(move) + level * move / (1.0 + move)

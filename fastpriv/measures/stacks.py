@@ -1,0 +1,179 @@
+"""Stacks: many plain matrices of one shape, measured by one call.
+
+Each matrix W[b] of a stack (B, N, K) is a channel of one row with N values. A stack is worked
+through in blocks that fit the cache, split over threads. Nothing of the size of the stack is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastpriv._core import validation as check
+from fastpriv._core.threads import split
+from fastpriv._core.validation import Floats
+from fastpriv.errors import InvalidInput
+from fastpriv.priors import Distribution
+from fastpriv.priors.sets import PriorSet
+
+#: Entries of a block, and fewest entries worth a thread of their own.
+_BLOCK, _GRAIN = 1 << 16, 1 << 15
+#: Numbers that were checked before are not checked again.
+_ANY = float("inf")
+
+#: What a stack may be given as.
+_ARRAYS = (np.ndarray, list, tuple)
+
+#: A kernel of ``fastpriv.kernels.stacks``: matrices, priors if it takes any, tolerance, results.
+Kernel = Callable[..., int]
+
+
+def is_stack(channel: object, out: object = None) -> bool:
+    """Whether a channel is a stack of matrices: an array of three axes, or a list of matrices."""
+    # A channel object, the usual argument, is told by its type alone.
+    stack = isinstance(channel, _ARRAYS) and _axes(channel) == 3
+    if out is not None and not stack:
+        raise InvalidInput("out is for a stack of matrices, an array of shape (B, N, K)")
+    return stack
+
+
+def _axes(values: Any) -> int:
+    """Count the axes of an array, or of nested lists by the first of each."""
+    if isinstance(values, np.ndarray):
+        return values.ndim
+    return 1 + _axes(values[0]) if isinstance(values, _ARRAYS) and values else 0
+
+
+def stacked(
+    run: Kernel | None,
+    alone: Callable[..., Any],
+    channel: Any,
+    prior: Distribution | ArrayLike | None = None,
+    out: Floats | None = None,
+    shape: tuple[int, ...] = (),
+) -> Floats:
+    """Measure every channel of a stack.
+
+    Parameters
+    ----------
+    run : kernel or None
+        Called as ``run(matrices, priors, off, out)``, without ``priors`` where there is no prior.
+        It returns the first channel that is not one, and leaves NaN where it has no answer.
+    alone : callable
+        Called as ``alone(matrix, prior)`` where the kernel has no answer, or there is no kernel.
+    channel, prior
+        As the user gave them.
+    out : array, optional
+        Where to put the results.
+    shape : tuple
+        Shape of the results of one channel.
+    """
+    matrices = as_stack(channel)
+    count, size = len(matrices), matrices[0].size
+    priors = None if prior is None else _priors(prior, matrices.shape)
+    results = _results(out, (count, *shape))
+    step = max(1, _BLOCK // size)
+
+    def task(start: int, stop: int) -> None:
+        for first in range(start, stop, step):
+            _block(first, min(first + step, stop))
+
+    def _block(first: int, last: int) -> None:
+        part = matrices[first:last]
+        if not (part.dtype == np.float64 and part.flags.carray):
+            part = np.array(part, dtype=np.float64, order="C")
+        laws = () if priors is None else (_own(priors, first, last),)
+        done = results[first:last]
+        if run is None:
+            part, laws = _repaired(part, laws, first)
+            done[...] = np.nan
+        elif run(part, *laws, check.ROUNDED, done) >= 0:
+            part, laws = _repaired(part, laws, first)
+            run(part, *laws, _ANY, done)
+        for b in np.flatnonzero(np.isnan(done.reshape(len(done), -1)[:, 0])).tolist():
+            done[b] = alone(part[b], *(law[min(b, len(law) - 1)] for law in laws))
+
+    split(task, count, max(1, _GRAIN // size))
+    return results
+
+
+def as_stack(channel: Any) -> NDArray[Any]:
+    """Return a stack as an array of three axes and any type of real numbers."""
+    given = check.array(channel, "channel")
+    if given.ndim != 3 or given.size == 0:
+        raise InvalidInput(
+            "a stack of channels must have shape (B, N, K) with no empty side, "
+            f"got shape {given.shape}"
+        )
+    return given
+
+
+def _priors(prior: Distribution | ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return one checked prior (1, N), or priors (B, N) that are still to be checked."""
+    if isinstance(prior, PriorSet):
+        raise InvalidInput("one prior is needed here; a PriorSet is taken by pml_level only")
+    if isinstance(prior, Distribution):
+        if prior.space.n > 1 or prior._logs() is not None:
+            raise InvalidInput(
+                f"the channels of a stack are on one row, but the prior on {prior.space!r}; give "
+                "prior.pmf() to take databases as the values of one row"
+            )
+        prior = prior.pmf()
+    given = check.array(prior, "prior")
+    if given.shape not in ((shape[1],), shape[:2]):
+        raise InvalidInput(
+            f"the priors of a stack of {shape[0]} channels with {shape[1]} inputs must have shape "
+            f"({shape[1]},) or {shape[:2]}, got {given.shape}"
+        )
+    if given.ndim == 1 or len(given) == 1:
+        return check.law(given.reshape(-1), "prior")[None]
+    plain = given.dtype == np.float64 and given.flags.carray
+    return given if plain else np.array(given, dtype=np.float64, order="C")
+
+
+def _own(priors: Floats, first: int, last: int) -> Floats:
+    """Return the priors of a block; one row is a checked prior, common to all channels."""
+    if len(priors) == 1:
+        return priors
+    if last - first == 1:
+        return check.law(priors[first], f"prior {first} of the stack")[None]
+    return priors[first:last]
+
+
+def _results(out: Floats | None, shape: tuple[int, ...]) -> Floats:
+    """Return an array for the results: the given one, checked, or a new one."""
+    if out is None:
+        return np.empty(shape)
+    plain = isinstance(out, np.ndarray) and out.dtype == np.float64 and out.flags.carray
+    if not plain or out.shape != shape:
+        raise InvalidInput(f"out must be a writeable array of doubles of shape {shape}, in C order")
+    return out
+
+
+def _repaired(part: Floats, laws: tuple[Floats, ...], first: int) -> tuple[Floats, tuple[Any, ...]]:
+    """Divide the rows and priors of a block by their sums, as for single channels.
+
+    Raises
+    ------
+    InvalidInput
+        If one is not a law; the message says which.
+    """
+    part = part.copy()
+    for b in np.flatnonzero(_off(part).any(axis=1)).tolist():
+        part[b] = check.stochastic(part[b], f"channel {first + b} of the stack")
+    if laws and len(laws[0]) > 1:
+        priors = laws[0].copy()
+        for b in np.flatnonzero(_off(priors)).tolist():
+            priors[b] = check.law(priors[b], f"prior {first + b} of the stack")
+        laws = (priors,)
+    return part, laws
+
+
+def _off(laws: Floats) -> NDArray[np.bool_]:
+    """Which laws along the last axis have negative numbers or do not sum to one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        close = np.abs(laws.sum(axis=-1) - 1.0) <= check.ROUNDED
+    return np.asarray(~close | ~(laws.min(axis=-1) >= 0.0))

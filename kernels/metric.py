@@ -1,0 +1,140 @@
+"""Privacy that scales with a distance: pairs of inputs x, z whose ratio is bounded by a factor.
+
+An output is a vector v over inputs, and ``bound[x, z]`` = e^(epsilon d(x, z)) bounds v[x] / v[z].
+Outputs are the rows of a matrix. A working set of pairs has, for output k, the entries
+``starts[k]`` to ``starts[k + 1]`` of ``source`` and ``target``.
+"""
+
+import math
+
+from fastpriv.kernels.declare import (
+    BoolCube,
+    BoolMatrix,
+    Ints,
+    Matrix,
+    ShortMatrix,
+    Shorts,
+    Vector,
+    kernel,
+)
+
+
+@kernel()
+def metric_spanner(distance: Matrix, tolerance: float, keep: BoolMatrix) -> None:
+    """Mark the pairs that no shorter chain implies: no z has d(x, z) + d(z, y) <= d(x, y)."""
+    size = distance.shape[0]
+    for x in range(size):
+        keep[x, x] = False
+        for y in range(x):
+            most = distance[x, y] * (1.0 + tolerance)
+            needed = most < math.inf
+            if needed:
+                for z in range(size):
+                    if z != x and z != y and distance[x, z] + distance[y, z] <= most:
+                        needed = False
+                        break
+            keep[x, y] = keep[y, x] = needed
+
+
+@kernel()
+def metric_closure(v: Matrix, shrink: Matrix, first: int, last: int, out: Matrix) -> None:
+    """Set out[k, x] = max over z of shrink[x, z] v[k, z] for the outputs first to last - 1."""
+    for k in range(first, last):
+        for x in range(v.shape[1]):
+            best = v[k, x]
+            for z in range(v.shape[1]):
+                best = max(best, shrink[x, z] * v[k, z])
+            out[k, x] = best
+
+
+@kernel()
+def metric_level(logs: Matrix, distance: Matrix, first: int, last: int) -> float:
+    """Largest (logs[x, y] - logs[z, y]) / distance[x, z], x from first to last - 1.
+
+    Where an output is impossible for both (-inf), the pair says nothing.
+    """
+    worst = 0.0
+    for x in range(first, last):
+        for z in range(logs.shape[0]):
+            if z != x and distance[x, z] < math.inf:
+                most = 0.0
+                for y in range(logs.shape[1]):
+                    if logs[x, y] > -math.inf:
+                        most = max(most, logs[x, y] - logs[z, y])
+                worst = max(worst, most / distance[x, z])
+    return worst
+
+
+@kernel()
+def metric_slack(
+    v: Matrix, bound: Matrix, starts: Ints, source: Shorts, target: Shorts, out: Vector
+) -> None:
+    """Set out = bound v[target] - v[source] for the working set."""
+    for k in range(v.shape[0]):
+        for e in range(starts[k], starts[k + 1]):
+            out[e] = bound[source[e], target[e]] * v[k, target[e]] - v[k, source[e]]
+
+
+@kernel()
+def metric_adjoint(
+    weight: Vector, bound: Matrix, starts: Ints, source: Shorts, target: Shorts, out: Matrix
+) -> None:
+    """Set out to the transpose of `metric_slack` applied to the weights."""
+    out[:] = 0.0
+    for k in range(out.shape[0]):
+        for e in range(starts[k], starts[k + 1]):
+            out[k, target[e]] += bound[source[e], target[e]] * weight[e]
+            out[k, source[e]] -= weight[e]
+
+
+@kernel()
+def metric_normal(
+    weight: Vector, bound: Matrix, source: Shorts, target: Shorts, out: Matrix
+) -> None:
+    """Set out = A' diag(weight) A for the pairs of one output."""
+    out[:] = 0.0
+    for e in range(weight.shape[0]):
+        s, t, w = source[e], target[e], weight[e]
+        a = bound[s, t]
+        out[s, s] += w
+        out[t, t] += a * a * w
+        out[s, t] -= a * w
+        out[t, s] -= a * w
+
+
+@kernel()
+def metric_reach(v: Matrix, dv: Matrix, bound: Matrix, first: int, last: int) -> float:
+    """Largest step along dv that keeps v[x] <= bound[x, z] v[z] for all pairs, set or not."""
+    best = math.inf
+    for k in range(first, last):
+        for x in range(v.shape[1]):
+            for z in range(v.shape[1]):
+                slack = bound[x, z] * v[k, z] - v[k, x]
+                change = bound[x, z] * dv[k, z] - dv[k, x]
+                if z != x and change < 0.0 and slack < -best * change:
+                    best = slack / -change
+    return best
+
+
+@kernel()
+def metric_nearest(
+    v: Matrix,
+    bound: Matrix,
+    member: BoolCube,
+    limit: float,
+    first: int,
+    last: int,
+    out: ShortMatrix,
+) -> None:
+    """For each output and x, find the pair outside the set that is closest to being tight.
+
+    ``out[k, x]`` is its z, or -1 where bound[x, z] v[z] / v[x] is above the limit for all.
+    """
+    for k in range(first, last):
+        for x in range(v.shape[1]):
+            nearest, least = -1, limit * v[k, x]
+            for z in range(v.shape[1]):
+                reach = bound[x, z] * v[k, z]
+                if reach < least and not member[k, x, z]:
+                    nearest, least = z, reach
+            out[k, x] = nearest

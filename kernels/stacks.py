@@ -1,0 +1,344 @@
+"""Measures of many channels of one shape: W[b, x, y] in, one number for each b out.
+
+Each kernel checks a channel and its prior when it comes to it, while they are in the cache. It
+stops at the first that is not a law within ``off`` and returns its number, or -1 at the end. A NaN
+in ``out`` marks a channel whose numbers are too small for these sums: the caller measures it alone.
+
+``P`` has one prior for each channel, or one for all of them.
+"""
+
+import math
+
+import numpy as np
+from numba import uint64
+
+from fastpriv.kernels.arrays import high, low
+from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
+from fastpriv.kernels.lines import worst_column
+
+UNIT = 2.0**-53
+ROUND_UP = 1.0 + 2.0**-51
+NORMAL = 2.0**-1022  # from here on doubles have all their digits
+RARE = 2.0**-848  # times 2^900 and the least double, chances from here on have all their digits
+LIFT = 2.0**900  # keeps products of small numbers from underflowing, and is exact
+NEAR = 0.5  # leakages below come from differences
+SMALL = 0.1  # below, products p W would spoil the last digits of a level
+
+
+@helper(fastmath={"contract", "reassoc"})
+def _is_law(flat, base, width, off):
+    """Whether numbers are not negative and sum to 1 within ``off``; a NaN fails."""
+    total = 0.0
+    below = 0
+    for y in range(width):
+        total += flat[base + y]
+        below += flat[base + y] < 0.0
+    return below == 0 and abs(total - 1.0) <= off
+
+
+@helper()
+def are_laws(W, b, off):
+    """Whether all rows of channel b are laws."""
+    flat = W.reshape(-1)
+    width = uint64(W.shape[2])
+    for x in range(W.shape[1]):
+        if not _is_law(flat, uint64((b * W.shape[1] + x) * W.shape[2]), width, off):
+            return False
+    return True
+
+
+@helper()
+def prior_fails(P, b, off):
+    """Whether channel b has a prior of its own that is not a law. A common one is checked."""
+    if P.shape[0] == 1:
+        return False
+    width = uint64(P.shape[1])
+    return not _is_law(P.reshape(-1), uint64(b * P.shape[1]), width, off)
+
+
+@helper()
+def _room(rows, width):
+    """Room for the extremes of columns, and for those of a quarter of the rows on the way."""
+    return np.empty(max(rows // 4, 1) * width)
+
+
+@helper()
+def _extremes(flat, base, rows, width, least, most):
+    """Leave the least and largest entry of every column in the first ``width`` places.
+
+    The four quarters of the rows are compared in one loop, then one half of the result with the
+    other: these loops are long enough to be vectorised also where rows are short.
+    """
+    parts = max(rows // 4, 1)
+    size = uint64(parts * width)
+    p0, fold = uint64(base), size if rows >= 4 else uint64(0)
+    p1, p2, p3 = p0 + fold, p0 + fold + fold, p0 + fold + fold + fold
+    for i in range(size):
+        a, b, c, d = flat[p0 + i], flat[p1 + i], flat[p2 + i], flat[p3 + i]
+        least[i] = low(low(a, b), low(c, d))
+        most[i] = high(high(a, b), high(c, d))
+    for x in range(4 * parts if rows >= 4 else 1, rows):
+        here = uint64(base + x * width)
+        for y in range(uint64(width)):
+            least[y] = low(least[y], flat[here + y])
+            most[y] = high(most[y], flat[here + y])
+    while parts > 1:
+        half = parts // 2
+        there = uint64((parts - half) * width)
+        for i in range(uint64(half * width)):
+            least[i] = low(least[i], least[there + i])
+            most[i] = high(most[i], most[there + i])
+        parts -= half
+
+
+@helper()
+def _level(flat, base, rows, width, shift, least, most):
+    """Ln of the largest ratio of two entries of a column, rounded up.
+
+    The numbers hold entry - shift. A quotient beyond the range of a double is computed again,
+    scaled down.
+    """
+    _extremes(flat, base, rows, width, least, most)
+    worst = worst_column(least, most, uint64(width), shift, 1.0, 0.0)
+    if worst < math.inf:
+        return math.log1p(worst) * ROUND_UP
+    scaled = worst_column(least, most, uint64(width), shift, 2.0**500, 0.0)
+    return (math.log(scaled) - math.log(2.0**-500)) * ROUND_UP if scaled < math.inf else math.inf
+
+
+@kernel()
+def ratio_levels(W: Cube, off: float, out: Vector) -> int:
+    """Largest ln W[b, x, y]/W[b, x', y], rounded up."""
+    count, rows, width = W.shape
+    flat = W.reshape(-1)
+    least, most = _room(rows, width), _room(rows, width)
+    for b in range(count):
+        if not are_laws(W, b, off):
+            return b
+        out[b] = _level(flat, b * rows * width, rows, width, 0.0, least, most)
+    return -1
+
+
+@kernel()
+def maxima_levels(W: Cube, off: float, out: Vector) -> int:
+    """Ln of the sum of the column maxima, rounded up.
+
+    The sum less one carries its rounding errors along. NaN where even their sum has lost digits.
+    """
+    count, rows, width = W.shape
+    flat = W.reshape(-1)
+    least, most = _room(rows, width), _room(rows, width)
+    for b in range(count):
+        if not are_laws(W, b, off):
+            return b
+        _extremes(flat, b * rows * width, rows, width, least, most)
+        total, carry, lost = -1.0, 0.0, 0.0
+        for y in range(width):
+            new = total + most[y]
+            back = new - total
+            error = (total - (new - back)) + (most[y] - back)
+            carry += error
+            lost += abs(error)
+            total = new
+        excess = total + carry
+        if abs(excess) * 2.0**-55 < width * UNIT * lost:
+            out[b] = math.nan
+        else:
+            out[b] = math.log1p(max(0.0, excess)) * ROUND_UP
+    return -1
+
+
+@kernel(error_model="numpy")
+def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
+    """Largest ln p(x|y)/p(x'|y), rounded up; NaN if a chance is too rare.
+
+    Close to zero, p W / (p_0 W_0) - 1 = u + v + u v from exact differences u and v of the prior
+    and of the rows, because products p W carry rounding errors as large as the level.
+    """
+    count, rows, width = W.shape
+    flat = W.reshape(-1)
+    joint = np.empty(rows * width)
+    least, most = _room(rows, width), _room(rows, width)
+    for b in range(count):
+        if not are_laws(W, b, off) or prior_fails(P, b, off):
+            return b
+        p = P[min(b, P.shape[0] - 1)]
+        rare = 0
+        for x in range(rows):
+            rare += 0.0 < p[x] < RARE
+            weight = p[x] * LIFT
+            here, there = uint64((b * rows + x) * width), uint64(x * width)
+            for y in range(uint64(width)):
+                joint[there + y] = weight * flat[here + y]
+        if rare > 0:
+            out[b] = math.nan
+            continue
+        out[b] = _level(joint, 0, rows, width, 0.0, least, most)
+        if out[b] < SMALL:
+            for x in range(rows):
+                u = (p[x] - p[0]) / p[0]
+                for y in range(width):
+                    first = W[b, 0, y]
+                    v = (W[b, x, y] - first) / first if first > 0.0 else 0.0
+                    joint[x * width + y] = u + v + u * v
+            out[b] = _level(joint, 0, rows, width, 1.0, least, most)
+    return -1
+
+
+@helper()
+def support(p, seen):
+    """List the inputs of positive chance; return their number and the sum of the chances."""
+    number, mass = 0, 0.0
+    for x in range(p.size):
+        mass += p[x]
+        if p[x] > 0.0:
+            seen[number] = x
+            number += 1
+    return number, mass
+
+
+@helper(fastmath={"contract"})
+def summary(flat, base, p, seen, number, width, least, most, law):
+    """Least entry, largest entry and sum of 2^900 p W of every column, over inputs in ``seen``.
+
+    Four rows at a time, the last one again with weight zero where they do not go up.
+    """
+    for y in range(uint64(width)):
+        least[y], most[y], law[y] = math.inf, 0.0, 0.0
+    last = number - 1
+    for k in range(0, number, 4):
+        x0, x1 = seen[k], seen[min(k + 1, last)]
+        x2, x3 = seen[min(k + 2, last)], seen[min(k + 3, last)]
+        w0, w1 = p[x0] * LIFT, p[x1] * LIFT if k + 1 < number else 0.0
+        w2 = p[x2] * LIFT if k + 2 < number else 0.0
+        w3 = p[x3] * LIFT if k + 3 < number else 0.0
+        p0, p1 = uint64(base + x0 * width), uint64(base + x1 * width)
+        p2, p3 = uint64(base + x2 * width), uint64(base + x3 * width)
+        for y in range(uint64(width)):
+            a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
+            least[y] = low(least[y], low(low(a, b), low(c, d)))
+            most[y] = high(most[y], high(high(a, b), high(c, d)))
+            law[y] += (w0 * a + w1 * b) + (w2 * c + w3 * d)
+
+
+@helper(error_model="numpy", fastmath={"contract"})
+def _gap_ratios(flat, base, p, seen, number, width, most, least, law, mass, down, up):
+    """Largest sum_x p (most - W) / law and sum_x p (W - least) / least over columns that occur."""
+    for y in range(uint64(width)):
+        down[y] = 0.0
+        up[y] = 0.0
+    for k in range(number):
+        weight = p[seen[k]] * LIFT
+        here = uint64(base + seen[k] * width)
+        for y in range(uint64(width)):
+            w = flat[here + y]
+            down[y] += weight * (most[y] - w)
+            up[y] += weight * (w - least[y])
+    above, below = 0.0, 0.0
+    for y in range(width):
+        if most[y] > 0.0:
+            above = max(above, down[y] / mass / law[y])
+            below = max(below, up[y] / mass / least[y])
+    return above, below
+
+
+@helper()
+def _raised(v, slack):
+    """Leakage v past its rounding error."""
+    return v + slack * min(4.0 * v, 1.0) + 8.0 * UNIT * v if v < math.inf else v
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector) -> int:
+    """Largest ln max_x W/q and largest ln q/min_x W over outputs that occur, rounded up.
+
+    The extremes are over x of positive prior, q is the law of the output. One logarithm of the
+    largest quotient each: the steps after the quotient are monotone.
+    """
+    count, rows, width = W.shape
+    flat = W.reshape(-1)
+    least, most, law = np.empty(width), np.empty(width), np.empty(width)
+    down, up = np.empty(width), np.empty(width)
+    seen = np.empty(rows, np.int64)
+    slack = (2 * rows + 16) * UNIT
+    for b in range(count):
+        if not are_laws(W, b, off) or prior_fails(P, b, off):
+            return b
+        base = b * rows * width
+        p = P[min(b, P.shape[0] - 1)]
+        number, mass = support(p, seen)
+        mass *= LIFT
+        summary(flat, base, p, seen, number, width, least, most, law)
+        over, under, lost = 1.0, 1.0, 0
+        for y in range(width):
+            if most[y] > 0.0:
+                law[y] /= mass
+                over = max(over, most[y] / law[y])
+                under = max(under, law[y] / least[y])
+                # A quotient beyond the range of a double is not infinite leakage.
+                lost += law[y] < NORMAL or (law[y] / least[y] == math.inf and least[y] > 0.0)
+        if lost > 0:
+            above[b] = math.nan
+            below[b] = math.nan
+            continue
+        first, second = math.log(over), math.log(under)
+        if first < NEAR or second < NEAR:
+            one, two = _gap_ratios(
+                flat, base, p, seen, number, width, most, least, law, mass, down, up
+            )
+            first = math.log1p(one) if first < NEAR else first
+            second = math.log1p(two) if second < NEAR else second
+        above[b], below[b] = _raised(first, slack), _raised(second, slack)
+    return -1
+
+
+@helper()
+def _excess(first, second, slope):
+    """Sum of ((a - b) - slope b)_+ over outputs."""
+    total = 0.0
+    for y in range(first.size):
+        total += high((first[y] - second[y]) - slope * second[y], 0.0)
+    return total
+
+
+@kernel()
+def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Matrix) -> int:
+    """Largest sum_y (W[x, y] - e^epsilon W[x', y])_+ over x, x', for every epsilon, rounded up.
+
+    ``slopes`` are e^epsilon - 1, rounded down by 8 units; the sums of K terms are then low by at
+    most K + 4 units. From the largest log-ratio on it is 0.
+    """
+    count, rows, width = W.shape
+    flat = W.reshape(-1)
+    least, most = _room(rows, width), _room(rows, width)
+    raised = 1.0 + (width + 8.0) * UNIT
+    for b in range(count):
+        if not are_laws(W, b, off):
+            return b
+        level = _level(flat, b * rows * width, rows, width, 0.0, least, most)
+        for k in range(slopes.size):
+            worst = 0.0
+            if epsilons[k] < level:
+                for x in range(rows):
+                    for other in range(rows):
+                        worst = max(worst, _excess(W[b, x], W[b, other], slopes[k]))
+            out[b, k] = min(worst * raised, 1.0)
+    return -1
+
+
+@kernel()
+def expected_costs(W: Cube, P: Matrix, metric: Matrix, off: float, out: Vector) -> int:
+    """Sum of p(x) W[x, y] metric[x, y]."""
+    count, rows, width = W.shape
+    for b in range(count):
+        if not are_laws(W, b, off) or prior_fails(P, b, off):
+            return b
+        p = P[min(b, P.shape[0] - 1)]
+        total = 0.0
+        for x in range(rows):
+            cost = 0.0
+            for y in range(width):
+                cost += W[b, x, y] * metric[x, y]
+            total += p[x] * cost
+        out[b] = total
+    return -1
