@@ -130,8 +130,8 @@ class Bracket:
         lower, upper = (_number(given, name) for name in ("lower", "upper"))
         if not lower <= upper or given.get("guaranteed") not in ("lower", "upper"):
             raise InvalidInput(
-                'a bracket has a lower end, an upper end that is not below it, and the "guaranteed" '
-                f'end, "lower" or "upper"; got {dict(given)!r:.120}'
+                "a bracket has a lower end, an upper one that is not below it, and the "
+                f'"guaranteed" end, "lower" or "upper"; got {dict(given)!r:.120}'
             )
         return Bracket(lower, upper, guaranteed=given["guaranteed"])
 

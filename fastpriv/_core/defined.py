@@ -128,10 +128,8 @@ def headed(family: str, kind: str, fields: Mapping[str, Any]) -> str:
 def unheaded(text: str | os.PathLike[str], family: str, kind: str) -> Mapping[str, Any]:
     """Read what :func:`headed` wrote, and check that it is of the right kind and version."""
     given = parsed(text)
-    if not isinstance(given, Mapping) or (given.get("fastpriv"), given.get("kind")) != (
-        family,
-        kind,
-    ):
+    head = given if isinstance(given, Mapping) else {}
+    if (head.get("fastpriv"), head.get("kind")) != (family, kind):
         raise InvalidInput(f"JSON of a {kind} is expected, as its to_json writes it")
     _check_version(given)
     return {name: numbers(value) for name, value in given.items()}
