@@ -55,6 +55,14 @@ def coverage(session):
     session.run("python", "-m", "pytest", "-q", "--cov", "--cov-report=term", *session.posargs)
 
 
+@nox.session
+def benchmarks(session):
+    """Time everything, beside the last run that was kept; arguments go to pytest."""
+    session.install("-e", ".[bench,peers,tables,exact]")
+    options = ["--benchmark-only", "--benchmark-autosave", "--benchmark-compare"]
+    session.run("python", "-m", "pytest", "benchmarks", *options, *session.posargs)
+
+
 def lowest_versions():
     """Return the dependencies of the library, each pinned at the lowest version allowed."""
     return [requirement.replace(">=", "==") for requirement in PROJECT["dependencies"]]

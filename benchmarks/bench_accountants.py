@@ -6,8 +6,12 @@ certified bracket; ours is the width of the bracket. An epsilon below our lower 
 hence unsound.
 """
 
+from functools import partial
+
+import pytest
+
 import fastpriv as fp
-from _bench import ours, peer, run
+from contenders import ours, peer, sizes
 
 #: Noise multiplier, sampling rate, steps, delta.
 GAUSSIAN = [
@@ -81,48 +85,52 @@ def laplace_dp_accounting(scale, count, delta):
     return pld_privacy_accountant.PLDAccountant().compose(event, count).get_epsilon(delta)
 
 
-def asked(bench, question, name, solve, case, peers):
-    """Compare ours with peers on one case."""
+#: Name, solver and distribution.
+PEERS = [
+    ("dp-accounting", with_dp_accounting, "dp-accounting"),
+    ("prv-accountant", with_prv, "prv-accountant"),
+    ("autodp", with_autodp, "autodp"),
+]
+
+
+def contenders_for(solve, case, peers):
+    """Ours, and peers judged by our bracket."""
     exact = solve(*case)
 
-    def judge(found):
-        error = abs(found - exact.midpoint) / exact.midpoint
-        return {"value": found, "error": error, "sound": found >= exact.lower}
+    def judge(epsilon):
+        error = abs(epsilon - exact.midpoint) / exact.midpoint
+        return {"value": epsilon, "error": error, "sound": epsilon >= exact.lower}
 
-    def certified(found):
-        return {"value": found, "error": exact.width / exact.upper, "sound": True}
+    def certified(epsilon):
+        return {"value": epsilon, "error": exact.width / exact.upper, "sound": True}
 
-    bench.compare(
-        question,
-        name,
-        ours(lambda: solve(*case).upper, certified),
-        *(
-            peer(title, lambda s=other: s(*case), judge, needs=needs)
-            for title, other, needs in peers
-        ),
+    yield ours(lambda: solve(*case).upper, certified)
+    for title, other, needs in peers:
+        yield peer(title, partial(other, *case), judge, needs=needs)
+
+
+@pytest.mark.parametrize(("sigma", "q", "steps", "delta"), sizes(*GAUSSIAN[:2], large=GAUSSIAN[2:]))
+def test_sampled_gaussian(versus, sigma, q, steps, delta):
+    """Gaussian noise on Poisson samples."""
+    case = sigma, q, steps, delta
+    versus(
+        "composed epsilon, sampled Gaussian noise",
+        f"noise {sigma:g}, rate {q:.4g}, {steps:,} steps, delta {delta:g}",
+        *contenders_for(sampled, case, PEERS),
         error_of="relative error",
         target=1e-9,
         headline=case == GAUSSIAN[0],
     )
 
 
-def main(bench):
-    """Ask for both kinds of noise."""
-    peers = [
-        ("dp-accounting", with_dp_accounting, "dp-accounting"),
-        ("prv-accountant", with_prv, "prv-accountant"),
-        ("autodp", with_autodp, "autodp"),
-    ]
-    for case in bench.sizes(GAUSSIAN[:2], GAUSSIAN):
-        sigma, q, steps, delta = case
-        name = f"noise {sigma:g}, rate {q:.4g}, {steps:,} steps, delta {delta:g}"
-        asked(bench, "composed epsilon, sampled Gaussian noise", name, sampled, case, peers)
-    for case in bench.sizes(LAPLACE[:1], LAPLACE):
-        scale, count, delta = case
-        name = f"scale {scale:g}, {count:,} times, delta {delta:g}"
-        rival = [("dp-accounting", laplace_dp_accounting, "dp-accounting")]
-        asked(bench, "composed epsilon, Laplace noise", name, laplace, case, rival)
-
-
-if __name__ == "__main__":
-    run(main)
+@pytest.mark.parametrize(("scale", "count", "delta"), sizes(*LAPLACE[:1], large=LAPLACE[1:]))
+def test_laplace(versus, scale, count, delta):
+    """Laplace noise."""
+    rival = [("dp-accounting", laplace_dp_accounting, "dp-accounting")]
+    versus(
+        "composed epsilon, Laplace noise",
+        f"scale {scale:g}, {count:,} times, delta {delta:g}",
+        *contenders_for(laplace, (scale, count, delta), rival),
+        error_of="relative error",
+        target=1e-9,
+    )

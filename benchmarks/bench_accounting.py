@@ -111,12 +111,12 @@ def test_composed(versus, m, name, delta):
     case = m, releases(name), delta
     exact = profile_of(*case[:2]).epsilon(delta)
 
-    def judge(found):
-        error = abs(found - exact.midpoint) / exact.midpoint
-        return {"value": found, "error": error, "sound": found >= exact.lower}
+    def judge(epsilon):
+        error = abs(epsilon - exact.midpoint) / exact.midpoint
+        return {"value": epsilon, "error": error, "sound": epsilon >= exact.lower}
 
-    def certified(found):
-        return {"value": found, "error": exact.width / exact.upper, "sound": True}
+    def certified(epsilon):
+        return {"value": epsilon, "error": exact.width / exact.upper, "sound": True}
 
     versus(
         f"composed epsilon, {'binary' if m == 2 else f'{m}-ary'} response",

@@ -32,17 +32,17 @@ def test_constrained_capacity(versus, shape, outputs, weight):
     W = instances.channel(size, outputs, weight=weight)
     channel = fp.Channel(W, shape)
     b = 0.9 * math.log(size)
-    found = fp.constrained_capacity(channel, b, time_limit=SECONDS)
+    bracket = fp.constrained_capacity(channel, b, time_limit=SECONDS)
 
     def width(most):
-        return {"value": most, "error": most / found.lower - 1.0}
+        return {"value": most, "error": most / bracket.lower - 1.0}
 
     versus(
         "constrained capacity to 1e-3",
         f"rows of {shape}, {outputs} outputs, weight {weight}, b = 0.9 ln N",
         ours(
             lambda: fp.constrained_capacity(channel, b, time_limit=SECONDS),
-            lambda found: {"value": found.lower, "error": found.width / found.lower},
+            lambda bracket: {"value": bracket.lower, "error": bracket.width / bracket.lower},
         ),
         yardstick("plain bounds", lambda: plain(channel, W, b), judge=width),
         seed=0,

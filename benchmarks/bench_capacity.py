@@ -80,7 +80,7 @@ def test_capacity(versus, size):
         f"random {size} x {size}",
         ours(
             partial(each, partial(fp.channel_capacity, gap=GAP), matrices),
-            lambda found: {"value": found[0].lower, "error": max(b.width for b in found)},
+            lambda brackets: {"value": brackets[0].lower, "error": max(b.width for b in brackets)},
             count,
         ),
         *(

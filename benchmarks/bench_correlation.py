@@ -40,15 +40,15 @@ def sparse_channel(size, each=10):
     rows = np.repeat(np.arange(size), each)
     columns = (instances.uniform([0, size], size * each) * size).astype(np.int64)
     weights = instances.uniform([1, size], size * each) + 0.1
-    found = sp.csr_matrix((weights, (rows, columns)), (size, size))
-    return sp.diags(1.0 / np.asarray(found.sum(axis=1)).ravel()) @ found
+    matrix = sp.csr_matrix((weights, (rows, columns)), (size, size))
+    return sp.diags(1.0 / np.asarray(matrix.sum(axis=1)).ravel()) @ matrix
 
 
-def value(found):
+def value(answer):
     """The middle of a bracket, or a number, with half the width of a bracket."""
-    if isinstance(found, fp.Bracket):
-        return {"value": found.midpoint, "error": found.width}
-    return {"value": float(found)}
+    if isinstance(answer, fp.Bracket):
+        return {"value": answer.midpoint, "error": answer.width}
+    return {"value": float(answer)}
 
 
 @pytest.mark.parametrize("size", sizes(16, 64, 256, large=[1024]))

@@ -55,9 +55,9 @@ def rounded(n, outputs):
     return noise / noise.sum(axis=1, keepdims=True)
 
 
-def bracketed(found):
+def bracketed(bracket):
     """Lower end and width."""
-    return {"value": found.lower, "error": found.width}
+    return {"value": bracket.lower, "error": bracket.width}
 
 
 #: Name and maker of the noise on a count.

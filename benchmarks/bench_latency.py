@@ -60,9 +60,9 @@ def calls(bits):
     ]
 
 
-def number(found):
+def number(answer):
     """The answer, where it is a number."""
-    return {"value": float(found)} if np.ndim(found) == 0 and np.isscalar(found) else {}
+    return {"value": float(answer)} if np.ndim(answer) == 0 and np.isscalar(answer) else {}
 
 
 @pytest.mark.parametrize("bits", [1, 6])

@@ -49,9 +49,9 @@ def with_dit(p, W):
     return lambda: math.log(2) * dit.shannon.mutual_information(law, [0], [1])
 
 
-def value(found):
+def value(answer):
     """The answer."""
-    return {"value": float(found)}
+    return {"value": float(answer)}
 
 
 @pytest.mark.parametrize("size", sizes(48, large=[8, 1024, 4096]))

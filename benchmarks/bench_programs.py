@@ -96,9 +96,9 @@ PEERS = [
 ]
 
 
-def achieved(prior, found):
+def achieved(prior, answer):
     """What a raw solution is worth, its rows divided by their sums and negatives set to zero."""
-    entries, cost = found
+    entries, cost = answer
     matrix = np.maximum(entries.reshape(prior.space.size, -1), 0.0)
     matrix /= matrix.sum(axis=1, keepdims=True)
     level = fp.dp_level(fp.Channel(matrix, prior.space))

@@ -73,7 +73,7 @@ class Turns:
         self.one.fullname = f"{Path(benchmark.fullname.partition('::')[0]).stem}::{group}"
         self.one.fullname += f"::{contender.name}"
         self.one.param = self.one.params = None
-        self.add, self.one._add_stats = benchmark._add_stats, lambda entry: None
+        self.one._add_stats = lambda entry: None  # the merged entry is added at the end
         self.least, self.rounds = float(benchmark._max_time), benchmark._min_rounds
         self.iterations = 1
 
@@ -88,7 +88,6 @@ class Turns:
         """Put a round into the entry."""
         if self.entry is None:
             self.entry = self.one.stats
-            self.add(self.entry)
         else:
             self.entry.stats.update(seconds)
 
@@ -167,6 +166,8 @@ def versus(benchmark, history, request):
         for turns in timed:
             told = turns.contender.judge(turns.result)
             turns.one.extra_info |= {name: plain(value) for name, value in told.items()}
+            if turns.entry is not None:
+                benchmark._add_stats(turns.entry)
         for name, reason in absent.items():
             request.config.stash[ABSENT].append(f"{question} | {instance}: {name}: {reason}")
         first = next((t for t in timed if t.contender.kind == "ours" and t.entry), None)

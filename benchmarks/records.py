@@ -40,21 +40,21 @@ def records_of(results):
 
     A time is the least of the rounds, divided by the number of items.
     """
-    found = []
+    records = []
     for entry in results["benchmarks"]:
         record = Record(**entry["extra_info"])
         record.seconds = entry["stats"]["min"] / record.items
-        found.append(record)
+        records.append(record)
         for name, reason in (record.absent or {}).items():
             place = {"topic": record.topic, "question": record.question}
             place |= {"instance": record.instance, "headline": record.headline}
-            found.append(Record(**place, solver=name, kind="peer", status=reason))
+            records.append(Record(**place, solver=name, kind="peer", status=reason))
     # The sort is stable: it only brings those together who answered the same question.
     order = {}
-    for record in found:
+    for record in records:
         order.setdefault((record.topic, record.question, record.instance), len(order))
-    topics = sorted({record.topic for record in found})
+    topics = sorted({record.topic for record in records})
     return sorted(
-        found,
+        records,
         key=lambda r: (topics.index(r.topic), order[r.topic, r.question, r.instance]),
     )

@@ -47,9 +47,9 @@ def shown(number):
 def questions(records):
     """Yield our record of every question and instance (None where missing) and the others."""
     for _, group in groupby(records, lambda r: (r.topic, r.question, r.instance)):
-        found = list(group)
-        mine = next((r for r in found if r.kind == "ours"), None)
-        yield mine, [r for r in found if r is not mine]
+        asked = list(group)
+        mine = next((r for r in asked if r.kind == "ours"), None)
+        yield mine, [r for r in asked if r is not mine]
 
 
 def worse(one, other):
@@ -172,14 +172,14 @@ def bullets(lines):
 
 def lost_cases(records):
     """Where we lose: (whether the better answer is ours, its time over ours, in words)."""
-    found = []
+    cases = []
     for mine, others in questions(records):
         if mine is None:
             continue
         name = f"{mine.question}, {mine.instance}"
         if losses(mine):
             text = f"{name}: on {losses(mine)[0]} ({error(mine) or 'no answer'})"
-            found.append((False, 0.0, text))
+            cases.append((False, 0.0, text))
             continue
         for other in others:
             if lost := losses(mine, other):
@@ -189,8 +189,8 @@ def lost_cases(records):
                 if "accuracy" in lost:
                     note += f"; its error is {other.error:.0e}, ours {mine.error:.0e}"
                 text = f"{name}: to {other.solver} on {' and '.join(lost)} ({times}{note})"
-                found.append((remark(mine, other) != "", other.seconds / mine.seconds, text))
-    return sorted(found)
+                cases.append((remark(mine, other) != "", other.seconds / mine.seconds, text))
+    return sorted(cases)
 
 
 def lost_list(records):

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-TYPE_42 = {"pdf.fonttype": 42, "ps.fonttype": 42}
+TYPE_42: Any = {"pdf.fonttype": 42, "ps.fonttype": 42}
 
 
 class PaperFigure(Figure):

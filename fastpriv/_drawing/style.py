@@ -35,10 +35,11 @@ def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
     To be called when all numbers are known, so that no error leaves an empty figure behind.
     """
     pyplot: Any = optional("matplotlib.pyplot", "plot")
-    if ax is not None and not isinstance(ax, pyplot.Axes):
-        raise InvalidInput(f"ax must be matplotlib Axes, such as plt.gca(), got {ax!r:.60}")
     if ax is not None:
-        return ax
+        if not isinstance(ax, pyplot.Axes):
+            raise InvalidInput(f"ax must be matplotlib Axes, such as plt.gca(), got {ax!r:.60}")
+        given: Axes = ax
+        return given
     from fastpriv._drawing.figure import PaperFigure
 
     made: Axes = pyplot.figure(

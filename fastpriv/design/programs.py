@@ -10,36 +10,18 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Floats
-from fastpriv._structure.rows import RowKernel, RowKernels
-from fastpriv._structure.types import Blocks, expand, types_of
-from fastpriv.channels import (
-    AbstractChannel,
-    Channel,
-    HammingChannel,
-    PosteriorChannel,
-    ProductChannel,
-)
-from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.design.approximate import solve_within_delta
-from fastpriv.design.common import constant_mechanism, rounding_margin, symmetries
-from fastpriv.design.engine import SOLVERS
-from fastpriv.design.interior import OutOfTime
+from fastpriv.design.common import constant_mechanism, posterior_response, randomised_response
 from fastpriv.design.metric_privacy import solve_general
-from fastpriv.design.reduced import solve_reduced
-from fastpriv.design.task import Task, made_task, told
-from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
-from fastpriv.measures.distortion import expected_distance, hamming_distance
-from fastpriv.measures.dp import neighbour_level, posterior_level
-from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.design.solving import solve_program
+from fastpriv.design.task import made_task
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge
+from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
 
@@ -50,8 +32,6 @@ __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 
 #: Programs are solved up to here; h(200) is 1e-87 of a row.
 _LARGEST = 200.0
-#: Most databases of a program without structure.
-_DENSE = 1 << 13
 
 
 @overload
@@ -175,10 +155,10 @@ def solve_pd_dp(
         return solve_general(prior, metric, neighbours, group, task)
     if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
         # Beyond the largest level of a program E_d errs by less than any double can tell.
-        return _e_d(prior.space.sizes, epsilon)
+        return randomised_response(prior.space.sizes, epsilon)
     if epsilon == 0.0:
         return constant_mechanism(prior)
-    return _solve(prior, task)
+    return solve_program(prior, task)
 
 
 @overload
@@ -288,8 +268,8 @@ def solve_pd_i(
     if epsilon >= tilde:
         # A nearly uniform prior may leave E_i to rounding; then the program has to do.
         with suppress(Infeasible):
-            return _e_i(prior, epsilon, tilde)
-    return _solve(prior, task)
+            return posterior_response(prior, epsilon, tilde)
+    return solve_program(prior, task)
 
 
 def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
@@ -316,7 +296,7 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
     >>> fp.solve_r_pd(10, 2, 0.0).value
     5.0
     """
-    return _e_d(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
+    return randomised_response(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
 
 
 def _check_plain(
@@ -335,143 +315,3 @@ def _tilde(prior: Distribution) -> float:
         return prior.epsilon_tilde()
     except TooLarge:
         return math.inf
-
-
-# Closed forms. Levels are lowered by a margin so that the rounded numbers still meet epsilon.
-
-
-def _e_d(sizes: tuple[int, ...], epsilon: float) -> Solution:
-    safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
-    channel = HammingChannel(len(sizes), sizes, safe)
-    value = hamming_distance(RowKernels.symmetric(sizes, safe))
-    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
-    return Solution(value, best * (1.0 - 8 * ULP), channel, epsilon, "closed-form")
-
-
-def _e_i(prior: Distribution, epsilon: float, tilde: float) -> Solution:
-    best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
-    margin = rounding_margin(epsilon, prior.space.n)
-    channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(posterior_level(channel, prior), epsilon)
-    if epsilon - margin < tilde:
-        # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
-        level += 2.0 * margin
-    value = expected_distance(channel, prior)
-    return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
-
-
-# Programs.
-
-
-def _solve(prior: Distribution, task: Task) -> Solution:
-    try:
-        solution = _program(prior, task)
-    except OutOfTime:  # what needs no program is what there is
-        solution = _certify(
-            prior, task, constant_mechanism(prior).channel, 0.0, "closed-form", None
-        )
-    return told(solution, task)
-
-
-def _program(prior: Distribution, task: Task) -> Solution:
-    if isinstance(prior, Product):
-        return _rows(prior, task)
-    if isinstance(prior, Exchangeable):
-        types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
-        solved = solve_reduced(types, type_weights(types, prior), task)
-        channel: AbstractChannel = TypeChannel(types, solved.classes, solved.entries)
-        return _certify(prior, task, channel, solved.bound, "types", solved.solver)
-    if prior.space.size > _DENSE:
-        raise TooLarge(
-            f"the program of {prior!r} is solved over at most {_DENSE:,} databases, and there are "
-            f"{short(prior.space.size)}; use fewer rows, a product or exchangeable prior, or an "
-            f"epsilon of at least {'epsilon_tilde()' if task.joint else 'epsilon_hat()'} of the "
-            "prior, where no program is needed"
-        )
-    dense = prior._dense("the program")
-    types = types_of(symmetries(dense))
-    rows = dense.space.rows(np.arange(dense.space.size))
-    weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
-    solved = solve_reduced(types, weights, task)
-    channel = Channel(expand(types, solved.classes, solved.entries), dense.space)
-    return _certify(dense, task, channel, solved.bound, "dense", solved.solver)
-
-
-def _rows(prior: Product, task: Task) -> Solution:
-    """Independent rows: both programs tensorise, so the optimum is the sum over rows."""
-    kernels, bounds, solvers = [], [], list[str]()
-    for law in prior._laws:
-        matrix, bound, solver = _one_row(law, task, extra=rounding_margin(0.0, prior.space.n))
-        kernels.append(RowKernel(matrix))
-        bounds.append(bound)
-        solvers += [solver] if solver else []
-    channel = ProductChannel._trusted(RowKernels(kernels, prior._assignment))
-    # One row that took the interior-point method is worth telling.
-    engine = max(solvers, default=None)
-    return _certify(prior, task, channel, prior._sum(bounds), "rows", engine)
-
-
-def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str | None]:
-    m = len(law)
-    if m == 1:
-        return np.ones((1, 1)), 0.0, None
-    if m == 2 and not task.joint and task.solver == SOLVERS[0]:
-        return *_one_bit(law, task.epsilon, extra), None
-    types = types_of(Blocks(((0,),), (m,)))
-    order = types.number(np.arange(m)[:, None])
-    weights = np.empty(m)
-    weights[order] = law
-    solved = solve_reduced(types, weights, task, extra)
-    row = Product._trusted([law], np.zeros(1, dtype=np.int64))
-    best, constant = Channel(expand(types, solved.classes, solved.entries)), constant_mechanism(row)
-    chosen = best if expected_distance(best, row) <= constant.value else constant.channel
-    return chosen.matrix(), solved.bound, solved.solver
-
-
-def _one_bit(law: Floats, epsilon: float, extra: float) -> tuple[Floats, float]:
-    """Solve PD-DP of one bit in closed form: randomised response or a constant.
-
-    Private mechanisms are a polygon in the plane of both chances of a flip. Besides the two
-    constants its only vertex below the line between them is randomised response, with the flip
-    1/(1 + e^epsilon).
-    """
-    rare = float(law.min())
-    safe = max(0.0, epsilon - rounding_margin(epsilon, 1) - extra)
-    flip, best = (1.0 / (1.0 + math.exp(level)) for level in (safe, epsilon))
-    if rare <= flip:
-        matrix = np.zeros((2, 2))
-        matrix[:, int(law.argmax())] = 1.0
-    else:
-        matrix = np.array([[1.0 - flip, flip], [flip, 1.0 - flip]])
-    return matrix, min(rare, best) * (1.0 - 8 * ULP)
-
-
-def _certify(
-    prior: Distribution,
-    task: Task,
-    channel: AbstractChannel,
-    bound: float,
-    method: str,
-    solver: str | None,
-) -> Solution:
-    """Keep the best of what is known to be private: the program's mechanism, a constant, E_d.
-
-    The bound is at least what the relaxation R-PD gives for nothing (Theorem 1).
-    """
-    sizes, epsilon = prior.space.sizes, task.epsilon
-    relaxed = epsilon if task.joint else epsilon + prior.epsilon_x()
-    if relaxed < math.inf:
-        free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
-        bound = max(bound, free * (1.0 - 1e-12))
-    level = posterior_level(channel, prior) if task.joint else neighbour_level(channel)
-    level += rounding_margin(0.0, prior.space.n)
-    made = Solution(expected_distance(channel, prior), bound, channel, min(level, epsilon), method)
-    others = [constant_mechanism(prior)]
-    if task.joint:
-        others = [replace(others[0], level=prior.epsilon_x())]
-    else:
-        others.append(_e_d(sizes, epsilon))
-    if not level <= epsilon + rounding_margin(0.0, prior.space.n) or not math.isfinite(made.value):
-        made = others[0]
-    best = min([made, *others], key=lambda solution: solution.value)
-    return replace(best, bound=min(bound, best.value), method=method, solver=solver)

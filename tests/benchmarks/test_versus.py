@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import tables
+from records import records_of
+
 pytest.importorskip("pytest_benchmark", reason="needs fastpriv[bench]")
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +51,12 @@ def solve(name, seconds=0.02):
 """
 
 
+def plain_environment(*folders):
+    """The variables without pytest's: a worker of xdist names itself there, and is not timed."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    return kept | {"PYTHONPATH": os.pathsep.join(map(str, [*folders, ROOT]))}
+
+
 @pytest.fixture
 def run(tmp_path):
     """Run a file of benchmarks with the fixture; return the process and its entries."""
@@ -62,9 +71,7 @@ def run(tmp_path):
         command = [sys.executable, "-m", "pytest", str(tmp_path), "-p", "no:cacheprovider"]
         command += ["--benchmark-timer=clock.read", "--benchmark-max-time=0"]
         command += ["--benchmark-min-rounds=4", f"--benchmark-json={out}", *options]
-        # A worker of xdist names itself here, and pytest-benchmark refuses to time in one.
-        env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-        env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(ROOT)])
+        env = plain_environment(tmp_path)
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
         assert not check or done.returncode == 0, done.stdout + done.stderr
         has_results = out.exists() and out.stat().st_size
@@ -114,10 +121,11 @@ def test_contenders_take_turns_and_are_judged(run):
 def test_rounds_go_on_until_the_time_is_up(run):
     body = """
 def test_rounds(versus):
-    versus("q", "i", ours(partial(solve, "us", 0.02)), peer("quick", partial(solve, "q", 0.001)))
+    versus("q", "i", peer("quick", partial(solve, "q", 0.001)), ours(partial(solve, "us", 0.02)))
 """
     _, results = run(body, "--benchmark-max-time=0.19", "--benchmark-min-rounds=1")
-    mine, theirs = (entry["stats"] for entry in results["benchmarks"])
+    assert [entry["name"] for entry in results["benchmarks"]] == ["quick", "fastpriv"]
+    theirs, mine = (entry["stats"] for entry in results["benchmarks"])
     assert (mine["rounds"], mine["iterations"]) == (10, 1)
     # Short calls are timed in rounds of 5 ms; a time is that of one call.
     assert theirs["iterations"] == 5
@@ -245,3 +253,24 @@ def test_runs_are_compared_as_a_report(run, tmp_path):
     done, _ = run(TURNS.replace("0.04", "0.4"), *options, "--benchmark-compare")
     assert "them (NOW)" in done.stdout
     assert "them (0001" in done.stdout
+
+
+def test_a_real_run_is_what_the_tables_read(tmp_path):
+    out = tmp_path / "results.json"
+    command = [sys.executable, "-m", "pytest", ROOT / "benchmarks" / "bench_latency.py"]
+    command += ["-p", "no:cacheprovider", "--benchmark-only", f"--benchmark-json={out}"]
+    command += ["--benchmark-max-time=0", "--benchmark-min-rounds=1"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=plain_environment()
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads(out.read_text())
+    records = records_of(results)
+    assert {record.topic for record in records} == {"latency"}
+    assert all(record.seconds > 0 for record in records)
+    levels = [record for record in records if record.question == "dp_level, bits"]
+    assert [record.solver for record in levels] == 2 * ["fastpriv", "numpy"]
+    for mine, plain in zip(levels[::2], levels[1::2], strict=True):
+        assert mine.value == pytest.approx(plain.value, rel=1e-12)
+    assert "dp_level, bits" in tables.page(results, records)
+    assert tables.revision(results)

@@ -1,0 +1,152 @@
+"""How PD-DP and PD-I are solved: row by row, on types, or over all databases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._structure.rows import RowKernel, RowKernels
+from fastpriv._structure.types import Blocks, expand, types_of
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    ProductChannel,
+)
+from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.design.common import (
+    constant_mechanism,
+    randomised_response,
+    rounding_margin,
+    symmetries,
+)
+from fastpriv.design.engine import SOLVERS
+from fastpriv.design.interior import OutOfTime
+from fastpriv.design.reduced import solve_reduced
+from fastpriv.design.task import Task, told
+from fastpriv.errors import TooLarge, short
+from fastpriv.measures.distortion import expected_distance, hamming_distance
+from fastpriv.measures.dp import neighbour_level, posterior_level
+from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.results import Solution
+
+#: Most databases of a program without structure.
+_DENSE = 1 << 13
+
+
+def solve_program(prior: Distribution, task: Task) -> Solution:
+    """Solve the program in the prior's structure: rows, types or all databases."""
+    try:
+        solution = _program(prior, task)
+    except OutOfTime:  # what needs no program is what there is
+        solution = _certify(
+            prior, task, constant_mechanism(prior).channel, 0.0, "closed-form", None
+        )
+    return told(solution, task)
+
+
+def _program(prior: Distribution, task: Task) -> Solution:
+    if isinstance(prior, Product):
+        return _rows(prior, task)
+    if isinstance(prior, Exchangeable):
+        types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
+        solved = solve_reduced(types, type_weights(types, prior), task)
+        channel: AbstractChannel = TypeChannel(types, solved.classes, solved.entries)
+        return _certify(prior, task, channel, solved.bound, "types", solved.solver)
+    if prior.space.size > _DENSE:
+        raise TooLarge(
+            f"the program of {prior!r} is solved over at most {_DENSE:,} databases, and there are "
+            f"{short(prior.space.size)}; use fewer rows, a product or exchangeable prior, or an "
+            f"epsilon of at least {'epsilon_tilde()' if task.joint else 'epsilon_hat()'} of the "
+            "prior, where no program is needed"
+        )
+    dense = prior._dense("the program")
+    types = types_of(symmetries(dense))
+    rows = dense.space.rows(np.arange(dense.space.size))
+    weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
+    solved = solve_reduced(types, weights, task)
+    channel = Channel(expand(types, solved.classes, solved.entries), dense.space)
+    return _certify(dense, task, channel, solved.bound, "dense", solved.solver)
+
+
+def _rows(prior: Product, task: Task) -> Solution:
+    """Independent rows: both programs tensorise, so the optimum is the sum over rows."""
+    kernels, bounds, solvers = [], [], list[str]()
+    for law in prior._laws:
+        matrix, bound, solver = _one_row(law, task, extra=rounding_margin(0.0, prior.space.n))
+        kernels.append(RowKernel(matrix))
+        bounds.append(bound)
+        solvers += [solver] if solver else []
+    channel = ProductChannel._trusted(RowKernels(kernels, prior._assignment))
+    # One row that took the interior-point method is worth telling.
+    engine = max(solvers, default=None)
+    return _certify(prior, task, channel, prior._sum(bounds), "rows", engine)
+
+
+def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str | None]:
+    m = len(law)
+    if m == 1:
+        return np.ones((1, 1)), 0.0, None
+    if m == 2 and not task.joint and task.solver == SOLVERS[0]:
+        return *_one_bit(law, task.epsilon, extra), None
+    types = types_of(Blocks(((0,),), (m,)))
+    order = types.number(np.arange(m)[:, None])
+    weights = np.empty(m)
+    weights[order] = law
+    solved = solve_reduced(types, weights, task, extra)
+    row = Product._trusted([law], np.zeros(1, dtype=np.int64))
+    best, constant = Channel(expand(types, solved.classes, solved.entries)), constant_mechanism(row)
+    chosen = best if expected_distance(best, row) <= constant.value else constant.channel
+    return chosen.matrix(), solved.bound, solved.solver
+
+
+def _one_bit(law: Floats, epsilon: float, extra: float) -> tuple[Floats, float]:
+    """Solve PD-DP of one bit in closed form: randomised response or a constant.
+
+    Private mechanisms are a polygon in the plane of both chances of a flip. Besides the two
+    constants its only vertex below the line between them is randomised response, with the flip
+    1/(1 + e^epsilon).
+    """
+    rare = float(law.min())
+    safe = max(0.0, epsilon - rounding_margin(epsilon, 1) - extra)
+    flip, best = (1.0 / (1.0 + math.exp(level)) for level in (safe, epsilon))
+    if rare <= flip:
+        matrix = np.zeros((2, 2))
+        matrix[:, int(law.argmax())] = 1.0
+    else:
+        matrix = np.array([[1.0 - flip, flip], [flip, 1.0 - flip]])
+    return matrix, min(rare, best) * (1.0 - 8 * ULP)
+
+
+def _certify(
+    prior: Distribution,
+    task: Task,
+    channel: AbstractChannel,
+    bound: float,
+    method: str,
+    solver: str | None,
+) -> Solution:
+    """Keep the best of what is known to be private: the program's mechanism, a constant, E_d.
+
+    The bound is at least what the relaxation R-PD gives for nothing (Theorem 1).
+    """
+    sizes, epsilon = prior.space.sizes, task.epsilon
+    relaxed = epsilon if task.joint else epsilon + prior.epsilon_x()
+    if relaxed < math.inf:
+        free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
+        bound = max(bound, free * (1.0 - 1e-12))
+    level = posterior_level(channel, prior) if task.joint else neighbour_level(channel)
+    level += rounding_margin(0.0, prior.space.n)
+    made = Solution(expected_distance(channel, prior), bound, channel, min(level, epsilon), method)
+    others = [constant_mechanism(prior)]
+    if task.joint:
+        others = [replace(others[0], level=prior.epsilon_x())]
+    else:
+        others.append(randomised_response(sizes, epsilon))
+    if not level <= epsilon + rounding_margin(0.0, prior.space.n) or not math.isfinite(made.value):
+        made = others[0]
+    best = min([made, *others], key=lambda solution: solution.value)
+    return replace(best, bound=min(bound, best.value), method=method, solver=solver)
