@@ -60,9 +60,9 @@ class Atom:
         return isinstance(other, Atom) and self.key == other.key and self._same == other._same
 
     @property
-    def _same(self) -> tuple[int, float]:
+    def _same(self) -> tuple[AbstractChannel | None, float]:
         """What else two releases share of which the same neighbours attain the same."""
-        return id(self.source and self.source.channel), self.lower.top
+        return self.source and self.source.channel, self.lower.top
 
     @property
     def is_response(self) -> bool:
