@@ -90,11 +90,9 @@ from fastpriv.kernels.selection import (
     sharp_pair_bounds,
 )
 from fastpriv.kernels.shells import fill_shell, shell_masses
+from fastpriv.kernels.stack_information import entropy_shares, information_shares, informations
 from fastpriv.kernels.stacks import (
-    entropy_shares,
     expected_costs,
-    information_shares,
-    informations,
     leakage_levels,
     maxima_levels,
     posterior_levels,

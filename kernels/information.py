@@ -55,7 +55,7 @@ def _scale(w, minus_q):
 
 
 @helper(fastmath={"contract"})
-def _tail(s):
+def log_tail(s):
     """2 (atanh(s) - s) for |s| <= 1/5: s^3 times a Chebyshev fit in s^2, to 3e-15."""
     z = s * s
     z2 = z * z
@@ -67,10 +67,10 @@ def _tail(s):
 
 
 @helper(fastmath={"contract"})
-def _head(w, minus_q, diff):
-    """S and h with D(w, q) = h + w _tail(s), given diff = w - q and q >= TINY.
+def divergence_head(w, minus_q, diff):
+    """S and h with D(w, q) = h + w log_tail(s), given diff = w - q and q >= TINY.
 
-    With s = (w - 2^k q) / (w + 2^k q), ln(w / q) = k ln 2 + 2 s + _tail(s).  For k = 0
+    With s = (w - 2^k q) / (w + 2^k q), ln(w / q) = k ln 2 + 2 s + log_tail(s).  For k = 0
     the numerator, exact otherwise, is the caller's more precise diff, and what is
     left of w 2 s - diff is s diff: nothing cancels.
     """
@@ -84,8 +84,8 @@ def _head(w, minus_q, diff):
 @helper(fastmath={"contract"})
 def _divergence(w, minus_q, diff):
     """D(w, q), given diff = w - q and q >= TINY."""
-    s, head = _head(w, minus_q, diff)
-    return head + w * _tail(s)
+    s, head = divergence_head(w, minus_q, diff)
+    return head + w * log_tail(s)
 
 
 @helper(fastmath={"contract"})
@@ -97,7 +97,7 @@ def _mean(ref, shift):
 
 
 @helper(fastmath={"contract"})
-def _centre(ref, shift):
+def centre(ref, shift):
     """-q and c with q + c = ref + shift and q >= TINY."""
     q, c = _mean(ref, shift)
     floor = _floor(q)
@@ -145,7 +145,7 @@ def information_rows(
     s = np.empty(width)
     lanes = np.empty(width)
     for y in range(width):
-        minus_q[y], c[y] = _centre(ref[y], shift[y])
+        minus_q[y], c[y] = centre(ref[y], shift[y])
     total = 0.0
     for low in range(start, stop, BLOCK):
         lanes[:] = 0.0
@@ -154,10 +154,10 @@ def information_rows(
             if weight != 0.0:
                 for y in range(width):
                     w = W[x, y]
-                    s[y], head = _head(w, minus_q[y], (w + minus_q[y]) - c[y])
+                    s[y], head = divergence_head(w, minus_q[y], (w + minus_q[y]) - c[y])
                     lanes[y] += weight * head
                 for y in range(width):
-                    lanes[y] += weight * W[x, y] * _tail(s[y])
+                    lanes[y] += weight * W[x, y] * log_tail(s[y])
         total += _fold(lanes, width)
     return total
 
@@ -173,16 +173,16 @@ def divergence_columns(
     s = np.empty(width)
     lanes = np.zeros(width)
     for y in range(width):
-        minus_q[y], c[y] = _centre(ref[y], shift[y])
+        minus_q[y], c[y] = centre(ref[y], shift[y])
     for x in range(start, stop):
         weight = p[x]
         if weight != 0.0:
             for y in range(width):
                 w = W[x, y]
-                s[y], head = _head(w, minus_q[y], (w + minus_q[y]) - c[y])
+                s[y], head = divergence_head(w, minus_q[y], (w + minus_q[y]) - c[y])
                 lanes[y] += weight * head
             for y in range(width):
-                lanes[y] += weight * W[x, y] * _tail(s[y])
+                lanes[y] += weight * W[x, y] * log_tail(s[y])
     return lanes
 
 
@@ -216,7 +216,7 @@ def entropy_range(p: Vector, start: int, stop: int) -> float:
             v = _floor(p[low + i])
             k, scaled = _scale(v, -1.0)
             s = np.divide(v - scaled, v + scaled)
-            lanes[i] = p[low + i] * (k * LN2 + (2.0 * s + _tail(s)))
+            lanes[i] = p[low + i] * (k * LN2 + (2.0 * s + log_tail(s)))
         total, error = _mean(total, _fold(lanes, n))
         carry += error
     return 0.0 - (total + carry)
@@ -327,7 +327,7 @@ def factor_information(joint: Matrix, W: Matrix) -> float:
                 for i in range(n):
                     c[i] += weight[s, i] * (W[s, y] - ref[i])
             for i in range(n):
-                minus_q[i], c[i] = _centre(ref[i], np.divide(c[i], mass[i]))
+                minus_q[i], c[i] = centre(ref[i], np.divide(c[i], mass[i]))
             for s in range(m):
                 for i in range(n):
                     diff = (W[s, y] + minus_q[i]) - c[i]

@@ -12,15 +12,8 @@ import math
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.arrays import high, largest_at, low
+from fastpriv.kernels.arrays import high, low
 from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
-from fastpriv.kernels.information import (
-    divergence_columns,
-    entropy,
-    mutual_information,
-    shift_rows,
-)
-from fastpriv.kernels.leakage import column_summary
 from fastpriv.kernels.lines import worst_column
 
 UNIT = 2.0**-53
@@ -28,10 +21,8 @@ ROUND_UP = 1.0 + 2.0**-51
 NORMAL = 2.0**-1022  # from here on doubles have all their digits
 RARE = 2.0**-848  # times 2^900 and the least double, chances from here on have all their digits
 LIFT = 2.0**900  # keeps products of small numbers from underflowing, and is exact
-TINY = 1e-280  # a mass below may have lost terms to underflow
 NEAR = 0.5  # leakages below come from differences
 SMALL = 0.1  # below, products p W would spoil the last digits of a level
-ENTROPY = 2.0**-46  # relative error of an entropy
 
 
 @helper(fastmath={"contract", "reassoc"})
@@ -46,7 +37,7 @@ def _is_law(flat, base, width, off):
 
 
 @helper()
-def _are_laws(W, b, off):
+def are_laws(W, b, off):
     """Whether all rows of channel b are laws."""
     flat = W.reshape(-1)
     width = uint64(W.shape[2])
@@ -57,7 +48,7 @@ def _are_laws(W, b, off):
 
 
 @helper()
-def _prior_fails(P, b, off):
+def prior_fails(P, b, off):
     """Whether channel b has a prior of its own that is not a law. A common one is checked."""
     if P.shape[0] == 1:
         return False
@@ -66,21 +57,38 @@ def _prior_fails(P, b, off):
 
 
 @helper()
+def _room(rows, width):
+    """Room for the extremes of columns, and for those of a quarter of the rows on the way."""
+    return np.empty(max(rows // 4, 1) * width)
+
+
+@helper()
 def _extremes(flat, base, rows, width, least, most):
-    """Write the least and largest entry of every column, four rows at a time."""
-    first = uint64(base)
-    for y in range(width):
-        least[y] = flat[first + y]
-        most[y] = flat[first + y]
-    for x in range(1, rows, 4):
-        p0 = uint64(base + x * width)
-        p1 = uint64(base + min(x + 1, rows - 1) * width)
-        p2 = uint64(base + min(x + 2, rows - 1) * width)
-        p3 = uint64(base + min(x + 3, rows - 1) * width)
-        for y in range(width):
-            a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
-            least[y] = low(least[y], low(low(a, b), low(c, d)))
-            most[y] = high(most[y], high(high(a, b), high(c, d)))
+    """Leave the least and largest entry of every column in the first ``width`` places.
+
+    The four quarters of the rows are compared in one loop, then one half of the result with the
+    other: these loops are long enough to be vectorised also where rows are short.
+    """
+    parts = max(rows // 4, 1)
+    size = uint64(parts * width)
+    p0, fold = uint64(base), size if rows >= 4 else uint64(0)
+    p1, p2, p3 = p0 + fold, p0 + fold + fold, p0 + fold + fold + fold
+    for i in range(size):
+        a, b, c, d = flat[p0 + i], flat[p1 + i], flat[p2 + i], flat[p3 + i]
+        least[i] = low(low(a, b), low(c, d))
+        most[i] = high(high(a, b), high(c, d))
+    for x in range(4 * parts if rows >= 4 else 1, rows):
+        here = uint64(base + x * width)
+        for y in range(uint64(width)):
+            least[y] = low(least[y], flat[here + y])
+            most[y] = high(most[y], flat[here + y])
+    while parts > 1:
+        half = parts // 2
+        there = uint64((parts - half) * width)
+        for i in range(uint64(half * width)):
+            least[i] = low(least[i], least[there + i])
+            most[i] = high(most[i], most[there + i])
+        parts -= half
 
 
 @helper()
@@ -103,9 +111,9 @@ def ratio_levels(W: Cube, off: float, out: Vector) -> int:
     """Largest ln W[b, x, y]/W[b, x', y], rounded up."""
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    least, most = np.empty(width), np.empty(width)
+    least, most = _room(rows, width), _room(rows, width)
     for b in range(count):
-        if not _are_laws(W, b, off):
+        if not are_laws(W, b, off):
             return b
         out[b] = _level(flat, b * rows * width, rows, width, 0.0, least, most)
     return -1
@@ -119,9 +127,9 @@ def maxima_levels(W: Cube, off: float, out: Vector) -> int:
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    least, most = np.empty(width), np.empty(width)
+    least, most = _room(rows, width), _room(rows, width)
     for b in range(count):
-        if not _are_laws(W, b, off):
+        if not are_laws(W, b, off):
             return b
         _extremes(flat, b * rows * width, rows, width, least, most)
         total, carry, lost = -1.0, 0.0, 0.0
@@ -148,18 +156,20 @@ def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     and of the rows, because products p W carry rounding errors as large as the level.
     """
     count, rows, width = W.shape
+    flat = W.reshape(-1)
     joint = np.empty(rows * width)
-    least, most = np.empty(width), np.empty(width)
+    least, most = _room(rows, width), _room(rows, width)
     for b in range(count):
-        if not _are_laws(W, b, off) or _prior_fails(P, b, off):
+        if not are_laws(W, b, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
         rare = 0
         for x in range(rows):
             rare += 0.0 < p[x] < RARE
             weight = p[x] * LIFT
-            for y in range(width):
-                joint[x * width + y] = weight * W[b, x, y]
+            here, there = uint64((b * rows + x) * width), uint64(x * width)
+            for y in range(uint64(width)):
+                joint[there + y] = weight * flat[here + y]
         if rare > 0:
             out[b] = math.nan
             continue
@@ -175,16 +185,52 @@ def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     return -1
 
 
-@helper(fastmath={"contract"}, error_model="numpy")
-def _gap_ratios(flat, base, p, seen, count, width, most, least, law, mass, down, up):
+@helper()
+def support(p, seen):
+    """List the inputs of positive chance; return their number and the sum of the chances."""
+    number, mass = 0, 0.0
+    for x in range(p.size):
+        mass += p[x]
+        if p[x] > 0.0:
+            seen[number] = x
+            number += 1
+    return number, mass
+
+
+@helper(fastmath={"contract"})
+def summary(flat, base, p, seen, number, width, least, most, law):
+    """Least entry, largest entry and sum of 2^900 p W of every column, over inputs in ``seen``.
+
+    Four rows at a time, the last one again with weight zero where they do not go up.
+    """
+    for y in range(uint64(width)):
+        least[y], most[y], law[y] = math.inf, 0.0, 0.0
+    last = number - 1
+    for k in range(0, number, 4):
+        x0, x1 = seen[k], seen[min(k + 1, last)]
+        x2, x3 = seen[min(k + 2, last)], seen[min(k + 3, last)]
+        w0, w1 = p[x0] * LIFT, p[x1] * LIFT if k + 1 < number else 0.0
+        w2 = p[x2] * LIFT if k + 2 < number else 0.0
+        w3 = p[x3] * LIFT if k + 3 < number else 0.0
+        p0, p1 = uint64(base + x0 * width), uint64(base + x1 * width)
+        p2, p3 = uint64(base + x2 * width), uint64(base + x3 * width)
+        for y in range(uint64(width)):
+            a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
+            least[y] = low(least[y], low(low(a, b), low(c, d)))
+            most[y] = high(most[y], high(high(a, b), high(c, d)))
+            law[y] += (w0 * a + w1 * b) + (w2 * c + w3 * d)
+
+
+@helper(error_model="numpy", fastmath={"contract"})
+def _gap_ratios(flat, base, p, seen, number, width, most, least, law, mass, down, up):
     """Largest sum_x p (most - W) / law and sum_x p (W - least) / least over columns that occur."""
-    for y in range(width):
+    for y in range(uint64(width)):
         down[y] = 0.0
         up[y] = 0.0
-    for k in range(count):
+    for k in range(number):
         weight = p[seen[k]] * LIFT
         here = uint64(base + seen[k] * width)
-        for y in range(width):
+        for y in range(uint64(width)):
             w = flat[here + y]
             down[y] += weight * (most[y] - w)
             up[y] += weight * (w - least[y])
@@ -202,7 +248,7 @@ def _raised(v, slack):
     return v + slack * min(4.0 * v, 1.0) + 8.0 * UNIT * v if v < math.inf else v
 
 
-@kernel(fastmath={"contract"}, error_model="numpy")
+@kernel(error_model="numpy", fastmath={"contract"})
 def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector) -> int:
     """Largest ln max_x W/q and largest ln q/min_x W over outputs that occur, rounded up.
 
@@ -216,31 +262,13 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
     seen = np.empty(rows, np.int64)
     slack = (2 * rows + 16) * UNIT
     for b in range(count):
-        if not _are_laws(W, b, off) or _prior_fails(P, b, off):
+        if not are_laws(W, b, off) or prior_fails(P, b, off):
             return b
         base = b * rows * width
         p = P[min(b, P.shape[0] - 1)]
-        number, mass = 0, 0.0
-        for x in range(rows):
-            mass += p[x] * LIFT
-            if p[x] > 0.0:
-                seen[number] = x
-                number += 1
-        for y in range(width):
-            least[y], most[y], law[y] = math.inf, 0.0, 0.0
-        for k in range(0, number, 4):
-            x0, x1 = seen[k], seen[min(k + 1, number - 1)]
-            x2, x3 = seen[min(k + 2, number - 1)], seen[min(k + 3, number - 1)]
-            w0, w1 = p[x0] * LIFT, p[x1] * LIFT if k + 1 < number else 0.0
-            w2 = p[x2] * LIFT if k + 2 < number else 0.0
-            w3 = p[x3] * LIFT if k + 3 < number else 0.0
-            p0, p1 = uint64(base + x0 * width), uint64(base + x1 * width)
-            p2, p3 = uint64(base + x2 * width), uint64(base + x3 * width)
-            for y in range(width):
-                i, j, k0, k1 = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
-                least[y] = low(least[y], low(low(i, j), low(k0, k1)))
-                most[y] = high(most[y], high(high(i, j), high(k0, k1)))
-                law[y] += (w0 * i + w1 * j) + (w2 * k0 + w3 * k1)
+        number, mass = support(p, seen)
+        mass *= LIFT
+        summary(flat, base, p, seen, number, width, least, most, law)
         over, under, lost = 1.0, 1.0, 0
         for y in range(width):
             if most[y] > 0.0:
@@ -264,103 +292,13 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
     return -1
 
 
-@kernel()
-def informations(W: Cube, P: Matrix, off: float, out: Vector) -> int:
-    """Mutual information of input and output."""
-    for b in range(W.shape[0]):
-        if not _are_laws(W, b, off) or _prior_fails(P, b, off):
-            return b
-        out[b] = mutual_information(W[b], P[min(b, P.shape[0] - 1)])
-    return -1
-
-
-@helper(error_model="numpy")
-def _share(part, whole):
-    """Part / whole in [0, 1], rounded up; 0/0 = 0."""
-    return min(1.0, part / whole * (1.0 + ENTROPY)) if whole > 0.0 else 0.0
-
-
-@kernel()
-def information_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
-    """Mutual information over the entropy of the prior, rounded up."""
-    whole = 0.0
-    for b in range(W.shape[0]):
-        if not _are_laws(W, b, off) or _prior_fails(P, b, off):
-            return b
-        p = P[min(b, P.shape[0] - 1)]
-        if b < P.shape[0]:
-            whole = entropy(p)
-        out[b] = _share(mutual_information(W[b], p), whole)
-    return -1
-
-
-@helper(fastmath={"contract"}, error_model="numpy")
-def _surprise(p, total, own):
-    """Write p ln p of a law divided by its sum, accurate also where p is close to one."""
-    top = largest_at(p)
-    rest = 0.0
-    for x in range(p.size):
-        share = p[x] / total
-        own[x] = share * math.log(share) if share > 0.0 else 0.0
-        rest += p[x] if x != top else 0.0
-    if p[top] > 0.5 * total:
-        own[top] = p[top] / total * math.log1p(-rest / total)
-
-
-@helper(fastmath={"contract"}, error_model="numpy")
-def _entropy_gain(W, prior, p, own, rows):
-    """Largest H(X) - H(X | Y = y) over outputs that occur, rounded up.
-
-    With d = W/q - 1 it is sum p f(d) + sum d p ln p, f(d) = (1+d) ln(1+d) - d, so that columns
-    close to constant keep their digits. Outputs that are too rare for a double count as H(X).
-    """
+@helper()
+def _excess(first, second, slope):
+    """Sum of ((a - b) - slope b)_+ over outputs."""
     total = 0.0
-    for x in range(prior.size):
-        total += prior[x]
-    _surprise(prior, total, own)
-    whole, number = 0.0, 0
-    for x in range(prior.size):
-        p[x] = prior[x] / total
-        whole -= own[x]
-        if p[x] > 0.0:
-            rows[number] = x
-            number += 1
-    ref = W[largest_at(p)]
-    shift = shift_rows(W, p, ref, 0, p.size)
-    drift = shift_rows(W, own, ref, 0, p.size)
-    bend = divergence_columns(W, p, ref, shift, 0, p.size)
-    summary = column_summary(W, p, rows, 0, number)
-    slack = (p.size + 32) * UNIT
-    best = 0.0
-    for y in range(W.shape[1]):
-        most, least, law = summary[0, y], summary[1, y], summary[2, y]
-        if most > 0.0:
-            gain = whole * (1.0 + slack)
-            if law > TINY:
-                seen = 0.0
-                for x in range(p.size):
-                    seen -= own[x] * W[x, y]
-                size = min(3.0 * whole * (most - least), whole * (law + ref[y]) + seen)
-                change = bend[y] + (drift[y] + whole * shift[y])
-                gain = min(gain, (change + slack * (bend[y] + size)) / law)
-            best = max(best, gain)
-    return best
-
-
-@kernel()
-def entropy_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
-    """Largest fall of the entropy at one output over the entropy of the prior, rounded up."""
-    rows = W.shape[1]
-    p, own, seen = np.empty(rows), np.empty(rows), np.empty(rows, np.int64)
-    whole = 0.0
-    for b in range(W.shape[0]):
-        if not _are_laws(W, b, off) or _prior_fails(P, b, off):
-            return b
-        prior = P[min(b, P.shape[0] - 1)]
-        if b < P.shape[0]:
-            whole = entropy(prior)
-        out[b] = _share(_entropy_gain(W[b], prior, p, own, seen), whole)
-    return -1
+    for y in range(first.size):
+        total += high((first[y] - second[y]) - slope * second[y], 0.0)
+    return total
 
 
 @kernel()
@@ -372,10 +310,10 @@ def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Mat
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    least, most = np.empty(width), np.empty(width)
+    least, most = _room(rows, width), _room(rows, width)
     raised = 1.0 + (width + 8.0) * UNIT
     for b in range(count):
-        if not _are_laws(W, b, off):
+        if not are_laws(W, b, off):
             return b
         level = _level(flat, b * rows * width, rows, width, 0.0, least, most)
         for k in range(slopes.size):
@@ -383,11 +321,7 @@ def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Mat
             if epsilons[k] < level:
                 for x in range(rows):
                     for other in range(rows):
-                        total = 0.0
-                        for y in range(width):
-                            second = W[b, other, y]
-                            total += max((W[b, x, y] - second) - slopes[k] * second, 0.0)
-                        worst = max(worst, total)
+                        worst = max(worst, _excess(W[b, x], W[b, other], slopes[k]))
             out[b, k] = min(worst * raised, 1.0)
     return -1
 
@@ -397,7 +331,7 @@ def expected_costs(W: Cube, P: Matrix, metric: Matrix, off: float, out: Vector) 
     """Sum of p(x) W[x, y] metric[x, y]."""
     count, rows, width = W.shape
     for b in range(count):
-        if not _are_laws(W, b, off) or _prior_fails(P, b, off):
+        if not are_laws(W, b, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
         total = 0.0

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _POINTS = 40
 
 
-def pieces(given: tuple[ExactPiece, ...], title: str, colour: int, ax: Axes | None) -> Axes:
+def pieces(
+    given: tuple[ExactPiece, ...], title: str, colour: int, ax: Axes | None, legend: bool | str
+) -> Axes:
     """Draw the pieces of a curve, and a dot at every break point.
 
     ``title`` names the notion, ``colour`` counts the colours of the family.
@@ -34,7 +36,7 @@ def pieces(given: tuple[ExactPiece, ...], title: str, colour: int, ax: Axes | No
         label = f"break points ({len(ends)})"
         ax.plot(*zip(*ends, strict=True), "o", color=INK, markersize=4.0, label=label)
     ax.set_ylim(bottom=0.0)
-    finish(ax, "level (nats)", "least expected number of changed rows")
+    finish(ax, "level (nats)", "least expected number of changed rows", legend=legend)
     return ax
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 INK = "0.25"
 #: Inches from which on a legend may have two columns.
 _WIDE = 4.5
+#: Inches below which a figure is for one column of a paper, and letters of its legend per inch.
+_COLUMN, _LETTERS, _LONGEST = 3.6, 13.0, 1000
 
 
 def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
@@ -32,9 +35,16 @@ def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
     To be called when all numbers are known, so that no error leaves an empty figure behind.
     """
     pyplot: Any = optional("matplotlib.pyplot", "plot")
-    if ax is not None and not isinstance(ax, pyplot.Axes):
-        raise InvalidInput(f"ax must be matplotlib Axes, such as plt.gca(), got {ax!r:.60}")
-    made: Axes = pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    if ax is not None:
+        if not isinstance(ax, pyplot.Axes):
+            raise InvalidInput(f"ax must be matplotlib Axes, such as plt.gca(), got {ax!r:.60}")
+        given: Axes = ax
+        return given
+    from fastpriv._drawing.figure import PaperFigure
+
+    made: Axes = pyplot.figure(
+        figsize=size, layout="constrained", FigureClass=PaperFigure
+    ).subplots()
     return made
 
 
@@ -68,7 +78,8 @@ def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: An
     ends = np.where(endless, np.nan, high)
     ax.fill_between(x, low, ends, color=colour, alpha=0.3, linewidth=0)
     if endless.any():
-        style = style | {"markevery": None}  # matplotlib measures no line without a finite point
+        if isinstance(style.get("markevery"), tuple):  # a line without a finite point has no length
+            style = style | {"markevery": None}
         first, last = x[endless].min(), x[endless].max()
         what = "infinite" if np.isinf(low[endless]).all() else "no bound"
         label += f" ({what} at {first:.3g}" + (f" to {last:.3g})" if last > first else ")")
@@ -80,27 +91,62 @@ def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: An
 def ticks(ax: Axes) -> None:
     """Write powers of ten beside each tick of linear axes; above the axes there is the legend."""
     for axis in (ax.xaxis, ax.yaxis):
+        axis.set_tick_params(labelsize=_text(ax))
         if axis.get_scale() == "linear":
             axis.set_major_formatter(lambda value, _: number(value))
 
 
-def finish(ax: Axes, x: str, y: str, title: str | None = None) -> None:
-    """Label both axes, and put a legend above them, in two columns if they fit."""
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
-    ticks(ax)
+def _text(ax: Axes) -> str:
+    """Return the size of labels: smaller in one column of a paper."""
     figure: Any = ax.figure
-    wide = ax.bbox.width / figure.dpi > _WIDE and len(ax.get_legend_handles_labels()[1]) > 3
+    return "small" if figure.get_figwidth() < _COLUMN else "medium"
+
+
+def fitted(ax: Axes, text: str, inches: float) -> str:
+    """Break a label into lines, in one column of a paper."""
+    return textwrap.fill(text, int(_LETTERS * inches)) if _text(ax) == "small" else text
+
+
+def right_label(ax: Axes, text: str, colour: str) -> None:
+    """Label the axis on the right, of twin axes."""
+    figure: Any = ax.figure
+    written = fitted(ax, text, 0.6 * figure.get_figheight())
+    ax.set_ylabel(written, color=colour, fontsize=_text(ax))
+
+
+def finish(
+    ax: Axes, x: str, y: str, title: str | None = None, *, legend: bool | str = True
+) -> None:
+    """Label both axes, and put a legend above them, in two columns if they fit.
+
+    On a figure as narrow as a column of a paper, text is smaller, and long lines are broken.
+    """
+    figure: Any = ax.figure
+    inches = figure.get_figwidth()
+    narrow = inches < _COLUMN
+    size = "x-small" if narrow else "small"
+    most = int(_LETTERS * inches) if narrow else _LONGEST
+    ax.set_xlabel(fitted(ax, x, inches), fontsize=_text(ax))
+    ax.set_ylabel(fitted(ax, y, 0.6 * figure.get_figheight()), fontsize=_text(ax))
+    ticks(ax)
+    if not legend:
+        return
+    handles, labels = ax.get_legend_handles_labels()
+    wide = ax.bbox.width / figure.dpi > _WIDE and len(labels) > 3
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
+    if isinstance(legend, str):
+        place = {"loc": legend}
     ax.legend(
-        title=title,
+        handles,
+        [textwrap.fill(label, most) for label in labels] if narrow else labels,
+        title=textwrap.fill(title, most) if title and narrow else title,
         ncols=2 if wide else 1,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
         borderaxespad=0.2,
         frameon=False,
-        fontsize="small",
-        title_fontsize="small",
+        fontsize=size,
+        title_fontsize=size,
         alignment="left",
+        **place,
     )
 
 

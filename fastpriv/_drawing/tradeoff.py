@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, ticks
+from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, right_label, ticks
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ _ROUNDED = 1e-9
 _STAR: dict[str, Any] = {"markersize": 12, "markerfacecolor": "white", "zorder": 3.0}
 
 
-def tradeoff(curve: TradeoffCurve, titles: dict[str, str], ax: Axes | None) -> Axes:
+def tradeoff(
+    curve: TradeoffCurve, titles: dict[str, str], ax: Axes | None, legend: bool | str = True
+) -> Axes:
     """Draw the best levels, with the bounds of Theorem 1 as thin lines; ``titles`` name them."""
     drawn = _in_order(curve)
     if not drawn.distortions.size:
@@ -49,7 +51,7 @@ def tradeoff(curve: TradeoffCurve, titles: dict[str, str], ax: Axes | None) -> A
         name = f"{titles[_INFORMATION]}{' (right)' if levels else ''}"
         other = ax.twinx() if levels else ax
         _best(other, drawn, _INFORMATION, name)
-        other.set_ylabel(_NATS, color=_LOOKS[_INFORMATION]["color"])
+        right_label(other, _NATS, _LOOKS[_INFORMATION]["color"])
         other.set_ylim(bottom=0.0)
         ticks(other)
         if levels:  # one legend for both axes
@@ -57,7 +59,8 @@ def tradeoff(curve: TradeoffCurve, titles: dict[str, str], ax: Axes | None) -> A
     if levels:
         _keys(ax, drawn)
         ax.set_ylim(bottom=0.0)
-    finish(ax, "expected number of changed rows", "best privacy level (nats)" if levels else _NATS)
+    label = "best privacy level (nats)" if levels else _NATS
+    finish(ax, "expected number of changed rows", label, legend=legend)
     return ax
 
 
@@ -70,23 +73,28 @@ def _in_order(curve: TradeoffCurve) -> TradeoffCurve:
 
 
 def _best(ax: Axes, curve: TradeoffCurve, notion: str, label: str) -> None:
-    """Draw the best level, with a point at the end of its closed form, where it may fall steeply.
+    """Draw the best level: markers at the points of the grid, and no line across a jump.
 
-    A constant mechanism has level 0 at once, however far the best level was from it just before:
-    up to there nothing better is known than the level of the point before.
+    The line also passes through the end of the closed form, where it may fall steeply.
     """
     x, low, high = curve.distortions, curve.lower[notion], curve.upper[notion]
-    end = _closed(curve, notion)
-    silent = int(np.argmax(high == 0.0))
-    known = end is not None and abs(end[0] - x[silent]) <= _ROUNDED * x[silent]
-    if notion != _INFORMATION and high[silent] == 0.0 < silent and not known:
-        x, low = np.insert(x, silent, x[silent]), np.insert(low, silent, 0.0)
-        high = np.insert(high, silent, high[silent - 1])
-    if end is not None:
+    measured = np.ones(len(x), dtype=bool)
+    added = []
+    end, jump = _closed(curve, notion), curve.jumps.get(notion)
+    if end is not None and (jump is None or end[0] < jump[0] * (1.0 - _ROUNDED)):
         at = int(np.searchsorted(x, end[0] * (1.0 - _ROUNDED)))
-        x = np.insert(x, at, min(end[0], x[-1]))
-        low, high = np.insert(low, at, end[1]), np.insert(high, at, end[1])
-    band(ax, x, low, high, label, **_LOOKS[notion])
+        added += [(at, min(end[0], x[-1]), end[1])]
+    if jump is not None:
+        place, before, after = jump
+        at = int(np.searchsorted(x, place * (1.0 - _ROUNDED)))
+        added += [(at, place, before), (at, place, math.nan), (at, place, after)]
+        colour = _LOOKS[notion]["color"]
+        ax.plot([place, place], [before, after], "--", color=colour, linewidth=0.8)
+    where = [at for at, _, _ in added]
+    x = np.insert(x, where, [distortion for _, distortion, _ in added])
+    low, high = (np.insert(ends, where, [level for _, _, level in added]) for ends in (low, high))
+    marked = np.flatnonzero(np.insert(measured, where, False)).tolist()
+    band(ax, x, low, high, label, markevery=marked, **_LOOKS[notion])
 
 
 def _closed(curve: TradeoffCurve, notion: str) -> tuple[float, float] | None:

@@ -9,8 +9,9 @@ import numpy as np
 from fastpriv._core.rounding import ULP
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks
-from fastpriv.channels import ProductChannel
-from fastpriv.measures.distortion import expected_distance
+from fastpriv.channels import HammingChannel, PosteriorChannel, ProductChannel
+from fastpriv.measures.distortion import expected_distance, hamming_distance
+from fastpriv.measures.dp import posterior_level
 from fastpriv.priors import Dense, Distribution
 from fastpriv.results import Solution
 
@@ -36,6 +37,28 @@ def constant_mechanism(prior: Distribution) -> Solution:
     return Solution(
         expected_distance(channel, prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
     )
+
+
+def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
+    """E_d, its level lowered by a margin so that the rounded numbers still meet epsilon."""
+    safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
+    channel = HammingChannel(len(sizes), sizes, safe)
+    value = hamming_distance(RowKernels.symmetric(sizes, safe))
+    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
+    return Solution(value, best * (1.0 - 8 * ULP), channel, epsilon, "closed-form")
+
+
+def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Solution:
+    """E_i at a level from eps_tilde = ``tilde`` on, lowered by a margin where there is room."""
+    best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
+    margin = rounding_margin(epsilon, prior.space.n)
+    channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
+    level = max(posterior_level(channel, prior), epsilon)
+    if epsilon - margin < tilde:
+        # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
+        level += 2.0 * margin
+    value = expected_distance(channel, prior)
+    return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
 
 
 def symmetries(prior: Dense) -> Blocks:

@@ -42,6 +42,10 @@ _TOLERANCE = 1e-6
 _WIDEN = 1e-13
 #: Most points of a curve.
 _POINTS = 1 << 20
+#: Where the level before a jump is measured, as a fraction of the distortion of a constant output;
+#: the least fall that counts as one, relative to 1 + level; how closely distortions agree.
+_BEFORE, _JUMP, _SAME = 1.0 - 1e-4, 1e-2, 1e-9
+_REACH = 1.0 + _SAME
 
 
 def privacy_level(
@@ -202,6 +206,10 @@ class TradeoffCurve(Tabular):
     closed_form : dict of (distortion, level)
         Point up to which the best level is known to be h^-1 of the distortion, per notion:
         level eps_hat for differential privacy, eps_tilde for identifiability.
+    jumps : dict of (distortion, level, level)
+        Where the best level falls at once: the distortion of a constant output, the level just
+        before (from above) and the level from there on, per notion. Absent where it falls
+        continuously or outside of the grid.
     """
 
     distortions: Floats
@@ -210,6 +218,7 @@ class TradeoffCurve(Tabular):
     theorem_lower: dict[str, Floats]
     theorem_upper: dict[str, Floats]
     closed_form: dict[str, tuple[float, float]] = field(default_factory=dict)
+    jumps: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Floats]:
         """Return all columns by name, the distortion first."""
@@ -233,10 +242,10 @@ class TradeoffCurve(Tabular):
         """
         return _write(to_json(self.columns()), path)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
         """Draw the curve; see :func:`fastpriv.plot.tradeoff`."""
         titles = {notion: NOTIONS[notion].title for notion in self.lower}
-        return draw_tradeoff(self, titles, ax)
+        return draw_tradeoff(self, titles, ax, legend)
 
     def __repr__(self) -> str:
         return f"TradeoffCurve({len(self.distortions)} distortions, {', '.join(self.lower)})"
@@ -294,6 +303,11 @@ def tradeoff_curve(
         if grid.ndim != 1:
             raise InvalidInput(f"distortions must be one-dimensional, got shape {grid.shape}")
     tasks = [(prior, float(cost), name) for name in names for cost in grid]
+    closed = _closed_forms(prior, names)
+    constant = constant_mechanism(prior).value
+    reached = grid.size > 0 and grid.min() < constant * _BEFORE and constant <= grid.max() * _REACH
+    falling = [name for name in names if name != "mutual-information"] if reached else []
+    tasks += [(prior, constant * _BEFORE, name) for name in falling]
     results: Any = _map(executor)(_point, tasks)
     if progress:
         results = optional("tqdm", "progress").tqdm(results, total=len(tasks), unit="level")
@@ -301,9 +315,14 @@ def tradeoff_curve(
     per_notion = [brackets[k * len(grid) : (k + 1) * len(grid)] for k in range(len(names))]
     lower = {n: np.array([b.lower for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
     upper = {n: np.array([b.upper for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
-    return TradeoffCurve(
-        grid, lower, upper, *_theorem_1(prior, names, grid), _closed_forms(prior, names)
-    )
+    jumps = {}
+    for name, before in zip(falling, brackets[len(names) * len(grid) :], strict=True):
+        at, level = closed.get(name, (0.0, 0.0))
+        top = level if abs(at - constant) <= _SAME * constant else before.upper
+        after = prior.epsilon_x() if name == "identifiability" else 0.0
+        if before.lower > after + _JUMP * (1.0 + after):
+            jumps[name] = constant, top, after
+    return TradeoffCurve(grid, lower, upper, *_theorem_1(prior, names, grid), closed, jumps)
 
 
 def _map(executor: Any) -> Callable[..., Any]:

@@ -22,7 +22,7 @@ from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.design.interior import Iterate, filled_from_below
 
-_STEPS = 120
+_STEPS = 200
 _STEP = 0.95
 _CORRECTORS = 4
 #: First complementarity, as a multiple of the cost of the start.

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv.design.approximate import solve_within_delta
-from fastpriv.design.common import constant_mechanism
+from fastpriv.design.common import constant_mechanism, posterior_response, randomised_response
 from fastpriv.design.metric_privacy import solve_general
-from fastpriv.design.solving import posterior_response, randomised_response, solve_program
+from fastpriv.design.solving import solve_program
 from fastpriv.design.task import made_task
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge
 from fastpriv.priors import Distribution

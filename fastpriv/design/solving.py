@@ -1,7 +1,4 @@
-"""Solutions of PD-DP and PD-I: closed forms where there are any, programs otherwise.
-
-Levels are lowered by a margin, so that the rounded numbers still meet epsilon.
-"""
+"""How PD-DP and PD-I are solved: row by row, on types, or over all databases."""
 
 from __future__ import annotations
 
@@ -17,12 +14,16 @@ from fastpriv._structure.types import Blocks, expand, types_of
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
-    HammingChannel,
-    PosteriorChannel,
     ProductChannel,
 )
 from fastpriv.channels.types import TypeChannel, type_weights
-from fastpriv.design.common import constant_mechanism, rounding_margin, symmetries
+from fastpriv.design.common import (
+    constant_mechanism,
+    randomised_response,
+    rounding_margin,
+    symmetries,
+)
+from fastpriv.design.engine import SOLVERS
 from fastpriv.design.interior import OutOfTime
 from fastpriv.design.reduced import solve_reduced
 from fastpriv.design.task import Task, told
@@ -34,28 +35,6 @@ from fastpriv.results import Solution
 
 #: Most databases of a program without structure.
 _DENSE = 1 << 13
-
-
-def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
-    """Return E_d, with its distortion h(epsilon)."""
-    safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
-    channel = HammingChannel(len(sizes), sizes, safe)
-    value = hamming_distance(RowKernels.symmetric(sizes, safe))
-    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
-    return Solution(value, best * (1.0 - 8 * ULP), channel, epsilon, "closed-form")
-
-
-def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Solution:
-    """Return E_i, which exists from eps_tilde on."""
-    best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
-    margin = rounding_margin(epsilon, prior.space.n)
-    channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(posterior_level(channel, prior), epsilon)
-    if epsilon - margin < tilde:
-        # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
-        level += 2.0 * margin
-    value = expected_distance(channel, prior)
-    return Solution(value, best * (1.0 - 8 * ULP), channel, level, "closed-form")
 
 
 def solve_program(prior: Distribution, task: Task) -> Solution:
@@ -111,6 +90,8 @@ def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str 
     m = len(law)
     if m == 1:
         return np.ones((1, 1)), 0.0, None
+    if m == 2 and not task.joint and task.solver == SOLVERS[0]:
+        return *_one_bit(law, task.epsilon, extra), None
     types = types_of(Blocks(((0,),), (m,)))
     order = types.number(np.arange(m)[:, None])
     weights = np.empty(m)
@@ -120,6 +101,24 @@ def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str 
     best, constant = Channel(expand(types, solved.classes, solved.entries)), constant_mechanism(row)
     chosen = best if expected_distance(best, row) <= constant.value else constant.channel
     return chosen.matrix(), solved.bound, solved.solver
+
+
+def _one_bit(law: Floats, epsilon: float, extra: float) -> tuple[Floats, float]:
+    """Solve PD-DP of one bit in closed form: randomised response or a constant.
+
+    Private mechanisms are a polygon in the plane of both chances of a flip. Besides the two
+    constants its only vertex below the line between them is randomised response, with the flip
+    1/(1 + e^epsilon).
+    """
+    rare = float(law.min())
+    safe = max(0.0, epsilon - rounding_margin(epsilon, 1) - extra)
+    flip, best = (1.0 / (1.0 + math.exp(level)) for level in (safe, epsilon))
+    if rare <= flip:
+        matrix = np.zeros((2, 2))
+        matrix[:, int(law.argmax())] = 1.0
+    else:
+        matrix = np.array([[1.0 - flip, flip], [flip, 1.0 - flip]])
+    return matrix, min(rare, best) * (1.0 - 8 * ULP)
 
 
 def _certify(

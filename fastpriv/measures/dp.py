@@ -74,6 +74,8 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
     >>> import fastpriv as fp
     >>> fp.dp_level([[0.5, 0.5], [0.25, 0.75]])
     0.6931471805599456
+    >>> fp.dp_level([[[0.5, 0.5], [0.25, 0.75]], [[0.5, 0.5], [0.5, 0.5]]]).round(6)  # a stack
+    array([0.693147, 0.      ])
     """
     if is_stack(channel, out):
         return stacked(kernels.ratio_levels, dp_level, channel, out=out)

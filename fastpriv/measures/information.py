@@ -78,6 +78,9 @@ def mutual_information(
     >>> import fastpriv as fp
     >>> round(fp.mutual_information(fp.HammingChannel(10, 2, 1.0), fp.Uniform(10, 2)), 6)
     1.109441
+    >>> stack = [[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]]
+    >>> fp.mutual_information(stack, [0.5, 0.5]).round(6)
+    array([0.693147, 0.      ])
     """
     if is_stack(channel, out):
         return stacked(compiled.informations, mutual_information, channel, prior, out)

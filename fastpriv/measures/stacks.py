@@ -24,13 +24,17 @@ _BLOCK, _GRAIN = 1 << 16, 1 << 15
 #: Numbers that were checked before are not checked again.
 _ANY = float("inf")
 
+#: What a stack may be given as.
+_ARRAYS = (np.ndarray, list, tuple)
+
 #: A kernel of ``fastpriv.kernels.stacks``: matrices, priors if it takes any, tolerance, results.
 Kernel = Callable[..., int]
 
 
 def is_stack(channel: object, out: object = None) -> bool:
     """Whether a channel is a stack of matrices: an array of three axes, or a list of matrices."""
-    stack = _axes(channel) == 3
+    # A channel object, the usual argument, is told by its type alone.
+    stack = isinstance(channel, _ARRAYS) and _axes(channel) == 3
     if out is not None and not stack:
         raise InvalidInput("out is for a stack of matrices, an array of shape (B, N, K)")
     return stack
@@ -40,7 +44,7 @@ def _axes(values: Any) -> int:
     """Count the axes of an array, or of nested lists by the first of each."""
     if isinstance(values, np.ndarray):
         return values.ndim
-    return 1 + _axes(values[0]) if isinstance(values, list | tuple) and values else 0
+    return 1 + _axes(values[0]) if isinstance(values, _ARRAYS) and values else 0
 
 
 def stacked(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from fastpriv.notions.law import ADAPTIVE, INDEPENDENT, additive
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.papers import ISSA, MAKHDOUMI, SAEIDIAN, WANG, WU
-from fastpriv.notions.rules import Rule, groups, plus_epsilon_x, same
+from fastpriv.notions.rules import Rule, capacity_bound, groups, plus_epsilon_x, same
 
 #: Deltas of (epsilon, delta)-differential privacy that audits ask for.
 DELTAS = (1e-3, 1e-6, 1e-9)
 
+_CHORDS = "divergence from the least probabilities, by a chord"
 _RATIOS = "likelihood ratios multiply"
 
 
@@ -39,6 +40,7 @@ MECHANISM = (
             same("approximate-dp", f"{MAKHDOUMI}, Proposition 4 (5)"),
             same("product-row-pml", f"{SAEIDIAN}, Theorem 4.2 (3)"),
             same("product-row-max-information", f"{WU}, Theorem 1"),
+            Rule("product-row-information", _CHORDS, "psi(e)", capacity_bound),
             Rule("identifiability", f"{WANG}, Theorem 1 (eq. 25)", "e + eps_X", plus_epsilon_x),
         ),
         program="solve_pd_dp",
@@ -80,6 +82,7 @@ MECHANISM = (
             same("dp", f"{MAKHDOUMI}, Definition 7"),
             same("information-privacy", f"{MAKHDOUMI}, Proposition 4 (1)"),
             same("pml-all-priors", f"{SAEIDIAN}, Theorem 4.5 (1)"),
+            Rule("channel-capacity", _CHORDS, "psi(e)", capacity_bound),
         ),
         display="headline",
     ),
@@ -168,6 +171,10 @@ MECHANISM = (
         source=f"Shannon 1948; {WU}, Section 3",
         measure="channel_capacity",
         information=True,
+        implies=(
+            same("individual-capacity", f"{WU}, Section 3: a row is part of the database"),
+            same("mutual-information", "the largest over all priors"),
+        ),
     ),
     Notion(
         slug="record-channel-capacity",

@@ -85,6 +85,22 @@ def groups(level: float, facts: Facts) -> float | None:
     return None if facts.n is None else product_up(facts.n, level)
 
 
+def capacity_bound(level: float, facts: Facts) -> float | None:
+    """Bound by psi(e) = u - 1 - ln u, u = e/(1 - e^-e): the capacity of laws within ratios e^e.
+
+    Take the reference law min_x W_x, divided by its sum Z. By the chord of r ln r on [1, e^e], no
+    divergence from it exceeds (1 - Z) e/(1 - e^-e) + ln Z, which is largest at Z = 1/u. Both series
+    below alternate and are cut after a positive term.
+    """
+    if level < 0.1:
+        e = level * level
+        x = 0.5 * level + e / 12.0 - e * e / 720.0 + e * e * e / 30240.0
+    else:
+        x = (level + math.expm1(-level)) / -math.expm1(-level)
+    value = sum((-x) ** k / k for k in range(10, 1, -1)) if x < 0.05 else x - math.log1p(x)
+    return value * (1.0 + 2.0**-44) + (5e-324 if level > 0.0 else 0.0)
+
+
 def twice(level: float, facts: Facts) -> float | None:
     """Bound by 2 e, if every database can occur."""
     return 2.0 * level if facts.full_support else None

@@ -27,6 +27,7 @@ def balance(
     gap: float = 1e-2,
     time_limit: float = 2.0,
     ax: Axes | None = None,
+    legend: bool | str = True,
 ) -> Axes:
     """Draw constrained capacity and balance function over b, each as a band between its bounds.
 
@@ -40,6 +41,8 @@ def balance(
         As for :func:`fastpriv.constrained_capacity`; the time is for each point.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
 
     Examples
     --------
@@ -64,5 +67,6 @@ def balance(
         "entropy that every adversary lacks (nats)",
         "largest information, and its decrease (nats)",
         "between proved bounds",
+        legend=legend,
     )
     return ax

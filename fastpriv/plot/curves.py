@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["tradeoff"]
 
 
-def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axes:
+def tradeoff(
+    curve: TradeoffCurve | Distribution, ax: Axes | None = None, *, legend: bool | str = True
+) -> Axes:
     """Draw the best levels over distortion, with the bounds of Theorem 1 as thin lines.
 
     The figure of Wang-Ying-Zhang 2015: the best identifiability and differential privacy levels,
@@ -28,6 +30,8 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
         What to draw; of a prior, its curve on the default grid.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
 
     Returns
     -------
@@ -42,4 +46,4 @@ def tradeoff(curve: TradeoffCurve | Distribution, ax: Axes | None = None) -> Axe
     'best privacy level (nats)'
     """
     drawn = curve if isinstance(curve, TradeoffCurve) else tradeoff_curve(curve)
-    return drawn.plot(ax)
+    return drawn.plot(ax, legend=legend)

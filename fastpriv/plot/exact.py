@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["exact"]
 
 
-def exact(curve: ExactCurve, ax: Axes | None = None) -> Axes:
+def exact(curve: ExactCurve, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
     """Draw the least distortion over the level, with a dot at every break point.
 
     Parameters
@@ -21,6 +21,8 @@ def exact(curve: ExactCurve, ax: Axes | None = None) -> Axes:
         What to draw.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
 
     Returns
     -------
@@ -34,4 +36,4 @@ def exact(curve: ExactCurve, ax: Axes | None = None) -> Axes:
     >>> ax.get_ylabel()
     'least expected number of changed rows'
     """
-    return curve.plot(ax)
+    return curve.plot(ax, legend=legend)

@@ -28,7 +28,7 @@ _FAR, _DECADES = 100.0, 9
 _WRAP = 26
 
 
-def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
+def levels(audit: Audit, *, ax: Axes | None = None, legend: bool | str = True) -> Axes:
     """Draw the levels of an audit that are in nats, brackets as a paler end of the bar.
 
     Parameters
@@ -37,6 +37,8 @@ def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
         What to draw.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
 
     Examples
     --------
@@ -78,8 +80,11 @@ def levels(audit: Audit, *, ax: Axes | None = None) -> Axes:
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.set_xlabel("level (nats)")
     ax.spines[["top", "right"]].set_visible(False)
-    if bars:
-        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize="small")
+    if bars and legend:
+        place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
+        if isinstance(legend, str):
+            place = {"loc": legend}
+        ax.legend(frameon=False, fontsize="small", **place)
     return ax
 
 

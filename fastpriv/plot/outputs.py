@@ -43,6 +43,7 @@ def leakage(
     draws: int = 100,
     rng: int = 0,
     ax: Axes | None = None,
+    legend: bool | str = True,
 ) -> Axes:
     """Draw the pointwise maximal leakage of every output, as wide as the output is likely.
 
@@ -61,6 +62,8 @@ def leakage(
         figure says so.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
 
     Returns
     -------
@@ -93,7 +96,11 @@ def leakage(
         top = max(top, 1.15 * threshold)
     ax.set_ylim(0.0, top)
     finish(
-        ax, "probability of leaking at least as much", "leakage of the output (nats)", outputs.title
+        ax,
+        "probability of leaking at least as much",
+        "leakage of the output (nats)",
+        outputs.title,
+        legend=legend,
     )
     return ax
 

@@ -23,6 +23,7 @@ def threshold_query(
     sizes: Sequence[int] = (200, 500, 1000, 2000),
     chances: Sequence[float] = (0.3, 0.5),
     ax: Axes | None = None,
+    legend: bool | str = True,
 ) -> Axes:
     """Draw what a truthful "yes, more than t" can leak at most (Saeidian et al. 2024, Figure 1).
 
@@ -34,6 +35,8 @@ def threshold_query(
         Chances that a row holds a one, one line style each.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
 
     Examples
     --------
@@ -50,7 +53,12 @@ def threshold_query(
     for i, j, label, fractions, bounds in curves:
         ax.plot(fractions, bounds, STYLES[j % len(STYLES)], label=label, **mark(i))
     ax.set_yscale("log")
-    finish(ax, "threshold, as a fraction of the rows", "upper bound on the leakage (nats)")
+    finish(
+        ax,
+        "threshold, as a fraction of the rows",
+        "upper bound on the leakage (nats)",
+        legend=legend,
+    )
     return ax
 
 
@@ -60,6 +68,7 @@ def noise(
     delta: float = 1e-6,
     balances: Sequence[float] = (0.0, 0.5, 1.0),
     ax: Axes | None = None,
+    legend: bool | str = True,
 ) -> Axes:
     """Draw the noise of three mechanisms over epsilon (Wu-Xia-He 2020, Section 5.2).
 
@@ -71,6 +80,8 @@ def noise(
         Values of the balance function, one line of the Gaussian privacy channel each.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
 
     Examples
     --------
@@ -93,7 +104,7 @@ def noise(
         ax.plot(epsilons, deviations, STYLES[j % len(STYLES)], label=name, **mark(2))
     ax.set_xscale("log")
     ax.set_yscale("log")
-    finish(ax, "epsilon (nats), of each notion", "standard deviation of the noise")
+    finish(ax, "epsilon (nats), of each notion", "standard deviation of the noise", legend=legend)
     return ax
 
 
@@ -103,6 +114,7 @@ def mean_deviation(
     epsilons: Sequence[float] = (1.0, 1.5, 2.0),
     balance: float = 0.0,
     ax: Axes | None = None,
+    legend: bool | str = True,
 ) -> Axes:
     """Draw the bound on a private mean's deviation over n (Wu-Xia-He 2020, Proposition 4).
 
@@ -114,6 +126,8 @@ def mean_deviation(
         Levels, one colour each; the limits are dotted.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
 
     Examples
     --------
@@ -129,5 +143,5 @@ def mean_deviation(
         line = ax.plot(sizes, curves[j], label=f"epsilon {epsilon:g}", **mark(j))[0]
         ax.axhline(limits[j], linestyle=":", color=line.get_color())
     ax.set_xscale("log")
-    finish(ax, "number of rows", f"bound on the chance of a deviation of {tau:g}")
+    finish(ax, "number of rows", f"bound on the chance of a deviation of {tau:g}", legend=legend)
     return ax

@@ -40,6 +40,7 @@ def profile(
     labels: Sequence[str] | None = None,
     least: float = 1e-12,
     ax: Axes | None = None,
+    legend: bool | str = True,
 ) -> Axes:
     """Draw delta over epsilon for mechanisms or privacy profiles, with the band that is proved.
 
@@ -53,6 +54,8 @@ def profile(
         Least delta of the picture; epsilons go to where all lines have reached it.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
 
     Returns
     -------
@@ -90,7 +93,7 @@ def profile(
     ax.set_yscale("symlog", linthresh=floor, linscale=room)
     locator: Any = ax.yaxis.get_major_locator()
     locator.set_params(numticks=8)
-    finish(ax, "epsilon (nats)", "least delta of (epsilon, delta)-DP")
+    finish(ax, "epsilon (nats)", "least delta of (epsilon, delta)-DP", legend=legend)
     return ax
 
 
@@ -162,6 +165,7 @@ def composition(
     releases: int = 100,
     deltas: float | Sequence[float] = (1e-6,),
     ax: Axes | None = None,
+    legend: bool | str = True,
 ) -> Axes:
     """Draw the epsilon that has been spent after each of many releases by one mechanism.
 
@@ -180,6 +184,8 @@ def composition(
         One line, and one bound, for each delta between 0 and 1.
     ax : matplotlib Axes, optional
         Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
 
     Examples
     --------
@@ -216,5 +222,5 @@ def composition(
         band(ax, counts, *bands[i], f"privacy profile, delta {number(delta)}", **style)
     ax.set_xlim(0.0, 1.02 * most)
     ax.set_ylim(0.0, 1.1 * total[-1] if 0.0 < level < math.inf else None)
-    finish(ax, "number of releases", "epsilon spent (nats)")
+    finish(ax, "number of releases", "epsilon spent (nats)", legend=legend)
     return ax

@@ -592,3 +592,22 @@ def test_a_plain_vector_is_the_law_of_one_row():
     assert (curves[0] == curves[1]).all()
     with pytest.raises(fp.InvalidInput, match="sum to 1"):
         fp.solve_pd_dp([0.5, 0.6], 1.0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=4),
+    st.one_of(st.floats(0.0, 5.0), st.sampled_from([1e-8, 30.0, 190.0])),
+)
+def test_bits_are_solved_in_closed_form(chances, epsilon):
+    prior = fp.Product([[1.0 - p, p] for p in chances])
+    solution = fp.solve_pd_dp(prior, epsilon)
+    flip = 1 / (1 + exp(mpf(epsilon)))
+    truth = sum(min(mpf(float(law.min())), flip) for law in prior.marginals)
+    assert solution.bound <= truth <= solution.value * (1 + mpf(10) ** -15)
+    assert solution.value <= truth * (1 + mpf(10) ** -9) + mpf(10) ** -300
+    assert fp.dp_level(solution.channel) <= epsilon * (1 + 1e-12) + 1e-12
+    if epsilon <= 5.0:
+        program = fp.solve_pd_dp(prior, epsilon, solver="highs")
+        assert program.bound <= solution.value * (1.0 + 1e-12) + 1e-15
+        assert solution.bound <= program.value * (1.0 + 1e-12) + 1e-15

@@ -307,6 +307,14 @@ def test_a_missing_bound_is_not_called_infinite():
     assert line(ax, "b").get_label() == "b (infinite at 0)"
 
 
+def marked(ax, label):
+    """The points of a line that have markers."""
+    drawn = line(ax, label)
+    x, y = drawn.get_data()
+    kept = drawn.get_markevery()
+    return x[kept], y[kept]
+
+
 def test_tradeoff_is_the_figure_of_the_paper():
     prior = fp.Dense([0.4, 0.25, 0.15, 0.2], [2, 2])
     curve = fp.tradeoff_curve(prior)
@@ -317,10 +325,9 @@ def test_tradeoff_is_the_figure_of_the_paper():
         (ax, "identifiability", "identifiability"),
         (twin, "mutual-information", "mutual information"),
     ):
-        x, y = line(axes, label).get_data()
-        kept = np.isin(x, curve.distortions)
-        kept[:-1] &= x[1:] > x[:-1]  # a jump to a constant mechanism
-        np.testing.assert_array_equal(y[kept], curve.upper[notion])
+        x, y = marked(axes, label)
+        np.testing.assert_array_equal(x, curve.distortions)
+        np.testing.assert_array_equal(y, curve.upper[notion])
     for notion, level in (("dp", prior.epsilon_hat()), ("identifiability", prior.epsilon_tilde())):
         assert curve.closed_form[notion] == (fp.h(level, 2, 2), level)
     stars = [s.get_data() for s in ax.lines if s.get_marker() == "*" and len(s.get_xdata())]
@@ -340,16 +347,46 @@ def test_tradeoff_is_the_figure_of_the_paper():
     assert used <= {*FAMILY, "0.25"}
 
 
-def test_a_level_that_falls_at_once_is_drawn_so():
-    prior = fp.Product.iid([0.7, 0.3], 4)  # E_d is optimal until a constant output is as good
-    x, y = line(fp.plot.tradeoff(prior), "differential privacy").get_data()
-    assert x[-2:] == pytest.approx([1.2, 1.2])
-    assert y[-2:] == pytest.approx([math.log(7 / 3), 0.0])
-    assert (np.diff(x) >= 0.0).all()
-    tied = fp.Dense([0.4, 0.3, 0.2, 0.1])  # falls from ln 4/3: nothing between is ever reached
-    x, y = line(fp.plot.tradeoff(tied), "differential privacy").get_data()
-    assert x[-3] < x[-2] == x[-1] == pytest.approx(0.6)
-    assert y[-3] == y[-2] > math.log(4 / 3) > y[-1] == 0.0
+FALLING = {
+    "bits": (fp.Product.iid([0.7, 0.3], 4), 1.2, math.log(7 / 3)),  # E_d is optimal until there
+    "tied": (fp.Dense([0.4, 0.3, 0.2, 0.1]), 0.6, math.log(4 / 3)),
+}
+
+
+@pytest.mark.parametrize("grid", [3, 7, 25, [0.1, 0.5], [0.5, 1.0, 0.05], [0.3, 2.0]])
+@pytest.mark.parametrize("name", FALLING)
+def test_a_level_that_falls_at_once_is_drawn_so(name, grid):
+    prior, place, before = FALLING[name]
+    wanted = {"points": grid} if isinstance(grid, int) else {"distortions": grid}
+    if prior.space.n == 1 and not isinstance(grid, int):
+        wanted = {"distortions": [min(x, 1.0) for x in grid]}
+    curve = fp.tradeoff_curve(prior, ["dp"], **wanted)
+    ax = curve.plot()
+    drawn = line(ax, "differential privacy")
+    x, y = marked(ax, "differential privacy")
+    order = np.argsort(curve.distortions)
+    np.testing.assert_array_equal(x, curve.distortions[order])  # nothing off the grid is marked
+    np.testing.assert_array_equal(y, curve.upper["dp"][order])
+    if curve.distortions.max() < place * (1.0 - 1e-9):
+        assert not curve.jumps
+        return
+    assert curve.jumps["dp"] == pytest.approx((place, before, 0.0), rel=2e-3)
+    x, y = drawn.get_data()
+    at = np.flatnonzero(np.isnan(y))
+    assert x[at] == pytest.approx([place])  # the line is broken there
+    assert y[at[0] - 1] == pytest.approx(before, rel=2e-3)
+    assert y[at[0] + 1] == 0.0
+    (fill,) = ax.collections
+    corners = np.concatenate([path.vertices for path in fill.get_paths()])
+    for distortion, level in corners:  # nothing is shaded but brackets, which are narrow
+        known = np.isfinite(y)
+        assert np.abs(np.hypot(x[known] - distortion, y[known] - level)).min() < 1e-3
+
+
+def test_a_level_that_falls_continuously_has_no_jump():
+    curve = fp.tradeoff_curve(fp.Uniform(2, 2), ["dp"])
+    assert not curve.jumps
+    assert np.isfinite(line(curve.plot(), "differential").get_ydata()).all()
 
 
 def test_one_notion_one_point_any_order():
@@ -374,16 +411,18 @@ def test_tradeoff_of_priors_with_nothing_to_say():
 # Everything.
 
 CALLS = {
-    "balance": lambda ax: fp.plot.balance(fp.HammingChannel(2, 2, 1.0), points=3, ax=ax),
-    "composition": lambda ax: fp.plot.composition(MATRIX, 5, ax=ax),
-    "exact": lambda ax: fp.plot.exact(fp.exact_curve([0.75, 0.25], 0.0, 2.0), ax),
-    "implications": lambda ax: fp.plot.implications(fp.implications(1.0, "dp", n=3), ax),
-    "leakage": lambda ax: fp.plot.leakage(MATRIX, PRIOR, ax=ax),
-    "mean_deviation": lambda ax: fp.plot.mean_deviation(ax=ax),
-    "noise": lambda ax: fp.plot.noise(ax=ax),
-    "profile": lambda ax: fp.plot.profile(MATRIX, ax=ax),
-    "threshold_query": lambda ax: fp.plot.threshold_query([200], ax=ax),
-    "tradeoff": lambda ax: fp.plot.tradeoff(fp.Uniform(2, 2), ax=ax),
+    "balance": lambda ax, **look: fp.plot.balance(
+        fp.HammingChannel(2, 2, 1.0), points=3, ax=ax, **look
+    ),
+    "composition": lambda ax, **look: fp.plot.composition(MATRIX, 5, ax=ax, **look),
+    "exact": lambda ax, **look: fp.plot.exact(fp.exact_curve([0.75, 0.25], 0.0, 2.0), ax, **look),
+    "implications": lambda ax, **look: fp.plot.implications(fp.implications(1.0, "dp", n=3), ax),
+    "leakage": lambda ax, **look: fp.plot.leakage(MATRIX, PRIOR, ax=ax, **look),
+    "mean_deviation": lambda ax, **look: fp.plot.mean_deviation(ax=ax, **look),
+    "noise": lambda ax, **look: fp.plot.noise(ax=ax, **look),
+    "profile": lambda ax, **look: fp.plot.profile(MATRIX, ax=ax, **look),
+    "threshold_query": lambda ax, **look: fp.plot.threshold_query([200], ax=ax, **look),
+    "tradeoff": lambda ax, **look: fp.plot.tradeoff(fp.Uniform(2, 2), ax=ax, **look),
 }
 
 
@@ -402,6 +441,49 @@ def test_given_axes_are_used_at_the_width_of_a_phone(name):
     if name != "implications":
         assert ax.get_window_extent().width > 200  # of 375
         assert ax.get_window_extent().height > 130  # of 340
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_figures_fit_a_column_of_a_paper(name):
+    figure, ax = plt.subplots(figsize=(3.4, 2.4), layout="constrained")
+    CALLS[name](ax)
+    figure.canvas.draw()
+    if name == "implications":
+        return  # an outline in words, without a legend
+    width, height = figure.canvas.get_width_height()
+    labels = [label for one in figure.axes for label in (one.xaxis.label, one.yaxis.label)]
+    for part in (ax.get_legend(), *labels):
+        box = part.get_window_extent()
+        assert box.x0 >= -1.0
+        assert box.y0 >= -1.0
+        assert box.x1 <= width + 1.0
+        assert box.y1 <= height + 1.0
+    assert ax.get_window_extent().width > 0.45 * width
+    assert ax.get_window_extent().height > 0.3 * height
+
+
+@pytest.mark.parametrize("name", sorted(set(CALLS) - {"implications"}))
+def test_legends_are_left_out_or_put_inside(name):
+    call = CALLS[name]
+    assert call(None, legend=False).get_legend() is None
+    ax = call(None, legend="upper right")
+    ax.figure.canvas.draw()
+    box, frame = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert box.y1 <= frame.y1 + 1.0
+    assert box.x1 <= frame.x1 + 1.0
+
+
+@pytest.mark.parametrize("kind", ["pdf", "ps"])
+def test_files_have_fonts_of_type_42(kind, tmp_path):
+    ax = fp.plot.exact(fp.exact_curve([0.75, 0.25], 0.0, 2.0))
+    path = tmp_path / f"figure.{kind}"
+    plt.savefig(path)
+    data = path.read_bytes()
+    assert (b"/FontType 42" if kind == "ps" else b"/Subtype /Type0") in data or b"FontFile2" in data
+    assert b"/Type3" not in data
+    assert b"/FontType 3" not in data
+    assert plt.rcParams["pdf.fonttype"] == 3  # other figures are left alone
+    assert ax.figure.number in plt.get_fignums()
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -18,7 +18,8 @@ from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.lopsided import Lopsided
 from fastpriv.accounting.profile.measures import Measure, Releases
-from fastpriv.accounting.profile.pairs import Normal, Pair
+from fastpriv.accounting.profile.normal import Normal
+from fastpriv.accounting.profile.pairs import Pair
 from fastpriv.accounting.profile.renyi import Chernoff, Moments
 from fastpriv.accounting.profile.side import Side
 from fastpriv.accounting.profile.terms import Finite, Ordered

@@ -18,7 +18,8 @@ from fastpriv.accounting.profile.lopsided import (
     show_all,
 )
 from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.pairs import Blend, Normal, Pair
+from fastpriv.accounting.profile.normal import Normal
+from fastpriv.accounting.profile.pairs import Blend, Pair
 from fastpriv.accounting.profile.renyi import Moments
 from fastpriv.errors import InvalidInput, did_you_mean
 
@@ -321,7 +322,7 @@ class Events:
         Parameters
         ----------
         epsilon : float
-            Largest difference of any two losses of one pair of neighbours.
+            Largest difference of any two losses of one pair of neighbours, at most 700.
         relation : {"add-or-remove", "replace-one", "replace-special"}, optional
             What neighbours are.
 
@@ -331,7 +332,7 @@ class Events:
         >>> fp.accounting.PrivacyProfile.exponential(1.0).delta(0.0)
         Bracket(0.2449186624, 0.2449186625)
         """
-        level = check.real(epsilon, "epsilon", least=0.0, most=1e6)
+        level = check.real(epsilon, "epsilon", least=0.0, most=700.0)
         kind = as_relation(relation)
         return cls({Interval(level, False): 1} if level > 1e-100 else {}, kind)
 

@@ -232,8 +232,6 @@ class Mixtures(Pair):
 
     def single(self, t: float, flipped: bool) -> tuple[float, float]:
         """Bound delta(t) of one release: P(x > y) - e^t Q(x > y), largest where the loss is t."""
-        if not self.down and len(self.up) == 1:
-            return self._amplified(t, flipped)
         low, high = -self.b - 60.0, self.a + 60.0
         level = -t if flipped else t
         while high - low > 4.0 * ULP * max(abs(low), abs(high)):
@@ -258,34 +256,6 @@ class Mixtures(Pair):
         far = abs(y) + self.a + self.b
         error = (p + scaled) * (64.0 + 4.0 * far * far + 4.0 * t) * ULP + 2.0 * off * alike
         return max(p - scaled - error, 0.0), max(min(p - scaled + error + 1e-322, 1.0), 0.0)
-
-    def _amplified(self, t: float, flipped: bool) -> tuple[float, float]:
-        """Of one shift: the curve of the noise itself at another level, times a factor.
-
-        (1-q) Q + q P against Q has q delta(ln(1 + (e^t - 1)/q)); Q against it has
-        r delta(t + ln q/r) with r = 1 - (1-q) e^t.
-        """
-        from fastpriv.accounting.profile.contour import line, tilt_at
-        from fastpriv.accounting.profile.pairs import Normal
-        from fastpriv.accounting.profile.terms import Ordered
-
-        (shift, q), grown = self.up[0], math.expm1(min(t, 700.0))
-        factor, slack = q, 4.0 * ULP
-        if flipped:
-            factor = q - (1.0 - q) * grown
-            slack = 8.0 * ULP * (q + (1.0 - q) * grown) / max(factor, 1e-300)
-            if slack > 0.5:
-                return 0.0, 16.0 * ULP if factor > -16.0 * ULP * (q + grown) else 0.0
-            level = t + math.log(q / factor)
-        else:
-            level = math.log1p(grown / q) if t < 700.0 else t - math.log(q)
-        noise = [(Ordered(Normal(1.0 / shift)), 1)]
-        off = 16.0 * ULP * (1.0 + level) * (level > 0.0) + slack
-        made = line(noise, level, tilt_at(noise, level))
-        low, high = made.bounds(level + off)[0], made.bounds(max(level - off, 0.0))[1]
-        return low * factor * (1.0 - 2.0 * slack), min(
-            high * factor * (1.0 + 2.0 * slack) + 1e-322, 1.0
-        )
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:

@@ -17,6 +17,7 @@ from fastpriv.accounting.profile.contour import Line, Terms, cumulant, line, til
 from fastpriv.accounting.profile.gridded import Gridded
 from fastpriv.accounting.profile.measures import Releases
 from fastpriv.accounting.profile.nodes import TooCostly
+from fastpriv.accounting.profile.single import single
 from fastpriv.accounting.profile.terms import Finite, Ordered
 from fastpriv.errors import TooLarge
 
@@ -85,8 +86,11 @@ class Side:
             return low, high
         if self._one:
             with suppress(NotImplementedError):
-                return self._pairs[0][0].single(t)
-        found = self._at(tilt_at(self._terms, t), t)
+                return single(self._pairs[0][0], t)
+        try:
+            found = self._at(tilt_at(self._terms, t), t)
+        except TooCostly:
+            return low, 1.0
         return low + found[0] * (1.0 - 2.0 * ULP), min((high + found[1]) * (1.0 + 2.0 * ULP), 1.0)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
@@ -98,9 +102,12 @@ class Side:
             return math.inf, math.inf
         if delta < _TINY:
             return self.top[0] if delta == 0.0 else 0.0, math.inf if high > delta else self.top[1]
-        if high >= delta:
-            return self._crossing(delta, 0.5 * delta)[0], math.inf
-        found = self._crossing(delta, delta - high)
+        try:
+            if high >= delta:
+                return self._crossing(delta, 0.5 * delta)[0], math.inf
+            found = self._crossing(delta, delta - high)
+        except TooCostly:
+            return 0.0, math.inf if high >= delta else self.top[1]
         return min(found[0], self.top[1]), min(found[1], self.top[1])
 
     def chernoff(self, t: float) -> float:
@@ -177,8 +184,7 @@ class Side:
         """Where bounds on the curve cross delta, ``rest`` of which is for finite losses."""
         if self._one:
             with suppress(NotImplementedError):
-                single = self._pairs[0][0].single
-                return _search(single, (0.0, 0.0), delta, 1.0)
+                return _search(partial(single, self._pairs[0][0]), (0.0, 0.0), delta, 1.0)
         c = self._start(rest)
         low, high, t = 0.0, math.inf, 0.0
         for _ in range(8):

@@ -46,10 +46,6 @@ class Ordered:
         """Largest loss, to a few units."""
         return self.pair.top(self.flipped)
 
-    def single(self, t: float) -> tuple[float, float]:
-        """Bound delta(t) of one release."""
-        return self.pair.single(t, self.flipped)
-
     def measure(self, far: float, count: int, up: bool) -> Measure:
         """Measure above or below, on some cells of the outputs.
 

@@ -13,7 +13,8 @@ from fastpriv.accounting.profile.composed import Part
 from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.lopsided import Lopsided, discrete_gaussian, discrete_laplace
 from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.pairs import Blend, Normal
+from fastpriv.accounting.profile.normal import Normal
+from fastpriv.accounting.profile.pairs import Blend
 from fastpriv.accounting.profile.renyi import Moments
 from fastpriv.errors import InvalidInput
 

@@ -139,9 +139,11 @@ class ExactCurve:
                 break
         return piece.at(ratio)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
         """Draw the curve with its break points; see :func:`fastpriv.plot.exact`."""
-        return draw_pieces(self.pieces, NOTIONS[self.notion].title, DESIGNED.index(self.notion), ax)
+        return draw_pieces(
+            self.pieces, NOTIONS[self.notion].title, DESIGNED.index(self.notion), ax, legend
+        )
 
     def to_latex(self) -> str:
         """Return the curve as LaTeX cases, a standing for e^epsilon.

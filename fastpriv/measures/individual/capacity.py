@@ -17,6 +17,7 @@ from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.individual.copies import by_copies, by_part
 from fastpriv.measures.individual.flips import by_flips, fits
+from fastpriv.measures.individual.independent import independent_leak
 from fastpriv.measures.individual.search import searched
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.results import IndividualCapacity
@@ -28,7 +29,11 @@ _SEARCHED = 1 << 20
 
 
 def individual_capacity(
-    channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9, time_limit: float | None = 60.0
+    channel: AbstractChannel | ArrayLike,
+    priors: str = "all",
+    *,
+    gap: float = 1e-9,
+    time_limit: float | None = 60.0,
 ) -> IndividualCapacity:
     """Individual channel capacity: the most an output can tell about one row, in nats.
 
@@ -42,6 +47,11 @@ def individual_capacity(
     ----------
     channel : channel or 2-D array
         The mechanism. A plain matrix is one row with as many values as it has rows.
+    priors : {"all", "independent"}
+        Which priors an adversary may have. Under independent rows the others are fixed in the
+        worst case, and the result is the largest capacity of databases that differ in one row.
+        If the channel is epsilon-DP, that is at most psi(epsilon) = u - 1 - ln u with
+        u = epsilon/(1 - e^-epsilon), about epsilon^2/8.
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
     time_limit : float or None
@@ -81,8 +91,16 @@ def individual_capacity(
     IndividualCapacity(0.1109440716, 0.1109440717)
     >>> fp.individual_capacity(tied)  # four noisy copies of one bit
     IndividualCapacity(0.331838472, 0.3318384721)
+    >>> fp.individual_capacity(tied, "independent")
+    IndividualCapacity(0.1109440716, 0.1109440717)
     """
-    return group_capacity(channel, 1, gap=gap, time_limit=time_limit)
+    if priors == "all":
+        return group_capacity(channel, 1, gap=gap, time_limit=time_limit)
+    if priors != "independent":
+        raise InvalidInput(f'priors must be "all" or "independent", got {priors!r:.40}')
+    mechanism, gap = as_channel(channel), check.real(gap, "gap", least=0.0)
+    clock = Clock(check.real(time_limit, "time_limit", least=0.0))
+    return independent_leak(mechanism, gap, clock)
 
 
 def group_capacity(
