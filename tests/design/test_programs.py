@@ -611,3 +611,20 @@ def test_bits_are_solved_in_closed_form(chances, epsilon):
         program = fp.solve_pd_dp(prior, epsilon, solver="highs")
         assert program.bound <= solution.value * (1.0 + 1e-12) + 1e-15
         assert solution.bound <= program.value * (1.0 + 1e-12) + 1e-15
+
+
+def test_the_time_limit_of_a_level_is_one_total():
+    prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(64)), [2] * 6)
+    quick = fp.privacy_level(prior, 1.5, "dp", time_limit=0.0)
+    exact = fp.privacy_level(prior, 1.5, "dp")
+    assert quick.lower <= exact.upper
+    assert exact.lower <= quick.upper
+    assert exact.width < 1e-5 * (1.0 + exact.upper) <= quick.width  # no program was solved
+
+
+def test_the_time_limit_of_a_curve_keeps_its_brackets():
+    prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(16)), [2] * 4)
+    quick = fp.tradeoff_curve(prior, ["dp"], [0.8, 1.2], time_limit=0.0)
+    exact = fp.tradeoff_curve(prior, ["dp"], [0.8, 1.2])
+    assert (quick.lower["dp"] <= exact.upper["dp"]).all()
+    assert (exact.lower["dp"] <= quick.upper["dp"]).all()
