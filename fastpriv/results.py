@@ -11,7 +11,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from fastpriv._core import validation as check
-from fastpriv._core.defined import headed, unheaded
+from fastpriv._core.defined import headed, load, unheaded
 from fastpriv._text.numbers import down, up
 from fastpriv.errors import InvalidInput
 
@@ -392,15 +392,13 @@ class Solution:
         >>> fp.Solution.from_json(solution.to_json()) == solution
         True
         """
-        from fastpriv.channels import AbstractChannel
-
         given = unheaded(text, "result", "Solution")
         value, bound, level = (_number(given, name) for name in ("value", "bound", "level"))
         solver, converged = given.get("solver"), given.get("converged", True)
         return Solution(
             value,
             bound,
-            AbstractChannel.from_dict(given.get("channel", {})),
+            load(given.get("channel", {})),
             level,
             str(given.get("method")),
             solver=None if solver is None else str(solver),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -19,6 +20,9 @@ from fastpriv.errors import InvalidInput, did_you_mean
 
 #: Version of the JSON form.
 VERSION = 1
+
+#: The rooms that declare the classes of a family.
+_ROOMS = {"channel": "fastpriv.channels", "prior": "fastpriv.priors"}
 
 Self = TypeVar("Self", bound="Defined")
 
@@ -159,7 +163,10 @@ def load(given: Any) -> Any:
             "writes it"
         )
     _check_version(given)
-    kinds = Defined._kinds.get(str(given["fastpriv"]), {})
+    family = str(given["fastpriv"])
+    if family in _ROOMS:  # by name: what is read may be of a room above the reader
+        importlib.import_module(_ROOMS[family])
+    kinds = Defined._kinds.get(family, {})
     kind = kinds.get(str(given["kind"]))
     if kind is None:
         hint = did_you_mean(given["kind"], kinds)
