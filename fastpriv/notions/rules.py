@@ -98,7 +98,8 @@ def capacity_bound(level: float, facts: Facts) -> float | None:
     else:
         x = (level + math.expm1(-level)) / -math.expm1(-level)
     value = sum((-x) ** k / k for k in range(10, 1, -1)) if x < 0.05 else x - math.log1p(x)
-    return value * (1.0 + 2.0**-44) + (5e-324 if level > 0.0 else 0.0)
+    # Subnormal numbers would lose digits in later rules, and a chain of rules could go round.
+    return min(level, max(value * (1.0 + 2.0**-44), 1e-290))
 
 
 def twice(level: float, facts: Facts) -> float | None:
