@@ -62,7 +62,7 @@ class Atom:
     @property
     def _same(self) -> tuple[AbstractChannel | None, float]:
         """What else two releases share of which the same neighbours attain the same."""
-        return self.source and self.source.channel, self.lower.top
+        return None if self.source is None else self.source.channel, self.lower.top
 
     @property
     def is_response(self) -> bool:
