@@ -48,7 +48,7 @@ class PrivacyProfile(Events, Questions):
     compose by multiplying their pairs, whatever later mechanisms do with earlier outputs.
 
     Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response`,
-    :meth:`from_epsilon_delta`, or from noise: :meth:`gaussian`, :meth:`laplace` and the others.
+    :meth:`from_epsilon_delta`, or from noise: ``gaussian``, ``laplace`` and the others.
 
     Notes
     -----
