@@ -21,16 +21,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.accounting.profile.nodes import Complexes
 
 #: Most copies, and sums of them, that are listed.
 _FEW, _LISTED = 64, 1 << 19
 #: Fewest and most angles, and how many times as many are taken next.
-_FIRST, _MOST, _MORE = 1 << 10, 1 << 18, 4
+_FIRST, _MOST, _MORE = 1 << 12, 1 << 22, 4
 #: Most sines at once, and in all.
-_CHUNK, _WORK = 1 << 17, 1 << 21
-#: Logarithms of the shares that aliases, and angles left out, may have.
-_ALIAS, _CUT = -32.0, 45.0
+_CHUNK, _WORK = 1 << 17, 1 << 20
+#: Angles of a cell.
+_CELL = 64
+#: Logarithms of the shares that aliases, angles left out, and cells left out, may have.
+_ALIAS, _CUT, _SKIP = -32.0, 45.0, -60.0
 #: Largest exponent of a moment.
 _EXPONENT = 690.0
 
@@ -68,10 +71,10 @@ class Variable:
 
     def slope(self, c: float) -> tuple[float, float]:
         """Return the mean and the variance of V under the tilted law; no digit of a result."""
-        weights = self.chances * np.exp(c * self.values)
         whole = 1.0 + float((self.chances * np.expm1(c * self.values)).sum())
-        mean = float((weights * self.values).sum()) / whole
-        return mean, max(float((weights * self.values**2).sum()) / whole - mean**2, 0.0)
+        weights = self.chances * np.exp(c * self.values) / max(whole, ULP)
+        mean = float(weights @ self.values)
+        return mean, max(float(weights @ self.values**2) - mean**2, 0.0)
 
     @property
     def mean_excess(self) -> float:
@@ -105,6 +108,8 @@ class Excess:
         v, n = self._v, self._n
         self.c = c = _saddle(v, n)
         self._log, self._log_error = (n * part for part in v.log_moment(c))
+        self._weights: Floats = v.chances * np.exp(c * v.values - self._log / n)
+        self._zero = max(1.0 - float(v.chances.sum()), 0.0) * math.exp(-self._log / n) + 1e-12
         wide = n * v.slope(c)[1] + 2.0 / c**2
         self.estimate = self._log - 2.0 * math.log(c) - 0.5 * math.log(2.0 * math.pi * wide)
         unit = 1.0 / math.sqrt(wide)
@@ -146,10 +151,14 @@ class Excess:
                 return False
             self._take(*_listed(self._v, self._n))
             return self._low > 0.0
-        if self._angles > _MOST or self._angles * len(self._v.values) > _WORK:
+        if self._angles > _MOST:
             return False
-        self._take(*self._line(self._angles))
+        made = self._line(self._angles)
         self._angles *= _MORE
+        if made is None:
+            self._angles = 2 * _MOST
+            return False
+        self._take(*made)
         return True
 
     @property
@@ -162,16 +171,22 @@ class Excess:
         self._low = max(self._low, low * scale * (1.0 - 4.0 * ULP))
         self._high = min(self._high, math.nextafter(high * scale * (1.0 + 4.0 * ULP), 1.0))
 
-    def _line(self, count: int) -> tuple[float, float]:
-        """Bounds on E[S_+] by a number of angles."""
+    def _line(self, count: int) -> tuple[float, float] | None:
+        """Bounds on E[S_+] by a number of angles; None where it takes too long."""
         c, W = self.c, self._period_length
         tau = 2.0 * math.pi / W
         last = count * tau
         eta = math.sqrt(2.0 * _CUT) / last
-        high = low = error = 0.0
-        step = max(_CHUNK // len(self._v.values), 16)
-        for start in range(0, count + 1, step):
-            angles = tau * np.arange(start, min(start + step, count + 1), dtype=np.float64)
+        if eta * c > 10.0:  # far too coarse
+            return 0.0, math.inf
+        kept, error = self._kept(count // _CELL, tau, eta)
+        if len(kept) * _CELL * len(self._v.values) > _WORK:
+            return None
+        high = low = 0.0
+        step = max(_CHUNK // len(self._v.values) // _CELL, 1)
+        for start in range(0, len(kept), step):
+            cells = kept[start : start + step, None] * _CELL + np.arange(_CELL)
+            angles: Floats = tau * cells.reshape(-1).astype(np.float64)
             power, off = self._powers(angles)
             s = c + 1j * angles
             blur = np.exp(0.5 * (eta * s) ** 2)
@@ -182,33 +197,63 @@ class Excess:
             size = np.abs(blur) * (np.abs(inner) + eta**2) * half
             error += float((size * (off + 256.0 * ULP * np.abs(power))).sum())
         error = error * tau / math.pi * (1.0 + 1e-9)
-        # Beyond the last angle: the integral of e^(-eta^2 x^2/2) (1/x^2 + eta^2) is at most this.
-        error += math.exp(0.5 * (eta * c) ** 2 - _CUT) * 2.0 / (math.pi * last) * (1.0 + 1e-9)
+        # Beyond: one more angle, and the integral of e^(-eta^2 x^2/2) (1/x^2 + eta^2).
+        beyond = tau * (1.0 / last**2 + eta**2) + 2.0 / last
+        error += math.exp(0.5 * (eta * c) ** 2 - _CUT) / math.pi * beyond * (1.0 + 1e-9)
         slack = self._log_error + 8.0 * ULP * (abs(self._log) + 8.0)
         above = _times(self._log + slack, tau / math.pi * high + error)
         below = _times(self._log - slack, tau / math.pi * low - error)
         for a, bound in self._at:
             apart = min(abs(a - c) * W * (1.0 - 1e-12), _EXPONENT)
-            below -= math.exp(min(bound + 0.5 * (eta * a) ** 2, _EXPONENT)) / math.expm1(apart)
+            alias = math.exp(min(bound + 0.5 * (eta * a) ** 2, _EXPONENT)) / math.expm1(apart)
+            below -= alias * (1.0 + 1e-9)
         return max(below * (1.0 - 1e-12) if below > 0.0 else 0.0, 0.0), above
 
-    def _powers(self, angles: Floats) -> tuple[np.ndarray, Floats]:
-        """Return (M(c + i angle) / M(c))^n, and bounds on the errors."""
-        v, n, c = self._v, self._n, self.c
-        weights = v.chances * np.exp(c * v.values - self._log / n)
+    def _kept(self, cells: int, tau: float, eta: float) -> tuple[Ints, float]:
+        """Return the cells of angles that count, and a bound on the sum over the others.
+
+        In a cell |M(c + i angle)| / M(c) changes by at most the angle times E|V - mean|.
+        """
+        v, n = self._v, self._n
+        weights, mean = self._weights, v.slope(self.c)[0]
+        slope = float(weights @ np.abs(v.values - mean)) + abs(mean) * self._zero
+        reach = 0.5 * _CELL * tau * slope * (1.0 + 1e-9)
+        kept, error = [], 0.0
+        step = max(_CHUNK // len(v.values), 16)
+        for start in range(0, cells, step):
+            index = np.arange(start, min(start + step, cells))
+            first: Floats = index.astype(np.float64) * (_CELL * tau)
+            x, y, off = self._moments(first + 0.5 * _CELL * tau)
+            size = np.minimum(np.hypot(1.0 + x, y) + off + reach + 1e-14, 1.0 + 1e-14)
+            log = n * np.log(size)
+            out = (log < _SKIP) & (index > 0)
+            kept.append(index[~out])
+            at = first[out]
+            blur = np.exp(np.maximum(0.5 * eta**2 * (self.c**2 - at**2), -_EXPONENT))
+            with np.errstate(under="ignore"):
+                error += _CELL * float((np.exp(log[out]) * blur * (at**-2.0 + eta**2)).sum())
+        return np.concatenate(kept), error
+
+    def _moments(self, angles: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return M(c + i angle) / M(c) - 1, its two parts, and bounds on its error."""
+        v, weights = self._v, self._weights
         moved = v.errors + 4.0 * ULP * np.abs(v.values)
-        loose = v.relative + 2.0 * c * moved + self._log_error / n + 16.0 * ULP
+        loose = v.relative + 2.0 * self.c * moved + self._log_error / self._n + 16.0 * ULP
         half = 0.5 * angles[:, None] * v.values
         sine, cosine = np.sin(half), np.cos(half)
         x = -2.0 * (sine**2 @ weights)
         y = 2.0 * ((sine * cosine) @ weights)
         # |e^(i angle v) - 1| is 2 |sine|; an error of v turns it by the angle times the error.
         off = 2.0 * (np.abs(sine) @ (weights * loose)) + angles * float(weights @ moved)
-        off *= 1.0 + 1e-6
+        return x, y, off * (1.0 + 1e-6)
+
+    def _powers(self, angles: Floats) -> tuple[Complexes, Floats]:
+        """Return (M(c + i angle) / M(c))^n, and bounds on the errors."""
+        n = self._n
+        x, y, off = self._moments(angles)
         size = np.maximum((1.0 + x) ** 2 + y**2, 1e-300)
         turn = np.arctan2(y, 1.0 + x)
-        square = 2.0 * x + x**2 + y**2
-        log = 0.5 * np.log1p(np.maximum(square, -1.0 + ULP))
+        log = 0.5 * np.log1p(np.clip(2.0 * x + x**2 + y**2, -1.0 + ULP, 0.0))
         lost = off / np.sqrt(size) + 8.0 * ULP * (2.0 * np.abs(x) + x**2 + y**2) / size
         lost = n * (2.0 * lost + 4.0 * ULP * np.abs(turn))
         with np.errstate(under="ignore"):

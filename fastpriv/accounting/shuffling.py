@@ -30,9 +30,9 @@ _FAR = 690.0
 #: Relative width at which bounds are good, and of a level.
 _GOOD, _LEVEL = 1e-9, 1e-10
 #: Triples from below that are computed; the others look less promising.
-_TRIED = 3
-#: Reference probabilities that are taken for zero from above.
-_TINY = 1e-200
+_TRIED = 24
+#: Reference probabilities that are taken for zero.
+_TINY = 1e-100
 
 
 @dataclass(frozen=True)
@@ -48,21 +48,28 @@ class _Triple:
     only_a: Floats
     only_b: Floats
     relative: float
+    lost: float = 0.0
 
     @property
     def key(self) -> tuple[bytes, ...]:
-        return tuple(part.tobytes() for part in (self.a, self.b, self.q, self.only_a, self.only_b))
+        parts = (self.a, self.b, self.q, self.only_a, self.only_b, np.float64(self.lost))
+        return tuple(part.tobytes() for part in parts)
+
+    def blurred(self, t: float, n: int) -> float:
+        """How much less delta may be, for probabilities of q that were taken for zero."""
+        return n * self.lost * (1.0 + math.exp(t)) * (1.0 + 1e-12)
 
     def shown(self, t: float) -> float:
         """What outputs that nobody else has give away."""
         return float(np.maximum(self.only_a - math.exp(t) * self.only_b, 0.0).sum())
 
     def always(self, n: int) -> float:
-        """Limit of delta for large levels: outputs that are impossible under b, among others."""
+        """Limit of delta for large levels, rounded down: all outputs are possible under a only."""
         never = self.b == 0.0
         hidden = float(self.a[never].sum())
-        rest = max(1.0 - float(self.q[~never].sum()), 0.0)
-        return float(self.only_a[self.only_b == 0.0].sum()) + hidden * rest ** (n - 1)
+        rest = 1.0 - float(self.q[~never].sum()) - self.relative * (not never.all())
+        shown = float(self.only_a[self.only_b == 0.0].sum()) + hidden * max(rest, 0.0) ** (n - 1)
+        return shown * (1.0 - self.relative)
 
     def excess(self, t: float, n: int) -> Excess | None:
         """Return what bounds the rest; None where it is 0."""
@@ -91,7 +98,7 @@ class ShuffledProfile:
         --------
         >>> import fastpriv as fp
         >>> fp.accounting.shuffled([[0.75, 0.25], [0.25, 0.75]], 3).delta(0.0)
-        Bracket(0.3124999999, 0.3750000001)
+        Bracket(0.2812499999, 0.3125000001)
         """
         return _each(epsilon, "epsilon", math.inf, self._delta)
 
@@ -114,10 +121,16 @@ class ShuffledProfile:
     def __repr__(self) -> str:
         return f"ShuffledProfile({self.n:,} people)"
 
+    @property
+    def _always(self) -> float:
+        """Limit of the lower end for large levels."""
+        limits = (triple.always(self.n) for triple in self._below if triple.lost == 0.0)
+        return max(limits, default=0.0)
+
     def _delta(self, t: float) -> Bracket:
         if t >= self._top:
             return Bracket(0.0, 0.0)
-        low = max((triple.always(self.n) for triple in self._below), default=0.0) * (1.0 - 1e-12)
+        low = self._always
         if t <= _FAR:
             low = max(low, self._lower(t, lambda low, high: high - low <= _GOOD * high))
         high = self._upper(min(t, _FAR), lambda low, high: high - low <= _GOOD * high)
@@ -134,7 +147,7 @@ class ShuffledProfile:
         def decided(low: float, high: float) -> bool:
             return high <= delta or low > delta or high - low <= 0.1 * _GOOD * high
 
-        if max(triple.always(self.n) for triple in self._below) * (1.0 - 1e-12) > delta:
+        if self._always > delta:
             return Bracket(math.inf, math.inf)
         low, _ = _crossing(lambda t: self._lower(t, decided) > delta, start)
         if start < self._top and self._upper(start, decided) > delta:
@@ -154,9 +167,14 @@ class ShuffledProfile:
 
     def _lower(self, t: float, enough: Callable[[float, float], bool]) -> float:
         """Lower bound on delta(t): what two neighbouring databases attain."""
-        parts = [(triple.shown(t), triple.excess(t, self.n)) for triple in self._below]
-        parts.sort(key=lambda part: part[0] + (part[1].about if part[1] else 0.0), reverse=True)
-        return max(_refined(excess, shown, enough)[0] for shown, excess in parts[:_TRIED])
+        parts = [(triple, triple.shown(t), triple.excess(t, self.n)) for triple in self._below]
+        parts.sort(key=lambda part: part[1] + (part[2].about if part[2] else 0.0), reverse=True)
+        best = 0.0
+        for triple, shown, excess in parts[:_TRIED]:
+            if excess is not None and shown + excess.chernoff <= best:
+                continue
+            best = max(best, _refined(excess, shown, enough)[0] - triple.blurred(t, self.n))
+        return best
 
 
 def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> ShuffledProfile:
@@ -192,7 +210,7 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> ShuffledProfile:
     --------
     >>> import fastpriv as fp
     >>> fp.accounting.shuffled(fp.HammingChannel(1, 16, 4.0), 100_000).epsilon(1e-6)
-    Bracket(0.1047066582, 0.1047067635)
+    Bracket(0.1047066582, 0.1047067636)
     """
     people = check.integer(n, "n", 1)
     if people > _PEOPLE:
@@ -210,8 +228,8 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> ShuffledProfile:
             f"a local randomiser of {k} values and {m} outputs has too many triples of laws to "
             "shuffle; use a HammingChannel, or merge values"
         )
-    above = _distinct(_triples(laws, [laws.min(axis=0)], from_above=True))
-    below = _distinct(_triples(laws, list(laws), from_above=False))
+    above = _distinct(_triples(laws, [laws.min(axis=0)]))
+    below = _distinct(_triples(laws, list(laws)))
     return ShuffledProfile(above, below, people, _top(laws))
 
 
@@ -227,27 +245,28 @@ def _laws(channel: AbstractChannel) -> Floats:
     return channel.matrix()
 
 
-def _triples(laws: Floats, references: list[Floats], from_above: bool) -> Iterator[_Triple]:
+def _triples(laws: Floats, references: list[Floats]) -> Iterator[_Triple]:
     relative = (laws.shape[1] + 24.0) * ULP
     for x, other in permutations(range(len(laws)), 2):
         for q in references:
-            tiny = (q > 0.0) & (q < _TINY)
-            if tiny.any() and not from_above:
-                continue
-            q = np.where(tiny, 0.0, q)  # a smaller blanket is a blanket
-            yield _triple(laws[x], laws[other], q, relative)
+            # A smaller blanket is a blanket. Laws of databases are moved by n times what is lost.
+            kept = np.where(q < _TINY, 0.0, q)
+            lost = float((q - kept).sum())
+            yield _triple(laws[x], laws[other], kept, relative, lost)
 
 
-def _triple(a: Floats, b: Floats, q: Floats, relative: float) -> _Triple:
+def _triple(a: Floats, b: Floats, q: Floats, relative: float, lost: float) -> _Triple:
     """Merge outputs with the same ratios, and leave out those that say nothing."""
     seen = (q > 0.0) & ((a > 0.0) | (b > 0.0))
     only = (q == 0.0) & (a > 0.0)
     ratios = np.column_stack([a[seen] / q[seen], b[seen] / q[seen]])
     _, where = np.unique(ratios, axis=0, return_inverse=True)
     where = where.reshape(-1)
-    sums = [np.bincount(where, part[seen]) for part in (a, b, q)]
+    sums: list[Floats] = [np.zeros(int(where.max(initial=-1)) + 1) for _ in range(3)]
+    for total, part in zip(sums, (a, b, q), strict=True):
+        np.add.at(total, where, part[seen])
     order = np.argsort(a[only], kind="stable")
-    return _Triple(*sums, a[only][order], b[only][order], relative)
+    return _Triple(sums[0], sums[1], sums[2], a[only][order], b[only][order], relative, lost)
 
 
 def _distinct(triples: Iterator[_Triple]) -> list[_Triple]:
@@ -256,9 +275,9 @@ def _distinct(triples: Iterator[_Triple]) -> list[_Triple]:
 
 def _top(laws: Floats) -> float:
     """Largest ln W(y|x)/W(y|x'), infinite where an output is possible under one value only."""
-    high, low = laws.max(axis=0), laws.min(axis=0)
-    ratios = [math.log(a) - math.log(b) if b > 0.0 else math.inf for a, b in zip(high, low) if a]
-    return max(ratios, default=0.0)
+    shown = laws.max(axis=0) > 0.0
+    high, low = laws.max(axis=0)[shown], laws.min(axis=0)[shown]
+    return float((np.log(high) - np.log(low)).max()) if low.all() else math.inf
 
 
 def _refined(
