@@ -58,7 +58,7 @@ def coverage(session):
 @nox.session
 def benchmarks(session):
     """Time everything, beside the last run that was kept; arguments go to pytest."""
-    session.install("-e", ".[bench,peers,tables,exact]")
+    session.install("-e", ".[bench,peers]")
     options = ["--benchmark-only", "--benchmark-autosave", "--benchmark-compare"]
     session.run("python", "-m", "pytest", "benchmarks", *options, *session.posargs)
 

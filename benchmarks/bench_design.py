@@ -3,8 +3,9 @@
 PD-I and perfect privacy are linear programs, which HiGHS (through SciPy) solves in the plain
 formulation as a peer. The error of its PD-I is how far the identifiability level that its matrix
 really has, rows divided by their sums, is above the one asked for; that of perfect privacy is the
-information that is left. Ours are certified gaps. Collusion stands beside plain NumPy sums over
-the joint law. For the other questions no peer is known.
+information that is left, as it is for ours. Other errors of ours are certified gaps and widths.
+Collusion stands beside plain NumPy sums over the joint law, which give the information but none of
+the bounds. For the other questions no peer is known.
 """
 
 from functools import partial
@@ -16,7 +17,7 @@ from scipy.optimize import linprog
 import fastpriv as fp
 import instances
 from bench_programs import plain
-from contenders import ours, peer, sizes
+from contenders import ours, peer, sizes, yardstick
 
 
 def pd_i_by_linprog(prior, epsilon):
@@ -181,7 +182,7 @@ def test_collusion(versus, size):
             partial(fp.collusion, joint, one, two),
             lambda answer: judge(answer.exact),
         ),
-        peer("numpy, without bounds", partial(plain_collusion, joint, one, two), judge),
+        yardstick("numpy, no bounds", partial(plain_collusion, joint, one, two), judge=judge),
         seed=0,
         error_of="relative difference",
         target=1e-9,

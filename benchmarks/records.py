@@ -49,12 +49,14 @@ def records_of(results):
             place = {"topic": record.topic, "question": record.question}
             place |= {"instance": record.instance, "headline": record.headline}
             records.append(Record(**place, solver=name, kind="peer", status=reason))
-    # The sort is stable: it only brings those together who answered the same question.
+    # The sort is stable: it brings those together who answered the same question, timed ones first.
     order = {}
     for record in records:
         order.setdefault((record.topic, record.question, record.instance), len(order))
     topics = sorted({record.topic for record in records})
-    return sorted(
-        records,
-        key=lambda r: (topics.index(r.topic), order[r.topic, r.question, r.instance]),
-    )
+
+    def place_of(record):
+        asked = record.topic, record.question, record.instance
+        return topics.index(record.topic), order[asked], record.status != "ok"
+
+    return sorted(records, key=place_of)

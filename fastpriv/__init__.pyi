@@ -31,6 +31,7 @@ from .design.inference import (
 )
 from .design.least_capacity import least_capacity
 from .design.minimax import solve_minimax
+from .design.pml_program import solve_pd_pml
 from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
 from .design.rate_distortion import RateDistortion, solve_pd_mip
 from .design.solve import Optimum, solve
@@ -103,6 +104,7 @@ from .measures.symmetry import (
     is_data_independent,
     is_weakly_symmetric,
 )
+from .measures.uncertainty import remaining_uncertainty
 from .notions.implications import Implications, implications
 from .priors import (
     Dense,
@@ -237,6 +239,7 @@ __all__ = [
     "realised_level",
     "refines",
     "release",
+    "remaining_uncertainty",
     "remaining_uncertainty_bound",
     "row_pml",
     "sdpi_constant",
@@ -247,6 +250,7 @@ __all__ = [
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",
+    "solve_pd_pml",
     "solve_r_pd",
     "strong_dp_level",
     "threshold_query_bound",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from fastpriv._core import validation as check
+from fastpriv._core.defined import headed, load, unheaded
 from fastpriv._text.numbers import down, up
+from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
     from fastpriv._core.validation import Floats, Ints
@@ -105,6 +111,29 @@ class Bracket:
     def to_dict(self) -> dict[str, float]:
         """Return the two bounds by name."""
         return {"lower": self.lower, "upper": self.upper}
+
+    def to_json(self) -> str:
+        """Return the bracket as JSON; ``from_json`` reads it. Of an adversary nothing is kept."""
+        return headed("result", "Bracket", self.to_dict() | {"guaranteed": self.guaranteed})
+
+    @staticmethod
+    def from_json(text: str | os.PathLike[str]) -> Bracket:
+        """Return the bracket that ``to_json`` was called on: from its text, or the path of a file.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.Bracket.from_json(fp.Bracket(0.25, 0.5).to_json())
+        Bracket(0.25, 0.5)
+        """
+        given = unheaded(text, "result", "Bracket")
+        lower, upper = (_number(given, name) for name in ("lower", "upper"))
+        if not lower <= upper or given.get("guaranteed") not in ("lower", "upper"):
+            raise InvalidInput(
+                "a bracket has a lower end, an upper one that is not below it, and the "
+                f'"guaranteed" end, "lower" or "upper"; got {dict(given)!r:.120}'
+            )
+        return Bracket(lower, upper, guaranteed=given["guaranteed"])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({down(self.lower, _DIGITS)}, {up(self.upper, _DIGITS)})"
@@ -297,6 +326,12 @@ class Brackets:
         return f"Brackets({', '.join(pairs)})"
 
 
+def _number(given: Mapping[str, Any], name: str) -> float:
+    """Read a number of JSON, which may be infinite."""
+    value = given.get(name)
+    return value if value in (math.inf, -math.inf) else check.real(value, name)
+
+
 @dataclass(frozen=True)
 class Solution:
     """An optimised mechanism with its certificate.
@@ -337,6 +372,38 @@ class Solution:
     def gap(self) -> float:
         """Certified relative distance from the optimum."""
         return 0.0 if self.value == self.bound else (self.value - self.bound) / abs(self.value)
+
+    def to_json(self) -> str:
+        """Return the numbers and the channel as JSON; ``from_json`` reads it."""
+        names = ("value", "bound", "level", "method", "solver", "converged")
+        fields = {name: getattr(self, name) for name in names}
+        return headed("result", "Solution", fields | {"channel": self.channel.to_dict()})
+
+    @staticmethod
+    def from_json(text: str | os.PathLike[str]) -> Solution:
+        """Return the solution that ``to_json`` was called on: from its text, or a file's path.
+
+        The certificate is read, not proved again: trust it as far as you trust the file.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> solution = fp.solve_pd_dp(fp.Uniform(3, 2), 1.0)
+        >>> fp.Solution.from_json(solution.to_json()) == solution
+        True
+        """
+        given = unheaded(text, "result", "Solution")
+        value, bound, level = (_number(given, name) for name in ("value", "bound", "level"))
+        solver, converged = given.get("solver"), given.get("converged", True)
+        return Solution(
+            value,
+            bound,
+            load(given.get("channel", {})),
+            level,
+            str(given.get("method")),
+            solver=None if solver is None else str(solver),
+            converged=bool(converged),
+        )
 
     def __repr__(self) -> str:
         engine = "" if self.solver is None else f", solver={self.solver!r}"

@@ -234,7 +234,9 @@ def test_the_name_of_a_file_is_no_array(name):
 
 
 @pytest.mark.parametrize(
-    "given", [fp.mechanisms.GaussianChannel(1.0, 1.0), object(), None, len], ids=repr
+    "given",
+    [fp.mechanisms.GaussianChannel(1.0, 1.0), object(), None, len],
+    ids=["noise", "object", "None", "function"],
 )
 def test_what_is_no_finite_channel_is_refused_in_words(given):
     for measure in (fp.dp_level, fp.maximal_leakage, fp.audit):

@@ -1,5 +1,6 @@
 """A bracket as a number: which end it is, how it compares, converts and hashes."""
 
+import json
 import math
 from fractions import Fraction
 
@@ -87,3 +88,72 @@ def test_a_law_takes_a_space_like_a_channel_does():
     assert prior.epsilon_x() == fp.Dense([0.4, 0.1, 0.2, 0.3], [2, 2]).epsilon_x()
     with pytest.raises(fp.InvalidInput, match="databases"):
         fp.Dense([0.5, 0.5], space)
+
+
+# JSON.
+
+NUMBERS = st.floats(allow_nan=False)
+
+
+@given(NUMBERS, NUMBERS, st.sampled_from(["lower", "upper"]))
+def test_brackets_survive_json(a, b, guaranteed):
+    bracket = fp.Bracket(min(a, b), max(a, b), guaranteed=guaranteed)
+    again = fp.Bracket.from_json(bracket.to_json())
+    assert (again.lower, again.upper) == (bracket.lower, bracket.upper)
+    assert again.guaranteed == guaranteed
+    head = json.loads(bracket.to_json())
+    assert (head["fastpriv"], head["version"], head["kind"]) == ("result", 1, "Bracket")
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        fp.Uniform(3, 2),
+        fp.Product([[0.6, 0.4], [0.2, 0.8]]),
+        fp.Exchangeable.beta_binomial(3, 0.5, 0.8),
+        fp.Dense([0.5, 0.3, 0.2]),
+    ],
+    ids=["closed form", "rows", "types", "dense"],
+)
+def test_solutions_survive_json(prior, tmp_path):
+    solution = fp.solve_pd_dp(prior, 0.3)
+    again = fp.Solution.from_json(solution.to_json())
+    assert again == solution
+    path = tmp_path / "solution.json"
+    path.write_text(solution.to_json())
+    assert fp.Solution.from_json(path) == solution
+
+
+def test_profiles_survive_json():
+    of = fp.accounting.PrivacyProfile
+    for profile in (
+        of.gaussian(2.0).self_compose(3),
+        of.laplace(2.0, 0.1).compose(of.randomised_response(4, 0.1)),
+        of.of([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]),  # infinite losses
+    ):
+        again = of.from_json(profile.to_json())
+        assert again.to_dict() == profile.to_dict()
+        assert again.delta(0.5).upper == profile.delta(0.5).upper
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        "{",
+        "nothing.json",
+        '{"fastpriv": "result", "version": 2, "kind": "Bracket", "lower": 0, "upper": 1}',
+        '{"fastpriv": "result", "version": 1, "kind": "Bracket", "lower": 0}',
+        '{"fastpriv": "result", "version": 1, "kind": "Bracket", "lower": "x", "upper": 1}',
+        '{"fastpriv": "result", "version": 1, "kind": "Bracket", "lower": 2, "upper": 1, '
+        '"guaranteed": "upper"}',
+        '{"fastpriv": "result", "version": 1, "kind": "Solution", "value": 1, "bound": 1, '
+        '"level": 1}',
+        '{"fastpriv": "profile", "version": 1, "kind": "PrivacyProfile", "releases": 3}',
+    ],
+)
+def test_json_that_describes_nothing_is_refused(text):
+    for kind in (fp.Bracket, fp.Solution, fp.accounting.PrivacyProfile):
+        with pytest.raises(fp.InvalidInput):
+            kind.from_json(text)

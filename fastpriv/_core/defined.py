@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -19,6 +20,9 @@ from fastpriv.errors import InvalidInput, did_you_mean
 
 #: Version of the JSON form.
 VERSION = 1
+
+#: The rooms that declare the classes of a family.
+_ROOMS = {"channel": "fastpriv.channels", "prior": "fastpriv.priors"}
 
 Self = TypeVar("Self", bound="Defined")
 
@@ -100,19 +104,47 @@ class Defined:
         text : str or path
             The JSON, or a file that holds it.
         """
-        if isinstance(text, os.PathLike) or not str(text).lstrip().startswith("{"):
-            try:
-                text = Path(text).read_text("utf-8")
-            except (OSError, ValueError) as problem:
-                raise InvalidInput(
-                    "JSON of a fastpriv object, or the path of a file of it, is expected; "
-                    f"{text!r:.60} cannot be read"
-                ) from problem
+        return cls.from_dict(parsed(text))
+
+
+def parsed(text: str | os.PathLike[str]) -> Any:
+    """Read JSON from its text, or from the path of a file of it."""
+    if isinstance(text, os.PathLike) or not str(text).lstrip().startswith("{"):
         try:
-            given = json.loads(text)
-        except (ValueError, RecursionError) as problem:
-            raise InvalidInput(f"this is not valid JSON: {problem}") from None
-        return cls.from_dict(given)
+            text = Path(text).read_text("utf-8")
+        except (OSError, ValueError) as problem:
+            raise InvalidInput(
+                "JSON of a fastpriv object, or the path of a file of it, is expected; "
+                f"{text!r:.60} cannot be read"
+            ) from problem
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise InvalidInput(f"this is not valid JSON: {problem}") from None
+
+
+def headed(family: str, kind: str, fields: Mapping[str, Any]) -> str:
+    """Write an object that is no :class:`Defined` as JSON of the same form."""
+    whole = {"fastpriv": family, "version": VERSION, "kind": kind} | dict(fields)
+    return json.dumps({name: _finite(value) for name, value in whole.items()}, allow_nan=False)
+
+
+def unheaded(text: str | os.PathLike[str], family: str, kind: str) -> Mapping[str, Any]:
+    """Read what :func:`headed` wrote, and check that it is of the right kind and version."""
+    given = parsed(text)
+    head = given if isinstance(given, Mapping) else {}
+    if (head.get("fastpriv"), head.get("kind")) != (family, kind):
+        raise InvalidInput(f"JSON of a {kind} is expected, as its to_json writes it")
+    _check_version(given)
+    return {name: numbers(value) for name, value in given.items()}
+
+
+def _check_version(given: Mapping[str, Any]) -> None:
+    if given.get("version") != VERSION:
+        raise InvalidInput(
+            f"version {given.get('version')!r:.20} of the form is not known, only {VERSION}; write "
+            "it again with this version of fastpriv"
+        )
 
 
 def _kind_of(item: Defined) -> type[Defined]:
@@ -130,12 +162,11 @@ def load(given: Any) -> Any:
             'an object of fastpriv is {"fastpriv": ..., "version": ..., "kind": ...}, as to_json '
             "writes it"
         )
-    if given.get("version") != VERSION:
-        raise InvalidInput(
-            f"version {given.get('version')!r:.20} of the form is not known, only {VERSION}; write "
-            "it again with this version of fastpriv"
-        )
-    kinds = Defined._kinds.get(str(given["fastpriv"]), {})
+    _check_version(given)
+    family = str(given["fastpriv"])
+    if family in _ROOMS:  # by name: what is read may be of a room above the reader
+        importlib.import_module(_ROOMS[family])
+    kinds = Defined._kinds.get(family, {})
     kind = kinds.get(str(given["kind"]))
     if kind is None:
         hint = did_you_mean(given["kind"], kinds)
@@ -204,4 +235,5 @@ def numbers(value: Any) -> Any:
     """Read numbers of JSON, in nested lists, with infinities as words."""
     if isinstance(value, list):
         return [numbers(item) for item in value]
-    return {"infinite": math.inf, "-infinite": -math.inf}.get(value, value) if value else value
+    words = {"infinite": math.inf, "-infinite": -math.inf}
+    return words.get(value, value) if isinstance(value, str) else value

@@ -20,7 +20,7 @@ def optional(module: str, extra: str) -> Any:
         ) from None
 
 
-def progress_bar(total: int, unit: str, wanted: bool) -> AbstractContextManager[Any]:
+def progress_bar(total: int | None, unit: str, wanted: bool) -> AbstractContextManager[Any]:
     """Return tqdm's bar on standard error: silent unless wanted, on a terminal, and installed."""
     if wanted and sys.stderr.isatty() and importlib.util.find_spec("tqdm"):
         bar: AbstractContextManager[Any] = optional("tqdm", "progress").tqdm(

@@ -126,7 +126,7 @@ def finish(
     narrow = inches < _COLUMN
     size = "x-small" if narrow else "small"
     most = int(_LETTERS * inches) if narrow else _LONGEST
-    ax.set_xlabel(fitted(ax, x, inches), fontsize=_text(ax))
+    ax.set_xlabel(fitted(ax, x, 0.75 * inches), fontsize=_text(ax))
     ax.set_ylabel(fitted(ax, y, 0.6 * figure.get_figheight()), fontsize=_text(ax))
     ticks(ax)
     if not legend:

@@ -58,7 +58,7 @@ class ChannelDpEvent(dp_event.DpEvent):  # type: ignore[misc]
 class ProfileAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
     """Accountant of dp-accounting that composes certified privacy profiles.
 
-    Takes what :data:`SUPPORTED` lists, compositions of them, and :class:`ChannelDpEvent`. What it
+    Takes what ``SUPPORTED`` lists, compositions of them, and :class:`ChannelDpEvent`. What it
     reports is the upper end of a :class:`~fastpriv.accounting.PrivacyProfile`'s bracket: never
     below the truth, for delta down to 1e-300 and counts up to 10^9.
 

@@ -8,6 +8,7 @@ from fastpriv.channels.product import ProductChannel
 from fastpriv.channels.query import QueryChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedChannel
+from fastpriv.channels.types import TypeChannel
 
 __all__ = [
     "AbstractChannel",
@@ -18,4 +19,5 @@ __all__ = [
     "QueryChannel",
     "RecordChannel",
     "TiltedChannel",
+    "TypeChannel",
 ]

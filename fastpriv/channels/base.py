@@ -38,7 +38,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
     - ``_sample(rows, source)``, a sampler of its own.
 
     Every measure has a general algorithm that asks no more than this. A measure that a structure
-    answers better has a shortcut, registered with :func:`functools.singledispatch` in the file of
+    answers better has a shortcut, registered with ``functools.singledispatch`` in the file of
     the measure. A class with its own ``_sample`` must register the level of what it draws with
     ``fastpriv.measures.realised.drawn_level``. A class that acts on every row by itself
     should register its kernels with ``fastpriv.channels.rowwise.row_kernels``.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.extras import optional
+from fastpriv._core.clock import Clock
+from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.validation import Floats
 from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
@@ -40,6 +42,8 @@ __all__ = ["TradeoffCurve", "privacy_level", "tradeoff_curve"]
 #: A level counts as found when its bracket is this narrow, relative to 1 + level.
 _TOLERANCE = 1e-6
 _WIDEN = 1e-13
+#: Seconds that a program is given at least, so that it says something.
+_LEAST = 1e-3
 #: Most points of a curve.
 _POINTS = 1 << 20
 #: Where the level before a jump is measured, as a fraction of the distortion of a constant output;
@@ -49,7 +53,12 @@ _REACH = 1.0 + _SAME
 
 
 def privacy_level(
-    prior: Distribution | ArrayLike, distortion: float, notion: str, *, time_limit: float = math.inf
+    prior: Distribution | ArrayLike,
+    distortion: float,
+    notion: str,
+    *,
+    time_limit: float = math.inf,
+    progress: bool = False,
 ) -> Bracket:
     """Find the best privacy level that any mechanism reaches at an expected distortion.
 
@@ -62,7 +71,9 @@ def privacy_level(
     notion : {"dp", "identifiability", "mutual-information"}
         Which level.
     time_limit : float
-        Seconds for each program that is solved on the way.
+        Seconds for all programs that are solved on the way; then the bracket is returned as it is.
+    progress : bool
+        Show how many programs have been solved, on a terminal and if tqdm is installed.
 
     Returns
     -------
@@ -87,14 +98,15 @@ def privacy_level(
         raise InvalidInput(f"notion must be one of {', '.join(DESIGNED)}, got {notion!r}")
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
     try:
-        return _level(prior, cost, notion, time_limit)
+        with progress_bar(None, "program", progress) as bar:
+            return _level(prior, cost, notion, Clock(time_limit), bar)
     except TooLarge:
         return theorem_bracket(prior, cost, notion)
 
 
-def _level(prior: Distribution, cost: float, notion: str, time_limit: float) -> Bracket:
+def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any) -> Bracket:
     if notion == "mutual-information":
-        point = solve_pd_mip(prior, cost, time_limit=time_limit)
+        point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _LEAST))
         return Bracket(point.bound, point.value * (1.0 + _WIDEN))
     least = prior.epsilon_x() if notion == "identifiability" else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
@@ -107,14 +119,14 @@ def _level(prior: Distribution, cost: float, notion: str, time_limit: float) -> 
         if plain > prior.epsilon_hat():
             return _around(plain)
         low = max(plain - prior.epsilon_x(), 0.0)
-        return _search(prior, cost, solve_pd_dp, low, max(plain, 0.0), time_limit)
+        return _search(prior, cost, solve_pd_dp, low, max(plain, 0.0), clock, bar)
     tilde = prior.epsilon_tilde()
     if plain >= tilde:
         return _around(plain)
     # Beyond some distortion the prior's own level is reached: look there first.
     low = max(plain, least)
     first = low + 0.9 * _TOLERANCE * (1.0 + low)
-    return _search(prior, cost, solve_pd_i, low, tilde, time_limit, first)
+    return _search(prior, cost, solve_pd_i, low, tilde, clock, bar, first)
 
 
 def _around(value: float) -> Bracket:
@@ -128,7 +140,8 @@ def _search(
     solve: Callable[..., Solution],
     low: float,
     high: float,
-    time_limit: float,
+    clock: Clock,
+    bar: Any,
     first: float = math.nan,
 ) -> Bracket:
     """Narrow [low, high] by solving programs; either end moves only on a certificate.
@@ -137,7 +150,7 @@ def _search(
     stepping past the estimate by a little makes both ends move.
     """
     ends: list[tuple[float, float] | None] = [None, None]  # (epsilon, distortion) at low and high
-    while high - low > _TOLERANCE * (1.0 + high):
+    while high - low > _TOLERANCE * (1.0 + high) and clock.left() > 0.0:
         width = high - low
         a, b = ends
         guess = first if low < first < high else 0.5 * (low + high)
@@ -146,24 +159,26 @@ def _search(
             nudge = max(0.02 * width, 0.4 * _TOLERANCE * (1.0 + high))
             guess += nudge if guess - low < high - guess else -nudge
             guess = min(max(guess, low + 0.01 * width), high - 0.01 * width)
-        solution = _quietly(solve, prior, guess, time_limit)
+        solution = _quietly(solve, prior, guess, clock, bar)
         if solution.value <= cost:
             high, ends[1] = guess, (guess, solution.value)
         elif solution.bound > cost:
             low, ends[0] = guess, (guess, solution.bound)
         else:  # the certificate straddles the distortion: step aside until it no longer does
-            low, high = _aside(prior, cost, solve, low, guess, high, time_limit)
+            low, high = _aside(prior, cost, solve, low, guess, high, clock, bar)
             break
     return Bracket(low, high)
 
 
 def _quietly(
-    solve: Callable[..., Solution], prior: Distribution, epsilon: float, time_limit: float
+    solve: Callable[..., Solution], prior: Distribution, epsilon: float, clock: Clock, bar: Any
 ) -> Solution:
     """Solve a program whose gap, met or not, shows in the width of the bracket."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GapWarning)
-        return solve(prior, epsilon, gap=2e-7, time_limit=time_limit)
+        solution = solve(prior, epsilon, gap=2e-7, time_limit=max(clock.left(), _LEAST))
+    bar.update(1)
+    return solution
 
 
 def _aside(
@@ -173,7 +188,8 @@ def _aside(
     low: float,
     middle: float,
     high: float,
-    time_limit: float,
+    clock: Clock,
+    bar: Any,
 ) -> tuple[float, float]:
     """Move both ends towards a point that no program can tell from the answer."""
     step = 0.5 * _TOLERANCE * (1.0 + high)
@@ -181,9 +197,9 @@ def _aside(
     for side, sign in enumerate((-1.0, 1.0)):
         for k in count():
             guess = middle + sign * step * 4.0**k
-            if not low < guess < high:
+            if not low < guess < high or clock.left() <= 0.0:
                 break
-            solution = _quietly(solve, prior, guess, time_limit)
+            solution = _quietly(solve, prior, guess, clock, bar)
             if (solution.bound > cost, solution.value <= cost)[side]:
                 ends[side] = guess
                 break
@@ -259,6 +275,7 @@ def tradeoff_curve(
     progress: bool = False,
     *,
     points: int = 25,
+    time_limit: float = math.inf,
 ) -> TradeoffCurve:
     """Compute the best level of each notion over a grid of distortions.
 
@@ -276,6 +293,8 @@ def tradeoff_curve(
         Show a progress bar (needs the extra ``fastpriv[progress]``).
     points : int
         Size of the default grid.
+    time_limit : float
+        Seconds for the whole curve, shared evenly by its points; brackets are then wider but valid.
 
     Returns
     -------
@@ -308,7 +327,8 @@ def tradeoff_curve(
     reached = grid.size > 0 and grid.min() < constant * _BEFORE and constant <= grid.max() * _REACH
     falling = [name for name in names if name != "mutual-information"] if reached else []
     tasks += [(prior, constant * _BEFORE, name) for name in falling]
-    results: Any = _map(executor)(_point, tasks)
+    seconds = Clock(time_limit).share(len(tasks))
+    results: Any = _map(executor)(partial(_point, seconds), tasks)
     if progress:
         results = optional("tqdm", "progress").tqdm(results, total=len(tasks), unit="level")
     brackets = list(results)
@@ -350,9 +370,9 @@ def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tupl
     return found
 
 
-def _point(task: tuple[Distribution, float, str]) -> Bracket:
+def _point(seconds: float, task: tuple[Distribution, float, str]) -> Bracket:
     try:
-        return privacy_level(*task)
+        return privacy_level(*task, time_limit=seconds)
     except SolverFailure:  # one hard point does not lose the curve
         return theorem_bracket(*task)
 

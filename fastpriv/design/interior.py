@@ -157,10 +157,9 @@ class _Newton:
         work = float((np.diff(program.starts) * (program.bands + 1.0) ** 2).mean())
         #: Blocks between two looks at the clock.
         self.stride = max(1, int(_UNWATCHED / work))
-        #: Blocks that are worth a thread of their own, to factor and to solve.
-        self.grain = 1 + int(_THREAD / work)
         thin = float((np.diff(program.starts) * (program.bands + 1.0)).mean())
-        self.thin_grain = 1 + int(_THREAD / thin)
+        #: Blocks that are worth a thread of their own when they are solved.
+        self.grain = 1 + int(_THREAD / thin)
         self.factors = np.empty(int(program.places[-1]))
         self.scales = np.empty(len(program.row))
 
@@ -183,7 +182,7 @@ class _Newton:
                 )  # fmt: skip
             return schur
 
-        schur = np.sum(split(part, len(p.bands), self.grain), axis=0)
+        schur = np.sum(split(part, len(p.bands), 1), axis=0)
         if time.monotonic() > self.deadline:
             return False
         self.root = 1.0 / np.sqrt(np.diag(schur))
@@ -206,7 +205,7 @@ class _Newton:
                 rhs, p.starts, p.bands, p.places[:-1], self.factors, self.scales, first, last, out
             )
 
-        split(part, len(p.bands), self.thin_grain)
+        split(part, len(p.bands), self.grain)
         return out
 
     def direction(self, pull: Floats, missing: Floats) -> tuple[Floats, Floats]:

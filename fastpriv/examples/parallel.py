@@ -14,7 +14,15 @@ __all__ = ["ParallelExample", "parallel_example"]
 
 
 class ParallelExample(NamedTuple):
-    """Two people who release one noisy bit each, and the individual capacities."""
+    """Two people who release one noisy bit each, and the individual capacities.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> example = fp.parallel_example(0.1)
+    >>> example.together.lower > example.alone.upper
+    True
+    """
 
     channel: ProductChannel
     alone: Bracket

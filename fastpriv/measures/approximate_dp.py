@@ -71,7 +71,7 @@ def hockey_stick(
     -------
     float or ndarray
         Delta in [0, 1] for each epsilon, rounded up; 0 from ``dp_level(channel)`` on. A stack gets
-        an array of shape (B, *epsilon.shape).
+        an array of shape ``(B, *epsilon.shape)``.
 
     Notes
     -----

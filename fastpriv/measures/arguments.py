@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,8 +37,12 @@ def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None)
 
 
 def _array_like(given: object) -> bool:
-    """Whether NumPy would make an array of numbers of it: a sequence, an array, a frame."""
-    return isinstance(given, Sequence) or hasattr(given, "__array__") or hasattr(given, "__len__")
+    """Whether it may hold numbers: a sequence, an array, a frame; or names a file that does."""
+    return (
+        isinstance(given, Sequence | os.PathLike)
+        or hasattr(given, "__array__")
+        or hasattr(given, "__len__")
+    )
 
 
 def as_pair(

@@ -154,7 +154,7 @@ MECHANISM = (
         bounds="ln of the sum over y of max_x p(y|x), x in the support of the prior",
         source=f"{ISSA}, Theorem 1",
         measure="maximal_leakage",
-        law=additive("maximal-leakage", INDEPENDENT, "column maxima of a product of channels"),
+        law=additive("maximal-leakage", ADAPTIVE, "a maximum of products is at most their product"),
         implies=(same("mutual-information", "Sibson order 1 below infinity"),),
     ),
     Notion(

@@ -183,7 +183,7 @@ def release(
     (100, True)
     """
     if out is None and isinstance(table, str | os.PathLike):
-        raise InvalidInput("give out=, the path of the released file")
+        raise InvalidInput("give out= (--out), the path of the released file")
     source = open_table(table, out, overwrite)
     declared = _domain(source, domain, mechanism, accept_domain_from_data, drop_undeclared)
     plan = choice.make(

@@ -68,7 +68,7 @@ def run(tmp_path):
         (tmp_path / "bench_fake.py").write_text(HEAD + body)
         out = tmp_path / "results.json"
         out.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", str(tmp_path), "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", str(tmp_path)]
         command += ["--benchmark-timer=clock.read", "--benchmark-max-time=0"]
         command += ["--benchmark-min-rounds=4", f"--benchmark-json={out}", *options]
         env = plain_environment(tmp_path)
@@ -258,7 +258,7 @@ def test_runs_are_compared_as_a_report(run, tmp_path):
 def test_a_real_run_is_what_the_tables_read(tmp_path):
     out = tmp_path / "results.json"
     command = [sys.executable, "-m", "pytest", ROOT / "benchmarks" / "bench_latency.py"]
-    command += ["-p", "no:cacheprovider", "--benchmark-only", f"--benchmark-json={out}"]
+    command += ["--benchmark-only", f"--benchmark-json={out}"]
     command += ["--benchmark-max-time=0", "--benchmark-min-rounds=1"]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, env=plain_environment()

@@ -607,7 +607,24 @@ def test_bits_are_solved_in_closed_form(chances, epsilon):
     assert solution.bound <= truth <= solution.value * (1 + mpf(10) ** -15)
     assert solution.value <= truth * (1 + mpf(10) ** -9) + mpf(10) ** -300
     assert fp.dp_level(solution.channel) <= epsilon * (1 + 1e-12) + 1e-12
-    if epsilon <= 5.0:
+    if epsilon <= 5.0 and all(law.min() == 0.0 or law.min() > 1e-9 for law in prior.marginals):
         program = fp.solve_pd_dp(prior, epsilon, solver="highs")
         assert program.bound <= solution.value * (1.0 + 1e-12) + 1e-15
         assert solution.bound <= program.value * (1.0 + 1e-12) + 1e-15
+
+
+def test_the_time_limit_of_a_level_is_one_total():
+    prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(64)), [2] * 6)
+    quick = fp.privacy_level(prior, 1.5, "dp", time_limit=0.0)
+    exact = fp.privacy_level(prior, 1.5, "dp")
+    assert quick.lower <= exact.upper
+    assert exact.lower <= quick.upper
+    assert exact.width < 1e-5 * (1.0 + exact.upper) <= quick.width  # no program was solved
+
+
+def test_the_time_limit_of_a_curve_keeps_its_brackets():
+    prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(16)), [2] * 4)
+    quick = fp.tradeoff_curve(prior, ["dp"], [0.8, 1.2], time_limit=0.0)
+    exact = fp.tradeoff_curve(prior, ["dp"], [0.8, 1.2])
+    assert (quick.lower["dp"] <= exact.upper["dp"]).all()
+    assert (exact.lower["dp"] <= quick.upper["dp"]).all()

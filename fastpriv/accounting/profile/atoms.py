@@ -60,9 +60,9 @@ class Atom:
         return isinstance(other, Atom) and self.key == other.key and self._same == other._same
 
     @property
-    def _same(self) -> tuple[int, float]:
-        """What else two releases share of which the same neighbours attain the same."""
-        return id(self.source and self.source.channel), self.lower.top
+    def _same(self) -> tuple[AbstractChannel | None, float]:
+        """The channel and the top of the lower measure: equal for releases of one mechanism."""
+        return None if self.source is None else self.source.channel, self.lower.top
 
     @property
     def is_response(self) -> bool:

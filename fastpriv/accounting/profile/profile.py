@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import headed, unheaded
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.atoms import Atom, Source
@@ -46,7 +48,7 @@ class PrivacyProfile(Events, Questions):
     compose by multiplying their pairs, whatever later mechanisms do with earlier outputs.
 
     Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response`,
-    :meth:`from_epsilon_delta`, or from noise: :meth:`gaussian`, :meth:`laplace` and the others.
+    :meth:`from_epsilon_delta`, or from noise: ``gaussian``, ``laplace`` and the others.
 
     Notes
     -----
@@ -230,6 +232,23 @@ class PrivacyProfile(Events, Questions):
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"this is no profile: {given!r:.60} ({error})") from None
         return cls(parts, as_relation(relation))
+
+    def to_json(self) -> str:
+        """Return what the releases are as JSON; ``from_json`` reads it."""
+        return headed("profile", "PrivacyProfile", self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str | os.PathLike[str]) -> PrivacyProfile:
+        """Return the profile that ``to_json`` was called on: from its text, or a file's path.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> profile = fp.accounting.PrivacyProfile.gaussian(2.0).self_compose(3)
+        >>> fp.accounting.PrivacyProfile.from_json(profile.to_json()).to_dict()
+        {'relation': None, 'releases': [[['normal', 2.0], 3]]}
+        """
+        return cls.from_dict(unheaded(text, "profile", "PrivacyProfile"))
 
     # Questions.
 

@@ -89,8 +89,8 @@ def build(types: Types, weights: Sequence[int], joint: bool) -> Program:
     if pairs > MAX_PAIRS:
         raise TooLarge(
             f"the exact program has {short(pairs)} pairs of a database and an output, and at most "
-            f"{MAX_PAIRS:,} are solved exactly; leave out exact=True, or use a prior with more "
-            "structure"
+            f"{MAX_PAIRS:,} are solved exactly; leave out exact=True (--exact), or use a prior "
+            "with more structure"
         )
     sizes = [types.size(t) for t in range(len(types.counts))]
     classes = tuple(classes_against(kind, types) for kind in types.counts)
@@ -131,5 +131,6 @@ def check_size(program: Program, ratio: Fraction) -> None:
     if program.size * bits > MAX_BITS:
         raise TooLarge(
             f"the exact optimum has numerators of about {short(program.size * bits)} bits, and at "
-            f"most {MAX_BITS:,} are formed; leave out exact=True, or use a smaller epsilon"
+            f"most {MAX_BITS:,} are formed; leave out exact=True (--exact), or use a smaller "
+            "epsilon"
         )

@@ -99,8 +99,8 @@ def individual_capacity(
     if priors != "independent":
         raise InvalidInput(f'priors must be "all" or "independent", got {priors!r:.40}')
     mechanism, gap = as_channel(channel), check.real(gap, "gap", least=0.0)
-    clock = Clock(check.real(time_limit, "time_limit", least=0.0))
-    return independent_leak(mechanism, gap, clock)
+    seconds = check.optional_limit(time_limit, "time_limit")
+    return independent_leak(mechanism, gap, Clock(math.inf if seconds is None else seconds))
 
 
 def group_capacity(

@@ -11,6 +11,7 @@ from fastpriv._matrices.selection import best_selection
 from fastpriv.channels import AbstractChannel, QueryChannel
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.rowwise import row_kinds
+from fastpriv.measures.capacity import capacity
 from fastpriv.results import Adversary, IndividualCapacity
 
 #: Largest table whose equal rows are looked for.
@@ -53,7 +54,10 @@ def searched(
         group = (int(np.flatnonzero(databases[0] != databases[1])[0]),)
     order = np.lexsort(databases[:, group].T[::-1])
     who = Adversary(group, databases[order], best.law[order])
-    return IndividualCapacity(best.lower, best.upper, who)
+    upper = best.upper
+    if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
+        upper = max(best.lower, min(upper, capacity(channel, 1e-3).upper))
+    return IndividualCapacity(best.lower, upper, who)
 
 
 def representatives(table: Floats) -> Ints:

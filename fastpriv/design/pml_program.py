@@ -1,0 +1,150 @@
+"""Least distortion at a level of pointwise maximal leakage: a linear program.
+
+PML at level epsilon says W[x, y] <= e^epsilon p_Y(y) for all x in the support of the prior, and
+p_Y(y) = sum_x p(x) W[x, y] is linear in W.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.channels import Channel
+from fastpriv.errors import SolverFailure, TooLarge
+from fastpriv.measures.distortion import expected_distance
+from fastpriv.measures.pointwise import pml_level
+from fastpriv.priors import Distribution
+from fastpriv.priors.arguments import as_prior
+from fastpriv.results import Solution
+
+__all__ = ["solve_pd_pml"]
+
+#: Most databases: the program has N^2 constraints, with N entries each.
+_MOST = 64
+#: Shares of a constant mechanism that are mixed in besides what the repair asks for.
+_SHARES = (0.0, *(2.0**k for k in range(-50, 0)), 1.0)
+
+
+def solve_pd_pml(
+    prior: Distribution | ArrayLike, epsilon: float, *, time_limit: float = math.inf
+) -> Solution:
+    """Mechanism of least expected Hamming distortion whose outputs leak at most epsilon.
+
+    min sum p(x) d(x, y) W[x, y] subject to ln W[x, y]/p_Y(y) <= epsilon for every output and every
+    x in the support (Saeidian et al. 2024, Definition 2.6). For databases that never occur the
+    mechanism answers like one that does.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Law of the database. At most 64 databases occur.
+    epsilon : float
+        Level of pointwise maximal leakage in nats, at least 0.
+    time_limit : float
+        Seconds for the linear program.
+
+    Returns
+    -------
+    Solution
+        ``value`` is the distortion of the channel, rounded up. ``level`` is its
+        :func:`pml_level`, at most epsilon for the floats in it. ``bound`` is proved by multipliers
+        of the constraints and rounded down.
+
+    Notes
+    -----
+    The solver's matrix V is repaired by mixing it with the mechanism that always draws from V's
+    own output law q: (1 - t) V + t q has the same q, and its ratios are (1 - t) V/q + t. For any
+    multipliers l >= 0 a lower bound is
+
+        sum_x min_y [p(x) d(x, y) + l[x, y] - e^epsilon p(x) sum_z l[z, y]].
+
+    From epsilon = -ln p_min on the identity is allowed. Cost of a linear program with N^2 variables
+    and N^3 entries.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> best = fp.solve_pd_pml([0.7, 0.2, 0.1], 0.5)
+    >>> round(best.value, 6), best.level <= 0.5, best.gap < 1e-9
+    (0.3, True, True)
+    """
+    law = as_prior(prior)
+    epsilon = check.real(epsilon, "epsilon", least=0.0)
+    seconds = check.limit(time_limit, "time_limit")
+    support = np.flatnonzero(law._vector()) if law.space.size <= _MOST**2 else np.arange(0)
+    if not 0 < len(support) <= _MOST:
+        raise TooLarge.entries(
+            "the program over databases", law.space.size, f"at most {_MOST} of them may occur"
+        )
+    p = law._vector()[support]
+    rows = law.space.rows(np.arange(law.space.size))
+    distance = (rows[support][:, None] != rows[None]).sum(axis=2).astype(np.float64)
+    V, multipliers = _solved(p, distance, epsilon, seconds)
+    bound = _dual_bound(p, distance, epsilon, multipliers)
+    for share in _SHARES:
+        channel = Channel(_expanded(_mixed(V, p, epsilon, share), support, rows), law.space)
+        level = float(pml_level(channel, law))
+        if level <= epsilon:
+            break
+    if level > epsilon:
+        raise SolverFailure(f"no repaired mechanism has a level of {epsilon!r}; got {level!r}")
+    value = expected_distance(channel, law)
+    return Solution(value, max(0.0, min(bound, value)), channel, level, "dense")
+
+
+def _solved(p: Floats, distance: Floats, epsilon: float, seconds: float) -> tuple[Floats, Floats]:
+    """Return the solver's matrix and its multipliers of the leakage constraints, at least 0."""
+    from fastpriv._core.highs import Rows, minimise
+
+    count, outputs = distance.shape
+    # Constraint (x, y): e^-epsilon V[x, y] - sum_z p(z) V[z, y] <= 0, so that entries are moderate.
+    r = math.exp(-epsilon)
+    leak = np.repeat(-p[None], count, axis=0) + r * np.eye(count)
+    entries = [np.ones(outputs)] * count + [leak[x] for x in range(count) for _ in range(outputs)]
+    columns = [x * outputs + np.arange(outputs) for x in range(count)]
+    columns += [y + outputs * np.arange(count) for _ in range(count) for y in range(outputs)]
+    starts = np.concatenate([[0], np.cumsum([len(part) for part in columns])])
+    number = count * outputs
+    rows = Rows(
+        starts,
+        np.concatenate(columns),
+        np.concatenate(entries),
+        np.concatenate([np.ones(count), np.full(number, -math.inf)]),
+        np.concatenate([np.ones(count), np.zeros(number)]),
+    )
+    answer = minimise((p[:, None] * distance).reshape(-1), np.zeros(number), rows, seconds)
+    V = np.maximum(answer.values.reshape(count, outputs), 0.0)
+    multipliers = np.maximum(-answer.duals[count:].reshape(count, outputs), 0.0)
+    return V / V.sum(axis=1, keepdims=True), multipliers
+
+
+def _dual_bound(p: Floats, distance: Floats, epsilon: float, multipliers: Floats) -> float:
+    """Return the bound of any multipliers l >= 0 of the scaled constraints, rounded down."""
+    own, all_of = math.exp(-epsilon) * multipliers, multipliers.sum(axis=0)
+    terms = p[:, None] * distance + own - p[:, None] * all_of
+    sizes = p[:, None] * distance + own + p[:, None] * all_of
+    error = (len(p) + 16.0) * 2.0 * ULP
+    return math.fsum((terms - error * sizes).min(axis=1)) - 1e-15
+
+
+def _mixed(V: Floats, p: Floats, epsilon: float, share: float) -> Floats:
+    """Mix V with its own output law as much as the level asks for, and a share more."""
+    q = p @ V / p.sum()
+    seen = q > 0.0
+    worst = float((V[:, seen] / q[seen]).max())
+    most = math.exp(min(epsilon, 700.0))
+    t = (worst - most) / (worst - 1.0) if worst > most else 0.0
+    t = min(1.0, t + share)
+    mixed = (1.0 - t) * V + t * q if t < 1.0 else np.repeat(q[None], len(V), axis=0)
+    return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
+
+
+def _expanded(V: Floats, support: Ints, rows: Ints) -> Floats:
+    """Let databases that never occur answer like the nearest one that does."""
+    distance = (rows[:, None] != rows[support][None]).sum(axis=2)
+    return np.asarray(V[distance.argmin(axis=1)])

@@ -1,0 +1,74 @@
+"""Least distortion at a level of pointwise maximal leakage, against a plain program."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import fastpriv as fp
+
+
+def plain(p, sizes, epsilon):
+    """The optimum of the program, constraint by constraint."""
+    rows = list(np.ndindex(*sizes))
+    support = [x for x in range(len(rows)) if p[x] > 0]
+    N, S = len(rows), len(support)
+    apart = [[int(np.not_equal(a, b).sum()) for b in rows] for a in rows]
+    cost = [p[x] * apart[x][y] for x in support for y in range(N)]
+    leak, sums = [], np.zeros((S, S * N))
+    for i in range(S):
+        sums[i, i * N : (i + 1) * N] = 1.0
+        for y in range(N):
+            line = np.zeros(S * N)
+            for j, z in enumerate(support):
+                line[j * N + y] -= p[z]
+            line[i * N + y] += math.exp(-epsilon)
+            leak.append(line)
+    return linprog(cost, np.array(leak), np.zeros(len(leak)), sums, np.ones(S)).fun
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from([(2,), (3,), (2, 2), (4,), (3, 2)]),
+    st.sampled_from([0.0, 1e-6, 0.1, 0.7, 1.5, 5.0]),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_optimum(sizes, epsilon, zeros, seed):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(math.prod(sizes)))
+    if zeros:
+        p[1:] *= rng.random(len(p) - 1) < 0.6
+        p /= p.sum()
+    prior = fp.Dense(p, sizes)
+    best = fp.solve_pd_pml(prior, epsilon)
+    want = plain(prior.pmf(), sizes, epsilon)
+    assert best.bound <= want + 1e-7
+    assert best.value >= want - 1e-7
+    assert best.value - best.bound <= 1e-7
+    assert best.level == fp.pml_level(best.channel, prior) <= epsilon
+    assert best.value == pytest.approx(fp.distortion(best.channel, prior), abs=1e-12)
+
+
+def test_edges():
+    assert fp.solve_pd_pml([1.0], 1.0).value == 0.0
+    uniform = fp.Uniform(2, 2)
+    assert fp.solve_pd_pml(uniform, math.log(4) * (1 + 1e-12)).value <= 1e-12
+    assert fp.solve_pd_pml(uniform, 700.0).value == 0.0
+    # Differential privacy of every row, n e together, is no better than leakage n e.
+    assert fp.solve_pd_pml(uniform, 0.8).bound <= fp.solve_pd_dp(uniform, 0.4).value
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, math.nan, "1"])
+def test_bad_levels(epsilon):
+    with pytest.raises(fp.InvalidInput, match="epsilon"):
+        fp.solve_pd_pml([0.5, 0.5], epsilon)
+
+
+@pytest.mark.parametrize("n", [7, 50, 2000])
+def test_too_many_databases(n):
+    with pytest.raises(fp.TooLarge, match="may occur"):
+        fp.solve_pd_pml(fp.Uniform(n, 2), 1.0)
