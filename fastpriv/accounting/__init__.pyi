@@ -4,6 +4,7 @@ from .laws import LAWS, Law, compose_levels
 from .ledger.ledger import Ledger
 from .ledger.receipt import Receipt
 from .profile.profile import PrivacyProfile
+from .shuffling import ShuffledProfile, shuffled
 
 __all__ = [
     "LAWS",
@@ -11,7 +12,9 @@ __all__ = [
     "Ledger",
     "PrivacyProfile",
     "Receipt",
+    "ShuffledProfile",
     "calibrate",
     "compose_levels",
     "pml_chain",
+    "shuffled",
 ]

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.normal import Normal
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from fastpriv.accounting.profile.composed import Part
 
 #: Levels that are looked at when the best one is sought.
 _LEVELS = 36
@@ -22,6 +25,20 @@ _GOLD = 0.5 * (3.0 - math.sqrt(5.0))
 
 class Questions:
     """Curves that follow from delta(epsilon)."""
+
+    _parts: dict[Part, int]
+    relation: str | None
+
+    def __init__(self, parts: dict[Part, int], relation: str | None = None) -> None:
+        raise NotImplementedError
+
+    @property
+    def _is_normal(self) -> bool:
+        """Whether all releases are of normal noise on everybody."""
+        return all(isinstance(part, Normal) for part in self._parts)
+
+    def _epsilon(self, delta: float) -> Bracket:
+        raise NotImplementedError
 
     def _delta(self, epsilon: float) -> Bracket:
         raise NotImplementedError
@@ -113,6 +130,76 @@ class Questions:
         return Bracket(
             max(low / s * (1.0 - 8.0 * ULP), 0.0), max(high / s * (1.0 + 8.0 * ULP), 0.0)
         )
+
+    def zcdp_level(self) -> Bracket:
+        """Least rho for which the releases are rho-zCDP (Bun and Steinke 2016).
+
+        rho is the largest of D_alpha / alpha over all orders alpha > 1. Gaussian noise, also on
+        samples, is known in closed form; other releases must have bounded losses, or the upper end
+        is infinite. Up to some 300 evaluations of moments.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> found = fp.accounting.PrivacyProfile.gaussian(2.0).self_compose(3).zcdp_level()
+        >>> round(found.lower, 9), round(found.upper, 9)  # 3 / (2 * 2^2)
+        (0.375, 0.375)
+        """
+        from fastpriv.accounting.profile.summaries import (
+            declared_rate,
+            largest_rate,
+            normal_square,
+        )
+
+        others, declared = declared_rate(self._parts)
+        parts, least, most = normal_square(others)
+        most = most + 2.0 * declared
+        if not parts:
+            return Bracket(0.5 * least, 0.5 * most * (1.0 + 4.0 * ULP))
+        rest = type(self)(parts, self.relation)
+        top = rest._epsilon(0.0)
+        if top.lower == math.inf:
+            return Bracket(math.inf, math.inf)
+        if top.upper == math.inf:
+            return Bracket(0.5 * least, math.inf)
+        low, high = largest_rate(rest._log_moment, top.upper)
+        # The rate of normal noise is the same at all orders; that of samples is a limit.
+        constant = math.fsum(k * p.square for p, k in others.items() if isinstance(p, Normal))
+        low = (low + 0.5 * constant) * (1.0 - 16.0 * ULP)
+        return Bracket(max(low, 0.5 * least), (high + 0.5 * most) * (1.0 + 4.0 * ULP))
+
+    def gdp_level(self) -> Bracket:
+        """Least mu for which the releases are mu-GDP: no worse than N(0, 1) against N(mu, 1).
+
+        The least mu whose curve is above delta(epsilon) at every epsilon, Dong, Roth and Su (2022).
+        Gaussian noise is known in closed form; other releases must have bounded losses, or the
+        upper end is infinite. Up to some 250 evaluations of delta, to about three digits.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> found = fp.accounting.PrivacyProfile.gaussian(2.0).self_compose(4).gdp_level()
+        >>> round(found.lower, 9), round(found.upper, 9)
+        (1.0, 1.0)
+        """
+        from fastpriv.accounting.profile.summaries import gaussian_mu, largest_mu, normal_square
+
+        parts, least, most = normal_square(self._parts)
+        low = gaussian_mu(0.0, self._delta(0.0).lower, up=False)
+        if not parts:
+            exact = least if self._is_normal else 0.0
+            return Bracket(max(low, math.sqrt(exact)), math.sqrt(most) * (1.0 + 4.0 * ULP))
+        rest = type(self)(parts, self.relation)
+        top = rest._epsilon(0.0)
+        if top.upper == math.inf:
+            return Bracket(math.inf if top.lower == math.inf else low, math.inf)
+
+        def bounds(t: float) -> tuple[float, float]:
+            found = rest._delta(t)
+            return found.lower, found.upper
+
+        mu = largest_mu(bounds, top.upper)
+        return Bracket(max(low, mu[0]), math.sqrt(mu[1] ** 2 + most) * (1.0 + 8.0 * ULP))
 
 
 def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:

@@ -1,0 +1,234 @@
+"""Shuffled local randomisers against all histograms of small databases."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations_with_replacement, permutations, product
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastpriv as fp
+from fastpriv.accounting import excess as engine
+from fastpriv.accounting.excess import Excess, Variable
+from fastpriv.errors import InvalidInput, TooLarge
+
+shuffled = fp.accounting.shuffled
+
+
+def histograms(rows: list[list[Fraction]]) -> Counter:
+    """Law of the histogram of independent outputs, one law each."""
+    law: Counter = Counter()
+    for outputs in product(range(len(rows[0])), repeat=len(rows)):
+        chance = math.prod(
+            (row[y] for row, y in zip(rows, outputs, strict=True)), start=Fraction(1)
+        )
+        law[tuple(sorted(outputs))] += chance
+    return law
+
+
+def hockey_stick(p: Counter, q: Counter, t: float) -> mpmath.mpf:
+    with mpmath.workdps(40):
+        factor = mpmath.exp(mpmath.mpf(t))
+        parts = []
+        for key in p:
+            a, b = (mpmath.mpf(x.numerator) / x.denominator for x in (p[key], q[key]))
+            parts.append(max(a - factor * b, mpmath.mpf(0)))
+        return mpmath.fsum(parts)
+
+
+def exact(laws: list[list[Fraction]], n: int, t: float) -> tuple[float, float]:
+    """Largest delta over all neighbours, and over those whose other people are all alike."""
+    best = alike = mpmath.mpf(0)
+    for x, other in permutations(range(len(laws)), 2):
+        for rest in combinations_with_replacement(range(len(laws)), n - 1):
+            shown = [laws[z] for z in rest]
+            value = hockey_stick(
+                histograms([laws[x], *shown]), histograms([laws[other], *shown]), t
+            )
+            best = max(best, value)
+            if len(set(rest)) <= 1:
+                alike = max(alike, value)
+    return best, alike
+
+
+@st.composite
+def randomisers(draw: st.DrawFn) -> list[list[Fraction]]:
+    k, m = draw(st.integers(2, 3)), draw(st.integers(2, 3))
+    counts = st.lists(st.integers(0, 8), min_size=m, max_size=m).filter(any)
+    # Powers of two, so that doubles hold the laws.
+    laws = []
+    for _ in range(k):
+        row = draw(counts)
+        row[draw(st.integers(0, m - 1))] += 32 - sum(row)
+        laws.append([Fraction(value, 32) for value in row])
+    return laws
+
+
+@settings(max_examples=40, deadline=None)
+@given(randomisers(), st.integers(1, 4), st.sampled_from([0.0, 1e-3, 0.3, 1.0, 2.5]))
+def test_brackets_hold_the_truth_of_small_databases(laws, n, t):
+    best, alike = exact(laws, n, t)
+    found = shuffled([[float(p) for p in row] for row in laws], n).delta(t)
+    assert found.lower <= best <= found.upper
+    # Other people who are all alike attain the lower end.
+    assert abs(found.lower - alike) <= 1e-13
+    if n == 1:
+        assert abs(found.upper - best) <= 1e-13
+
+
+@pytest.mark.parametrize("n", [65, 200])
+@pytest.mark.parametrize("t", [0.0, 0.05, 0.5, 1.0])
+def test_two_values_against_binomial_sums(n, t):
+    """The contour, against sums in rational numbers: the blanket of binary response."""
+    with mpmath.workdps(60):
+        factor = mpmath.exp(mpmath.mpf(t))
+        gain, loss = 3 - factor, 3 * factor - 1
+        total = mpmath.mpf(0)
+        for i in range(n + 1):
+            for j in range(n + 1 - i):
+                total += (
+                    math.comb(n, i)
+                    * math.comb(n - i, j)
+                    * mpmath.mpf(0.25) ** (i + j)
+                    * mpmath.mpf(0.5) ** (n - i - j)
+                    * max(i * gain - j * loss, 0)
+                )
+        truth = total / n
+    found = shuffled([[0.75, 0.25], [0.25, 0.75]], n).delta(t)
+    # At t = 0 the sums are integers, and zero is likely: the blur is seen.
+    assert truth <= found.upper <= truth * (1 + mpmath.mpf(2e-5 if t == 0.0 else 2e-6))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(-30.0, 30.0), min_size=1, max_size=3),
+    st.lists(st.floats(0.01, 0.3), min_size=3, max_size=3),
+    st.integers(1, 12),
+)
+def test_the_contour_and_the_list_agree(values, chances, n):
+    values = [*values, 1.0]
+    variable = Variable(
+        np.array(values), np.array([*chances, 0.05][: len(values)]), np.zeros(len(values)), 0.0
+    )
+    listed = Excess(variable, n)
+    listed.refine()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "_is_short", lambda kinds, n: False)
+        line = Excess(variable, n)
+        for _ in range(3):
+            line.refine()
+    low, high = listed.bounds
+    assert low <= high
+    assert high - low <= 1e-12 * high + 1e-300
+    assert line.bounds[0] <= high
+    assert low <= line.bounds[1]
+    assert low <= line.chernoff
+
+
+def test_k_ary_response_of_many_people():
+    found = shuffled(fp.HammingChannel(1, 16, 4.0), 10**5).epsilon(1e-6)
+    assert found.lower == pytest.approx(0.1047066582, abs=2e-10)
+    assert found.upper == pytest.approx(0.1047067635, abs=2e-10)
+
+
+def test_three_rows_stand_for_k_ary_response():
+    channel = fp.HammingChannel(1, 6, 1.5)
+    for n in (3, 70, 5000):
+        short, long = shuffled(channel, n), shuffled(fp.Channel(channel.matrix()), n)
+        for t in (0.0, 0.02, 0.4):
+            a, b = short.delta(t), long.delta(t)
+            assert a.lower == pytest.approx(b.lower, rel=1e-6)
+            assert a.upper == pytest.approx(b.upper, rel=1e-6)
+
+
+@pytest.mark.parametrize("t", [1e-6, 0.05, 0.7])
+def test_more_people_hide_better(t):
+    profiles = [shuffled(fp.HammingChannel(1, 4, 2.0), n) for n in (1, 2, 7, 64, 65, 300, 10**5)]
+    deltas = [profile.delta(t) for profile in profiles]
+    for more, fewer in zip(deltas[1:], deltas, strict=False):
+        assert more.upper <= fewer.upper * (1.0 + 1e-8)
+        assert more.lower <= fewer.upper
+
+
+@pytest.mark.parametrize("n", [1, 5, 100, 10**6])
+def test_levels_invert_deltas(n):
+    profile = shuffled([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.2, 0.6, 0.2]], n)
+    level = profile.epsilon(1e-5)
+    assert level.lower <= level.upper
+    assert profile.delta(level.upper).upper <= 1e-5 * (1.0 + 1e-8)
+    if level.lower > 0.0:
+        assert profile.delta(level.lower).lower >= 1e-5 * (1.0 - 1e-8)
+
+
+@pytest.mark.parametrize("n", [1, 10, 10**9])
+def test_one_person_and_no_blanket(n):
+    """Without a blanket shuffling is not seen to help from above."""
+    apart = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
+    found = shuffled(apart, n).delta(0.3)
+    assert found.upper == pytest.approx(fp.hockey_stick(apart, 0.3), rel=1e-12)
+    assert shuffled(apart, n).epsilon(1e-3).upper == math.inf
+
+
+def test_everything_shown():
+    profile = shuffled(np.eye(3), 1000)
+    assert profile.delta(5.0).upper == 1.0
+    assert profile.delta(5.0).lower >= 1.0 - 1e-11
+    assert profile.epsilon(0.5).lower == math.inf
+    assert profile.delta(1e6).lower >= 1.0 - 1e-11
+
+
+def test_nothing_shown():
+    for channel in ([[0.5, 0.5], [0.5, 0.5]], [[1.0], [1.0]], [[0.3, 0.7]]):
+        for n in (1, 100, 10**9):
+            profile = shuffled(channel, n)
+            assert profile.delta(0.0).upper == 0.0 == profile.epsilon(0.0).upper
+            assert profile.epsilon(1e-9).upper == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 30.0, 500.0])
+@pytest.mark.parametrize("n", [1, 50, 1000, 10**9])
+def test_extreme_randomisers(epsilon, n):
+    profile = shuffled(fp.HammingChannel(1, 5, epsilon), n)
+    for t in (0.0, 0.5 * epsilon, epsilon * 1.01):
+        found = profile.delta(t)
+        assert 0.0 <= found.lower <= found.upper <= 1.0
+    assert profile.delta(1.01 * epsilon).upper == 0.0
+    assert profile.epsilon(0.0).upper == pytest.approx(epsilon, rel=1e-12, abs=1e-14)
+    level = profile.epsilon(1e-6)
+    assert 0.0 <= level.lower <= level.upper <= epsilon * (1.0 + 1e-12) + 1e-14
+
+
+def test_tiny_deltas():
+    profile = shuffled(fp.HammingChannel(1, 8, 3.0), 10_000)
+    for delta in (1e-30, 1e-200):
+        level = profile.epsilon(delta)
+        assert level.width <= 6e-3 * level.upper
+        assert profile.delta(level.upper).upper == pytest.approx(delta, rel=1e-6)
+        assert profile.delta(level.lower).lower == pytest.approx(delta, rel=1e-6)
+    assert len(profile.delta([0.1, 0.2])) == 2
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, 10**13])
+def test_bad_numbers_of_people(n):
+    with pytest.raises(InvalidInput, match="n must be"):
+        shuffled(fp.HammingChannel(1, 2, 1.0), n)
+
+
+def test_bad_randomisers_and_levels():
+    with pytest.raises(InvalidInput, match="reads one row"):
+        shuffled(fp.HammingChannel(2, 2, 1.0), 10)
+    with pytest.raises(InvalidInput):
+        shuffled([[0.5, 0.6], [0.5, 0.5]], 10)
+    with pytest.raises(TooLarge, match="too many triples"):
+        shuffled(fp.Channel(np.full((300, 300), 1 / 300)), 10)
+    profile = shuffled(fp.HammingChannel(1, 2, 1.0), 10)
+    with pytest.raises(InvalidInput, match="epsilon"):
+        profile.delta(-1.0)
+    with pytest.raises(InvalidInput, match="delta"):
+        profile.epsilon(math.nan)
