@@ -15,7 +15,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.excess import Excess, Variable
-from fastpriv.accounting.profile.crossing import certified
+from fastpriv.accounting.profile.crossing import certified, each
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.arguments import as_channel
@@ -81,7 +81,14 @@ class _Triple:
 
 
 class ShuffledProfile:
-    """The (epsilon, delta) curve of n people's shuffled outputs; see :func:`shuffled`."""
+    """The (epsilon, delta) curve of n people's shuffled outputs, made by :func:`shuffled`.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.accounting.shuffled([[0.75, 0.25], [0.25, 0.75]], 1000)
+    ShuffledProfile(1,000 people)
+    """
 
     def __init__(self, above: list[_Triple], below: list[_Triple], n: int, top: float) -> None:
         self._above, self._below, self._top = above, below, top
@@ -100,7 +107,7 @@ class ShuffledProfile:
         >>> fp.accounting.shuffled([[0.75, 0.25], [0.25, 0.75]], 3).delta(0.0)
         Bracket(0.2812499999, 0.3125000001)
         """
-        return _each(epsilon, "epsilon", math.inf, self._delta)
+        return each(epsilon, "epsilon", math.inf, self._delta)
 
     @overload
     def epsilon(self, delta: float) -> Bracket: ...
@@ -116,7 +123,7 @@ class ShuffledProfile:
         >>> profile.epsilon(0.0)  # everybody's output may be the same
         Bracket(1.999999999, 2.000000001)
         """
-        return _each(delta, "delta", 1.0, self._epsilon)
+        return each(delta, "delta", 1.0, self._epsilon)
 
     def __repr__(self) -> str:
         return f"ShuffledProfile({self.n:,} people)"
@@ -309,15 +316,3 @@ def _crossing(holds: Callable[[float], bool], top: float) -> tuple[float, float]
             break
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low, high
-
-
-def _each(
-    given: float | ArrayLike, name: str, most: float, ask: Callable[[float], Bracket]
-) -> Bracket | Brackets:
-    """Ask for one number, or for each of many."""
-    numbers = check.array(given, name)
-    if numbers.ndim == 0:
-        return ask(check.real(given, name, least=0.0, most=most))
-    values = check.floats(numbers, name, 1)
-    ends = [ask(check.real(value, name, least=0.0, most=most)) for value in values.tolist()]
-    return Brackets(np.array([b.lower for b in ends]), np.array([b.upper for b in ends]))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv.errors import SolverFailure
-from fastpriv.results import Bracket
+from fastpriv.results import Bracket, Brackets
 
 
 def certified(lower: float, upper: float) -> Bracket:
@@ -44,3 +48,15 @@ def last(holds: Callable[[float], bool], guess: float, top: float) -> tuple[floa
             break
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low, high
+
+
+def each(
+    given: float | ArrayLike, name: str, most: float, ask: Callable[[float], Bracket]
+) -> Bracket | Brackets:
+    """Ask for one number, or for each of many."""
+    numbers = check.array(given, name)
+    if numbers.ndim == 0:
+        return ask(check.real(given, name, least=0.0, most=most))
+    values = check.floats(numbers, name, 1)
+    ends = [ask(check.real(value, name, least=0.0, most=most)) for value in values.tolist()]
+    return Brackets(np.array([b.lower for b in ends]), np.array([b.upper for b in ends]))

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, overload
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, unheaded
 from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.atoms import Atom, Source
 from fastpriv.accounting.profile.attained import attained
 from fastpriv.accounting.profile.composed import Composed, Part
-from fastpriv.accounting.profile.crossing import certified
+from fastpriv.accounting.profile.crossing import certified, each
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.events import Events, as_relation
 from fastpriv.accounting.profile.fixed import Largest, every_pair
@@ -281,7 +279,7 @@ class PrivacyProfile(Events, Questions):
         >>> profile.delta([0.0, 0.5])[1]
         Bracket(0.3378196823, 0.3378196824)
         """
-        return _each(epsilon, "epsilon", math.inf, self._delta if adaptive else self._fixed_delta)
+        return each(epsilon, "epsilon", math.inf, self._delta if adaptive else self._fixed_delta)
 
     @overload
     def epsilon(self, delta: float, adaptive: bool = True) -> Bracket: ...
@@ -311,7 +309,7 @@ class PrivacyProfile(Events, Questions):
         >>> profile.epsilon([0.0, 1e-3])[0]
         Bracket(9.999999999, 10.00000001)
         """
-        return _each(delta, "delta", 1.0, self._epsilon if adaptive else self._fixed_epsilon)
+        return each(delta, "delta", 1.0, self._epsilon if adaptive else self._fixed_epsilon)
 
     def __repr__(self) -> str:
         kinds = len(self._parts)
@@ -405,15 +403,3 @@ def _atom(channel: AbstractChannel, slack: float) -> Atom:
         return Atom.of_laws(source)
     everywhere = all(m in (1, dominating[0]) for m in channel.space.sizes)
     return Atom.response(*dominating, source=None if everywhere else source)
-
-
-def _each(
-    given: float | ArrayLike, name: str, most: float, ask: Callable[[float], Bracket]
-) -> Bracket | Brackets:
-    """Ask for one number, or for each of many."""
-    numbers = check.array(given, name)
-    if numbers.ndim == 0:
-        return ask(check.real(given, name, least=0.0, most=most))
-    values: Floats = check.floats(numbers, name, 1)
-    found = [ask(check.real(value, name, least=0.0, most=most)) for value in values.tolist()]
-    return Brackets(np.array([b.lower for b in found]), np.array([b.upper for b in found]))
