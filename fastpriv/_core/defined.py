@@ -41,8 +41,12 @@ class Defined:
     #: The classes of every family, by their names.
     _kinds: ClassVar[dict[str, dict[str, type[Defined]]]] = {}
 
-    def __init_subclass__(cls, family: str | None = None, **rest: Any) -> None:
+    #: Whether the class is its parent in another form: equal to it and written like it.
+    _form: ClassVar[bool] = False
+
+    def __init_subclass__(cls, family: str | None = None, form: bool = False, **rest: Any) -> None:
         super().__init_subclass__(**rest)
+        cls._form = form
         if family is not None:
             cls._family = family
         if "_definition" in cls.__dict__:
@@ -79,6 +83,8 @@ class Defined:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the definition as plain lists and numbers; ``from_dict`` reads it."""
+        if _kind_of(self) is Defined:
+            raise InvalidInput(f"a {type(self).__name__} does not say what defines it")
         kind = _kind_of(self).__name__
         fields = {name: _plain(value) for name, value in self._definition().items()}
         return {"fastpriv": self._family, "version": VERSION, "kind": kind, **fields}
@@ -148,11 +154,15 @@ def _check_version(given: Mapping[str, Any]) -> None:
 
 
 def _kind_of(item: Defined) -> type[Defined]:
-    """Return the class whose definition an object has: its own, or the one it inherits.
+    """Return the class whose definition an object has: its own, or that of which it is a form.
 
-    A class that declares none, such as one of a user, is equal to itself only: Defined.
+    An object of any other class, such as a subclass that changes what it answers, is equal to
+    itself only: Defined.
     """
-    return next(kind for kind in type(item).__mro__ if "_definition" in kind.__dict__)
+    kind: type[Defined] = type(item)
+    while kind._form:
+        kind = kind.__mro__[1]
+    return kind if "_definition" in kind.__dict__ else Defined
 
 
 def load(given: Any) -> Any:

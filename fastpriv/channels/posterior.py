@@ -107,7 +107,7 @@ class PosteriorChannel(TiltedChannel):
         return f"PosteriorChannel({self.prior!r}, epsilon={self.epsilon:g})"
 
 
-class PosteriorProduct(PosteriorChannel, TiltedProduct):
+class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
     """E_i for independent rows, which acts on every row by itself."""
 
     @property

@@ -181,7 +181,7 @@ class TiltedChannel(AbstractChannel):
         return f"TiltedChannel({self._law!r}, epsilon={self.epsilon:g})"
 
 
-class TiltedProduct(TiltedChannel):
+class TiltedProduct(TiltedChannel, form=True):
     """A tilted law of independent rows, which acts on every row by itself.
 
     Made by ``TiltedChannel(law, epsilon)`` from a product law.

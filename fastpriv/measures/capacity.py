@@ -171,7 +171,7 @@ def _(channel: QueryChannel, gap: float) -> Bracket:
 def _(channel: ProductChannel, gap: float) -> Bracket:
     """Add up the capacities of the rows, each to its share of the gap. Cost O(distinct rows)."""
     kinds, rows = channel._kernels.distinct, channel._kernels.assignment
-    counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows).tolist()
+    counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows, minlength=len(kinds)).tolist()
     parts = [row_capacity(kernel, gap / len(rows))[0] for kernel in kinds]
     return repeated(list(zip(counts, parts, strict=True)))
 

@@ -179,7 +179,7 @@ class Product(LineDistribution):
         return rows
 
 
-class Uniform(Product):
+class Uniform(Product, form=True):
     """All databases equally likely.
 
     Parameters

@@ -65,7 +65,8 @@ def test_laws_bound_composed_channels(notion, seed):
 
 
 def test_every_notion_has_a_law():
-    assert set(LAWS) == {*RELATED, "individual-capacity"}
+    # What follows for the capacity of a channel is measured by audits; no ledger keeps it.
+    assert set(LAWS) == {*RELATED, "individual-capacity"} - {"channel-capacity"}
     for notion, law in LAWS.items():
         assert law.notion == notion
         assert {law.first, law.later} <= set(LAWS)

@@ -82,6 +82,18 @@ def test_what_differs_is_not_equal():
     assert fp.Uniform(2, 2) != "uniform"
 
 
+def test_a_subclass_is_not_what_it_changes():
+    class Louder(fp.HammingChannel):
+        pass
+
+    louder = Louder(2, 2, 1.0)
+    assert louder != fp.HammingChannel(2, 2, 1.0)
+    assert louder != Louder(2, 2, 1.0)
+    assert louder == louder
+    with pytest.raises(fp.InvalidInput, match="does not say what defines it"):
+        louder.to_json()
+
+
 def test_files_are_read(tmp_path):
     path = tmp_path / "prior.json"
     path.write_text(PRIORS["markov"]().to_json())

@@ -14,7 +14,7 @@ from mpmath import exp as mp_exp
 from mpmath import mp, mpf, workdps
 
 import fastpriv as fp
-import oracles.exact as plain
+import oracles.fraction_programs as plain
 from fastpriv.design.exact import linear
 from fastpriv.design.exact.numbers import (
     integers,

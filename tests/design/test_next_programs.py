@@ -259,10 +259,10 @@ def test_one_hard_point_does_not_lose_the_curve(monkeypatch):
 
     plain, prior = curve._level, fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
 
-    def sometimes(prior, cost, notion, time_limit):
+    def sometimes(prior, cost, *rest):
         if cost == 0.5:
             raise fp.SolverFailure("HiGHS stopped with 'Unknown'")
-        return plain(prior, cost, notion, time_limit)
+        return plain(prior, cost, *rest)
 
     monkeypatch.setattr(curve, "_level", sometimes)
     found = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5, 0.6])

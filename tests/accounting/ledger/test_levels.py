@@ -158,10 +158,11 @@ def test_what_is_drawn_counts_and_is_computed_once():
         ledger.spend(channel)
     assert ledger.spent["dp"] == 3.75
     assert calls == [channel]
-    ledger.spend(Drawn(3, 2, 0.5))  # equal to the first one
-    assert len(calls) == 1
-    ledger.spend(Drawn(3, 2, 0.25))
+    ledger.spend(Drawn(3, 2, 0.5))  # a class that does not say what defines it: another one
     assert len(calls) == 2
+    plain = Ledger({"dp": 10.0})
+    plain.spend(fp.HammingChannel(3, 2, 0.5))  # and not what its parent draws
+    assert plain.spent["dp"] <= 0.5
 
 
 def test_every_level_is_that_of_what_is_drawn():
