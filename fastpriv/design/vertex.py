@@ -23,6 +23,8 @@ _TOTAL = 1024.0
 _OPTIMA = (1.0, 1e3)
 #: Up to so many pairs the simplex method is faster than HiGHS's interior-point method.
 _SIMPLEX = 20_000
+#: Least unit of the prices, relative to the largest cost.
+_RANGE = 1e-200
 
 
 def solve(program: Program, gap: float, deadline: float) -> Iterate:
@@ -42,6 +44,8 @@ def solve(program: Program, gap: float, deadline: float) -> Iterate:
             value = float(p.cost @ best.v)
             if value - best.bound <= gap * value or value <= 0.0:
                 break
+            if value / optimum < _RANGE * float(cost.max()):
+                break  # prices would leave the range of a double
             unit = value / optimum
             model.reprice(cost / unit)
         try:

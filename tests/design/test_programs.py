@@ -607,8 +607,10 @@ def test_bits_are_solved_in_closed_form(chances, epsilon):
     assert solution.bound <= truth <= solution.value * (1 + mpf(10) ** -15)
     assert solution.value <= truth * (1 + mpf(10) ** -9) + mpf(10) ** -300
     assert fp.dp_level(solution.channel) <= epsilon * (1 + 1e-12) + 1e-12
-    if epsilon <= 5.0 and all(law.min() == 0.0 or law.min() > 1e-9 for law in prior.marginals):
-        program = fp.solve_pd_dp(prior, epsilon, solver="highs")
+    if epsilon <= 5.0:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fp.GapWarning)  # probabilities may be tiny
+            program = fp.solve_pd_dp(prior, epsilon, solver="highs")
         assert program.bound <= solution.value * (1.0 + 1e-12) + 1e-15
         assert solution.bound <= program.value * (1.0 + 1e-12) + 1e-15
 
