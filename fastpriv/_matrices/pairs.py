@@ -37,8 +37,8 @@ def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
     worst = np.zeros(len(slopes))
     for laws, pairs in groups:
         task = partial(kernels.largest_excess, laws, pairs, slopes)
-        found = np.max(split(task, len(pairs), _grain(laws)), axis=0)
-        worst = np.maximum(worst, found * (1.0 + (laws.shape[1] + 8.0) * ULP))
+        result = np.max(split(task, len(pairs), _grain(laws)), axis=0)
+        worst = np.maximum(worst, result * (1.0 + (laws.shape[1] + 8.0) * ULP))
     return worst
 
 

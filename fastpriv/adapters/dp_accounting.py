@@ -197,8 +197,8 @@ def _response(event: Any, relation: str) -> PrivacyProfile | None:
     if relation == "replace-one":
         return PrivacyProfile.randomised_response(m, round_up(math.log1p(odds)))
     wrong = noise * (m - 1) / m
-    found = PrivacyProfile.of([[1.0 - wrong, wrong], [1.0 / m, (m - 1) / m]])
-    return PrivacyProfile(found._parts, relation)
+    result = PrivacyProfile.of([[1.0 - wrong, wrong], [1.0 / m, (m - 1) / m]])
+    return PrivacyProfile(result._parts, relation)
 
 
 def _gaussian(event: Any, relation: str) -> PrivacyProfile | None:
@@ -330,15 +330,15 @@ def to_pld(
     """
     width = check.real(value_discretization_interval, "value_discretization_interval", least=1e-12)
     profile = mechanism if isinstance(mechanism, PrivacyProfile) else PrivacyProfile.of(mechanism)
-    found = privacy_loss_distribution.identity(width)
+    result = privacy_loss_distribution.identity(width)
     if not all(isinstance(part, Atom) for part in profile._parts):
         raise InvalidInput("only channels and declared levels become loss distributions here")
     for atom, count in profile._atoms.items():
         pmf = _pmf(atom.upper, width)
-        found = found.compose(
+        result = result.compose(
             privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(count)
         )
-    return found
+    return result
 
 
 def _pmf(measure: Measure, width: float) -> Any:

@@ -361,13 +361,13 @@ def _map(executor: Any) -> Callable[..., Any]:
 
 def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Distortion and level up to which the best level is h^-1, where it can be found."""
-    found, space = dict[str, tuple[float, float]](), prior.space
+    result, space = dict[str, tuple[float, float]](), prior.space
     for notion, end in (("dp", prior.epsilon_hat), ("identifiability", prior.epsilon_tilde)):
         if notion in notions:
             with suppress(TooLarge):
                 level = end()
-                found[notion] = float(h(level, space.n, space.sizes)), level
-    return found
+                result[notion] = float(h(level, space.n, space.sizes)), level
+    return result
 
 
 def _point(seconds: float, task: tuple[Distribution, float, str]) -> Bracket:

@@ -268,11 +268,11 @@ class _Step:
             product = (s + min(1.0, along + 0.3) * ds) * (weight + min(1.0, across + 0.3) * dw)
             change = np.clip(product, 0.1 * target, 10.0 * target) - product
             aim = aim + np.maximum(change, -10.0 * target) / s
-            found = self.towards(aim)
-            longer = _length(s, found[2], _STEP), _length(weight, found[3], _STEP)
+            result = self.towards(aim)
+            longer = _length(s, result[2], _STEP), _length(weight, result[3], _STEP)
             if sum(longer) < along + across + 0.02:
                 break
-            (dmu, dv, ds, dw), (along, across) = found, longer
+            (dmu, dv, ds, dw), (along, across) = result, longer
         return dmu, dv, dw, along, across
 
 

@@ -290,17 +290,17 @@ class _Problem:
             W, bound = least_private(self.kernel, self.inputs, self.secrets, self.cost, seconds)
         except SolverFailure:  # nearly independent: below the solver's tolerance
             return self.priced(constant, 0.0, "dense")
-        found, simple = (self.priced(each, bound, "dense") for each in (W, constant))
-        private = found.level <= _PRIVATE * known
-        return found if private and found.value < simple.value else simple
+        result, simple = (self.priced(each, bound, "dense") for each in (W, constant))
+        private = result.level <= _PRIVATE * known
+        return result if private and result.value < simple.value else simple
 
     def priced(self, W: Floats, bound: float, method: str) -> Solution:
         """Measure what a mapping costs, back in the units of the metric."""
-        found = self.solution(W, 0.0, method)
-        matrix = found.channel.matrix()[self.seen]
+        result = self.solution(W, 0.0, method)
+        matrix = result.channel.matrix()[self.seen]
         value = math.fsum(self.inputs * (matrix * self.metric[self.seen]).sum(axis=1))
         lower = float(np.ldexp(bound + self.offset - self.margin, -self.exponent))
-        return Solution(value, min(lower, value), found.channel, found.level, method)
+        return Solution(value, min(lower, value), result.channel, result.level, method)
 
     def only(self, outputs: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
         """Return the deterministic mapping to one output for each input."""

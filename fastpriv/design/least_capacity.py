@@ -149,7 +149,7 @@ class _Minimax:
         outputs = self.cost.shape[1]
         start = np.full(outputs, 1.0 / outputs)
         floor = 1e-12  # keeps divergences finite; what it costs shows in the gap
-        found = minimize(
+        result = minimize(
             lambda z: z[-1],
             np.append(start, self.divergences(start)[0].max()),
             jac=lambda z: np.append(np.zeros(outputs), 1.0),
@@ -171,7 +171,7 @@ class _Minimax:
             ],
             options={"ftol": 1e-15, "maxiter": 1000},
         )
-        q = np.maximum(found.x[:-1], floor)
+        q = np.maximum(result.x[:-1], floor)
         return np.asarray(q / q.sum())
 
     def rows(self, q: Floats) -> Floats:

@@ -161,10 +161,10 @@ def _from(
     for _ in range(_STEPS):
         eta, scale = program.normalised(eta)
         prices = eta @ A + slope * d
-        found = program.repaired(V)
-        information = program.information(found)
+        result = program.repaired(V)
+        information = program.information(result)
         if information < value:
-            best, value = found, information
+            best, value = result, information
         bound = max(bound, program.bound(eta, scale, slope, prices))
         gaps.append(value - bound)
         if gaps[-1] <= max(gap * value, _NOTHING) or time.monotonic() > deadline:

@@ -110,14 +110,14 @@ def fit(
     for step in range(_STEPS):
         u = p / v
         value, bound = certify(p, q, tilt, v, c)
-        found = Fit(q, tilt.slope, value, bound)
+        result = Fit(q, tilt.slope, value, bound)
         if target is not None:
             first, second = tilt.distances(q, v)
             mean = first / v
-            found = Fit(q, tilt.slope, value, bound, _dot(p, mean))
+            result = Fit(q, tilt.slope, value, bound, _dot(p, mean))
         waited += 1
-        if found.gap(target) < best.gap(target):
-            best, waited = found, 0
+        if result.gap(target) < best.gap(target):
+            best, waited = result, 0
         if best.gap(target) <= gap or waited > _PATIENCE or time.monotonic() > deadline:
             break
         mu = _dot(q, z) / outputs * (max(0.05, (1.0 - length) ** 3) if step else 1.0)
@@ -129,7 +129,7 @@ def fit(
             pull = root * (tilt.distances_back(u, c) - tilt.backward(u * mean))
             along = newton.solve(pull, along)
             curvature = _dot(p, np.maximum(second / v - mean * mean, 0.0)) + _dot(pull, along)
-            miss = _dot(pull, move) + found.distortion - target
+            miss = _dot(pull, move) + result.distortion - target
             # So steep that the distortion does not answer any more: only the sign is left.
             turn = miss / curvature if curvature > 0.0 else math.copysign(math.inf, miss)
             turn = min(max(turn, -0.5 * tilt.slope), tilt.slope)

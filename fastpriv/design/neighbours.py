@@ -101,10 +101,10 @@ def _graph(edges: Any, lengths: Floats, size: int) -> Floats:
 
 
 def _checked(values: Any) -> Floats:
-    found = np.asarray(values, dtype=np.float64)
-    if np.isnan(found).any() or (found < 0.0).any():
+    result = np.asarray(values, dtype=np.float64)
+    if np.isnan(result).any() or (result < 0.0).any():
         raise InvalidInput("neighbours must hold distances of at least 0, found a NaN or less")
-    return found
+    return result
 
 
 def spanner(distance: Floats, stretch: float = 0.0) -> np.ndarray:

@@ -66,12 +66,12 @@ def symmetries(prior: Floats, cost: Floats, distance: Floats) -> Ints:
         return alone
     known = _keys(base, kinds, cost, distance)
     order = np.lexsort(known.T)
-    found, tried = list[Ints](), 0
+    result, tried = list[Ints](), 0
     stack: list[tuple[int, ...]] = [()]
     while stack:
         images = stack.pop()
         tried += 1
-        if tried > _PATIENCE or len(found) > _MOST:
+        if tried > _PATIENCE or len(result) > _MOST:
             return alone
         if len(images) < len(base):
             b = base[len(images)]
@@ -91,9 +91,9 @@ def symmetries(prior: Floats, cost: Floats, distance: Floats) -> Ints:
             and np.array_equal(cost[np.ix_(moved, moved)], cost)
             and np.array_equal(distance[np.ix_(moved, moved)], distance)
         ):
-            found.append(moved)
-    found.sort(key=lambda moved: not np.array_equal(moved, alone[0]))
-    return np.array(found)
+            result.append(moved)
+    result.sort(key=lambda moved: not np.array_equal(moved, alone[0]))
+    return np.array(result)
 
 
 def _kinds(prior: Floats, cost: Floats, distance: Floats) -> Ints:

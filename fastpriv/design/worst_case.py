@@ -259,8 +259,8 @@ def _cutting_planes(
         total = math.fsum(floor.reshape(n, m).min(axis=1)) - price.sum() * (budget + slack)
         bound = max(bound, float(total - lost * (4.0 + price.sum() * abs(budget))))
         for point in (within(0.5 * (W + best)), within(0.9 * W + 0.1 * best)):
-            reached, found = oracle(point)
-            cuts = cuts + found
+            reached, result = oracle(point)
+            cuts = cuts + result
             if reached < value:
                 best, value = point, reached
     return best, bound

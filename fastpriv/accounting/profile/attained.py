@@ -61,12 +61,12 @@ def common(parts: Mapping[Atom, int]) -> list[Releases]:
             free.append((atom.lower, count))
         else:
             spaces.setdefault(atom.source.channel.space, []).append((atom, count))
-    found = [_best(kinds) for kinds in spaces.values()]
+    result = [_best(kinds) for kinds in spaces.values()]
     # Neighbours of different spaces are chosen freely: the first with the first, and so on.
-    firsts = [each[0] for each in found]
+    firsts = [each[0] for each in result]
     together = [
         [*free, *chain.from_iterable(one or first for one, first in zip(row, firsts, strict=True))]
-        for row in zip_longest(*found)
+        for row in zip_longest(*result)
     ]
     found_together: list[Releases] = [*together] if together else [free]
     return found_together
@@ -90,7 +90,7 @@ def _best(kinds: Kinds) -> list[Releases]:
                 for (_, count), each in zip(kinds, some, strict=True):
                     scores += float(count) * _scores(*each, orders)
             picked.add(scores, some, errors)
-    found = {}
+    result = {}
     for site in picked.sites():
         same: dict[bytes, tuple[Measure, int]] = {}  # channels that are equal were two kinds
         for (first, second, error), (_, count) in zip(site, kinds, strict=True):
@@ -98,8 +98,8 @@ def _best(kinds: Kinds) -> list[Releases]:
             before = same.get(key, (pair_measure(first, second, error), 0))
             same[key] = before[0], before[1] + count
         releases = list(same.values())
-        found[tuple((_digits(measure), count) for measure, count in releases)] = releases
-    return list(found.values())
+        result[tuple((_digits(measure), count) for measure, count in releases)] = releases
+    return list(result.values())
 
 
 def _digits(measure: Measure) -> bytes:
@@ -144,12 +144,12 @@ def _scores(laws: Floats, pairs: np.ndarray, orders: Floats) -> Floats:
         logs = np.where(seen, np.log(first), -math.inf)
         losses = np.where(seen, logs - np.log(second), 0.0)
         lost = -np.log1p(-np.minimum(np.where(second > 0.0, 0.0, first).sum(axis=1), 1.0))
-    found = []
+    result = []
     for s in orders.tolist():
         tilted = logs + s * losses
         most = np.maximum(tilted.max(axis=1, keepdims=True), _NEVER)
-        found.append(most[:, 0] + np.log(np.maximum(np.exp(tilted - most).sum(axis=1), TINY)))
-    return np.stack([*found, lost])
+        result.append(most[:, 0] + np.log(np.maximum(np.exp(tilted - most).sum(axis=1), TINY)))
+    return np.stack([*result, lost])
 
 
 def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[float]]] | None:
@@ -220,9 +220,9 @@ def pair_measure(first: Floats, second: Floats, apart: float) -> Measure:
     sizes = np.where(near, np.abs(losses), np.abs(logs) + np.abs(np.log(q)))
     shift = losses.min()
     order = np.argsort(losses)
-    found, masses, step = merged_below((losses - shift)[order], p[order])
+    result, masses, step = merged_below((losses - shift)[order], p[order])
     size = float(np.abs(np.log(masses)).max())
     error = apart + (16.0 + len(p) + 4.0 * size) * FINE
     off = 2.0 * apart + 8.0 * FINE * float(sizes.max())
-    off += 2.0 * ULP * (abs(float(shift)) + float(found[-1]))
-    return Measure(found, np.log(masses), infinite, error, step, float(shift), off)
+    off += 2.0 * ULP * (abs(float(shift)) + float(result[-1]))
+    return Measure(result, np.log(masses), infinite, error, step, float(shift), off)

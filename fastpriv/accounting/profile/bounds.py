@@ -76,8 +76,8 @@ def rounded(log: np.longdouble, error: float, up: bool) -> float:
     """Return a chance above or below all whose logarithms are within an error of the given one."""
     sign = 1.0 if up else -1.0
     moved = log + np.longdouble(sign * (error + 4.0 * FINE * (1.0 + abs(float(log)))))
-    found = float(np.exp(np.minimum(moved, np.longdouble(0.0))))
-    return min(math.nextafter(found, math.inf), 1.0) if up else math.nextafter(found, 0.0)
+    result = float(np.exp(np.minimum(moved, np.longdouble(0.0))))
+    return min(math.nextafter(result, math.inf), 1.0) if up else math.nextafter(result, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

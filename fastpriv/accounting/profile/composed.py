@@ -120,17 +120,17 @@ class Composed:
         atoms: dict[Any, tuple[Measure, int]] = {}
         for atom, k in self._atoms.items():
             atoms[atom.key] = atom.upper, atoms.get(atom.key, (None, 0))[1] + k
-        found: list[Any] = []
+        result: list[Any] = []
         for flipped in self._orders:
             finite = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
             pairs = self._ordered(flipped, False)
             if self._moments:
-                found.append(_Upper(Chernoff(self._moments, pairs, finite)))
+                result.append(_Upper(Chernoff(self._moments, pairs, finite)))
             elif pairs:
-                found.append(Side(pairs, finite))
+                result.append(Side(pairs, finite))
             else:
-                found.append(_Listed(finite, True))
-        return found
+                result.append(_Listed(finite, True))
+        return result
 
     @cached_property
     def _below(self) -> list[Any]:
@@ -145,7 +145,7 @@ class Composed:
         alone = len(envelopes) == 1 == envelopes[0][1] and not candidates[0] if envelopes else False
         if envelopes and len(self._pairs) == 1 and alone and not self._lopsided:
             return self._above  # one release attains its envelope
-        found: list[Any] = []
+        result: list[Any] = []
         for flipped in self._orders:
             sampled = [
                 (part.measure(flipped, False), k)
@@ -157,10 +157,10 @@ class Composed:
                 for witness in _witnesses(envelopes):
                     finite = [*candidate, *sampled, *witness]
                     if pairs:
-                        found.append(Side(pairs, finite))
+                        result.append(Side(pairs, finite))
                     elif finite:
-                        found.append(_Listed(finite, False))
-        return found
+                        result.append(_Listed(finite, False))
+        return result
 
 
 def _witnesses(envelopes: list[tuple[Pair, int]]) -> list[list[tuple[Measure, int]]]:

@@ -91,10 +91,10 @@ def _rising(value: Callable[[float], float]) -> float:
     def positive(s: float) -> bool:
         try:
             with np.errstate(all="ignore"):
-                found = value(s)
+                result = value(s)
         except (TooCostly, OverflowError):
             return True
-        return not found < 0.0
+        return not result < 0.0
 
     low, high = 1.0, 1.0
     if positive(1.0):
@@ -239,15 +239,15 @@ def _aliases(
             tried.append(at)
         if sign < 0.0:
             tried += [0.0, 0.25 * c, 0.6 * c]
-        found = (math.inf, 0.0)
+        result = (math.inf, 0.0)
         for at in tried:
             try:
                 K = cumulant(terms, at)[0] if at > 0.0 else 0.0
             except TooCostly:
                 continue
             W = (K + _share(at) - at * t - allowed) / abs(at - c)
-            found = min(found, (max(W, 1.0 / abs(at - c)), at))
-        best.append(found)
+            result = min(result, (max(W, 1.0 / abs(at - c)), at))
+        best.append(result)
     W = max(best[0][0], best[1][0])
     if math.inf == W:
         raise TooCostly

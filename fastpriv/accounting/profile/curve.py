@@ -79,27 +79,27 @@ class Curve:
         if self.infinite >= delta:
             return math.inf if self.infinite > delta else self.top
         s = tilt_for(self.releases, max(delta - self.infinite, 0.1 * delta))
-        found, other, stuck = self._cross(s, delta), 0.0 if self._up else self.top, False
+        result, other, stuck = self._cross(s, delta), 0.0 if self._up else self.top, False
         for _ in range(_AGAIN):
             _, middle, variance = cumulant(self.releases, s)
-            if s > 0.0 and abs(found - self._shift - middle) <= _FAR * math.sqrt(variance):
+            if s > 0.0 and abs(result - self._shift - middle) <= _FAR * math.sqrt(variance):
                 break
-            inside = 0.0 < found < self.top and not stuck
-            here = found if inside else 0.5 * (found + other)
+            inside = 0.0 < result < self.top and not stuck
+            here = result if inside else 0.5 * (result + other)
             s = tilt_at(self.releases, here - self._shift)
             again = self._cross(s, delta)
-            again = min(found, again) if self._up else max(found, again)
-            still = abs(again - found) <= _STILL * found
+            again = min(result, again) if self._up else max(result, again)
+            still = abs(again - result) <= _STILL * result
             if still and not inside:
                 break
-            found, stuck = again, still
-        return found
+            result, stuck = again, still
+        return result
 
     def _cross(self, s: float, delta: float) -> float:
         """Where the bound that belongs to one tilt crosses delta."""
         guess = min(max(cumulant(self.releases, s)[1] + self._shift, 0.0), self.top)
-        found = last(lambda t: self._at(s, t) > delta, guess, self.top)
-        return found[1] if self._up else found[0]
+        result = last(lambda t: self._at(s, t) > delta, guess, self.top)
+        return result[1] if self._up else result[0]
 
     def _at(self, s: float, t: float) -> float:
         """Bound delta(t) by the law tilted by s; losses are counted from ``_shift``."""
@@ -111,12 +111,12 @@ class Curve:
 
     def _bound(self, s: float) -> Bound:
         """Bound on the finite part of the curve from a law tilted by s."""
-        found = self._cache.get(s)
-        if found is None:
-            found = self._cache[s] = self._made(s)
+        result = self._cache.get(s)
+        if result is None:
+            result = self._cache[s] = self._made(s)
             if len(self._cache) > _KEPT:
                 self._cache.popitem(last=False)
-        return found
+        return result
 
     def _made(self, s: float) -> Bound:
         try:

@@ -41,16 +41,16 @@ def every_pair(parts: Mapping[Atom, int]) -> list[Fixed]:
             free.append((atom.lower, atom.upper, count))
         else:
             spaces.setdefault(atom.source.channel.space, []).append((atom, count))
-    found = []
+    result = []
     for kinds in spaces.values():
         if all(atom.is_response for atom, _ in kinds):  # the row with the fewest values is worst
             free += [(atom.lower, atom.upper, count) for atom, count in kinds]
         else:
-            found.append(list(_pairs(kinds).values()))
-    if math.prod(map(len, found)) > _PAIRS:
+            result.append(list(_pairs(kinds).values()))
+    if math.prod(map(len, result)) > _PAIRS:
         raise _too_many()
     # Neighbours of different spaces are chosen freely.
-    return [[*free, *(one for each in chosen for one in each)] for chosen in product(*found)]
+    return [[*free, *(one for each in chosen for one in each)] for chosen in product(*result)]
 
 
 def _too_many() -> TooLarge:
@@ -66,7 +66,7 @@ def _pairs(kinds: list[tuple[Atom, int]]) -> dict[tuple[bytes, ...], Fixed]:
     sites = _sites(sources)
     if sites is None:
         raise _too_many()
-    found: dict[tuple[bytes, ...], Fixed] = {}
+    result: dict[tuple[bytes, ...], Fixed] = {}
     for groups, errors in sites:
         for j, flipped in _both(len(groups[0][1])):
             fixed: Fixed = []
@@ -74,10 +74,10 @@ def _pairs(kinds: list[tuple[Atom, int]]) -> dict[tuple[bytes, ...], Fixed]:
                 x, other = pairs[j][::-1] if flipped else pairs[j]
                 low = pair_measure(laws[x], laws[other], error)
                 fixed.append((low, _raised(low, laws[x], laws[other]), count))
-            found.setdefault(tuple(_digits(low) for low, _, _ in fixed), fixed)
-            if len(found) > _PAIRS:
+            result.setdefault(tuple(_digits(low) for low, _, _ in fixed), fixed)
+            if len(result) > _PAIRS:
                 raise _too_many()
-    return found
+    return result
 
 
 def _both(count: int) -> Iterator[tuple[int, bool]]:

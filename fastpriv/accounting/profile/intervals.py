@@ -128,15 +128,15 @@ class Interval(Pair):
         """Pairs with losses u and u - e, for some u: P at u is (e^e - e^u) / (e^e - 1)."""
         if self.atoms or self.q < 1.0:
             return []
-        found: list[Releases] = []
+        result: list[Releases] = []
         for u in (np.arange(1.0, 16.0) / 16.0 * self.e).tolist():
             fine = np.longdouble(u) - np.longdouble(self.e)
             high = np.log(np.expm1(-fine) / np.expm1(np.longdouble(self.e))) + np.longdouble(u)
             low = np.log(np.expm1(np.longdouble(u)) / np.expm1(np.longdouble(self.e)))
             losses = np.array([u - self.e, u])
             logs = np.array([low, high], dtype=np.longdouble)
-            found.append([(Measure(losses, logs, 0.0, 64.0 * FINE, off=4.0 * ULP * self.e), 1)])
-        return found
+            result.append([(Measure(losses, logs, 0.0, 64.0 * FINE, off=4.0 * ULP * self.e), 1)])
+        return result
 
     def single(self, t: float, flipped: bool) -> tuple[float, float]:
         """Bound delta(t) of one release.

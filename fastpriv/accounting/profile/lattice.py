@@ -168,10 +168,10 @@ def _inverse(
         logs,
     )
     real, turn, size, relative = logs
-    found = np.fft.irfft(np.exp(real) * (np.cos(turn) + 1j * np.sin(turn)), length)
+    result = np.fft.irfft(np.exp(real) * (np.cos(turn) + 1j * np.sin(turn)), length)
     transform = 8.0 * math.log2(length) * ULP
     error = 2.0 / length * float((np.exp(size) * (relative + transform)).sum())
-    return found, error * (1.0 + 1e-9)
+    return result, error * (1.0 + 1e-9)
 
 
 def _transformed(
@@ -196,7 +196,7 @@ def _transformed(
     with np.errstate(under="ignore"):
         size = np.exp(log)
         given = np.where(more < 1.0, size * np.expm1(np.minimum(more, 1.0)), np.exp(log + more))
-        found = np.fft.irfft(size * (np.cos(turn) + 1j * np.sin(turn)), length)
+        result = np.fft.irfft(size * (np.cos(turn) + 1j * np.sin(turn)), length)
     # Logarithms and angles are good to a few units of the count.
     given = given + size * (unit + 8.0 * ULP * (1.0 + np.abs(log) + np.abs(turn)))
-    return found, 2.0 / length * float(given.sum()) * (1.0 + 1e-9)
+    return result, 2.0 / length * float(given.sum()) * (1.0 + 1e-9)

@@ -119,13 +119,13 @@ def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:
 
 def _blocks(w: Complexes, L: Floats, add: Callable[[Complexes, Complexes], Complexes]) -> Complexes:
     """Sums over points for every w, some rows at a time."""
-    found = np.empty(len(w), dtype=np.complex128)
+    result = np.empty(len(w), dtype=np.complex128)
     rows = max(1, _BLOCK // len(L))
     with np.errstate(under="ignore"):
         for start in range(0, len(w), rows):
             part = w[start : start + rows, None]
-            found[start : start + rows] = add(part * L, part)
-    return found
+            result[start : start + rows] = add(part * L, part)
+    return result
 
 
 def _excess(z: Complexes, w: Complexes, L: Floats) -> Complexes:
@@ -138,10 +138,10 @@ def _second(z: Complexes) -> Complexes:
     small = np.abs(z) < _SMALL
     if small.all():
         return _series(z)
-    found = np.exp(z) - 1.0 - z
+    result = np.exp(z) - 1.0 - z
     if small.any():
-        found[small] = _series(z[small])
-    return np.asarray(found)
+        result[small] = _series(z[small])
+    return np.asarray(result)
 
 
 def _series(z: Complexes) -> Complexes:

@@ -30,9 +30,9 @@ class Normal(Pair):
     def together(cls, parts: list[tuple[Normal, int]]) -> Normal:
         """All releases of normal pairs as one."""
         total = math.fsum(k * part.square for part, k in parts)
-        found = cls(total**-0.5)
-        found.square, found.error = total, 16.0 * ULP
-        return found
+        result = cls(total**-0.5)
+        result.square, result.error = total, 16.0 * ULP
+        return result
 
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
         """Quadrature of Phi on a line."""
@@ -69,5 +69,5 @@ class Normal(Pair):
 
     def cells(self, far: float, count: int) -> Cells:
         """Cells of the outputs."""
-        found = Mixtures(1.0, ((math.sqrt(self.square), 1.0),)).cells(far, count)
-        return replace(found, off=found.off + self.error * float(np.abs(found.losses).max()))
+        result = Mixtures(1.0, ((math.sqrt(self.square), 1.0),)).cells(far, count)
+        return replace(result, off=result.off + self.error * float(np.abs(result.losses).max()))

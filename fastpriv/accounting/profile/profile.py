@@ -334,10 +334,10 @@ class PrivacyProfile(Events, Questions):
     @cached_property
     def _above(self) -> Curve:
         """The dominating pairs of all releases; those with the same curve are of one kind."""
-        found: dict[tuple[Any, ...], tuple[Measure, int]] = {}
+        result: dict[tuple[Any, ...], tuple[Measure, int]] = {}
         for atom, count in self._atoms.items():
-            found[atom.key] = atom.upper, found.get(atom.key, (None, 0))[1] + count
-        return Curve(list(found.values()), up=True)
+            result[atom.key] = atom.upper, result.get(atom.key, (None, 0))[1] + count
+        return Curve(list(result.values()), up=True)
 
     @cached_property
     def _below(self) -> list[Curve]:

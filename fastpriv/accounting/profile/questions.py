@@ -84,9 +84,10 @@ class Questions:
         >>> round(fp.accounting.PrivacyProfile.gaussian(1.0).tpr(0.05).upper, 6)
         0.259511
         """
-        found = self.tradeoff(fpr)
+        result = self.tradeoff(fpr)
         return Bracket(
-            math.nextafter(1.0 - found.upper, 0.0), min(math.nextafter(1.0 - found.lower, 2.0), 1.0)
+            math.nextafter(1.0 - result.upper, 0.0),
+            min(math.nextafter(1.0 - result.lower, 2.0), 1.0),
         )
 
     def bayes_risk(self, prior: float = 0.5) -> Bracket:
@@ -195,8 +196,8 @@ class Questions:
             return Bracket(math.inf if top.lower == math.inf else low, math.inf)
 
         def bounds(t: float) -> tuple[float, float]:
-            found = rest._delta(t)
-            return found.lower, found.upper
+            result = rest._delta(t)
+            return result.lower, result.upper
 
         mu = largest_mu(bounds, top.upper)
         return Bracket(max(low, mu[0]), math.sqrt(mu[1] ** 2 + most) * (1.0 + 8.0 * ULP))
@@ -250,11 +251,11 @@ def _above(points: list[tuple[float, float, float]]) -> float:
     """
     bound = max(high for _, _, high in points)
     for i in range(len(points) - 1):
-        found = []
+        result = []
         for near, far, end in ((i, i - 1, i + 1), (i + 1, i + 2, i)):
             if 0 <= far < len(points) and points[near][0] != points[far][0]:
                 slope = (points[near][2] - points[far][1]) / (points[near][0] - points[far][0])
                 rise = slope * (points[end][0] - points[near][0])
-                found.append(points[near][2] + max(rise, 0.0))
-        bound = max(bound, min(found, default=math.inf))
+                result.append(points[near][2] + max(rise, 0.0))
+        bound = max(bound, min(result, default=math.inf))
     return bound

@@ -86,11 +86,11 @@ class Chernoff:
         if rest <= 0.0:
             return math.inf
         target = math.log(rest)
-        found = [
+        result = [
             (self._log(s) - target) / s
             for s in self._tried(lambda s: (self._about(s) - target) / s)
         ]
-        best = min(found)
+        best = min(result)
         return max(best + 16.0 * ULP * (abs(best) + 1.0), 0.0) if math.isfinite(best) else math.inf
 
     def _about(self, s: float) -> float:

@@ -88,10 +88,10 @@ class Side:
             with suppress(NotImplementedError):
                 return single(self._pairs[0][0], t)
         try:
-            found = self._at(tilt_at(self._terms, t), t)
+            result = self._at(tilt_at(self._terms, t), t)
         except TooCostly:
             return low, 1.0
-        return low + found[0] * (1.0 - 2.0 * ULP), min((high + found[1]) * (1.0 + 2.0 * ULP), 1.0)
+        return low + result[0] * (1.0 - 2.0 * ULP), min((high + result[1]) * (1.0 + 2.0 * ULP), 1.0)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Lower and upper bounds on the least t >= 0 with delta(t) <= delta."""
@@ -105,10 +105,10 @@ class Side:
         try:
             if high >= delta:
                 return self._crossing(delta, 0.5 * delta)[0], math.inf
-            found = self._crossing(delta, delta - high)
+            result = self._crossing(delta, delta - high)
         except TooCostly:
             return 0.0, math.inf if high >= delta else self.top[1]
-        return min(found[0], self.top[1]), min(found[1], self.top[1])
+        return min(result[0], self.top[1]), min(result[1], self.top[1])
 
     def chernoff(self, t: float) -> float:
         """What delta(t) is below, about, by Chernoff's bound."""
@@ -194,13 +194,13 @@ class Side:
             made = self._line(c, t)
             if made is not None:
                 bounds = partial(self._loosened, made)
-                found = _search(bounds, self.infinite, delta, start)
-                low, high = max(low, found[0]), min(high, found[1])
+                result = _search(bounds, self.infinite, delta, start)
+                low, high = max(low, result[0]), min(high, result[1])
             if high == math.inf or high - low > _WIDE * high:
                 grid = self._grid(c, t)
                 if grid is not None:
-                    found = _search(grid.bounds, self.infinite, delta, start)
-                    low, high = max(low, found[0]), min(high, found[1])
+                    result = _search(grid.bounds, self.infinite, delta, start)
+                    low, high = max(low, result[0]), min(high, result[1])
             middle = low if high == math.inf else 0.5 * (low + high)
             if abs(middle - t) <= _NEAR * math.sqrt(curve + 1.0 / c**2) or high == 0.0:
                 break

@@ -92,13 +92,13 @@ def _chord(a: float, value: float, b: float, other: float) -> float:
     """Upper bound on (A + B s) / (s (s + 1)) on [a, b], for the line through two points."""
     slope = (other - value) / (b - a)
     start = value - slope * a
-    found = max(value / (a * (a + 1.0)), other / (b * (b + 1.0)))
+    result = max(value / (a * (a + 1.0)), other / (b * (b + 1.0)))
     if start < 0.0 < slope:
         root = math.sqrt((slope - start) / -start)
         s = min(max(1.0 / (root - 1.0), a), b) if root > 1.0 else b
-        found = max(found, (start + slope * s) / (s * (s + 1.0)))
+        result = max(result, (start + slope * s) / (s * (s + 1.0)))
     # The start is a difference; it is off by some units of both ends.
-    return found + 16.0 * ULP * (abs(value) + abs(slope) * b) / (a * (a + 1.0))
+    return result + 16.0 * ULP * (abs(value) + abs(slope) * b) / (a * (a + 1.0))
 
 
 def largest_mu(delta: Callable[[float], Bounds], top: float) -> Bounds:

@@ -87,10 +87,10 @@ def _below(
     p, q = p[keep], q[keep]
     seen = (p > -math.inf) & (q > -math.inf)
     p, q = p[seen], q[seen]
-    found = np.maximum.accumulate(p - q)
-    rise = float((found - (p - q)).max(initial=0.0))
-    off = 2.0 * error + rise + 4.0 * ULP * float(np.abs(found).max())
-    return _measure(found, p, 0.0, off, error)
+    result = np.maximum.accumulate(p - q)
+    rise = float((result - (p - q)).max(initial=0.0))
+    off = 2.0 * error + rise + 4.0 * ULP * float(np.abs(result).max())
+    return _measure(result, p, 0.0, off, error)
 
 
 def _measure(losses: Floats, logs: Floats, infinite: float, off: float, error: float) -> Measure:

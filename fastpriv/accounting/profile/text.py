@@ -60,15 +60,15 @@ def _laws(*both: Any) -> Atom:
 
 
 def _sampled(q: Any, atom: Any) -> Lopsided:
-    found = part_of(atom)
-    if not isinstance(found, Atom):
+    result = part_of(atom)
+    if not isinstance(result, Atom):
         raise InvalidInput("only finite releases are written as sampled")
-    return Lopsided(found, _rate(q))
+    return Lopsided(result, _rate(q))
 
 
 def _blend(pairs: Any, weights: Any, slack: Any) -> Blend:
-    found = tuple(part_of(pair) for pair in pairs)
-    blend = Blend(found, tuple(map(_rate, weights)), _rate(slack))  # type: ignore[arg-type]
+    result = tuple(part_of(pair) for pair in pairs)
+    blend = Blend(result, tuple(map(_rate, weights)), _rate(slack))  # type: ignore[arg-type]
     blend.attained = False
     return blend
 
