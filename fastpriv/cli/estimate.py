@@ -75,7 +75,8 @@ def _channel(given: argparse.Namespace) -> tuple[Any, Any]:
     """Return the mechanism that a release with the same options goes through, and its domain."""
     from fastpriv.releasing import choice
     from fastpriv.releasing import domain as domains
-    from fastpriv.releasing.release import open_table, undeclared
+    from fastpriv.releasing.release import undeclared
+    from fastpriv.releasing.tables.opening import open_table
 
     if given.domain is None:
         raise InvalidInput("give --domain, or the --report of the release, which knows it")

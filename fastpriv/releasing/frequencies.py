@@ -20,8 +20,9 @@ from fastpriv.releasing import domain as domains
 from fastpriv.releasing import plan as plans
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.estimator import Counts, Estimator, Places
-from fastpriv.releasing.release import Release, open_table, undeclared
+from fastpriv.releasing.release import Release, undeclared
 from fastpriv.releasing.report import ReleaseReport
+from fastpriv.releasing.tables.opening import open_table
 
 __all__ = ["Frequencies", "Marginal", "estimate_frequencies"]
 

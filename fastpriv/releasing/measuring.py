@@ -10,7 +10,6 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP, product_up
 from fastpriv._text.numbers import up
-from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import capacity
@@ -47,12 +46,10 @@ def write(
     prior: Any,
     n: int,
     *,
-    changed: int,
     secure: bool,
     notes: tuple[str, ...],
-    receipt: Receipt | None = None,
 ) -> ReleaseReport:
-    """Measure what a plan realised on n records."""
+    """Measure what a plan realises on n records."""
     channel, slack = realised(plan.channel)
     law, name = plan.prior(prior)
     always, under = Levels(n, slack), Levels(n, slack)
@@ -75,12 +72,11 @@ def write(
             *_advice(plan, expected_distance(channel, law), always.levels),
             *(f"not computed: {name}" for name in always.left_out + under.left_out),
         ),
-        private={f"changed {plan.counted}": changed},
+        private={},
         channel=plan.about_people,
         domain=plan.domain,
         standard_errors=expected_errors(plan, n),
         time=datetime.now(timezone.utc),
-        receipt=receipt,
     )
 
 

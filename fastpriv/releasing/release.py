@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,8 @@ from fastpriv.releasing.domain import FROM_DATA, Digits, Domain
 from fastpriv.releasing.estimator import expected_errors
 from fastpriv.releasing.plan import TABLE, Plan
 from fastpriv.releasing.report import ReleaseReport
-from fastpriv.releasing.tables.arrow import ArrowTable, PolarsFrame, PolarsSeries
-from fastpriv.releasing.tables.csv import CsvFile
-from fastpriv.releasing.tables.memory import Codes, Column, Frame, Records, Table
-from fastpriv.releasing.tables.parquet import ParquetFile
+from fastpriv.releasing.tables.memory import Codes, Table
+from fastpriv.releasing.tables.opening import open_table
 
 __all__ = ["Release", "preview_release", "release"]
 
@@ -207,13 +204,23 @@ def release(
             _refuse_useless(plan, source.rows)
         writer = stack.enter_context(source.writer(declared))
         notes = _notes(source, declared)
-        receipt = None if ledger is None else _charge(ledger, label, plan, prior, source)
+        planned = receipt = None
+        if ledger is not None:
+            planned = _planned(plan, prior, source, run.secure, notes)
+            receipt = _charge(ledger, label, planned)
         for digits in run.chunks(source, progress):
             writer.write(digits)
         if run.n == 0:
             raise InvalidInput("the table has no records, so there is nothing to release")
-        written = measuring.write(
-            plan, prior, run.n, changed=run.changed, secure=run.secure, notes=notes, receipt=receipt
+        if planned is None:
+            planned = measuring.write(plan, prior, run.n, secure=run.secure, notes=notes)
+        elif planned.n != run.n:
+            raise InvalidInput(
+                f"the table had {planned.n:,} records when the ledger was charged and {run.n:,} "
+                "when it was drawn; nothing was released; release it once it no longer changes"
+            )
+        written = replace(
+            planned, private={f"changed {plan.counted}": run.changed}, receipt=receipt
         )
         if page is not None:
             page.write(written.to_json().encode() + b"\n")
@@ -264,7 +271,7 @@ def preview_release(
         per_column=per_column,
         split=split,
     )
-    return measuring.write(plan, prior, n, changed=0, secure=True, notes=())
+    return measuring.write(plan, prior, n, secure=True, notes=())
 
 
 def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
@@ -283,14 +290,18 @@ def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
         )
 
 
-def _charge(
-    ledger: Ledger | str | os.PathLike[str], label: str, plan: Plan, prior: Any, source: Table
-) -> Receipt:
-    """Check every record, then spend: from here on the release counts, whatever happens."""
+def _planned(
+    plan: Plan, prior: Any, source: Table, secure: bool, notes: tuple[str, ...]
+) -> ReleaseReport:
+    """Check and count every record, and report what their release will cost."""
     n = sum(len(digits) for digits in source.chunks(plan.domain))
     if n == 0:
         raise InvalidInput("the table has no records, so there is nothing to release")
-    planned = measuring.write(plan, prior, n, changed=0, secure=True, notes=())
+    return measuring.write(plan, prior, n, secure=secure, notes=notes)
+
+
+def _charge(ledger: Ledger | str | os.PathLike[str], label: str, planned: ReleaseReport) -> Receipt:
+    """Spend what a release will cost: from here on it counts, whatever happens."""
     if isinstance(ledger, Ledger):
         return ledger.spend(planned, label=label)
     with Ledger.open(ledger) as opened:
@@ -315,69 +326,6 @@ class _Run:
             self.n += len(before)
             self.changed += changed
             yield after
-
-
-def open_table(
-    table: Any, out: str | os.PathLike[str] | None = None, overwrite: bool = False
-) -> Table:
-    """Recognise a table by what it is."""
-    if isinstance(table, str | os.PathLike):
-        return _open_file(Path(table), None if out is None else Path(out), overwrite)
-    if out is not None:
-        raise InvalidInput("out is for files; a table in memory comes back as the result's .table")
-    if (kind := _kind(table)) is not None:
-        return kind(table)
-    if isinstance(table, np.ndarray):
-        return Codes(table)
-    if isinstance(table, Sequence) and table:
-        if all(isinstance(record, Mapping) for record in table):
-            return Records(table)
-        return Codes(check.array(table, "table"))
-    raise InvalidInput(
-        "a table is a frame or series of pandas or polars, an Arrow table, an integer array, a "
-        "list of dicts or the path of a file, "
-        f"and has records; got a {type(table).__name__}"
-    )
-
-
-def _kind(table: Any) -> Callable[[Any], Table] | None:
-    """Recognise what belongs to a package; who has such a table has imported the package."""
-    kinds: dict[tuple[str, str], Callable[[Any], Table]] = {
-        ("pandas", "DataFrame"): Frame,
-        ("pandas", "Series"): Column,
-        ("polars", "DataFrame"): PolarsFrame,
-        ("polars", "Series"): PolarsSeries,
-        ("pyarrow", "Table"): ArrowTable,
-        ("pyarrow", "RecordBatch"): ArrowTable,
-    }
-    for (package, name), kind in kinds.items():
-        module = sys.modules.get(package)
-        if module is not None and isinstance(table, getattr(module, name)):
-            return kind
-    return None
-
-
-def _open_file(path: Path, out: Path | None, overwrite: bool) -> Table:
-    kinds: dict[str, Callable[..., Table]] = {
-        ".csv": CsvFile,
-        ".csv.gz": CsvFile,
-        ".parquet": ParquetFile,
-    }
-    kind = _ending(path)
-    if kind not in kinds:
-        raise InvalidInput(f"{path} must be a .csv, .csv.gz or .parquet file")
-    if not path.is_file():
-        raise InvalidInput(f"there is no file {path}")
-    if out is not None:
-        check_target(out, overwrite, path)
-        if _ending(out).removesuffix(".gz") != kind.removesuffix(".gz"):
-            raise InvalidInput(f"{out} must be a {kind} file, as {path.name} is")
-    return kinds[kind](path, out, overwrite)
-
-
-def _ending(path: Path) -> str:
-    """Return the ending that says what a file is: .csv.gz is one."""
-    return "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else [path.suffix]).lower()
 
 
 def _paths(*given: Any) -> list[Path]:

@@ -194,7 +194,7 @@ def test_a_release_that_is_stopped_leaves_no_output(number, tmp_path):
 import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs otherwise
-import fastpriv.releasing.release as r
+import fastpriv.releasing.tables.csv as r
 import fastpriv as fp
 from fastpriv.cli.main import main
 write = r.CsvFile.writer

@@ -121,6 +121,23 @@ def test_a_ledger_is_charged_before_anything_is_drawn(tmp_path):
         assert opened.remaining["dp"] < 1e-12
 
 
+def test_a_file_that_grows_after_it_was_charged_is_not_released(tmp_path, monkeypatch):
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("bit\n" + "0\n1\n" * 100)
+    ledger = fp.accounting.Ledger({"dp": 5.0})
+    spend = ledger.spend
+
+    def spend_while_it_grows(*given, **options):
+        with source.open("a") as more:
+            more.write("1\n")
+        return spend(*given, **options)
+
+    monkeypatch.setattr(ledger, "spend", spend_while_it_grows)
+    with pytest.raises(fp.InvalidInput, match="200 records when the ledger was charged and 201"):
+        fp.release(source, domain={"bit": [0, 1]}, epsilon=1.0, out=out, ledger=ledger)
+    assert not out.exists()
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 3), min_size=3, max_size=4),

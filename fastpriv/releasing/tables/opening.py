@@ -1,0 +1,82 @@
+"""Recognises a table by what it is: of a package, codes, records, or a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv._core.files import check_target
+from fastpriv.errors import InvalidInput
+from fastpriv.releasing.tables.arrow import ArrowTable, PolarsFrame, PolarsSeries
+from fastpriv.releasing.tables.csv import CsvFile
+from fastpriv.releasing.tables.memory import Codes, Column, Frame, Records, Table
+from fastpriv.releasing.tables.parquet import ParquetFile
+
+
+def open_table(
+    table: Any, out: str | os.PathLike[str] | None = None, overwrite: bool = False
+) -> Table:
+    """Recognise a table by what it is."""
+    if isinstance(table, str | os.PathLike):
+        return _open_file(Path(table), None if out is None else Path(out), overwrite)
+    if out is not None:
+        raise InvalidInput("out is for files; a table in memory comes back as the result's .table")
+    if (kind := _kind(table)) is not None:
+        return kind(table)
+    if isinstance(table, np.ndarray):
+        return Codes(table)
+    if isinstance(table, Sequence) and table:
+        if all(isinstance(record, Mapping) for record in table):
+            return Records(table)
+        return Codes(check.array(table, "table"))
+    raise InvalidInput(
+        "a table is a frame or series of pandas or polars, an Arrow table, an integer array, a "
+        "list of dicts or the path of a file, "
+        f"and has records; got a {type(table).__name__}"
+    )
+
+
+def _kind(table: Any) -> Callable[[Any], Table] | None:
+    """Recognise what belongs to a package; who has such a table has imported the package."""
+    kinds: dict[tuple[str, str], Callable[[Any], Table]] = {
+        ("pandas", "DataFrame"): Frame,
+        ("pandas", "Series"): Column,
+        ("polars", "DataFrame"): PolarsFrame,
+        ("polars", "Series"): PolarsSeries,
+        ("pyarrow", "Table"): ArrowTable,
+        ("pyarrow", "RecordBatch"): ArrowTable,
+    }
+    for (package, name), kind in kinds.items():
+        module = sys.modules.get(package)
+        if module is not None and isinstance(table, getattr(module, name)):
+            return kind
+    return None
+
+
+def _open_file(path: Path, out: Path | None, overwrite: bool) -> Table:
+    kinds: dict[str, Callable[..., Table]] = {
+        ".csv": CsvFile,
+        ".csv.gz": CsvFile,
+        ".parquet": ParquetFile,
+    }
+    kind = _ending(path)
+    if kind not in kinds:
+        raise InvalidInput(f"{path} must be a .csv, .csv.gz or .parquet file")
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}")
+    if out is not None:
+        check_target(out, overwrite, path)
+        if _ending(out).removesuffix(".gz") != kind.removesuffix(".gz"):
+            raise InvalidInput(f"{out} must be a {kind} file, as {path.name} is")
+    return kinds[kind](path, out, overwrite)
+
+
+def _ending(path: Path) -> str:
+    """Return the ending that says what a file is: .csv.gz is one."""
+    return "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else [path.suffix]).lower()
