@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from fastpriv._core.infinities import finite, numbers
 from fastpriv._core.validation import Ints
 from fastpriv.errors import InvalidInput, did_you_mean
 
@@ -132,7 +132,7 @@ def parsed(text: str | os.PathLike[str]) -> Any:
 def headed(family: str, kind: str, fields: Mapping[str, Any]) -> str:
     """Write an object that is no :class:`Defined` as JSON of the same form."""
     whole = {"fastpriv": family, "version": VERSION, "kind": kind} | dict(fields)
-    return json.dumps({name: _finite(value) for name, value in whole.items()}, allow_nan=False)
+    return json.dumps({name: finite(value) for name, value in whole.items()}, allow_nan=False)
 
 
 def unheaded(text: str | os.PathLike[str], family: str, kind: str) -> Mapping[str, Any]:
@@ -224,26 +224,9 @@ def _feed(digest: Any, value: Any) -> None:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return _finite(value.tolist())
+        return finite(value.tolist())
     if isinstance(value, Defined):
         return value.to_dict()
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
-
-
-def _finite(value: Any) -> Any:
-    """Write -inf and inf, which JSON has not, as words."""
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and math.isinf(value):
-        return "infinite" if value > 0.0 else "-infinite"
-    return value
-
-
-def numbers(value: Any) -> Any:
-    """Read numbers of JSON, in nested lists, with infinities as words."""
-    if isinstance(value, list):
-        return [numbers(item) for item in value]
-    words = {"infinite": math.inf, "-infinite": -math.inf}
-    return words.get(value, value) if isinstance(value, str) else value

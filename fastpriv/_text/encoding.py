@@ -7,11 +7,11 @@ from 2^53 on, which other programs would round, are words as well.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from fastpriv._core.infinities import finite, numbers
 from fastpriv.errors import short
 
 #: Integers up to here are doubles, which is what most programs read JSON numbers as.
@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, int):
         return value if abs(value) < _EXACT else short(value)
     if isinstance(value, float):
-        return _finite(value)
+        return finite(value)
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, Mapping):
@@ -43,12 +43,6 @@ def plain(value: Any) -> Any:
     return plain(value.to_dict() if hasattr(value, "to_dict") else value.tolist())
 
 
-def _finite(value: float) -> float | str:
-    if math.isinf(value):
-        return "infinite" if value > 0.0 else "-infinite"
-    return value
-
-
 def number(value: Any) -> float:
     """Return the guaranteed number of what ``plain`` made of a level: the upper end of a bracket.
 
@@ -56,4 +50,4 @@ def number(value: Any) -> float:
     """
     if isinstance(value, Mapping):
         value = value["upper"]
-    return math.inf if value == "infinite" else float(value)
+    return float(numbers(value))

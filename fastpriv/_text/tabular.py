@@ -50,7 +50,7 @@ class Tabular(ABC):
         columns = self.columns_of_table()
         writer.writerow(columns)
         writer.writerows(zip(*(map(_cell, column) for column in columns.values()), strict=True))
-        return _written(text.getvalue(), path)
+        return written(text.getvalue(), path)
 
     def to_latex(self, path: str | os.PathLike[str] | None = None, digits: int = 6) -> str:
         r"""Return a LaTeX ``tabular``, written to ``path`` if one is given.
@@ -73,7 +73,7 @@ class Tabular(ABC):
             r"\hline",
             r"\end{tabular}",
         ]
-        return _written("\n".join(lines) + "\n", path)
+        return written("\n".join(lines) + "\n", path)
 
 
 def _cell(value: Any) -> str:
@@ -91,7 +91,8 @@ def _tex(value: Any, digits: int) -> str:
     return "".join(_TEX.get(mark, mark) for mark in text)
 
 
-def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+def written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Return a text, written to ``path`` if one is given."""
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

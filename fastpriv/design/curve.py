@@ -22,7 +22,7 @@ from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.validation import Floats
 from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
-from fastpriv._text.tabular import Tabular
+from fastpriv._text.tabular import Tabular, written
 from fastpriv.design.closed_form import h, h_inverse
 from fastpriv.design.common import constant_mechanism
 from fastpriv.design.programs import solve_pd_dp, solve_pd_i
@@ -256,7 +256,7 @@ class TradeoffCurve(Tabular):
 
         Infinite levels are the word "infinite".
         """
-        return _write(to_json(self.columns()), path)
+        return written(to_json(self.columns()), path)
 
     def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
         """Draw the curve; see :func:`fastpriv.plot.tradeoff`."""
@@ -400,9 +400,3 @@ def _theorem_1(
         {name: values for name, values in lower.items() if name in keep},
         {name: values for name, values in upper.items() if name in keep},
     )
-
-
-def _write(text: str, path: str | Path | None) -> str:
-    if path is not None:
-        Path(path).write_text(text)
-    return text

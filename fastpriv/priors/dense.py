@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.defined import numbers
+from fastpriv._core.infinities import numbers
 from fastpriv._core.logs import log_spread, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.threads import split
