@@ -177,8 +177,12 @@ def _curve(level: Any) -> PrivacyProfile:
     lines = [(hull[-1][1], 0.0)]
     for (x, d), (y, e) in zip(hull[-2::-1], hull[:0:-1], strict=True):
         slope = (d - e) / (y - x)
-        if slope > lines[-1][1]:
-            lines.append((d + slope * x, slope))
+        line = (d + slope * x, slope)
+        if line[0] <= lines[-1][0]:
+            continue  # rounding; a line is nowhere above the one before it
+        if slope <= lines[-1][1] * (1.0 + 1e-9):
+            line = (line[0], lines.pop()[1])  # as good as one line
+        lines.append(line)
     high = np.array(lines) * np.array([1.0 + 1e-12, 1.0 - 1e-12])
     high[:, 0] = np.minimum(high[:, 0], 1.0)
     low = np.zeros((1, 2))
