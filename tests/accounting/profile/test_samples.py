@@ -20,7 +20,9 @@ LEVELS = (0.0, 0.1, 0.4, 1.0)
 
 def excess(p, q, t):
     """D_t of two laws on a list."""
-    return float(sum(max(a - b * Fraction(math.exp(t)), Fraction(0)) for a, b in zip(p, q, strict=True)))
+    return float(
+        sum(max(a - b * Fraction(math.exp(t)), Fraction(0)) for a, b in zip(p, q, strict=True))
+    )
 
 
 # Finite mechanisms: every subset is listed.
