@@ -327,3 +327,18 @@ def test_other_structures_go_through_their_matrix():
         for k in (1, 2):
             found = fp.group_capacity(mechanism, k)
             assert holds(found, *brute.group_capacity(np.array(mechanism.matrix()), sizes, k))
+
+
+@pytest.mark.parametrize("priors", ["all", "independent"])
+@pytest.mark.parametrize(
+    "law",
+    [
+        fp.Dense(np.random.default_rng(0).dirichlet(np.ones(8)), [2] * 3),
+        fp.Product.iid([0.5, 0.3, 0.2], 3),
+    ],
+)
+def test_rounding_tells_nothing(law, priors):
+    """At epsilon = 0 all rows are the same law, and their matrix differs by rounding."""
+    bracket = fp.individual_capacity(fp.TiltedChannel(law, 0.0), priors)
+    assert bracket.lower == 0.0 <= bracket.upper < 1e-25
+    assert fp.group_capacity(fp.TiltedChannel(law, 0.0), 2).lower == 0.0
