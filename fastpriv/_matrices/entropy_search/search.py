@@ -316,10 +316,11 @@ class Search:
             individual.best = 0.0, individual.even
             starts += list(rng.dirichlet(np.full(len(individual.W), 0.3), _STARTS))
             for k, p in enumerate(starts):
-                if k < 2 or self.meter.used() < self.deadline(0.2):
-                    self.climb(individual, p)
+                if k >= 2 and self.meter.used() >= self.deadline(0.2):
+                    break
+                self.climb(individual, p)
         upper = self.most
-        if upper > self.floor:
+        if upper > self.floor and self.meter.used() < self.deadline(1.0):
             upper = min(upper, self.bound())
         return Bracket(self.lower, max(upper, self.lower))
 
@@ -345,7 +346,11 @@ class Search:
     def by_posteriors(self, individuals: list[Individual]) -> float:
         """Return an upper bound over bits from cells of their posteriors."""
         reach = 0.1 * self.gap * min(1.0, self.lower)
-        heap = [Bit(individual, self.b).root(self.floor, reach) for individual in individuals]
+        heap: list[Cell] = []
+        for individual in individuals:
+            if self.meter.used() >= self.deadline(1.0):
+                return self.most
+            heap.append(Bit(individual, self.b).root(self.floor, reach))
         heapq.heapify(heap)
         return branch(
             heap,
@@ -362,6 +367,8 @@ class Search:
         if any(individual.variables > _VARIABLES for individual in individuals):
             return self.most
         for k, individual in enumerate(individuals):
+            if self.meter.used() >= self.deadline(1.0):
+                return self.most
             node = self.root(individual, begin + half * (k + 1) / len(individuals))
             owners[id(node.problem)] = individual
             heap.append(node)

@@ -165,8 +165,8 @@ class Individual:
     @property
     def variables(self) -> int:
         """About how many variables a bound over its slices has."""
-        corners: int = sum(part.corners + 2 for part in self.slices)
-        return corners + min(self.W.shape)
+        corners = sum(part.corners + 2 for part in self.slices)
+        return corners + min(len(self.W), len(self.r))
 
     def split(self, p: Floats) -> list[Floats]:
         """Return the parts of a vector over inputs that belong to the slices."""
