@@ -66,6 +66,8 @@ class Composed:
 
     def delta(self, epsilon: float) -> Bracket:
         """Bracket of the least delta at a level."""
+        if self._same:
+            return self._both(epsilon)
         high = max(side.delta(epsilon)[1] for side in self._above)
         low = 0.0
         for side in self._below:
@@ -73,8 +75,24 @@ class Composed:
                 low = max(low, side.delta(epsilon)[0])
         return certified(min(low, high), high)
 
+    def _both(self, epsilon: float) -> Bracket:
+        """Delta of pairs that are attained: orders that are lower by Chernoff's bound count not."""
+        low = high = 0.0
+        for side in self._above:
+            if low == 0.0 or side.at_most(epsilon) > low:
+                result = side.delta(epsilon)
+                low, high = max(low, result[0]), max(high, result[1])
+        return certified(min(low, high), high)
+
     def epsilon(self, delta: float) -> Bracket:
         """Bracket of the least level at a delta."""
+        if self._same:
+            low = high = 0.0
+            for side in self._above:
+                if not 0.0 < low < math.inf or delta == 0.0 or side.at_most(low) > delta:
+                    result = side.epsilon(delta)
+                    low, high = max(low, result[0]), max(high, result[1])
+            return certified(low, high)
         high = max(side.epsilon(delta)[1] for side in self._above)
         low = 0.0
         for side in self._below:

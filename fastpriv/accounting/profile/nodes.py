@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.transform import fits, uniform_sums
 
 Complexes = NDArray[np.complex128]
 
 #: Entries of an array over angles and points that are looked at together.
 _BLOCK = 1 << 17
-#: Most entries of such an array in all.
-_WORK = 1 << 23
+#: Most entries of such an array in all; beyond, equally spaced angles are transformed together.
+_WORK = 1 << 21
 #: Exponents below this are summed as their excess over one.
 _MODEST = 1.0
 #: Arguments for which e^z - 1 - z is summed as a series, and its coefficients 1/n!, n = 2, 3, ...
@@ -74,7 +75,7 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
     """
     L, w = nodes.losses, np.asarray(c + 1j * angles, dtype=np.complex128)
     if len(L) * len(w) > _WORK:
-        raise TooCostly
+        return _together(nodes, c, angles)
     size = np.abs(w)
     with np.errstate(under="ignore"):
         scale = max(float((nodes.logs + c * L).max()), 0.0)
@@ -98,6 +99,35 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
     share = np.minimum(error / np.maximum(np.abs(values), 1e-300), 1e300)
     with np.errstate(divide="ignore"):
         return np.asarray(scale + np.log(values), dtype=np.complex128), share + 4.0 * ULP * scale
+
+
+def _together(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats]:
+    """The same at angles 0, tau, 2 tau, ... by one Fourier transform.
+
+    Products of moments x_i that are off by e_i are off by at most prod (|x_i| + e_i) - prod |x_i|,
+    so that ln (1 + e/|x|) serves as the error of a logarithm, however large it is.
+    """
+    tau, count = float(angles[min(1, len(angles) - 1)]), len(angles)
+    equal = np.array_equal(angles, tau * np.arange(count, dtype=np.float64))
+    if not equal or count < 2 or not fits(len(nodes.losses), count):
+        raise TooCostly
+    L, size = np.abs(nodes.losses), np.abs(c + 1j * angles)
+    exponents = nodes.logs + c * nodes.losses
+    scale = float(exponents.max())
+    with np.errstate(under="ignore"):
+        tilted = np.exp(exponents - scale)
+    values, error = uniform_sums(nodes.losses, tilted, tau, count)
+    unit = nodes.fuzz + (8.0 + np.abs(nodes.logs) + 4.0 * abs(c) * L) * ULP
+    off = (L * 8.0 * ULP + nodes.off) * tilted
+    errors = error * float(tilted.sum()) + float((unit * tilted).sum()) + size * float(off.sum())
+    errors = (errors + nodes.remainder(angles, scale) + len(L) * 2.0**-1060) * (1.0 + 1e-9)
+    # A value that is lost in its error is replaced by one of the error's size.
+    lost = np.abs(values) < errors
+    values, errors = np.where(lost, errors, values), np.where(lost, 2.0 * errors, errors)
+    logs = scale + np.log(values)
+    return np.asarray(logs, dtype=np.complex128), np.log1p(errors / np.abs(values)) + 8.0 * ULP * (
+        1.0 + abs(scale)
+    )
 
 
 def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:
@@ -153,14 +183,20 @@ def _series(z: Complexes) -> Complexes:
 
 def _log1p(z: Complexes, error: Floats) -> tuple[Complexes, Floats]:
     """ln(1 + z) of a z that is off by at most an error; the relative error of 1 + z added."""
-    x, y = z.real, z.imag
     size = np.abs(1.0 + z)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        near = 0.5 * np.log1p(x * (2.0 + x) + y * y)
-        real = np.where(np.abs(z) < 0.5, near, np.log(size))
     share = error + 8.0 * ULP * np.abs(z)
     rest = np.maximum(size - share, 1e-300)
-    return real + 1j * np.arctan2(y, 1.0 + x), np.minimum(share / rest, 1e300)
+    return log_one_plus(z), np.minimum(share / rest, 1e300)
+
+
+def log_one_plus(z: Complexes) -> Complexes:
+    """ln(1 + z) to a few units of |z| where z is small."""
+    x, y = z.real, z.imag
+    small = np.abs(z) < 0.5
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = 0.5 * np.log1p(np.where(small, x * (2.0 + x) + y * y, 0.0))
+        real = np.where(small, near, np.log(np.abs(1.0 + z)))
+    return np.asarray(real + 1j * np.arctan2(y, 1.0 + x))
 
 
 def cumulant(nodes: Nodes, c: float) -> tuple[float, float, float]:

@@ -8,13 +8,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.bounds import TooMany
-from fastpriv.accounting.profile.contour import Line, Terms, cumulant, line, tilt_at, tilt_for
+from fastpriv.accounting.profile.contour import (
+    Line,
+    Terms,
+    chernoff,
+    cumulant,
+    line,
+    tilt_at,
+    tilt_for,
+)
 from fastpriv.accounting.profile.gridded import Gridded
+from fastpriv.accounting.profile.jumps import jump_line
 from fastpriv.accounting.profile.measures import Releases
 from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.single import single
@@ -23,8 +33,8 @@ from fastpriv.errors import TooLarge
 
 #: Deltas from which on the saddle point is not looked for by delta itself.
 _LARGE = 0.05
-#: Relative width at which the grid is asked too.
-_WIDE = 1e-8
+#: Relative widths at which other lines are tried, and at which the grid is asked too.
+_WIDE, _WIDER = 4e-10, 1e-8
 #: Lines that are kept for the next question.
 _KEPT = 8
 #: Standard deviations from the saddle point within which a line is good.
@@ -51,7 +61,7 @@ class Side:
     def __init__(self, pairs: list[tuple[Ordered, int]], finite: Releases) -> None:
         self._pairs, self._finite = pairs, list(finite)
         self._terms: Terms = [*pairs, *((Finite(measure), k) for measure, k in finite)]
-        self._lines: OrderedDict[float, Line | None] = OrderedDict()
+        self._lines: OrderedDict[tuple[float, Any], Line | None] = OrderedDict()
         self._grids: dict[float, Gridded | None] = {}
         self._one = sum(k for _, k in pairs) == 1 and not self._finite
         # Masses of measures are off by a factor, and losses by a sum.
@@ -110,6 +120,18 @@ class Side:
             return 0.0, math.inf if high >= delta else self.top[1]
         return min(result[0], self.top[1]), min(result[1], self.top[1])
 
+    def at_most(self, t: float) -> float:
+        """Upper bound on delta(t) at little cost: Chernoff's, proved."""
+        high = self.infinite[1]
+        if high >= 1.0 or t >= self.top[1]:
+            return high
+        at = tilt_at(self._terms, t)
+        try:
+            log = chernoff(self._terms, at, 1e-14) + self._slack + at * (self._moved - t)
+        except TooCostly:
+            return 1.0
+        return min((high + math.exp(min(log + 1e-9 * (1.0 + at * t), 1.0))) * (1.0 + 1e-9), 1.0)
+
     def chernoff(self, t: float) -> float:
         """What delta(t) is below, about, by Chernoff's bound."""
         s = tilt_at(self._terms, t)
@@ -123,8 +145,13 @@ class Side:
         if made is not None:
             low, high = self._loosened(made, t)
         if high - low > _WIDE * high:
+            made = self._line(c, t, jump_line)
+            if made is not None:
+                more = self._loosened(made, t)
+                low, high = max(low, more[0]), min(high, more[1])
+        if high - low > _WIDE * high:
             low = max(low, self._most(t))
-        if high - low > _WIDE * high and high > _TINY:
+        if high - low > _WIDER * high and high > _TINY:
             grid = self._grid(c, t)
             if grid is not None:
                 more = grid.bounds(t)
@@ -141,15 +168,18 @@ class Side:
             log += k * (float(value[0].real) + float(error[0]))
         return max(1.0 - math.exp(min(log + 1e-12 * abs(log), 0.0)) * (1.0 + 1e-12), 0.0)
 
-    def _line(self, c: float, t: float) -> Line | None:
-        if c not in self._lines:
+    def _line(
+        self, c: float, t: float, make: Callable[[Terms, float, float], Line] = line
+    ) -> Line | None:
+        key = c, make
+        if key not in self._lines:
             try:
-                self._lines[c] = line(self._terms, t, c)
+                self._lines[key] = make(self._terms, t, c)
             except TooCostly:
-                self._lines[c] = None
+                self._lines[key] = None
             if len(self._lines) > _KEPT:
                 self._lines.popitem(last=False)
-        return self._lines[c]
+        return self._lines[key]
 
     def _loosened(self, made: Line, t: float) -> tuple[float, float]:
         """Bounds, with the errors of measures counted."""
@@ -187,22 +217,33 @@ class Side:
                 return _search(partial(single, self._pairs[0][0]), (0.0, 0.0), delta, 1.0)
         c = self._start(rest)
         low, high, t = 0.0, math.inf, 0.0
+
+        def narrowed(bounds: Callable[[float], tuple[float, float]], start: float) -> None:
+            nonlocal low, high
+            result = _search(bounds, self.infinite, delta, start)
+            low, high = max(low, result[0]), min(high, result[1])
+
         for _ in range(8):
             _, slope, curve = cumulant(self._terms, c)
             t = max(slope - 1.0 / c - 1.0 / (1.0 + c), 0.0)
             start = max(t, 1e-12)
             made = self._line(c, t)
             if made is not None:
-                bounds = partial(self._loosened, made)
-                result = _search(bounds, self.infinite, delta, start)
-                low, high = max(low, result[0]), min(high, result[1])
-            if high == math.inf or high - low > _WIDE * high:
+                narrowed(partial(self._loosened, made), start)
+            for _ in range(2):
+                if not high - low <= _WIDE * high:
+                    # Where the tilted law has two humps, t is not between them.
+                    there = 0.5 * (low + high) if high < math.inf else start
+                    made = self._line(tilt_at(self._terms, there), there, jump_line)
+                    if made is not None:
+                        narrowed(partial(self._loosened, made), there)
+            if high == math.inf or high - low > _WIDER * high:
                 grid = self._grid(c, t)
                 if grid is not None:
-                    result = _search(grid.bounds, self.infinite, delta, start)
-                    low, high = max(low, result[0]), min(high, result[1])
+                    narrowed(grid.bounds, start)
             middle = low if high == math.inf else 0.5 * (low + high)
-            if abs(middle - t) <= _NEAR * math.sqrt(curve + 1.0 / c**2) or high == 0.0:
+            near = abs(middle - t) <= _NEAR * math.sqrt(curve + 1.0 / c**2)
+            if near or high == 0.0 or high - low <= _WIDE * high:
                 break
             c = tilt_at(self._terms, middle)
         return low, high
