@@ -27,14 +27,8 @@ from fastpriv.accounting.profile.nodes import Complexes, TooCostly
 
 #: Lines that are tried, as shares of the saddle point, with the logarithm of the share of delta
 #: that aliases, and angles left out, may have, and the most angles: the first that fits.
-_TRIED = (
-    (1.0, -38.0, 1 << 12),
-    (1.0, -32.0, 1 << 13),
-    (0.7, -32.0, 1 << 13),
-    (1.0, -32.0, 1 << 17),
-    (0.7, -32.0, 1 << 17),
-    (1.0, -27.0, 1 << 18),
-)
+_TRIED = ((1.0, -38.0, 1 << 12), (1.0, -32.0, 1 << 13), (0.7, -32.0, 1 << 13))
+_DENSE = ((1.0, -32.0, 1 << 17), (0.7, -32.0, 1 << 17), (1.0, -27.0, 1 << 18))
 #: Angles of the coarse grid, which are looked at some at a time.
 _COARSE, _BATCH = 1 << 8, 1 << 5
 #: The first angles, which count most, have moments by themselves.
@@ -184,9 +178,20 @@ def line(terms: Terms, t: float, c: float) -> Line:
     Where the tilted law has two humps there, it has one on a line further to the left, which loses
     a few digits but takes fewer angles.
     """
+    return _first(_TRIED, terms, t, c)
+
+
+def dense_line(terms: Terms, t: float, c: float) -> Line:
+    """The same with very many angles, for laws that are far from smooth."""
+    return _first(_DENSE, terms, t, c)
+
+
+def _first(
+    tried: tuple[tuple[float, float, int], ...], terms: Terms, t: float, c: float
+) -> Line:
     log_delta = _log_delta(terms, t, c)
     decays: dict[float, Decay] = {}
-    for share, small, most in _TRIED:
+    for share, small, most in tried:
         with suppress(TooCostly):
             if share not in decays:
                 decays[share] = decay(terms, share * c)

@@ -39,9 +39,9 @@ from fastpriv.accounting.profile.transform import fits, uniform_sums
 #: Error of quadratures, relative to B and to J.
 _FINE = 1e-18
 #: Losses at which B and J are divided, in parts of t, and the widths from there to t.
-_CUTS, _WIDTHS = (0.47, 0.3, 0.2, 0.12, 0.06), 9.0
-#: Exponents that are tried for the line and for Chernoff's bound, in parts of the saddle point.
-_LINES, _CHERNOFF = np.geomspace(0.1, 1.2, 32), np.geomspace(0.2, 30.0, 40)
+_CUTS, _WIDTHS = (0.47, 0.3, 0.2, 0.12, 0.06, 0.03), 9.0
+#: Lines that are tried, in parts of the saddle point, and exponents for Chernoff's bound.
+_LINES, _EXPONENTS = np.geomspace(0.1, 1.2, 32), 40
 #: Share of delta, as a logarithm, that may be lost to each kind of error; most angles.
 _SMALL, _ANGLES = -30.0, 1 << 16
 
@@ -171,7 +171,7 @@ def _saddle(parts: list[_Divided], t: float, c: float) -> tuple[float, float]:
 def _least(parts: list[_Divided], t: float, c: float) -> tuple[float, float]:
     """Return a, and a bound on ln of B(a)^k max (1 - e^-x) e^(-ax): the best exponent for t."""
     best = (math.inf, 0.0, 0.0)
-    for a in (c * _CHERNOFF).tolist():
+    for a in np.geomspace(0.2 * c, max(30.0 * c, 300.0 / t), _EXPONENTS).tolist():
         try:
             total = share(a) + math.fsum(one.k * one.logs(a)[0] for one in parts)
         except (TooCostly, OverflowError):

@@ -19,6 +19,7 @@ from fastpriv.accounting.profile.contour import (
     Terms,
     chernoff,
     cumulant,
+    dense_line,
     line,
     tilt_at,
     tilt_for,
@@ -26,8 +27,9 @@ from fastpriv.accounting.profile.contour import (
 from fastpriv.accounting.profile.gridded import Gridded
 from fastpriv.accounting.profile.jumps import jump_line
 from fastpriv.accounting.profile.measures import Releases
+from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.nodes import TooCostly
-from fastpriv.accounting.profile.single import single
+from fastpriv.accounting.profile.single import closed, is_closed
 from fastpriv.accounting.profile.terms import Finite, Ordered
 from fastpriv.errors import TooLarge
 
@@ -63,7 +65,7 @@ class Side:
         self._terms: Terms = [*pairs, *((Finite(measure), k) for measure, k in finite)]
         self._lines: OrderedDict[tuple[float, Any], Line | None] = OrderedDict()
         self._grids: dict[float, Gridded | None] = {}
-        self._one = sum(k for _, k in pairs) == 1 and not self._finite
+        self._closed = is_closed(pairs) and not self._finite
         # Masses of measures are off by a factor, and losses by a sum.
         self._slack = math.fsum(k * (m.error + 8.0 * ULP) for m, k in self._finite)
         self._moved = math.fsum(k * m.off for m, k in self._finite)
@@ -94,9 +96,9 @@ class Side:
         low, high = self.infinite
         if high >= 1.0 or t > _FAR or t >= self.top[1]:
             return low, high
-        if self._one:
+        if self._closed:
             with suppress(NotImplementedError):
-                return single(self._pairs[0][0], t)
+                return closed(*self._pairs[0], t)
         try:
             result = self._at(tilt_at(self._terms, t), t)
         except TooCostly:
@@ -145,12 +147,12 @@ class Side:
         if made is not None:
             low, high = self._loosened(made, t)
         if high - low > _WIDE * high:
-            made = self._line(c, t, jump_line)
+            low = max(low, self._most(t))
+        for make in (jump_line, dense_line):
+            made = self._line(c, t, make) if high - low > _WIDE * high else None
             if made is not None:
                 more = self._loosened(made, t)
                 low, high = max(low, more[0]), min(high, more[1])
-        if high - low > _WIDE * high:
-            low = max(low, self._most(t))
         if high - low > _WIDER * high and high > _TINY:
             grid = self._grid(c, t)
             if grid is not None:
@@ -210,11 +212,27 @@ class Side:
             self._terms, max(mean - math.sqrt(variance) * NormalDist().inv_cdf(rest), 0.0)
         )
 
+    def _large(self, rest: float) -> float:
+        """Return t at which one large loss of a mixture has about a chance; 0 where none has."""
+        pairs = [
+            (one.pair, k)
+            for one, k in self._pairs
+            if isinstance(one.pair, Mixtures) and not one.flipped
+        ]
+        low, high = 0.0, 1.0
+        while sum(k * pair.single(high, False)[1] for pair, k in pairs) > rest and high < 1e3:
+            low, high = high, 2.0 * high
+        while high - low > 0.01 * high and high > 1e-6:
+            t = 0.5 * (low + high)
+            above = sum(k * pair.single(t, False)[1] for pair, k in pairs) > rest
+            low, high = (t, high) if above else (low, t)
+        return low
+
     def _crossing(self, delta: float, rest: float) -> tuple[float, float]:
         """Where bounds on the curve cross delta, ``rest`` of which is for finite losses."""
-        if self._one:
+        if self._closed:
             with suppress(NotImplementedError):
-                return _search(partial(single, self._pairs[0][0]), (0.0, 0.0), delta, 1.0)
+                return _search(partial(closed, *self._pairs[0]), (0.0, 0.0), delta, 1.0)
         c = self._start(rest)
         low, high, t = 0.0, math.inf, 0.0
 
@@ -230,13 +248,14 @@ class Side:
             made = self._line(c, t)
             if made is not None:
                 narrowed(partial(self._loosened, made), start)
-            for _ in range(2):
-                if not high - low <= _WIDE * high:
-                    # Where the tilted law has two humps, t is not between them.
-                    there = 0.5 * (low + high) if high < math.inf else start
-                    made = self._line(tilt_at(self._terms, there), there, jump_line)
+            # Where the tilted law has two humps, t is not between them.
+            there = 0.5 * (low + high) if high < math.inf else self._large(rest)
+            for make in (jump_line, jump_line, dense_line):
+                if there > 0.0 and (high == math.inf or high - low > _WIDE * high):
+                    made = self._line(tilt_at(self._terms, there), there, make)
                     if made is not None:
                         narrowed(partial(self._loosened, made), there)
+                        there = 0.5 * (low + high) if high < math.inf else there
             if high == math.inf or high - low > _WIDER * high:
                 grid = self._grid(c, t)
                 if grid is not None:

@@ -1,4 +1,4 @@
-"""One release of a continuous pair, in closed form."""
+"""One release of a continuous pair, or a few of Laplace noise, in closed form."""
 
 from __future__ import annotations
 
@@ -6,14 +6,29 @@ import math
 
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.contour import line, tilt_at
+from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.normal import Normal
+from fastpriv.accounting.profile.residues import LEVEL, MOST, laplace_delta
 from fastpriv.accounting.profile.terms import Ordered
 
 
-def single(ordered: Ordered, t: float) -> tuple[float, float]:
-    """Bound delta(t) of one release; NotImplementedError where it is as good as many."""
+def is_closed(pairs: list[tuple[Ordered, int]]) -> bool:
+    """Whether releases have a closed form."""
+    if len(pairs) != 1:
+        return False
+    pair, k = pairs[0][0].pair, pairs[0][1]
+    plain = isinstance(pair, Interval) and pair.atoms and pair.q == 1.0
+    return k == 1 or (
+        plain and k <= MOST and isinstance(pair, Interval) and k * pair.e <= LEVEL
+    )
+
+
+def closed(ordered: Ordered, k: int, t: float) -> tuple[float, float]:
+    """Bound delta(t) of k releases; NotImplementedError where a contour is as good."""
     pair = ordered.pair
+    if k > 1 and isinstance(pair, Interval):
+        return laplace_delta(pair.e, k, t)
     if isinstance(pair, Mixtures) and not pair.down and len(pair.up) == 1:
         return _amplified(pair, t, ordered.flipped)
     return pair.single(t, ordered.flipped)
