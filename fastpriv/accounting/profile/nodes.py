@@ -21,6 +21,8 @@ from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.transform import fits, uniform_sums
 
 Complexes = NDArray[np.complex128]
+#: Logarithms of moments, and bounds on their errors.
+Moments = tuple[Complexes, Floats]
 
 #: Entries of an array over angles and points that are looked at together.
 _BLOCK = 1 << 17
@@ -30,6 +32,8 @@ _WORK = 1 << 21
 _MODEST = 1.0
 #: Arguments for which e^z - 1 - z is summed as a series, and its coefficients 1/n!, n = 2, 3, ...
 _SMALL = 1.0
+#: Where a value x is lost in its error e it is given as 2e: off by 3e + |x|, and so ln (1 + 2.5).
+_LOST = math.log(3.5)
 _SERIES = [1.0 / math.factorial(n) for n in range(2, 21)]
 
 
@@ -83,22 +87,36 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
         tilted = np.exp(nodes.logs - scale + c * L)
         plain = np.exp(nodes.logs - scale + np.maximum(L, 0.0))
         top = np.maximum(np.maximum(tilted, weights), plain)
-    if scale <= _MODEST:
-        scale_back = math.exp(scale)
-        total = scale_back * _blocks(w, L, lambda z, v: (_excess(z, v, L) * weights).sum(axis=1))
-        total += w * nodes.extra_p + (1.0 - w) * nodes.extra_q
-        rounding = _excess_error(nodes, c, size, top) * scale_back
-        rounding += 4.0 * ULP * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
-        error = rounding + nodes.remainder(np.abs(angles), 0.0) + len(L) * 2.0**-1060 * (1.0 + size)
-        return _log1p(total, error)
-    values = _blocks(w, L, lambda z, _: np.exp(nodes.logs - scale + z).sum(axis=1))
     spread = np.abs(L) * 4.0 * ULP
     rel = (nodes.fuzz + (8.0 + np.sqrt(len(L)) + np.abs(nodes.logs)) * ULP) * tilted
-    error = rel.sum() + size * ((spread + nodes.off) * tilted).sum()
-    error = error + nodes.remainder(np.abs(angles), scale) + len(L) * 2.0**-1060
-    share = np.minimum(error / np.maximum(np.abs(values), 1e-300), 1e300)
-    with np.errstate(divide="ignore"):
-        return np.asarray(scale + np.log(values), dtype=np.complex128), share + 4.0 * ULP * scale
+    whole = float(rel.sum()) + size * float(((spread + nodes.off) * tilted).sum())
+    if scale <= _MODEST:
+        rounding = _excess_error(nodes, c, size, top) * math.exp(scale)
+        rounding += 4.0 * ULP * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
+        far = rounding > 2.0 * whole
+        if far.any() and not far.all():
+            return _joined(nodes, c, angles, far)
+        if not far.any():
+            return _log1p(
+                math.exp(scale)
+                * _blocks(w, L, lambda z, v: (_excess(z, v, L) * weights).sum(axis=1))
+                + (w * nodes.extra_p + (1.0 - w) * nodes.extra_q),
+                rounding + nodes.remainder(np.abs(angles), 0.0) + len(L) * 2.0**-1060 * (1.0 + size),
+            )
+    values = _blocks(w, L, lambda z, _: np.exp(nodes.logs - scale + z).sum(axis=1))
+    error = whole + nodes.remainder(np.abs(angles), scale) + len(L) * 2.0**-1060
+    lost = 2.0 * error >= np.abs(values)
+    values = np.where(lost, 2.0 * error, values)
+    share = np.where(lost, _LOST, error / np.maximum(np.abs(values) - error, 1e-300))
+    return np.asarray(scale + np.log(values), dtype=np.complex128), share + 4.0 * ULP * scale
+
+
+def _joined(nodes: Nodes, c: float, angles: Floats, far: NDArray[np.bool_]) -> Moments:
+    """Moments at small angles, by second order, and at large ones, where that is of no use."""
+    logs, errors = np.empty(len(angles), dtype=np.complex128), np.empty(len(angles))
+    for part in (far, ~far):
+        logs[part], errors[part] = log_moments(nodes, c, angles[part])
+    return logs, errors
 
 
 def _together(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats]:
@@ -185,8 +203,11 @@ def _log1p(z: Complexes, error: Floats) -> tuple[Complexes, Floats]:
     """ln(1 + z) of a z that is off by at most an error; the relative error of 1 + z added."""
     size = np.abs(1.0 + z)
     share = error + 8.0 * ULP * np.abs(z)
-    rest = np.maximum(size - share, 1e-300)
-    return log_one_plus(z), np.minimum(share / rest, 1e300)
+    lost = 2.0 * share >= size
+    with np.errstate(divide="ignore"):
+        logs = np.where(lost, np.log(2.0 * np.maximum(share, 1e-300)), log_one_plus(z))
+    rest = np.where(lost, 1.0, size - share)
+    return logs, np.where(lost, _LOST, np.minimum(share / rest, 1e300))
 
 
 def log_one_plus(z: Complexes) -> Complexes:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.blurred import Blurred, blurred_line
 from fastpriv.accounting.profile.bounds import TooMany
 from fastpriv.accounting.profile.contour import (
     Line,
@@ -55,7 +56,7 @@ class Side:
     Parameters
     ----------
     pairs : list of (Ordered, int)
-        Continuous pairs, at least one, and how many releases of each.
+        Continuous pairs, and how many releases of each.
     finite : releases
         Measures on finitely many losses.
     """
@@ -63,7 +64,7 @@ class Side:
     def __init__(self, pairs: list[tuple[Ordered, int]], finite: Releases) -> None:
         self._pairs, self._finite = pairs, list(finite)
         self._terms: Terms = [*pairs, *((Finite(measure), k) for measure, k in finite)]
-        self._lines: OrderedDict[tuple[float, Any], Line | None] = OrderedDict()
+        self._lines: OrderedDict[tuple[float, Any], Line | Blurred | None] = OrderedDict()
         self._grids: dict[float, Gridded | None] = {}
         self._closed = is_closed(pairs) and not self._finite
         # Masses of measures are off by a factor, and losses by a sum.
@@ -143,12 +144,12 @@ class Side:
     def _at(self, c: float, t: float) -> tuple[float, float]:
         """Bounds on the finite part of delta(t), by a line near its saddle point c."""
         low, high = 0.0, 1.0
-        made = self._line(c, t)
+        made = self._line(c, t) if self._pairs else None
         if made is not None:
             low, high = self._loosened(made, t)
         if high - low > _WIDE * high:
             low = max(low, self._most(t))
-        for make in (jump_line, dense_line):
+        for make in (jump_line, dense_line) if self._pairs else (blurred_line,):
             made = self._line(c, t, make) if high - low > _WIDE * high else None
             if made is not None:
                 more = self._loosened(made, t)
@@ -171,8 +172,8 @@ class Side:
         return max(1.0 - math.exp(min(log + 1e-12 * abs(log), 0.0)) * (1.0 + 1e-12), 0.0)
 
     def _line(
-        self, c: float, t: float, make: Callable[[Terms, float, float], Line] = line
-    ) -> Line | None:
+        self, c: float, t: float, make: Callable[[Terms, float, float], Line | Blurred] = line
+    ) -> Line | Blurred | None:
         key = c, make
         if key not in self._lines:
             try:
@@ -183,7 +184,7 @@ class Side:
                 self._lines.popitem(last=False)
         return self._lines[key]
 
-    def _loosened(self, made: Line, t: float) -> tuple[float, float]:
+    def _loosened(self, made: Line | Blurred, t: float) -> tuple[float, float]:
         """Bounds, with the errors of measures counted."""
         if not self._finite:
             return made.bounds(t)
@@ -197,6 +198,8 @@ class Side:
             if len(self._grids) >= _KEPT:
                 self._grids.clear()
             floor = max(cumulant(self._terms, c)[0] - c * t, _LEAST)
+            if not self._pairs:
+                return None
             try:
                 self._grids[c] = Gridded(self._pairs, self._finite, c, 32.0 - floor)
             except (TooCostly, TooLarge, TooMany):
@@ -245,12 +248,12 @@ class Side:
             _, slope, curve = cumulant(self._terms, c)
             t = max(slope - 1.0 / c - 1.0 / (1.0 + c), 0.0)
             start = max(t, 1e-12)
-            made = self._line(c, t)
+            made = self._line(c, t) if self._pairs else None
             if made is not None:
                 narrowed(partial(self._loosened, made), start)
             # Where the tilted law has two humps, t is not between them.
-            there = 0.5 * (low + high) if high < math.inf else self._large(rest)
-            for make in (jump_line, jump_line, dense_line):
+            there = 0.5 * (low + high) if high < math.inf else self._large(rest) if self._pairs else t
+            for make in (jump_line, jump_line, dense_line) if self._pairs else (blurred_line,):
                 if there > 0.0 and (high == math.inf or high - low > _WIDE * high):
                     made = self._line(tilt_at(self._terms, there), there, make)
                     if made is not None:
