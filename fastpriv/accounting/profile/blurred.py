@@ -22,7 +22,7 @@ import numpy as np
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.contour import Line, Terms, aliases_from, chernoff, cumulant
-from fastpriv.accounting.profile.nodes import TooCostly
+from fastpriv.accounting.profile.nodes import Complexes, TooCostly
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.terms import Finite, Ordered
 
@@ -79,7 +79,7 @@ def blurred_line(terms: Terms, t: float, c: float) -> Blurred:
     less = 1.0 - mu * mu * math.exp(mu * mu / 8.0) * (1.0 + 8.0 * ULP) * s * (1.0 + s)
     lines = []
     for factor in (less, np.ones(len(s))):
-        each = values * factor
+        each: Complexes = np.asarray(values * factor, dtype=np.complex128)
         lines.append(
             Line(c, tau, log_top, top_error, each, angles, np.abs(each), relative, cut, aliases)
         )

@@ -121,9 +121,10 @@ class Composed:
         return min(low, high), high
 
     def _ordered(self, flipped: bool, attained: bool) -> list[tuple[Ordered, int]]:
-        return [
-            (Ordered(pair, flipped), k) for pair, k in self._pairs if pair.attained or not attained
-        ]
+        if not attained:
+            return [(Ordered(pair, flipped), k) for pair, k in self._pairs]
+        known = [(pair if pair.attained else pair.witness, k) for pair, k in self._pairs]
+        return [(Ordered(pair, flipped), k) for pair, k in known if pair is not None]
 
     @cached_property
     def _same(self) -> bool:
@@ -161,7 +162,8 @@ class Composed:
         candidates = common(self._atoms)
         envelopes = [(pair, k) for pair, k in self._pairs if not pair.attained]
         alone = len(envelopes) == 1 == envelopes[0][1] and not candidates[0] if envelopes else False
-        if envelopes and len(self._pairs) == 1 and alone and not self._lopsided:
+        alone = alone and bool(envelopes[0][0].witnesses())
+        if alone and len(self._pairs) == 1 and not self._lopsided:
             return self._above  # one release attains its envelope
         result: list[Any] = []
         for flipped in self._orders:

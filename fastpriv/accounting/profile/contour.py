@@ -186,9 +186,7 @@ def dense_line(terms: Terms, t: float, c: float) -> Line:
     return _first(_DENSE, terms, t, c)
 
 
-def _first(
-    tried: tuple[tuple[float, float, int], ...], terms: Terms, t: float, c: float
-) -> Line:
+def _first(tried: tuple[tuple[float, float, int], ...], terms: Terms, t: float, c: float) -> Line:
     log_delta = _log_delta(terms, t, c)
     decays: dict[float, Decay] = {}
     for share, small, most in tried:
@@ -258,9 +256,7 @@ def chernoff(terms: Terms, at: float, tolerance: float) -> float:
     return total + 1e-9 + 1e-12 * abs(total)
 
 
-def aliases_from(
-    terms: Terms, t: float, c: float, allowed: float
-) -> tuple[float, float, float]:
+def aliases_from(terms: Terms, t: float, c: float, allowed: float) -> tuple[float, float, float]:
     """Return exponents for Chernoff's bound on either side, and the largest tau they allow."""
     unit = 1.0 / math.sqrt(cumulant(terms, c)[2] + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2)
     best = []

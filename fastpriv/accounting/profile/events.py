@@ -209,8 +209,8 @@ class Events:
     ) -> Self:
         """Profile of Gaussian noise on a Poisson sample that is cut to a largest size.
 
-        An upper bound: with the chance that the sample is cut, the person may take another's place,
-        which counts as replacement at twice the sensitivity (Ganesh 2025, arXiv:2508.15089).
+        Above: where the sample is cut, the person may take another's place, as in replacement at
+        twice the sensitivity (Ganesh 2025, arXiv:2508.15089). Below: others contribute nothing.
 
         Parameters
         ----------
@@ -250,6 +250,9 @@ class Events:
             return cls({pairs[0]: 1}, as_relation(relation))
         part = Blend(_spread(pairs), (cut, 1.0 - cut), 1e-10)
         part.attained = False
+        kept = (q * (1.0 - cut) + most / n * float(binom.sf(most, n, q))) * (1.0 - 1e-10)
+        shift = ((1.0, kept),)
+        part.witness = Mixtures(sigma, shift, shift if relation == "replace-one" else ())
         return cls({part: 1}, as_relation(relation))
 
     @classmethod

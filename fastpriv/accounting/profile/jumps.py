@@ -110,23 +110,23 @@ class _Divided:
             raise TooCostly
         result: list[np.ndarray] = []
         L = np.abs(nodes.losses)
-        logs = nodes.logs + w * nodes.losses
-        if float(logs.max()) > 600.0:
+        exponents = nodes.logs + w * nodes.losses
+        if float(exponents.max()) > 600.0:
             raise TooCostly
         with np.errstate(under="ignore"):
-            all_weights = np.exp(logs)
+            all_weights = np.exp(exponents)
         for sign in (-1.0, 1.0):
             part = self.share(x, sign)
             weights = all_weights * part
             # A small share changes by its argument's square times the argument's relative error.
             z = np.where(part < 0.5, (np.abs(x) + abs(self.x0)) / self.eta, 1.0)
             units = nodes.fuzz + (16.0 + np.abs(nodes.logs) + 4.0 * w * L + 4.0 * z * z) * ULP
-            off = float(((8.0 * ULP * L + nodes.off) * weights).sum())
-            values, error = uniform_sums(nodes.losses, weights, tau, count)
-            errors = error * float(weights.sum()) + float((units * weights).sum())
-            errors = (errors + (w + angles) * off) * (1.0 + 1e-9) + len(L) * 2.0**-1060
-            errors += float(weights.sum()) * relative(angles) * 1.001
-            result += [values, errors + float(weights[0] + weights[-1]) / (x[1] - x[0])]
+            moved = float(((8.0 * ULP * L + nodes.off) * weights).sum())
+            sums, error = uniform_sums(nodes.losses, weights, tau, count)
+            lost = error * float(weights.sum()) + float((units * weights).sum())
+            less = (lost + (w + angles) * moved) * (1.0 + 1e-9) + len(L) * 2.0**-1060
+            less = less + float(weights.sum()) * relative(angles) * 1.001
+            result += [sums, less + float(weights[0] + weights[-1]) / (x[1] - x[0])]
         return result
 
 

@@ -295,7 +295,9 @@ class Mixtures(Pair):
         x, h = cells.x, cells.h
         widest = _TURN / max(self.a, self.b)
         lines = []
-        for d in (widest * np.concatenate([_HEIGHTS, _HEIGHTS[-1] * 0.5 ** np.arange(1, 7)])).tolist():
+        for d in (
+            widest * np.concatenate([_HEIGHTS, _HEIGHTS[-1] * 0.5 ** np.arange(1, 7)])
+        ).tolist():
             if self._strip(c, d) < 300.0:
                 turns = self._A.angle(x - 0.5 * h, d) + self._B.angle(-x - 0.5 * h, d)
                 lines.append((d, np.append(turns * (1.0 - 1e-9), 0.0)))
@@ -334,10 +336,12 @@ class Mixtures(Pair):
         """Return the output with a loss, to a few units."""
         low, high = -self.b - 60.0, self.a + 60.0
         while high - low > 4.0 * ULP * max(abs(low), abs(high)):
-            y = 0.5 * (low + high)
-            if not low < y < high:
+            points = np.linspace(low, high, 130)
+            at = int(np.searchsorted(self._losses(points)[0], loss))
+            first, last = float(points[max(at - 1, 0)]), float(points[min(at, 129)])
+            if last - first >= high - low:
                 break
-            low, high = (y, high) if self._losses(np.array([y]))[0][0] < loss else (low, y)
+            low, high = first, last
         return high
 
     def single(self, t: float, flipped: bool) -> tuple[float, float]:

@@ -90,7 +90,8 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
     spread = np.abs(L) * 4.0 * ULP
     rel = (nodes.fuzz + (8.0 + np.sqrt(len(L)) + np.abs(nodes.logs)) * ULP) * tilted
     whole = float(rel.sum()) + size * float(((spread + nodes.off) * tilted).sum())
-    if scale <= _MODEST:
+    # Exponentials that overflow have weights that underflow: those are only summed together.
+    if scale <= _MODEST and (abs(c) + 1.0) * float(np.abs(L).max()) < 600.0:
         rounding = _excess_error(nodes, c, size, top) * math.exp(scale)
         rounding += 4.0 * ULP * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
         far = rounding > 2.0 * whole
@@ -101,7 +102,9 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
                 math.exp(scale)
                 * _blocks(w, L, lambda z, v: (_excess(z, v, L) * weights).sum(axis=1))
                 + (w * nodes.extra_p + (1.0 - w) * nodes.extra_q),
-                rounding + nodes.remainder(np.abs(angles), 0.0) + len(L) * 2.0**-1060 * (1.0 + size),
+                rounding
+                + nodes.remainder(np.abs(angles), 0.0)
+                + len(L) * 2.0**-1060 * (1.0 + size),
             )
     values = _blocks(w, L, lambda z, _: np.exp(nodes.logs - scale + z).sum(axis=1))
     error = whole + nodes.remainder(np.abs(angles), scale) + len(L) * 2.0**-1060

@@ -63,6 +63,8 @@ class Pair(ABC):
     symmetric: bool = False
     #: Whether two databases attain the pair; else it is an upper bound only.
     attained: bool = True
+    #: A pair that two databases attain, where this one is an upper bound only.
+    witness: Pair | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pair) and self.key == other.key

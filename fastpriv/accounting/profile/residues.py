@@ -20,8 +20,8 @@ import math
 from decimal import Decimal
 from functools import lru_cache
 
-#: Most releases, and largest sum of their levels, for which the sum is short.
-MOST, LEVEL = 40, 600.0
+#: Most releases for which the sum is short.
+MOST = 40
 #: Relative error of a level: it is one over a scale, rounded.
 _OFF = Decimal(2) ** -52
 
@@ -41,7 +41,7 @@ def _coefficients(k: int, j: int) -> tuple[int, ...]:
 def laplace_delta(e: float, k: int, t: float) -> tuple[float, float]:
     """Bound delta(t) of k releases of Laplace noise of level e; it rises with e.
 
-    O(k^3) operations on numbers of some 50 + k e/2 + 310 digits at most.
+    O(k^3) operations on decimal numbers of 60 digits, or more where they cancel.
 
     Examples
     --------

@@ -37,7 +37,7 @@ from fastpriv.errors import TooLarge
 #: Deltas from which on the saddle point is not looked for by delta itself.
 _LARGE = 0.05
 #: Relative widths at which other lines are tried, and at which the grid is asked too.
-_WIDE, _WIDER = 4e-10, 1e-8
+_WIDE, _WIDER = 4e-10, 2e-7
 #: Lines that are kept for the next question.
 _KEPT = 8
 #: Standard deviations from the saddle point within which a line is good.
@@ -252,7 +252,7 @@ class Side:
             if made is not None:
                 narrowed(partial(self._loosened, made), start)
             # Where the tilted law has two humps, t is not between them.
-            there = 0.5 * (low + high) if high < math.inf else self._large(rest) if self._pairs else t
+            there = 0.5 * (low + high) if high < math.inf else self._large(rest) or t
             for make in (jump_line, jump_line, dense_line) if self._pairs else (blurred_line,):
                 if there > 0.0 and (high == math.inf or high - low > _WIDE * high):
                     made = self._line(tilt_at(self._terms, there), there, make)

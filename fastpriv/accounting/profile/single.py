@@ -9,7 +9,7 @@ from fastpriv.accounting.profile.contour import line, tilt_at
 from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.normal import Normal
-from fastpriv.accounting.profile.residues import LEVEL, MOST, laplace_delta
+from fastpriv.accounting.profile.residues import MOST, laplace_delta
 from fastpriv.accounting.profile.terms import Ordered
 
 
@@ -19,9 +19,7 @@ def is_closed(pairs: list[tuple[Ordered, int]]) -> bool:
         return False
     pair, k = pairs[0][0].pair, pairs[0][1]
     plain = isinstance(pair, Interval) and pair.atoms and pair.q == 1.0
-    return k == 1 or (
-        plain and k <= MOST and isinstance(pair, Interval) and k * pair.e <= LEVEL
-    )
+    return k == 1 or (plain and k <= MOST)
 
 
 def closed(ordered: Ordered, k: int, t: float) -> tuple[float, float]:

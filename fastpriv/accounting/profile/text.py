@@ -24,7 +24,9 @@ def plain(part: Part) -> list[Any]:
     if isinstance(part, Lopsided):
         return ["sampled", part.q, plain(part.atom)]
     if isinstance(part, Blend):
-        return ["blend", [plain(pair) for pair in part.pairs], list(part.weights), part.slack]
+        known = [] if part.witness is None else [plain(part.witness)]
+        pairs = [plain(pair) for pair in part.pairs]
+        return ["blend", pairs, list(part.weights), part.slack, *known]
     kind, *rest = part.key
     if kind == "laws":
         rest = [np.frombuffer(lines).reshape(-1, 2).tolist() for lines in rest]
@@ -66,10 +68,12 @@ def _sampled(q: Any, atom: Any) -> Lopsided:
     return Lopsided(result, _rate(q))
 
 
-def _blend(pairs: Any, weights: Any, slack: Any) -> Blend:
+def _blend(pairs: Any, weights: Any, slack: Any, witness: Any = None) -> Blend:
     result = tuple(part_of(pair) for pair in pairs)
     blend = Blend(result, tuple(map(_rate, weights)), _rate(slack))  # type: ignore[arg-type]
     blend.attained = False
+    if witness is not None:
+        blend.witness = part_of(witness)  # type: ignore[assignment]
     return blend
 
 
