@@ -22,6 +22,8 @@ import mpmath as mp
 import fastpriv as fp
 from fastpriv.accounting import PrivacyProfile
 
+#: What cases are: listed outcomes, Gaussian noise, few releases of any kind, many of them.
+_STYLES = ("finite", "normal", "few", "few", "many")
 #: What was drawn: a name and its parameters.
 Leaf = tuple[str, tuple[float, ...]]
 
@@ -138,10 +140,10 @@ def tree(parts: list[PrivacyProfile], rng: random.Random) -> PrivacyProfile:
     return parts[0]
 
 
-def check(seed: int) -> str:
+def check(seed: int, styles: tuple[str, ...] = _STYLES) -> str:
     """Check one random case; AssertionError where something does not hold."""
     rng = random.Random(seed)
-    style = rng.choice(("finite", "normal", "few", "few", "many"))
+    style = rng.choice(styles)
     kinds = {"finite": _FINITE[:3], "normal": ("gaussian",)}.get(style, _FINITE + _NOISE)
     kept = [leaf(rng, kinds) for _ in range(rng.randint(1, 2 if style == "many" else 3))]
     counts = [rng.randint(2, 2000) if style == "many" else rng.randint(1, 2) for _ in kept]

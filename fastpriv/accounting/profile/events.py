@@ -251,8 +251,7 @@ class Events:
         part = Blend(_spread(pairs), (cut, 1.0 - cut), 1e-10)
         part.attained = False
         kept = (q * (1.0 - cut) + most / n * float(binom.sf(most, n, q))) * (1.0 - 1e-10)
-        shift = ((1.0, kept),)
-        part.witness = Mixtures(sigma, shift, shift if relation == "replace-one" else ())
+        part.witness = Mixtures(sigma, ((1.0, kept),), ((1.0, kept),) * (relation == RELATIONS[1]))
         return cls({part: 1}, as_relation(relation))
 
     @classmethod

@@ -319,7 +319,9 @@ class Mixtures(Pair):
         G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * max(a, b) ** 2
         with np.errstate(under="ignore"):
             outside = float(np.exp(logs[0]) + np.exp(logs[-1]))
-            masses = np.exp(logs + 0.5 * h * (np.abs(tilt) + 0.5 * h * G)) * h
+            # What is cut here is far above one, where it bounds nothing.
+            rise = np.minimum(logs + 0.5 * h * (np.abs(tilt) + 0.5 * h * G), 600.0)
+            masses = np.exp(rise) * h
         return _Cells(h, G, x[1:-1], tilt[1:-1], logs[1:-1], masses[1:-1], outside)
 
     def top(self, flipped: bool) -> float:
