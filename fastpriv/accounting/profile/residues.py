@@ -55,7 +55,7 @@ def laplace_delta(e: float, k: int, t: float) -> tuple[float, float]:
         if high[1] <= max(high[0], Decimal(0)) * Decimal(2) ** -60 or digits > 1200:
             break
         digits *= 2
-    if high == (0, 0):  # beyond all losses
+    if high[0] == high[1] == 0:  # beyond all losses
         return 0.0, 0.0
     return (
         max(math.nextafter(float(low[0] - low[1]), -1.0), 0.0),

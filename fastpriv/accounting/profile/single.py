@@ -24,9 +24,14 @@ def is_closed(pairs: list[tuple[Ordered, int]]) -> bool:
 
 def closed(ordered: Ordered, k: int, t: float) -> tuple[float, float]:
     """Bound delta(t) of k releases; NotImplementedError where a contour is as good."""
+    if k > 1 and isinstance(ordered.pair, Interval):
+        return laplace_delta(ordered.pair.e, k, t)
+    return single(ordered, t)
+
+
+def single(ordered: Ordered, t: float) -> tuple[float, float]:
+    """Bound delta(t) of one release; NotImplementedError where it is as good as many."""
     pair = ordered.pair
-    if k > 1 and isinstance(pair, Interval):
-        return laplace_delta(pair.e, k, t)
     if isinstance(pair, Mixtures) and not pair.down and len(pair.up) == 1:
         return _amplified(pair, t, ordered.flipped)
     return pair.single(t, ordered.flipped)
