@@ -71,6 +71,8 @@ class Composed:
 
     def delta(self, epsilon: float) -> Bracket:
         """Bracket of the least delta at a level."""
+        if self._same:
+            return self._both(epsilon)
         high = max(side.delta(epsilon)[1] for side in self._above)
         low = 0.0
         for side in self._below:
@@ -78,8 +80,24 @@ class Composed:
                 low = max(low, side.delta(epsilon)[0])
         return certified(min(low, high), high)
 
+    def _both(self, epsilon: float) -> Bracket:
+        """Delta of pairs that are attained: orders that are lower by Chernoff's bound count not."""
+        low = high = 0.0
+        for side in self._above:
+            if low == 0.0 or side.at_most(epsilon) > low:
+                result = side.delta(epsilon)
+                low, high = max(low, result[0]), max(high, result[1])
+        return certified(min(low, high), high)
+
     def epsilon(self, delta: float) -> Bracket:
         """Bracket of the least level at a delta."""
+        if self._same:
+            low = high = 0.0
+            for side in self._above:
+                if not 0.0 < low < math.inf or delta == 0.0 or side.at_most(low) > delta:
+                    result = side.epsilon(delta)
+                    low, high = max(low, result[0]), max(high, result[1])
+            return certified(low, high)
         high = max(side.epsilon(delta)[1] for side in self._above)
         low = 0.0
         for side in self._below:
@@ -115,8 +133,13 @@ class Composed:
     @cached_property
     def _same(self) -> bool:
         """Whether what bounds the curve is attained, so that one side serves for both ends."""
-        return not (self._atoms or self._lopsided or self._moments) and all(
-            pair.attained for pair, _ in self._pairs
+        atoms = [*self._atoms, *(part.atom for part, _ in self._lopsided)]
+        exact = all(atom.source is None and atom.lower is atom.upper for atom in atoms)
+        return (
+            bool(self._pairs)
+            and exact
+            and not self._moments
+            and all(pair.attained for pair, _ in self._pairs)
         )
 
     @cached_property
@@ -158,8 +181,11 @@ class Composed:
                 if part.attained or one
             ]
             pairs = self._ordered(flipped, True)
+            witnesses = _witnesses(envelopes)
+            if pairs:  # each is an integral: some of them will do
+                witnesses = witnesses[len(witnesses) // 16 :: 8]
             for candidate in candidates:
-                for witness in _witnesses(envelopes):
+                for witness in witnesses:
                     finite = [*candidate, *sampled, *witness]
                     if pairs:
                         result.append(Side(pairs, finite))
