@@ -26,6 +26,8 @@ class Record:
     error_of: str | None = says("what error measures")
     target: float | None = says("error that was asked for; errors below it count as equal")
     sound: bool | None = says("whether the answer is on the safe side")
+    lower: float | None = says("in our entry: a proved lower bound of the answer")
+    line: str | None = says("the call, as a line of Python")
     growth: float | None = says("time over the time at the size before")
     promised: float | None = says("the same by the cost in the docstring")
     headline: bool = says("whether the README shows it", False)

@@ -5,7 +5,7 @@ import statistics
 from collections import Counter
 
 from accountants import FASTPRIV, PEERS
-from tables import duration, shown, table
+from tables import duration, rounded_down, shown, table
 
 #: Answers below our lower end that are shown for each accountant and family; JSON has all of them.
 SHOWN = 4
@@ -75,12 +75,6 @@ def worst(cases):
             yield case, answer
 
 
-def floor(number):
-    """A lower end in ten digits, rounded down."""
-    size = 10 - math.floor(math.log10(number)) - 1
-    return f"{math.floor(number * 10**size) / 10**size:.10g}"
-
-
 def ours(cases):
     """What is known of ours, in sentences."""
     listed = sum(case.checked for case in cases)
@@ -121,7 +115,7 @@ def report(cases, run):
     for case, answer in worst(cases):
         text += [
             "",
-            f"{answer.accountant} says {answer.epsilon:.10g}, at least {floor(case.lower)} is "
+            f"{answer.accountant} says {answer.epsilon:.10g}, at least {rounded_down(case.lower)} is "
             f"reached: {100 * case.shortfall(answer):.2g} % too low",
             f"  {answer.line}",
             f"  {case.line}",
@@ -166,7 +160,12 @@ def page(cases, run):
         imports = next(peer.imports for peer in PEERS if peer.name == name)
         parts += [f"### {name}\n", f"```text\n{imports}\n```\n"]
         rows = [
-            [f"`{a.line}`", f"{a.epsilon:.10g}", floor(case.lower), f"{case.shortfall(a):.2g}"]
+            [
+                f"`{a.line}`",
+                f"{a.epsilon:.10g}",
+                rounded_down(case.lower),
+                f"{case.shortfall(a):.2g}",
+            ]
             for case, a in mine
         ]
         parts.append(table(["question", "its answer", "reached", "shortfall"], rows))

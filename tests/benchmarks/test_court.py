@@ -75,7 +75,7 @@ def test_responses_by_all_tuples_of_outcomes(t):
         assert abs(enumeration.exact_delta(counts, t) - over_outcomes(pairs, t)) < mpf(10) ** -35
 
 
-@pytest.mark.parametrize("leaf", [("discrete gaussian", 0.6), ("discrete laplace", 1.5)])
+@pytest.mark.parametrize("leaf", [("discrete gaussian", 0.6), ("discrete laplace", 2.5)])
 def test_noise_on_integers_by_all_pairs_of_integers(leaf):
     kind, given = leaf
     with workdps(40):
