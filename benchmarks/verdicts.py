@@ -115,7 +115,7 @@ def report(cases, run):
     for case, answer in worst(cases):
         text += [
             "",
-            f"{answer.accountant} says {answer.epsilon:.10g}, at least {rounded_down(case.lower)} is "
+            f"{answer.accountant} says {answer.epsilon:.10g}, but {rounded_down(case.lower)} is "
             f"reached: {100 * case.shortfall(answer):.2g} % too low",
             f"  {answer.line}",
             f"  {case.line}",
