@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+#: Note of an answer that is infinite, which JSON has no number for.
+INFINITE = "infinite answer"
+
 
 def says(meaning, default=None):
     """A field of a record with its meaning, which the generated page repeats."""
@@ -31,7 +34,7 @@ class Record:
     growth: float | None = says("time over the time at the size before")
     promised: float | None = says("the same by the cost in the docstring")
     headline: bool = says("whether the README shows it", False)
-    note: str | None = says("what is unusual about the timing, such as a single round")
+    note: str | None = says("what is unusual, such as a single round or an infinite answer")
     absent: Mapping[str, str] | None = says("in our entry: who was not timed, and why")
     seconds: float | None = None
     status: str = "ok"

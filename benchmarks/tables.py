@@ -15,7 +15,7 @@ from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 
-from records import Record, records_of
+from records import INFINITE, Record, records_of
 
 FOLDER = Path(__file__).parent
 START, END = "<!-- benchmarks:start -->", "<!-- benchmarks:end -->"
@@ -83,6 +83,8 @@ def remark(mine, other):
     """What a peer's answer is worth beside ours."""
     if other.sound is False and mine.sound is not False:
         return "unsound"
+    if other.note == INFINITE:
+        return "infinite"
     return "less accurate" if worse(other, mine) else ""
 
 
