@@ -431,7 +431,7 @@ def _sampled(parts: dict[Part, int], q: float) -> Part | None:
     part: Any = next(iter(parts))
     if isinstance(part, Atom):
         return Lopsided(part, q)
-    if isinstance(part, Lopsided):
+    if type(part) is Lopsided:
         return Lopsided(part.atom, part.q * q)
     if isinstance(part, Interval):
         return Interval(part.e, part.atoms, part.q * q)
