@@ -12,10 +12,10 @@ from mpmath import erfc, exp, log, mpf, sqrt, workdps
 from oracles.profile import delta_of, response_masses
 
 DIGITS = 60
-#: Discrete Gaussian noise is listed up to this many sigmas: what is left is below 1e-120.
-REACH = 24
+#: Discrete Gaussian noise is listed up to this many sigmas: what is left is below 1e-380.
+REACH = 42
 #: Most outcomes that are listed.
-MOST = 20_000
+MOST = 40_000
 
 
 def units(leaf):
