@@ -1,6 +1,7 @@
 from .allocation import random_allocation
 from .calibration import calibrate
 from .chain import pml_chain
+from .filters import PrivacyFilter, PrivacyOdometer
 from .laws import LAWS, Law, compose_levels
 from .ledger.ledger import Ledger
 from .ledger.receipt import Receipt
@@ -11,6 +12,8 @@ __all__ = [
     "LAWS",
     "Law",
     "Ledger",
+    "PrivacyFilter",
+    "PrivacyOdometer",
     "PrivacyProfile",
     "Receipt",
     "ShuffledProfile",

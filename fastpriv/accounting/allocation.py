@@ -6,8 +6,8 @@ import math
 
 from fastpriv._core import validation as check
 from fastpriv.accounting.profile.allocation import Allocated
-from fastpriv.accounting.profile.events import as_relation
 from fastpriv.accounting.profile.profile import PrivacyProfile
+from fastpriv.accounting.profile.relations import as_relation
 from fastpriv.errors import InvalidInput
 
 __all__ = ["random_allocation"]
