@@ -40,6 +40,9 @@ class _Listed:
         value = self._curve.delta(t)
         return (0.0, value) if self._up else (value, 1.0)
 
+    def chernoff(self, t: float) -> float:
+        return self._curve.chernoff(t)
+
     def epsilon(self, delta: float) -> tuple[float, float]:
         value = self._curve.epsilon(delta)
         return (0.0, value) if self._up else (value, float("inf"))
@@ -125,9 +128,13 @@ class Composed:
         atoms: dict[Any, tuple[Measure, int]] = {}
         for atom, k in self._atoms.items():
             atoms[atom.key] = atom.upper, atoms.get(atom.key, (None, 0))[1] + k
+        return self.above_with(list(atoms.values()))
+
+    def above_with(self, atoms: Releases) -> list[Any]:
+        """Upper bounds, one for each order, with these measures in place of channels."""
         result: list[Any] = []
         for flipped in self._orders:
-            finite = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
+            finite = [*atoms, *((p.measure(flipped, True), k) for p, k in self._lopsided)]
             pairs = self._ordered(flipped, False)
             if self._moments:
                 result.append(_Upper(Chernoff(self._moments, pairs, finite)))
@@ -142,14 +149,19 @@ class Composed:
         """What is attained, in each order."""
         if self._same:
             return self._above
+        candidates = common(self._atoms)
+        envelopes = [pair for pair, _ in self._pairs if pair.below is None]
+        alone = [k for _, k in self._pairs] == [1] and not (candidates[0] or self._lopsided)
+        if alone and envelopes and envelopes[0].tight:
+            return self._above  # one release attains its envelope
+        return [side for candidate in candidates for side in self.below_with(candidate)]
+
+    def below_with(self, atoms: Releases) -> list[Any]:
+        """What is attained in each order, with these measures in place of channels."""
         one = sum(self._atoms.values()) + sum(k for _, k in self._lopsided) == 1 and not (
             self._pairs or self._moments
         )
-        candidates = common(self._atoms)
         envelopes = [(pair, k) for pair, k in self._pairs if pair.below is None]
-        alone = [k for _, k in self._pairs] == [1] and not (candidates[0] or self._lopsided)
-        if alone and envelopes and envelopes[0][0].tight:
-            return self._above  # one release attains its envelope
         result: list[Any] = []
         for flipped in self._orders_below:
             sampled = [
@@ -158,13 +170,12 @@ class Composed:
                 if part.attained or one
             ]
             pairs = self._ordered(flipped, True)
-            for candidate in candidates:
-                for witness in _witnesses(envelopes):
-                    finite = [*candidate, *sampled, *witness]
-                    if pairs:
-                        result.append(Side(pairs, finite))
-                    elif finite:
-                        result.append(_Listed(finite, False))
+            for witness in _witnesses(envelopes):
+                finite = [*atoms, *sampled, *witness]
+                if pairs:
+                    result.append(Side(pairs, finite))
+                elif finite:
+                    result.append(_Listed(finite, False))
         return result
 
 
@@ -186,6 +197,9 @@ class _Upper:
 
     def delta(self, t: float) -> tuple[float, float]:
         return 0.0, self._bound.delta(t)
+
+    def chernoff(self, t: float) -> float:
+        return self._bound.delta(t)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         return 0.0, self._bound.epsilon(delta)
