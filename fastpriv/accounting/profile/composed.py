@@ -18,6 +18,7 @@ from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.lopsided import Lopsided
 from fastpriv.accounting.profile.measures import Measure, Releases
+from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Pair
 from fastpriv.accounting.profile.renyi import Chernoff, Moments
@@ -103,12 +104,16 @@ class Composed:
         more = sum(k * part.log_moment(s) for part, k in self._moments)
         for flipped in self._orders:
             above = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
-            high = max(high, more + _log(self._ordered(flipped, False), above, s, True))
+            try:
+                high = max(high, more + _log(self._ordered(flipped, False), above, s, True))
+            except TooCostly:  # nothing is known from above
+                high = math.inf
         for flipped in self._orders_below:
             attained = [(p.measure(flipped, False), k) for p, k in self._lopsided if p.attained]
             for candidate in common(self._atoms):
                 below = [*candidate, *attained]
-                low = max(low, _log(self._ordered(flipped, True), below, s, False))
+                with suppress(TooCostly):
+                    low = max(low, _log(self._ordered(flipped, True), below, s, False))
         return min(low, high), high
 
     def _ordered(self, flipped: bool, attained: bool) -> list[tuple[Ordered, int]]:
