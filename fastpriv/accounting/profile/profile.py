@@ -21,6 +21,7 @@ from fastpriv.accounting.profile.crossing import certified, each
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.declared import Named, gdp, renyi, zcdp
 from fastpriv.accounting.profile.fixed import Largest, every_pair
+from fastpriv.accounting.profile.fixed_noise import LargestWithNoise
 from fastpriv.accounting.profile.measures import Measure
 from fastpriv.accounting.profile.questions import Questions
 from fastpriv.accounting.profile.relations import as_relation
@@ -273,7 +274,8 @@ class PrivacyProfile(Sampled, Questions):
             Levels of at least 0, in nats.
         adaptive : bool
             Whether mechanisms may be chosen after earlier outputs. If not, they are fixed, and
-            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them.
+            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them,
+            or 256 together with noise.
 
         Returns
         -------
@@ -304,7 +306,8 @@ class PrivacyProfile(Sampled, Questions):
             In [0, 1]; 0 asks for the differential privacy level.
         adaptive : bool
             Whether mechanisms may be chosen after earlier outputs. If not, they are fixed, and
-            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them.
+            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them,
+            or 256 together with noise.
 
         Returns
         -------
@@ -389,15 +392,12 @@ class PrivacyProfile(Sampled, Questions):
         return Side([], [(atom.lower, k) for atom, k in atoms]), Side([], self._above.releases)
 
     @cached_property
-    def _fixed(self) -> Largest | None:
+    def _fixed(self) -> Largest | LargestWithNoise | None:
         """The pairs of neighbours of channels; None where every pair attains the envelope."""
         if all(atom.source is None for atom in self._atoms):
             return None
         if self._composed is not None:
-            raise InvalidInput(
-                "adaptive=False is for profiles of channels and declared levels; leave it out for "
-                "noise, whose pairs are all alike"
-            )
+            return LargestWithNoise(self._parts)
         return Largest(every_pair(self._atoms))
 
     def _fixed_delta(self, epsilon: float) -> Bracket:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.contour import line, tilt_at
 from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.mixtures import Mixtures
+from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.residues import MOST, laplace_delta
 from fastpriv.accounting.profile.terms import Ordered
@@ -33,7 +35,8 @@ def single(ordered: Ordered, t: float) -> tuple[float, float]:
     """Bound delta(t) of one release; NotImplementedError where it is as good as many."""
     pair = ordered.pair
     if isinstance(pair, Mixtures) and not pair.down and len(pair.up) == 1:
-        return _amplified(pair, t, ordered.flipped)
+        with suppress(TooCostly):  # too little noise for a contour: by tails
+            return _amplified(pair, t, ordered.flipped)
     return pair.single(t, ordered.flipped)
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Pair
 from fastpriv.accounting.profile.renyi import Moments
@@ -87,10 +86,8 @@ def largest_rate(log_moment: Callable[[float], Bounds], top: float) -> Bounds:
     seen: dict[float, Bounds] = {}
 
     def at(s: float) -> float:
-        try:
-            seen[s] = log_moment(s)
-        except TooCostly:
-            seen[s] = 0.0, s * top
+        low, high = log_moment(s)
+        seen[s] = low, min(high, s * top * (1.0 + 4.0 * ULP))
         return seen[s][0] / (s * (s + 1.0)) * (1.0 - 8.0 * ULP)
 
     s = _LEAST
