@@ -22,6 +22,8 @@ from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.estimator import Counts, Estimator, Places
 from fastpriv.releasing.release import Release, undeclared
 from fastpriv.releasing.report import ReleaseReport
+from fastpriv.releasing.tables.dask import DaskFrame
+from fastpriv.releasing.tables.memory import Table
 from fastpriv.releasing.tables.opening import open_table
 
 __all__ = ["Frequencies", "Marginal", "estimate_frequencies"]
@@ -263,9 +265,7 @@ def estimate_frequencies(
         raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
     joint = [chosen] if size <= _LISTED else []
     needed = [estimator.needs(choice) for choice in (*singles, *joint)]
-    counts = Counts(declared, list(dict.fromkeys(needed)))
-    for digits in source.chunks(declared):
-        counts.add(digits)
+    counts = _counted(source, declared, list(dict.fromkeys(needed)))
     if not counts.n:
         raise InvalidInput("the table has no records, so there is nothing to estimate")
     interval = _Interval(counts.n, confidence, simultaneous)
@@ -284,6 +284,16 @@ def estimate_frequencies(
     if whole is not None and len(chosen) == 1:
         whole = replace(whole, values=[(value,) for value in whole.values])
     return Frequencies(counts.n, confidence, marginals, whole, columns is not None)
+
+
+def _counted(source: Table, domain: Domain, choices: list[Places]) -> Counts:
+    """Count the values of chosen columns, in one pass over the table."""
+    if isinstance(source, DaskFrame):
+        return source.counted(domain, choices)
+    counts = Counts(domain, choices)
+    for digits in source.chunks(domain):
+        counts.add(digits)
+    return counts
 
 
 def _same(one: Domain, other: Domain) -> bool:
