@@ -92,7 +92,7 @@ def _spread(
         for number, slices in enumerate(problems)
         for part in np.array_split(slices[0], min(pieces, len(slices[0])))
     ]
-    results = list(run(partial(search, table), [task for _, task in tasks]))
+    results: list[Selection] = list(run(partial(search, table), [task for _, task in tasks]))
     place = max(range(len(tasks)), key=lambda j: results[j].lower)
     upper = max(result.upper for result in results)
     return results[place]._replace(upper=upper, problem=tasks[place][0])
