@@ -51,7 +51,7 @@ class Source(ABC):
     #: Whether nobody who lacks the secrets of this source can predict the words.
     secure: bool
     #: Whether threads may ask at once; otherwise words are a sequence that is asked in order.
-    shared: bool
+    shared: bool = False
 
     @abstractmethod
     def words(self, count: int) -> Words:
