@@ -34,6 +34,10 @@ _LISTED = 1 << 20
 _SHOWN = 12
 
 
+def _shown(value: Any) -> str:
+    return "(missing)" if value is None else str(value)
+
+
 @dataclass(frozen=True, repr=False)
 class Marginal:
     """Estimated counts of the values of a column, or of whole records.
@@ -80,7 +84,7 @@ class Marginal:
 
     def lines(self, title: str, most: int) -> list[str]:
         """Return a table in words, of the first ``most`` values."""
-        shown = ["(missing)" if v is None else str(v) for v in self.values[:most]]
+        shown = [_shown(v) for v in self.values[:most]]
         width = max(map(len, [title, *shown])) + 2
         heads = "".join(f"{head:>12}" for head in ("count", "std. error", "lower", "upper"))
         lines = [f"{title:<{width}}{heads}"]
@@ -146,11 +150,13 @@ class Frequencies(Tabular):
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and lists."""
+        """Return plain numbers and lists; the joint counts too if columns were chosen."""
+        chosen = self.records if self.joint and self.records is not None else None
         return {
             "records": self.n,
             "confidence": self.confidence,
             "columns": {str(name): column.to_dict() for name, column in self.columns.items()},
+            **({} if chosen is None else {"joint": chosen.to_dict()}),
         }
 
     def __repr__(self) -> str:
@@ -167,6 +173,10 @@ class Frequencies(Tabular):
         lines = [f"{self.n} records, {100 * self.confidence:g}% intervals"]
         for name, column in self.columns.items():
             lines += ["", *column.lines(str(name), len(column.values))]
+        if self.joint and self.records is not None and len(self.columns) > 1:
+            cells = [", ".join(_shown(v) for v in record) for record in self.records.values]
+            joint = replace(self.records, values=cells)
+            lines += ["", *joint.lines(" x ".join(map(str, self.columns)), len(cells))]
         return "\n".join(lines)
 
 
