@@ -65,11 +65,6 @@ class Case:
         """The exact prior."""
         return specs.true_prior(self.spec["prior"])
 
-    @property
-    def defect(self):
-        """How far rows of the matrix, taken as floats, are from laws."""
-        return max(abs(1 - sum(row)) for row in self.W)
-
 
 def _both(value):
     return value, value
@@ -224,12 +219,12 @@ def answer(spec):
 
 
 def _truth(question, case):
-    """Bounds on the truth, whether rows of floats are read as they are or divided by their sums."""
+    """Bounds on the truth, over the ways to read the numbers of a channel."""
     low, high = question.truth(case)
-    if case.defect > 0:
-        case.W = [o.normal(row) for row in case.W]
-        again = question.truth(case)
-        low, high = min(low, again[0]), max(high, again[1])
+    for again in specs.readings(case.spec["channel"], case.W, case.channel):
+        case.W = again
+        other = question.truth(case)
+        low, high = min(low, other[0]), max(high, other[1])
     return low, high
 
 

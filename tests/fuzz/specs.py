@@ -149,6 +149,18 @@ def true_channel(spec):
     return made(law, sizes, spec["epsilon"])
 
 
+def readings(spec, matrix, channel):
+    """Yield other matrices that the numbers of a channel may mean.
+
+    Rows of floats that do not quite sum to one are laws divided by their sums. The output law of
+    E_i is rounded to floats, from which it is drawn: E_i is that law tilted.
+    """
+    if spec["kind"] == "posterior":
+        yield o.tilted_matrix(channel._law.pmf(), sizes_of(spec), spec["epsilon"])
+    if any(sum(row) != 1 for row in matrix):
+        yield [o.normal(row) for row in matrix]
+
+
 def least_number(spec):
     """Return the least positive number in a case, which says how many digits the truth needs."""
     if isinstance(spec, dict):
