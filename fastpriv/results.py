@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, load, unheaded
 from fastpriv._text.numbers import down, up
+from fastpriv._text.tabular import Tabular
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -333,7 +334,7 @@ def _number(given: Mapping[str, Any], name: str) -> float:
 
 
 @dataclass(frozen=True)
-class Solution:
+class Solution(Tabular):
     """An optimised mechanism with its certificate.
 
     Attributes
@@ -372,6 +373,11 @@ class Solution:
     def gap(self) -> float:
         """Certified relative distance from the optimum."""
         return 0.0 if self.value == self.bound else (self.value - self.bound) / abs(self.value)
+
+    def columns_of_table(self) -> dict[str, list[Any]]:
+        """Return the numbers as one row; the channel has a ``matrix()``."""
+        names = ("value", "bound", "gap", "level", "method", "solver", "converged")
+        return {name: [getattr(self, name)] for name in names}
 
     def to_json(self) -> str:
         """Return the numbers and the channel as JSON; ``from_json`` reads it."""

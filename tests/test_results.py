@@ -157,3 +157,14 @@ def test_json_that_describes_nothing_is_refused(text):
     for kind in (fp.Bracket, fp.Solution, fp.accounting.PrivacyProfile):
         with pytest.raises(fp.InvalidInput):
             kind.from_json(text)
+
+
+def test_a_solution_is_a_row_of_a_table():
+    solution = fp.solve_pd_dp(fp.Uniform(3, 2), 1.0)
+    head, row = solution.to_csv().splitlines()
+    assert head == "value,bound,gap,level,method,solver,converged"
+    assert row.split(",")[0] == repr(solution.value)
+    frame = solution.to_frame()
+    assert frame.loc[0, "level"] == solution.level
+    assert frame.loc[0, "gap"] == solution.gap
+    assert solution.to_latex().count(r"\\") == 2

@@ -19,16 +19,15 @@ from fastpriv.notions import NOTIONS
 
 
 class Reference(SphinxDirective):
-    """The names of a module: a table of them, then each in full."""
+    """The names of a module, each in full; ``tools/reference.py`` lists them before."""
 
     has_content = True
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Return what autosummary and autodoc make of the names."""
+        """Return what autodoc makes of the names."""
         module, names = self.arguments[0], [name.strip() for name in self.content if name.strip()]
-        lines = [f".. currentmodule:: {module}", "", ".. autosummary::", "   :nosignatures:", ""]
-        lines += [f"   {name}" for name in names]
+        lines = [f".. currentmodule:: {module}", ""]
         for name in names:
             thing = pydoc.locate(f"{module}.{name}")
             lines += ["", f".. auto{_kind(thing)}:: {name}"]

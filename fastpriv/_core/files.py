@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -45,6 +46,38 @@ def appearing(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):
             part.unlink()
+    _sync_folder(path.parent)
+
+
+def check_folder(path: Path, *others: Path) -> None:
+    """Refuse a folder to be made that exists, or that lies in one of the others."""
+    if path.exists():
+        raise InvalidInput(f"{path} exists; a folder is not overwritten; choose another name")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {path.parent} to make {path.name} in")
+    for other in others:
+        if other.resolve() in path.resolve().parents:
+            raise InvalidInput(f"{path} lies in {other}, which is read; choose another name")
+
+
+@contextmanager
+def appearing_folder(path: Path) -> Iterator[Path]:
+    """Make a new folder beside ``path`` and give it that name when the block ends well.
+
+    Its files must be on disk by then. Whatever ends the block early removes it.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        part.mkdir()
+        yield part
+        _sync_folder(part)
+        check_folder(path)
+        os.rename(part, path)
+    except OSError as problem:
+        raise InvalidInput(f"cannot write {path}: {problem.strerror or problem}") from None
+    finally:
+        if part.exists():
+            shutil.rmtree(part, ignore_errors=True)
     _sync_folder(path.parent)
 
 

@@ -5,6 +5,9 @@ operating system: as hard to predict as the cipher is to break, and more than te
 asking the system for every byte (6.6 GB/s against 0.25), which is what the ``cryptography``
 package is needed for. It is imported with the first draw.
 
+A task that may run more than once, on whatever machine, draws from :class:`Keyed`: the same
+keystream, but under a secret that its caller drew. Run again it gives the same words again.
+
 Each thread has a stream of its own. A forked child never goes on with a stream of its parent, and
 no stream gives more than 64 MiB before it takes a new key, so that memory seen later tells little
 about earlier draws. Bits are made when they are asked for; nothing is kept that could be handed
@@ -45,8 +48,10 @@ if hasattr(os, "register_at_fork"):
 class Source(ABC):
     """Uniform random 64-bit words."""
 
-    #: Whether nobody can predict the words, or draw them again.
+    #: Whether nobody who lacks the secrets of this source can predict the words.
     secure: bool
+    #: Whether threads may ask at once; otherwise words are a sequence that is asked in order.
+    shared: bool = False
 
     @abstractmethod
     def words(self, count: int) -> Words:
@@ -95,7 +100,7 @@ class _Threads(threading.local):
 
 
 class _Secure(Source):
-    secure = True
+    secure = shared = True
     _mine = _Threads()
 
     def words(self, count: int) -> Words:
@@ -107,8 +112,28 @@ class _Secure(Source):
         return words[:count]
 
 
+class Keyed(Source):
+    """The keystream that 48 bytes determine: asked in the same order, it gives the same words."""
+
+    shared = False
+
+    def __init__(self, key: bytes, secure: bool) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        self.secure = secure
+        self._cipher = Cipher(algorithms.AES256(key[:32]), modes.CTR(key[32:])).encryptor()
+
+    def words(self, count: int) -> Words:
+        words = np.empty(count + 2, dtype=np.uint64)
+        out = words.view(np.uint8).data
+        for done in range(0, 8 * count, len(_ZEROS)):
+            size = min(8 * count - done, len(_ZEROS))
+            self._cipher.update_into(_ZEROS[:size], out[done:])
+        return words[:count]
+
+
 class _Seeded(Source):
-    secure = False
+    secure = shared = False
 
     def __init__(self, generator: np.random.Generator) -> None:
         self._generator = generator

@@ -58,8 +58,9 @@ class Thresholds(ABC):
     def draw(self, codes: Codes, source: Source) -> Codes:
         """Draw an output for every code, in the codes' own dtype wherever outputs fit into it.
 
-        Draws from the secure source are split over threads. A seeded one is asked in order, so
-        that the same seed gives the same outputs on any number of cores and for any dtype.
+        Draws from the secure source are split over threads. A seeded or keyed one is asked in
+        order, so that the same seed gives the same outputs on any number of cores and for any
+        dtype.
         """
         given = np.ascontiguousarray(codes, dtype=fitting(codes.dtype, self.shape[1]))
         out = np.empty_like(given)
@@ -73,7 +74,7 @@ class Thresholds(ABC):
                 mine = flat[part] if flat.flags.writeable else flat[part].copy()
                 self._fill(mine, drawn[part], source)
 
-        split(task, flat.size, _GRAIN if source.secure else max(flat.size, 1))
+        split(task, flat.size, _GRAIN if source.shared else max(flat.size, 1))
         return out
 
 

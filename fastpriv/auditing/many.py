@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.executors import mapping
 from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, Channel
@@ -118,8 +119,7 @@ def audit_many(
     count, tasks = _tasks(channels, priors)
     slugs = [slug for slug in _CHEAP if priors is not None or NOTIONS[slug].scope == "mechanism"]
     columns = {slug: np.empty(count) for slug in slugs}
-    get_executor = getattr(executor, "get_executor", None)
-    run = map if executor is None else (get_executor() if get_executor else executor).map
+    run = mapping(executor)
     with progress_bar(count, "channel", progress) as bar:
         for places, levels in run(_measured, tasks, [slugs] * len(tasks)):
             for slug, column in zip(slugs, levels, strict=True):

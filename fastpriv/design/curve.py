@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
+from fastpriv._core.executors import mapping
 from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.validation import Floats
 from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
@@ -286,7 +287,7 @@ def tradeoff_curve(
         Any of "dp", "identifiability", "mutual-information".
     distortions : array, optional
         The grid; by default ``points`` of them, evenly up to where a constant output is as good.
-    executor : concurrent.futures.Executor, optional
+    executor : concurrent.futures.Executor or dask.distributed.Client, optional
         Where to run the points: a process pool, a Dask client or its ``get_executor()``, ...
     progress : bool
         Show a progress bar (needs the extra ``fastpriv[progress]``).
@@ -327,7 +328,7 @@ def tradeoff_curve(
     falling = [name for name in names if name != "mutual-information"] if reached else []
     tasks += [(prior, constant * _BEFORE, name) for name in falling]
     seconds = Clock(time_limit).share(len(tasks))
-    results: Any = _map(executor)(partial(_point, seconds), tasks)
+    results: Any = mapping(executor)(partial(_point, seconds), tasks)
     if progress:
         results = optional("tqdm", "progress").tqdm(results, total=len(tasks), unit="level")
     brackets = list(results)
@@ -342,20 +343,6 @@ def tradeoff_curve(
         if before.lower > after + _JUMP * (1.0 + after):
             jumps[name] = constant, top, after
     return TradeoffCurve(grid, lower, upper, *_theorem_1(prior, names, grid), closed, jumps)
-
-
-def _map(executor: Any) -> Callable[..., Any]:
-    """Return how to run a function over many arguments, in their order."""
-    if executor is None:
-        return map
-    if hasattr(executor, "get_executor"):  # a Dask client, whose own map returns futures
-        executor = executor.get_executor()
-    if not (hasattr(executor, "submit") and hasattr(executor, "map")):
-        raise InvalidInput(
-            f"executor must be a concurrent.futures.Executor or a Dask client, got {executor!r:.60}"
-        )
-    run: Callable[..., Any] = executor.map
-    return run
 
 
 def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 from fastpriv._core import validation as check
+from fastpriv.accounting.ledger.amounts import ZERO, down, plus
 from fastpriv.channels import HammingChannel
 from fastpriv.design.closed_form import h_inverse
 from fastpriv.errors import Infeasible, InvalidInput, did_you_mean
@@ -49,7 +52,7 @@ def make(
     if isinstance(epsilon, Mapping):
         if split is not None or per_column:
             raise InvalidInput("epsilons by column are a split already; leave out the other")
-        return _columns(domain, _by_column(domain, epsilon), math.inf)
+        return _as_given(domain, _by_column(domain, epsilon))
     if epsilon is None:
         sizes = record_sizes(domain, per_column or split == "columns")
         epsilon = _level(check.real(distortion, "distortion", least=0.0), rows(), sizes)
@@ -65,8 +68,10 @@ def make(
             'split must be "columns", "record" or a mapping of epsilons by column, got '
             f"{split!r:.40}"
         )
-    if per_column or split == "record" or len(domain.columns) == 1:
-        return hamming(domain, epsilon, per_column)
+    if per_column:
+        return _as_given(domain, [epsilon] * len(domain.columns))
+    if split == "record" or len(domain.columns) == 1:
+        return hamming(domain, epsilon, False)
     evenly = _columns(domain, [epsilon / _moving(domain)] * len(domain.columns), epsilon)
     return evenly if split == "columns" else _keeping_most(domain, epsilon, evenly)
 
@@ -104,7 +109,29 @@ def _by_column(domain: Domain, given: Mapping[Hashable, float]) -> list[float]:
 
 
 def _columns(domain: Domain, epsilons: Sequence[float], total: float) -> Plan:
-    """Return randomised response on every column, at levels that add up to at most a total.
+    """Return randomised response on every column, at levels that add up to at most a total."""
+    plan = _within(domain, epsilons, total)
+    if plan is None:
+        raise InvalidInput(
+            f"the epsilons of the columns add up to {math.fsum(epsilons)!r}, more than {total!r} "
+            "for a record"
+        )
+    return plan
+
+
+def _as_given(domain: Domain, epsilons: Sequence[float]) -> Plan:
+    """Return randomised response at given levels, whose total is that of the decimals they are.
+
+    Five times 0.4 is 2 and fits a budget of 2, though the double 0.4 is a little more than 0.4.
+    """
+    moving = [e for e, size in zip(epsilons, domain.sizes, strict=True) if size > 1]
+    total = down(reduce(plus, (Decimal(repr(e)) for e in moving), ZERO))
+    plan = _within(domain, epsilons, total)
+    return plan or Plan(responses(domain.sizes, epsilons), COLUMNS, domain)
+
+
+def _within(domain: Domain, epsilons: Sequence[float], total: float) -> Plan | None:
+    """Return randomised response at about these levels, None where they exceed the total.
 
     What is compared with the total is what a report or a ledger will charge: the level of the
     probabilities that are drawn, rounded up. The levels give way by a few units in the last place
@@ -116,10 +143,7 @@ def _columns(domain: Domain, epsilons: Sequence[float], total: float) -> Plan:
         drawn, slack = realised(channel)
         if raised(leakage_capacity(drawn), slack) <= total:
             return Plan(channel, COLUMNS, domain)
-    raise InvalidInput(
-        f"the epsilons of the columns add up to {math.fsum(epsilons)!r}, more than {total!r} for a "
-        "record"
-    )
+    return None
 
 
 def _level(distortion: float, n: int, sizes: tuple[int, ...]) -> float:

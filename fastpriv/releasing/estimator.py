@@ -43,6 +43,12 @@ class Counts:
                     codes = codes * self._sizes[j] + part[:, j].astype(np.int64)
                 counts += np.bincount(codes, minlength=counts.size).reshape(counts.shape)
 
+    def include(self, other: Counts) -> None:
+        """Add what was counted elsewhere, of the same choices."""
+        self.n += other.n
+        for choice, counts in self._tables.items():
+            counts += other[choice]
+
     def __getitem__(self, choice: Places) -> Floats:
         return self._tables[choice]
 

@@ -22,6 +22,8 @@ from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.estimator import Counts, Estimator, Places
 from fastpriv.releasing.release import Release, undeclared
 from fastpriv.releasing.report import ReleaseReport
+from fastpriv.releasing.tables.dask import DaskFrame
+from fastpriv.releasing.tables.memory import Table
 from fastpriv.releasing.tables.opening import open_table
 
 __all__ = ["Frequencies", "Marginal", "estimate_frequencies"]
@@ -30,6 +32,10 @@ __all__ = ["Frequencies", "Marginal", "estimate_frequencies"]
 _LISTED = 1 << 20
 #: Values in the table that stands for a marginal.
 _SHOWN = 12
+
+
+def _shown(value: Any) -> str:
+    return "(missing)" if value is None else str(value)
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +84,7 @@ class Marginal:
 
     def lines(self, title: str, most: int) -> list[str]:
         """Return a table in words, of the first ``most`` values."""
-        shown = ["(missing)" if v is None else str(v) for v in self.values[:most]]
+        shown = [_shown(v) for v in self.values[:most]]
         width = max(map(len, [title, *shown])) + 2
         heads = "".join(f"{head:>12}" for head in ("count", "std. error", "lower", "upper"))
         lines = [f"{title:<{width}}{heads}"]
@@ -144,11 +150,13 @@ class Frequencies(Tabular):
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and lists."""
+        """Return plain numbers and lists; the joint counts too if columns were chosen."""
+        chosen = self.records if self.joint and self.records is not None else None
         return {
             "records": self.n,
             "confidence": self.confidence,
             "columns": {str(name): column.to_dict() for name, column in self.columns.items()},
+            **({} if chosen is None else {"joint": chosen.to_dict()}),
         }
 
     def __repr__(self) -> str:
@@ -165,6 +173,10 @@ class Frequencies(Tabular):
         lines = [f"{self.n} records, {100 * self.confidence:g}% intervals"]
         for name, column in self.columns.items():
             lines += ["", *column.lines(str(name), len(column.values))]
+        if self.joint and self.records is not None and len(self.columns) > 1:
+            cells = [", ".join(_shown(v) for v in record) for record in self.records.values]
+            joint = replace(self.records, values=cells)
+            lines += ["", *joint.lines(" x ".join(map(str, self.columns)), len(cells))]
         return "\n".join(lines)
 
 
@@ -262,9 +274,7 @@ def estimate_frequencies(
         raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
     joint = [chosen] if size <= _LISTED else []
     needed = [estimator.needs(choice) for choice in (*singles, *joint)]
-    counts = Counts(declared, list(dict.fromkeys(needed)))
-    for digits in source.chunks(declared):
-        counts.add(digits)
+    counts = _counted(source, declared, list(dict.fromkeys(needed)))
     if not counts.n:
         raise InvalidInput("the table has no records, so there is nothing to estimate")
     interval = _Interval(counts.n, confidence, simultaneous)
@@ -283,6 +293,16 @@ def estimate_frequencies(
     if whole is not None and len(chosen) == 1:
         whole = replace(whole, values=[(value,) for value in whole.values])
     return Frequencies(counts.n, confidence, marginals, whole, columns is not None)
+
+
+def _counted(source: Table, domain: Domain, choices: list[Places]) -> Counts:
+    """Count the values of chosen columns, in one pass over the table."""
+    if isinstance(source, DaskFrame):
+        return source.counted(domain, choices)
+    counts = Counts(domain, choices)
+    for digits in source.chunks(domain):
+        counts.add(digits)
+    return counts
 
 
 def _same(one: Domain, other: Domain) -> bool:

@@ -25,6 +25,7 @@ from fastpriv.releasing.domain import FROM_DATA, Digits, Domain
 from fastpriv.releasing.estimator import expected_errors
 from fastpriv.releasing.plan import TABLE, Plan
 from fastpriv.releasing.report import ReleaseReport
+from fastpriv.releasing.tables.dask import DaskFrame, Secret
 from fastpriv.releasing.tables.memory import Codes, Table
 from fastpriv.releasing.tables.opening import open_table
 
@@ -42,7 +43,8 @@ class Release:
     Attributes
     ----------
     table : DataFrame, ndarray, list of dict, or Path
-        The released table, of the same kind as the one given; for a file its path.
+        The released table, of the same kind as the one given; for a file its path. A Dask frame is
+        lazy: publish what it computes, not the frame, whose graph leads to the records.
     report : ReleaseReport
         Levels, assumptions and cost.
 
@@ -97,10 +99,11 @@ def release(
 
     Parameters
     ----------
-    table : DataFrame, Series, Arrow table, integer array, list of dict, or path of a file
-        One record per row: pandas, polars, pyarrow; .csv, .csv.gz or .parquet. Arrays hold codes
-        0 .. size - 1, of shape (records,) or (records, columns). Files are read and written in
-        chunks and need not fit in memory.
+    table : DataFrame, Series, Arrow table, integer array, list of dict, or path
+        One record per row: pandas, polars, Dask, pyarrow; a .csv, .csv.gz or .parquet file, or a
+        folder of .parquet files. Arrays hold codes 0 .. size - 1, of shape (records,) or (records,
+        columns). Files are read and written in chunks and need not fit in memory. A Dask frame is
+        checked where its partitions lie and comes back lazy; see the notes.
     epsilon : float or mapping
         Level of a whole record, in nats (of each column with ``per_column``); or a level for every
         column, ``{"column": epsilon}``, which add up to that of a record.
@@ -142,8 +145,8 @@ def release(
         Release a table of 100 records or more even where the counts of every column would have a
         standard error of at least the number of records, so that nothing can be learnt from them.
     out, report : path, optional
-        Where the released file goes (needed for files), and the public report as JSON. They
-        appear in one step when all went well.
+        Where the released file or folder goes (needed for files), and the public report as JSON.
+        They appear in one step when all went well.
     overwrite : bool
         Whether existing files may be replaced.
     progress : bool
@@ -169,6 +172,13 @@ def release(
     Notes
     -----
     Cost: O(1) per cell, in chunks for files. A single mechanism on the table reads all of it.
+
+    Dask computes a lazy frame as often as it is asked for, and runs a task again when its worker
+    dies. Every partition is therefore drawn from a keystream that is a function of a secret of
+    this release, of the partition's number and of its records: drawn again, it is the same bit for
+    bit, so that one record is never drawn twice. The secret is drawn by the operating system, goes
+    to the workers with the tasks, and is in no report. A partition whose records are not those
+    that were checked, when the ledger was charged, is refused.
 
     Examples
     --------
@@ -202,6 +212,11 @@ def release(
             page = stack.enter_context(appearing(target, overwrite))
         if mechanism is None and not accept_useless:
             _refuse_useless(plan, source.rows)
+        if isinstance(source, DaskFrame):
+            released = _partitions(source, plan, prior, rng, ledger, label)
+            if page is not None:
+                page.write(released.report.to_json().encode() + b"\n")
+            return released
         writer = stack.enter_context(source.writer(declared))
         notes = _notes(source, declared)
         planned = receipt = None
@@ -306,6 +321,33 @@ def _charge(ledger: Ledger | str | os.PathLike[str], label: str, planned: Releas
         return ledger.spend(planned, label=label)
     with Ledger.open(ledger) as opened:
         return opened.spend(planned, label=label)
+
+
+def _partitions(
+    source: DaskFrame,
+    plan: Plan,
+    prior: Any,
+    rng: Any,
+    ledger: Ledger | str | os.PathLike[str] | None,
+    label: str,
+) -> Release:
+    """Check all partitions, charge the ledger once, and return a frame that draws when computed."""
+    if plan.unit == TABLE:
+        raise InvalidInput(
+            f"{plan.channel!r} takes the whole table at once, which a Dask frame is not; give a "
+            "mechanism for one record, or table.compute()"
+        )
+    key = os.urandom(32) if rng is None else check.generator(rng).bytes(32)
+    secret = Secret(key, is_secure(rng))
+    checks = source.checked(plan.domain, secret)
+    n = sum(one.records for one in checks)
+    if n == 0:
+        raise InvalidInput("the table has no records, so there is nothing to release")
+    notes = _notes(source, plan.domain)
+    report = measuring.write(plan, prior, n, secure=secret.secure, notes=notes)
+    if ledger is not None:
+        report = replace(report, receipt=_charge(ledger, label, report))
+    return Release(source.released(plan, secret, checks), report)
 
 
 class _Run:

@@ -137,3 +137,10 @@ def test_type_channels_are_checked():
     made["entries"][0][0] += 0.1
     with pytest.raises(fp.InvalidInput, match="sums to"):
         fp.AbstractChannel.from_dict(made)
+
+
+def test_a_form_is_read_as_what_it_is_written_as():
+    prior = fp.Uniform(3, 2)
+    assert fp.Uniform.from_json(prior.to_json()) == prior
+    with pytest.raises(fp.InvalidInput, match="expected a Uniform, got a Markov"):
+        fp.Uniform.from_json(fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 3).to_json())

@@ -39,6 +39,7 @@ def test_readme_examples():
 
 
 @each_page
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, by Dask's reader
 def test_examples_and_commands_of_a_page(page, tmp_path, monkeypatch, capsys):
     """Python first, then the commands, in one folder: commands may use files Python wrote."""
     monkeypatch.chdir(tmp_path)

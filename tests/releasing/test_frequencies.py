@@ -251,3 +251,19 @@ def test_an_unknown_column_is_explained():
     found = fp.estimate_frequencies(released)
     with pytest.raises(fp.InvalidInput, match=r"'smoke'; did you mean smokes\?"):
         found["smoke"]
+
+
+def test_a_cross_tabulation_is_printed_and_written():
+    people = [{"a": "x", "b": None}, {"a": "y", "b": 1}] * 200
+    released = fp.release(people, domain={"a": ["x", "y"], "b": [1, None]}, epsilon=4.0, rng=1)
+    table = fp.estimate_frequencies(released, columns=["a", "b"])
+    lines = str(table).splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("a x b "))
+    names = [line.split("  ")[0] for line in lines[start + 1 :]]
+    assert names == ["x, 1", "x, (missing)", "y, 1", "y, (missing)"]
+    joint = table.to_dict()["joint"]
+    assert joint["values"] == [["x", 1], ["x", None], ["y", 1], ["y", None]]
+    assert joint["estimates"] == table.records.estimates.tolist()
+    plain = fp.estimate_frequencies(released)
+    assert "a x b" not in str(plain)
+    assert "joint" not in plain.to_dict()

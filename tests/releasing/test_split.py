@@ -215,3 +215,23 @@ def test_a_total_of_decimals_is_exact():
     report = fp.preview_release(10**5, domain=[3] * 5, epsilon=2.0, split="columns")
     receipt = ledger.spend(report)
     assert Fraction(receipt.charged["dp"]) <= 2
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "total"),
+    [(0.4, 2.0), (0.1, 0.5), (1.2, 6.0), ({"a": 0.5, "b": 0.2, "c": 0.2, "d": 0.5, "e": 0.6}, 2.0)],
+)
+def test_levels_of_columns_add_up_as_the_decimals_they_are(epsilon, total):
+    """Five times 0.4 fits a budget of 2 and prints as 2, whatever the double 0.4 is."""
+    columns = [{"a": 0, "b": 1, "c": 0, "d": 1, "e": 2}] * 50
+    domain = {"a": [0, 1], "b": [0, 1], "c": [0, 1], "d": [0, 1], "e": [0, 1, 2]}
+    ledger = fp.accounting.Ledger({"dp": total})
+    report = fp.release(
+        columns,
+        domain=domain,
+        epsilon=epsilon,
+        per_column=not isinstance(epsilon, dict),
+        ledger=ledger,
+    ).report
+    assert total * (1 - 1e-14) < report.levels["dp"] <= total
+    assert f" {total:g}\n" in str(report)

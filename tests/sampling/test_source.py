@@ -9,7 +9,9 @@ import threading
 import numpy as np
 import pytest
 
+import fastpriv as fp
 from fastpriv._sampling import source as _random
+from fastpriv._sampling.source import Keyed
 from fastpriv.errors import InvalidInput
 
 
@@ -107,3 +109,27 @@ print("cryptography" in sys.modules)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["False", "True"]
+
+
+def test_keyed_words_are_aes_in_counter_mode():
+    """Against blocks encrypted one by one: a key and a counter determine every word."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    key = bytes(range(48))
+    ours = Keyed(key, True)
+    words = np.concatenate([ours.words(count) for count in (4, 0, 2, 10)])
+    cipher = Cipher(algorithms.AES256(key[:32]), modes.ECB()).encryptor()
+    start = int.from_bytes(key[32:], "big")
+    blocks = b"".join(cipher.update((start + k).to_bytes(16, "big")) for k in range(8))
+    assert words.tolist() == np.frombuffer(blocks, np.uint64).tolist()
+    long = Keyed(key, True).words((1 << 17) + 5)  # over the zeros that are encrypted at a time
+    assert long[:16].tolist() == words.tolist()
+    assert np.unique(long).size == long.size
+
+
+def test_keyed_draws_do_not_depend_on_threads(monkeypatch):
+    channel = fp.HammingChannel(2, [3, 5], 0.7)
+    rows = np.tile([[0, 4], [2, 1]], (300_000, 1))
+    first = channel.sample(rows, Keyed(bytes(48), True))
+    monkeypatch.setattr("fastpriv._core.threads.workers", lambda: 1)
+    assert np.array_equal(first, channel.sample(rows, Keyed(bytes(48), True)))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, up
 from fastpriv.accounting.ledger.charges import Offer, charge, under_one_prior
 from fastpriv.accounting.ledger.store import State
 from fastpriv.errors import BudgetExceeded, InvalidInput
+
+if TYPE_CHECKING:
+    from fastpriv.accounting.ledger.composer import Composer
 
 #: The notion whose budget may be a pair, epsilon at a delta.
 CURVE = "approximate-dp"
@@ -21,10 +25,14 @@ class Budget:
     """The level allowed for each notion, with the laws by which releases use it up.
 
     ``delta`` is that of an (epsilon, delta) budget, whose limit is then the epsilon. Where it is
-    ``adaptive``, it holds also if levels are chosen after earlier outputs.
+    ``adaptive``, it holds also if levels are chosen after earlier outputs. ``stored_law`` returns
+    the composed law that the ledger's file keeps.
     """
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
+    def __init__(
+        self, given: Mapping[str, Any], stored_law: Callable[[], bytes | None] = lambda: None
+    ) -> None:
+        self.stored_law = stored_law
         if not isinstance(given, Mapping) or not given:
             raise InvalidInput(f'budget must be a mapping such as {{"dp": 3.0}}, got {given!r:.80}')
         self.limits: dict[str, Decimal] = {}
@@ -108,10 +116,21 @@ class Budget:
 
     def epsilon(self, parts: Mapping[str, int]) -> Decimal:
         """Epsilon of releases together at the budget's delta, rounded up."""
-        from fastpriv.accounting.ledger.parts import filtered_level_of, level_of  # load kernels
+        if self.adaptive:
+            from fastpriv.accounting.ledger.parts import filtered_level_of  # loads kernels
 
-        ask = filtered_level_of if self.adaptive else level_of
-        return Decimal(repr(ask(parts, down(self.delta or ZERO))))
+            return Decimal(repr(filtered_level_of(parts, down(self.delta or ZERO))))
+        return Decimal(repr(self._composer.level(parts)))
+
+    def keep(self, parts: Mapping[str, int]) -> bytes | None:
+        """Keep the composed law of releases; return it where the ledger's file should, too."""
+        return None if self.delta is None or self.adaptive else self._composer.spent(parts)
+
+    @cached_property
+    def _composer(self) -> Composer:
+        from fastpriv.accounting.ledger.composer import Composer  # profiles load the kernels
+
+        return Composer(down(self.delta or ZERO), self.stored_law)
 
 
 def _more(parts: Mapping[str, int], part: str | None, count: int) -> Mapping[str, int]:

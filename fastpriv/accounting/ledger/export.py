@@ -17,6 +17,8 @@ from fastpriv.accounting.ledger.store import Entry, State
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 _FORMAT, _VERSION = "fastpriv ledger", 1
+#: How closely two compositions of the same releases agree, on whatever grids they are.
+_SAME = Decimal("1e-5")
 
 
 def exported(budget: Budget, state: State, entries: list[Entry]) -> str:
@@ -78,7 +80,7 @@ def _added_up(
         )
     if budget.delta is not None:
         level = budget.epsilon(state.parts)
-        if abs(level - total[CURVE]) > total[CURVE] * Decimal("1e-6"):
+        if abs(level - total[CURVE]) > total[CURVE] * _SAME:
             raise InvalidInput(
                 f"the export's profiles compose to epsilon {level}, but its total is "
                 f"{total[CURVE]}; it was changed"

@@ -16,7 +16,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -30,19 +30,23 @@ _COUNT = (
     "ON CONFLICT (text) DO UPDATE SET count = excluded.count"
 )
 
+_LAW = "CREATE TABLE IF NOT EXISTS law (id INTEGER PRIMARY KEY, data BLOB NOT NULL)"
+
 
 @dataclass(frozen=True)
 class State:
     """Totals after a number of entries.
 
     ``prior`` tells which prior they were measured under, where that matters; ``parts`` how often
-    each kind of release was made, by its profile, where a budget needs that.
+    each kind of release was made, by its profile, where a budget needs that. ``law`` is the
+    composed law of the parts where the file is to keep it from now on.
     """
 
     entries: int
     spent: Mapping[str, Decimal]
     prior: str | None
     parts: Mapping[str, int]
+    law: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -186,12 +190,24 @@ class Store:
                     "UPDATE ledger SET entries = ?, spent = ?, prior = ?",
                     (after.entries, text(after.spent), after.prior),
                 )
+                if after.law is not None:
+                    connection.execute(_LAW)
+                    connection.execute("REPLACE INTO law VALUES (0, ?)", (after.law,))
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            self._state = after
+            self._state = replace(after, law=None)
+
+    def law(self) -> bytes | None:
+        """Return the composed law that the file keeps; ledgers of few releases keep none."""
+        with self._lock, self._explained:
+            connection = self._ready()
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'law'").fetchone():
+                row = connection.execute("SELECT data FROM law").fetchone()
+                return None if row is None else bytes(row[0])
+            return None
 
     def snapshot(self, last: int | None = None) -> tuple[State, list[Entry]]:
         """Return the totals and all entries or the last few, oldest first, of one moment."""

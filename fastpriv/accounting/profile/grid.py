@@ -66,7 +66,7 @@ def _weights(measure: Measure, s: float) -> Floats:
 
 def grid_above(releases: Releases, s: float, h: float) -> Listed:
     """Upper bound, on the points of a grid."""
-    steps = [_split(measure, count, h) for measure, count in releases]
+    steps = [grid_steps(measure, count, h) for measure, count in releases]
     law = tilted_law(steps, np.longdouble(s) * np.longdouble(h))
     part = on_lattice(law, h, True)
     # Multiples of a step were rounded to doubles.
@@ -77,7 +77,7 @@ def grid_above(releases: Releases, s: float, h: float) -> Listed:
     return table([part], s, law.log_total, error, law.outside, moved, True)
 
 
-def _split(measure: Measure, count: int, h: float) -> Steps:
+def grid_steps(measure: Measure, count: int, h: float) -> Steps:
     """Share every loss between its two neighbours on the grid."""
     below = np.floor(measure.losses / h)
     rise = np.clip(measure.losses.astype(np.longdouble) - below * np.longdouble(h), 0.0, h)

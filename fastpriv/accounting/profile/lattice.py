@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -32,9 +32,9 @@ from fastpriv.accounting.profile.measures import FINE, Longs
 Tilt = float | np.longdouble
 
 #: Exponent of Chernoff's bound on what lies outside of the window, on either side.
-_OUTSIDE = 52.0
+OUTSIDE = 52.0
 #: Turns that Chernoff's bound is tried with.
-_TURNS = 8
+TURNS = 8
 #: Sums of so few points are not cut.
 _SHORT = 1 << 6
 #: So many steps are transformed too, rather than summed at every angle.
@@ -81,6 +81,10 @@ class Steps:
                 return np.asarray(np.exp(logs + float(s) * at - float(self.log_total(s))))
         return np.exp(self.logs + np.longdouble(s) * self.at - self.log_total(s)).astype(np.float64)
 
+    def mode(self, s: Tilt) -> int:
+        """The most likely step after tilting."""
+        return int(self.at[self.tilted(s).argmax()])
+
     def fuzz(self, s: Tilt) -> float:
         """Relative error of the tilted masses, and of their total, before they are rounded."""
         size = float(np.abs(self.logs).max()) + abs(float(s)) * int(np.abs(self.at).max())
@@ -118,8 +122,7 @@ def tilted_law(parts: list[Steps], s: Tilt) -> Tilted:
     many = any(part.many for part in parts)
     y, error = (_transformed if many else _inverse)(parts, laws, modes, length, fuzz)
     centre = sum(part.count * mode for part, mode in zip(parts, modes, strict=True))
-    inside = np.arange(low - centre, high - centre + 1) % length
-    return Tilted(low, y[inside], error, log_total, log_error, outside)
+    return Tilted(low, y[placed(low, high, centre, length)], error, log_total, log_error, outside)
 
 
 def _window(parts: list[Steps], laws: list[Floats], s: Tilt) -> tuple[int, int, float]:
@@ -133,14 +136,14 @@ def _window(parts: list[Steps], laws: list[Floats], s: Tilt) -> tuple[int, int, 
         mean = float((law * part.at).sum())
         variance += part.count * float((law * (part.at - mean) ** 2).sum())
     # The first turn is best for a bell; the law of a few rare steps asks for smaller ones.
-    start = math.sqrt(2.0 * _OUTSIDE / variance) if variance > 0.0 else math.inf
+    start = math.sqrt(2.0 * OUTSIDE / variance) if variance > 0.0 else math.inf
     at, low, high = _cumulant(parts, s), least, most
-    for turn in min(start, _OUTSIDE) * 0.2 ** np.arange(_TURNS):
+    for turn in min(start, OUTSIDE) * 0.2 ** np.arange(TURNS):
         # One more point on either side outweighs the rounding of these quotients.
-        up, down = (_cumulant(parts, tilt) - at + _OUTSIDE for tilt in (s + turn, s - turn))
+        up, down = (_cumulant(parts, tilt) - at + OUTSIDE for tilt in (s + turn, s - turn))
         high = min(high, math.floor(up / turn) + 1)
         low = max(low, math.ceil(-down / turn) - 1)
-    return low, high, 2.0 * math.exp(-_OUTSIDE) if high - low < most - least else 0.0
+    return low, high, 2.0 * math.exp(-OUTSIDE) if high - low < most - least else 0.0
 
 
 def _cumulant(parts: list[Steps], s: Tilt) -> float:
@@ -151,8 +154,22 @@ def _inverse(
     parts: list[Steps], laws: list[Floats], modes: list[int], length: int, fuzz: float
 ) -> tuple[Floats, float]:
     """Return y modulo ``length``, indices relative to the sum of modes, and its largest error."""
-    places = np.arange(length)
-    around = np.where(places > length // 2, places - length, places) / length
+    return inverted(_powers(parts, laws, modes, length, fuzz), length)
+
+
+def characteristic_logs(parts: list[Steps], s: Tilt, length: int) -> Floats:
+    """Logarithm of the transform of the tilted sum, indices relative to the sum of modes.
+
+    See ``characteristic_powers`` for its four rows. Those of more steps add up.
+    """
+    laws = [part.tilted(s) for part in parts]
+    modes = [int(part.at[law.argmax()]) for part, law in zip(parts, laws, strict=True)]
+    return _powers(parts, laws, modes, length, max(part.fuzz(s) for part in parts))
+
+
+def _powers(
+    parts: list[Steps], laws: list[Floats], modes: list[int], length: int, fuzz: float
+) -> Floats:
     at = [(part.at - mode) % length for part, mode in zip(parts, modes, strict=True)]
     moved = [part.at != mode for part, mode in zip(parts, modes, strict=True)]
     starts = np.concatenate([[0], np.cumsum([int(m.sum()) for m in moved])])
@@ -163,15 +180,33 @@ def _inverse(
         starts,
         np.array([float(part.count) for part in parts]),
         np.array([(32.0 + len(law)) * ULP + fuzz for law in laws]),
-        np.sin(np.pi * around),
-        np.sin(2.0 * np.pi * around),
+        *_sines(length),
         logs,
     )
+    return logs
+
+
+@lru_cache(maxsize=2)
+def _sines(length: int) -> tuple[Floats, Floats]:
+    """Return sin(pi m / length) and sin(2 pi m / length) for all m, negative ones at the end."""
+    places = np.arange(length)
+    around = np.where(places > length // 2, places - length, places) / length
+    return np.sin(np.pi * around), np.sin(2.0 * np.pi * around)
+
+
+def inverted(logs: Floats, length: int) -> tuple[Floats, float]:
+    """Return y modulo ``length`` from the logarithm of its transform, and its largest error."""
     real, turn, size, relative = logs
-    result = np.fft.irfft(np.exp(real) * (np.cos(turn) + 1j * np.sin(turn)), length)
-    transform = 8.0 * math.log2(length) * ULP
-    error = 2.0 / length * float((np.exp(size) * (relative + transform)).sum())
+    with np.errstate(under="ignore"):
+        result = np.fft.irfft(np.exp(real) * (np.cos(turn) + 1j * np.sin(turn)), length)
+        transform = 8.0 * math.log2(length) * ULP
+        error = 2.0 / length * float((np.exp(size) * (relative + transform)).sum())
     return result, error * (1.0 + 1e-9)
+
+
+def placed(low: int, high: int, centre: int, length: int) -> Ints:
+    """Where the points of a window stand in a transform whose indices start from ``centre``."""
+    return np.arange(low - centre, high - centre + 1) % length
 
 
 def _transformed(

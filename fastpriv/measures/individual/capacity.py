@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
+from fastpriv._core.executors import mapping
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
@@ -33,6 +35,7 @@ def individual_capacity(
     *,
     gap: float = 1e-9,
     time_limit: float | None = 60.0,
+    executor: Any = None,
 ) -> IndividualCapacity:
     """Individual channel capacity: the most an output can tell about one row, in nats.
 
@@ -57,6 +60,10 @@ def individual_capacity(
         Seconds after which the bracket is returned as it stands. It is valid at any time: the
         adversary that comes with it attains the lower end, and the upper end is proved. None bounds
         the work instead (about a second of it), so that the bracket is the same on every machine.
+    executor : concurrent.futures.Executor or dask.distributed.Client, optional
+        Where to search a matrix or a query under all priors: a process pool, a Dask client, ...
+        The search becomes at least 16 tasks, each with the whole time limit. Other channels and
+        independent rows have formulas or short searches, which run here.
 
     Returns
     -------
@@ -94,7 +101,7 @@ def individual_capacity(
     IndividualCapacity(0.1109440716, 0.1109440717)
     """
     if check.word(priors, "priors", ("all", "independent")) == "all":
-        return group_capacity(channel, 1, gap=gap, time_limit=time_limit)
+        return group_capacity(channel, 1, gap=gap, time_limit=time_limit, executor=executor)
     mechanism, gap = as_channel(channel), check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
     return independent_leak(mechanism, gap, Clock(math.inf if seconds is None else seconds))
@@ -106,6 +113,7 @@ def group_capacity(
     *,
     gap: float = 1e-9,
     time_limit: float | None = 60.0,
+    executor: Any = None,
 ) -> IndividualCapacity:
     """Group channel capacity: the most an output can tell about k rows together, in nats.
 
@@ -119,7 +127,7 @@ def group_capacity(
         The mechanism.
     k : int
         Size of the group, 1 .. n.
-    gap, time_limit
+    gap, time_limit, executor
         As for :func:`individual_capacity`.
 
     Returns
@@ -145,7 +153,11 @@ def group_capacity(
     if k > mechanism.space.n:
         raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
     gap = check.real(gap, "gap", least=0.0)
-    return largest_leak(mechanism, k, gap, check.optional_limit(time_limit, "time_limit"))
+    seconds = check.optional_limit(time_limit, "time_limit")
+    run = mapping(executor)
+    if executor is not None and largest_leak.dispatch(type(mechanism)) is _general:
+        return searched(mechanism, k, gap, seconds, run)
+    return largest_leak(mechanism, k, gap, seconds)
 
 
 def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = "all") -> float:
@@ -190,6 +202,9 @@ def largest_leak(
     The general algorithm searches the matrix, or the laws of the answers of a query.
     """
     return searched(channel, k, gap, time_limit)
+
+
+_general = largest_leak.dispatch(object)
 
 
 @largest_leak.register

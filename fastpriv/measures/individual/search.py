@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from functools import singledispatch
+from collections.abc import Callable, Sequence
+from functools import partial, singledispatch
+from typing import Any
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.selection import best_selection
+from fastpriv._matrices.selection import Selection, best_selection
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.rowwise import row_kinds
@@ -18,6 +20,8 @@ from fastpriv.results import Adversary, IndividualCapacity
 
 #: Largest table whose equal rows are looked for.
 _COMPARED = 1 << 24
+#: Fewest tasks of a search that is spread over an executor.
+_TASKS = 16
 
 
 @singledispatch
@@ -70,12 +74,24 @@ def widened(leak: IndividualCapacity, error: float) -> IndividualCapacity:
 
 
 def searched(
-    channel: AbstractChannel, k: int, gap: float, time_limit: float | None
+    channel: AbstractChannel,
+    k: int,
+    gap: float,
+    time_limit: float | None,
+    run: Callable[..., Any] | None = None,
 ) -> IndividualCapacity:
-    """Largest I(X_G; Y) over groups G of k rows and all priors, by a search over the answers."""
+    """Largest I(X_G; Y) over groups G of k rows and all priors, by a search over the answers.
+
+    ``run`` maps a function over arguments elsewhere: the search is then one task for each part of
+    the selections.
+    """
     query, table = as_query(channel)
     problems = query.candidates(k, table.shape[1])
-    best = best_selection(table, [p.slices for p in problems], gap, time_limit)
+    slices = [p.slices for p in problems]
+    if run is None:
+        best = best_selection(table, slices, gap, time_limit)
+    else:
+        best = _spread(table, slices, partial(best_selection, gap=gap, time_limit=time_limit), run)
     group, values, _ = problems[best.problem]
     databases = np.stack(
         [query.database(group, v, int(x)) for v, x in zip(values, best.choice, strict=True)]
@@ -91,6 +107,28 @@ def searched(
     if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
         upper = max(best.lower, min(upper, capacity(channel, 1e-3).upper))
     return widened(IndividualCapacity(best.lower, upper, who), matrix_error(channel))
+
+
+def _spread(
+    table: Floats,
+    problems: Sequence[Sequence[Ints]],
+    search: Callable[..., Selection],
+    run: Callable[..., Any],
+) -> Selection:
+    """Search every problem by itself, in pieces where there are few; the largest bound holds.
+
+    A piece has some of the candidates of the first slice and all those of the others.
+    """
+    pieces = -(-_TASKS // len(problems))
+    tasks = [
+        (number, [[part, *slices[1:]]])
+        for number, slices in enumerate(problems)
+        for part in np.array_split(slices[0], min(pieces, len(slices[0])))
+    ]
+    results: list[Selection] = list(run(partial(search, table), [task for _, task in tasks]))
+    place = max(range(len(tasks)), key=lambda j: results[j].lower)
+    upper = max(result.upper for result in results)
+    return results[place]._replace(upper=upper, problem=tasks[place][0])
 
 
 def representatives(table: Floats) -> Ints:

@@ -209,12 +209,16 @@ class Frame(InMemory):
         return digits
 
     def decode(self, digits: Digits, domain: Domain) -> Any:
+        return self.decoded(digits, domain, self.frame.index)
+
+    def decoded(self, digits: Digits, domain: Domain, index: Any) -> Any:
+        """Return the table that codes stand for, with this frame's types and another index."""
         kept = [name for name in self.columns if name in domain.columns]
         columns = {}
         for name in kept:
             j = domain.columns.index(name)
             columns[name] = self._column(domain.values[j], digits[:, j], self.frame[name].dtype)
-        return self.pandas.DataFrame(columns, index=self.frame.index, columns=kept)
+        return self.pandas.DataFrame(columns, index=index, columns=kept)
 
     def _column(self, values: Sequence[Any], codes: NDArray[Any], dtype: Any) -> Any:
         """Return values by their codes, in the column's own type if that can hold the domain.

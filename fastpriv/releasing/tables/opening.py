@@ -15,6 +15,8 @@ from fastpriv._core.files import check_target
 from fastpriv.errors import InvalidInput
 from fastpriv.releasing.tables.arrow import ArrowTable, PolarsFrame, PolarsSeries
 from fastpriv.releasing.tables.csv import CsvFile
+from fastpriv.releasing.tables.dask import DaskFrame, DaskSeries
+from fastpriv.releasing.tables.folder import ParquetFolder
 from fastpriv.releasing.tables.memory import Codes, Column, Frame, Records, Table
 from fastpriv.releasing.tables.parquet import ParquetFile
 
@@ -26,7 +28,7 @@ def open_table(
     if isinstance(table, str | os.PathLike):
         return _open_file(Path(table), None if out is None else Path(out), overwrite)
     if out is not None:
-        raise InvalidInput("out is for files; a table in memory comes back as the result's .table")
+        raise InvalidInput("out is for files; other tables come back as the result's .table")
     if (kind := _kind(table)) is not None:
         return kind(table)
     if isinstance(table, np.ndarray):
@@ -36,8 +38,8 @@ def open_table(
             return Records(table)
         return Codes(check.array(table, "table"))
     raise InvalidInput(
-        "a table is a frame or series of pandas or polars, an Arrow table, an integer array, a "
-        "list of dicts or the path of a file, "
+        "a table is a frame or series of pandas, polars or Dask, an Arrow table, an integer array, "
+        "a list of dicts or the path of a file or of a folder of Parquet files, "
         f"and has records; got a {type(table).__name__}"
     )
 
@@ -47,6 +49,8 @@ def _kind(table: Any) -> Callable[[Any], Table] | None:
     kinds: dict[tuple[str, str], Callable[[Any], Table]] = {
         ("pandas", "DataFrame"): Frame,
         ("pandas", "Series"): Column,
+        ("dask.dataframe", "DataFrame"): DaskFrame,
+        ("dask.dataframe", "Series"): DaskSeries,
         ("polars", "DataFrame"): PolarsFrame,
         ("polars", "Series"): PolarsSeries,
         ("pyarrow", "Table"): ArrowTable,
@@ -65,6 +69,8 @@ def _open_file(path: Path, out: Path | None, overwrite: bool) -> Table:
         ".csv.gz": CsvFile,
         ".parquet": ParquetFile,
     }
+    if path.is_dir():
+        return ParquetFolder(path, out)
     kind = _ending(path)
     if kind not in kinds:
         raise InvalidInput(f"{path} must be a .csv, .csv.gz or .parquet file")

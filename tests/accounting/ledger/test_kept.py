@@ -1,0 +1,241 @@
+"""The composed law of an (epsilon, delta) ledger is kept, and is what composing anew gives."""
+
+import math
+import multiprocessing
+import sqlite3
+import threading
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from fastpriv.accounting import Ledger, PrivacyProfile
+from fastpriv.accounting.ledger import composer, kept
+from fastpriv.accounting.ledger.composer import Composer
+from fastpriv.accounting.ledger.parts import level_of, read, written
+from fastpriv.accounting.profile.running import Running
+from fastpriv.errors import BudgetExceeded
+
+DELTA = 1e-5
+levels = st.lists(st.floats(0.05, 0.5), min_size=5, max_size=6, unique=True)
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Keep the laws of few kinds of releases too, whose levels can be summed in full."""
+    monkeypatch.setattr(composer, "_FEW", 4)
+
+
+def texts(epsilons, deltas=None):
+    deltas = deltas or [0.0] * len(epsilons)
+    pairs = zip(epsilons, deltas, strict=True)
+    return [written(PrivacyProfile.from_epsilon_delta(e, d)) for e, d in pairs]
+
+
+def never():
+    return None
+
+
+def one_by_one(parts, delta=DELTA):
+    """Spend kinds one after the other, the last release of each at the end: level and laws."""
+    running, sofar, level = Composer(delta, never), {}, 0.0
+    for last in (False, True):
+        for text, count in parts.items():
+            sofar[text] = count if last else count - 1
+            level = running.level(sofar)
+            running.spent(sofar)
+    return level, running._laws
+
+
+def exact_delta(epsilons, count, t):
+    """Delta at level t of binary responses, ``count`` of each, as a sum over all numbers of 0s."""
+    with mp.workdps(40):
+        kinds = []
+        for e in map(mpf, epsilons):
+            stay = 1 / (1 + mp.exp(-e))
+            kinds.append([
+                (e * (2 * j - count), mp.binomial(count, j) * stay**j * (1 - stay) ** (count - j))
+                for j in range(count + 1)
+            ])  # fmt: skip
+        total = mpf(0)
+        for outcome in product(*kinds):
+            loss = sum(loss for loss, _ in outcome)
+            if loss > t:
+                total += mp.fprod(mass for _, mass in outcome) * (1 - mp.exp(t - loss))
+        return total
+
+
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.floats(0.05, 0.5), min_size=5, max_size=5, unique=True))
+def test_levels_are_upper_and_close_to_a_sum_over_all_outcomes(epsilons):
+    level, laws = one_by_one(dict.fromkeys(texts(epsilons), 4))
+    assert laws
+    assert exact_delta(epsilons, 4, mpf(level)) <= DELTA
+    assert exact_delta(epsilons, 4, mpf(level) * (1 - mpf("1e-5"))) > DELTA
+
+
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(levels, st.integers(4, 9), st.sampled_from([1e-2, DELTA, 1e-8]))
+def test_one_by_one_is_all_at_once(epsilons, count, delta):
+    deltas = [0.0 if e > 0.3 else 1e-13 for e in epsilons]
+    parts = {text: count + k for k, text in enumerate(texts(epsilons, deltas))}
+    level, laws = one_by_one(parts, delta)
+    assert laws
+    assert level == pytest.approx(level_of(parts, delta), rel=1e-5)
+    once = Composer(delta, never).level(dict(sorted(parts.items())))
+    assert level == pytest.approx(once, rel=1e-5)
+    profile = PrivacyProfile({}).compose(*(read(t).self_compose(k) for t, k in parts.items()))
+    assert level >= profile.epsilon(delta).lower
+
+
+def test_a_law_plus_a_release_is_the_law_of_both():
+    """With the same tilt and grid, to rounding; and the bounds on errors only grow."""
+    releases = composer._measures(dict.fromkeys(texts(np.linspace(0.1, 0.9, 12)), 3))
+    whole = Running.of(releases, DELTA)
+    assert whole.epsilon(DELTA) is not None
+    head, tail = releases[:5], releases[5:]
+    part = whole._summed([])  # the same tilt and grid, with nothing in it
+    for name in ("chernoff", "places", "amounts"):
+        getattr(part, name)[...] = 0
+    part = Running(
+        whole.s, whole.h, whole.turns, np.zeros_like(whole.logs), part.chernoff, part.places,
+        np.longdouble(0.0), part.amounts,
+    ).plus(head)  # fmt: skip
+    for one in tail:
+        part = part.plus([one])
+    np.testing.assert_allclose(part.logs[:2], whole.logs[:2], rtol=1e-12, atol=1e-12)
+    assert (part.logs[3] >= whole.logs[3] * (1 - 1e-12)).all()
+    assert part.window == whole.window
+    assert part.places.tolist() == whole.places.tolist()
+    assert part.epsilon(DELTA) == pytest.approx(whole.epsilon(DELTA), rel=1e-12)
+
+
+def test_refused_spends_and_questions_leave_no_trace():
+    ledger, twin = (Ledger({"approximate-dp": (2.0, DELTA)}) for _ in range(2))
+    for k in range(12):
+        for each in (ledger, twin):
+            each.spend({"dp": 0.02 + 0.001 * k}, count=20)
+        if k >= 8:
+            with pytest.raises(BudgetExceeded, match="approximate-dp"):
+                ledger.spend({"dp": 3.0 + k})
+        if k == 10:
+            assert ledger.runs_left({"dp": 0.2}) > 0
+    assert ledger._budget._composer._laws
+    assert ledger.spent == twin.spent
+    assert len(ledger) == 12
+
+
+@pytest.fixture
+def spent(tmp_path, monkeypatch):
+    """A ledger file of twelve kinds of releases, which keeps their law."""
+    monkeypatch.setattr(composer, "_MISSING", 4)
+    path = tmp_path / "ledger"
+    with Ledger.open(path, {"approximate-dp": (200.0, DELTA)}) as ledger:
+        for k in range(12):
+            ledger.spend({"dp": 0.1 + 0.02 * k}, count=5)
+    return path
+
+
+@pytest.fixture
+def composed(monkeypatch):
+    """How often all releases were composed again."""
+    calls, make = [], Running.of.__func__
+    monkeypatch.setattr(
+        Running, "of", classmethod(lambda cls, *given: calls.append(1) or make(cls, *given))
+    )
+    return calls
+
+
+def law_of(path, change=None):
+    connection = sqlite3.connect(path)
+    (data,) = connection.execute("SELECT data FROM law").fetchone()
+    if change is not None:
+        connection.execute("UPDATE law SET data = ?", (change(data),))
+        connection.commit()
+    connection.close()
+    return data
+
+
+def test_a_file_keeps_the_law(spent, composed):
+    with Ledger.open(spent) as ledger:
+        before = ledger.spent["approximate-dp"]
+        ledger.spend({"dp": 0.001})
+        after = ledger.spent["approximate-dp"]
+        parts = dict(ledger._store.state().parts)
+    assert not composed
+    assert before <= after == pytest.approx(level_of(parts, DELTA), rel=1e-5)
+
+
+def flipped(data, place):
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: flipped(data, 5),
+        lambda data: flipped(data, len(data) // 2),
+        lambda data: data[:-8],
+        lambda data: b"",
+        lambda data: b"no law at all",
+    ],
+)
+def test_a_damaged_law_is_composed_again(spent, composed, change):
+    law_of(spent, change)
+    with Ledger.open(spent) as ledger:
+        ledger.spend({"dp": 0.33})
+        parts = dict(ledger._store.state().parts)
+        level = ledger.spent["approximate-dp"]
+    assert composed
+    assert level == pytest.approx(level_of(parts, DELTA), rel=1e-5)
+
+
+def test_a_law_of_other_releases_is_not_used(spent):
+    data = law_of(spent)
+    with Ledger.open(spent) as ledger:
+        parts = dict(ledger._store.state().parts)
+    known, law = kept.read(data, parts)
+    assert all(parts[text] >= count for text, count in known.items())
+    fewer = {text: count for text, count in parts.items() if text != next(iter(known))}
+    assert kept.read(data, fewer) is None
+    again = kept.read(kept.written(known, law), parts)[1]
+    assert again.log_total == law.log_total
+    assert (again.chernoff == law.chernoff).all()
+    assert again.epsilon(DELTA) == law.epsilon(DELTA)
+
+
+def spender(path, first):
+    with Ledger.open(path) as ledger:
+        for k in range(6):
+            ledger.spend({"dp": 0.1 + 0.01 * (first + 3 * k)})
+
+
+def test_threads_and_processes_compose_what_all_of_them_spent(spent):
+    process = multiprocessing.get_context("spawn").Process(target=spender, args=(spent, 100))
+    process.start()
+    threads = [threading.Thread(target=spender, args=(spent, 50 + j)) for j in range(2)]
+    for thread in threads:
+        thread.start()
+    for task in (*threads, process):
+        task.join()
+    assert process.exitcode == 0
+    with Ledger.open(spent) as ledger:
+        assert len(ledger) == 30
+        parts = dict(ledger._store.state().parts)
+        assert sum(parts.values()) == 78
+        assert ledger.spent["approximate-dp"] == pytest.approx(level_of(parts, DELTA), rel=1e-5)
+        assert Ledger.from_json(ledger.to_json()).spent == ledger.spent
+
+
+def test_releases_that_show_their_input_and_noise_are_composed_as_before():
+    kinds = texts(np.linspace(0.1, 0.9, 10).tolist())
+    gaussian = written(PrivacyProfile.gaussian(3.0))
+    parts = dict.fromkeys([*kinds, gaussian], 1)
+    assert Composer(DELTA, never).level(parts) == level_of(parts, DELTA)
+    shows = written(PrivacyProfile.of([[1.0, 0.0], [0.0, 1.0]]))
+    assert Composer(DELTA, never).level(dict.fromkeys([*kinds, shows], 1)) == math.inf
+    hidden = texts(np.linspace(0.1, 0.9, 10), [2e-6] * 10)  # more than delta together
+    assert Composer(DELTA, never).level(dict.fromkeys(hidden, 1)) == math.inf
