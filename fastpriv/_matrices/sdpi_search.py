@@ -22,7 +22,7 @@ LARGEST, _WAITING, _ROUND = 8, 4096, 1000
 #: Seeded random starts, steps of each, steps of Newton's method, and how often it is repeated.
 _STARTS, _STEPS, _NEWTON, _RAISES = 12, 80, 30, 20
 #: Work that a search without a time limit may do.
-_WORK = 3e6
+_WORK = 5e5
 #: Parts of the width at which levels are tried before the gap itself.
 _PARTS = 3.0, 30.0
 #: Divergences below are left to rho^2; laws nearer than this count as one.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.entropy_search.bit import bit_capacity
 from fastpriv._matrices.entropy_search.search import Constrained
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
@@ -207,7 +208,8 @@ def _solve(
             "a prior over the databases", size, f"priors are searched among up to {_MOST} of them"
         )
     worst = largest_leak(mechanism, 1, min(gap, _FINE), time_limit)
-    problem = Constrained(np.array(mechanism.matrix()), mechanism.space.sizes)
+    rows = np.array(mechanism.matrix())
+    problem = Constrained(rows, mechanism.space.sizes)
     assert worst.adversary is not None  # one row has few values
     entropy = _entropy(worst.adversary.law)
     lower, upper = np.empty(len(levels)), np.empty(len(levels))
@@ -216,6 +218,8 @@ def _solve(
             bracket: Bracket = worst
         elif levels[k] >= top * (1.0 - _TOP):
             bracket = problem.uniform()
+        elif size == 2:
+            bracket = bit_capacity(rows, levels[k], worst.upper)
         else:
             bracket = problem.at(levels[k], gap, worst.upper, time_limit)
         lower[k], upper[k] = bracket.lower, bracket.upper

@@ -34,7 +34,7 @@ def sdpi_constant(
     prior: Distribution | ArrayLike,
     *,
     gap: float = 1e-6,
-    time_limit: float | None = None,
+    time_limit: float | None = 10.0,
 ) -> SdpiConstant:
     """Strong data-processing constant S*(X; Y) of a mechanism under a prior.
 
@@ -53,7 +53,7 @@ def sdpi_constant(
         Relative width to reach.
     time_limit : float or None
         Seconds, after which the bracket is returned as it stands: wider but valid. None bounds
-        the work instead, to about a second, so that the bracket is the same on every machine.
+        the work instead, to some tenths of a second: the same bracket on every machine.
 
     Returns
     -------
