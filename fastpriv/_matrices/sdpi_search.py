@@ -18,13 +18,15 @@ from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
 
 #: Most inputs that are searched, and cells that wait; cells between two looks at the clock.
-LARGEST, _WAITING, _ROUND = 8, 4096, 1000
+LARGEST, _WAITING, _ROUND = 8, 4096, 500
 #: Seeded random starts, steps of each, steps of Newton's method, and how often it is repeated.
-_STARTS, _STEPS, _NEWTON, _RAISES = 12, 80, 30, 20
+_STARTS, _STEPS, _NEWTON, _RAISES = 12, 80, 20, 8
 #: Work that a search without a time limit may do.
 _WORK = 5e5
 #: Parts of the width at which levels are tried before the gap itself.
 _PARTS = 3.0, 30.0
+#: Most local maxima that are followed up from one set of starts, and how far apart these are.
+_KEPT, _APART = 4, 0.02
 #: Divergences below are left to rho^2; laws nearer than this count as one.
 _NEAR_PRIOR, _SAME = 1e-9, 1e-6
 
@@ -167,10 +169,13 @@ class Search:
         return r
 
     def _offer(self, laws: Floats) -> None:
-        """Take laws as starting points of Newton's method, and keep those that are new."""
-        for r in laws:
-            if all(np.abs(r - other).max() > 1e-4 for other in self.peaks):
-                self.peaks.append(self._peak(r))
+        """Raise the best of some laws, and keep those that are far from others."""
+        order = np.argsort([-self.ratios.ratio(r) for r in laws])
+        kept: list[Floats] = []
+        for r in laws[order]:
+            if len(kept) < _KEPT and all(np.abs(r - other).max() > _APART for other in kept):
+                kept.append(r)
+        self.peaks.extend(self._peak(r) for r in kept)
 
     def narrow(self, gap: float, time_limit: float | None) -> None:
         """Prove smaller levels until the relative gap is met, or the time or work is used up."""
