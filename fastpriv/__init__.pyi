@@ -121,7 +121,15 @@ from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
 from .releasing.release import Release, preview_release, release
 from .releasing.report import ReleaseReport
-from .results import Adversary, Bracket, Brackets, IndividualCapacity, Solution, Witness
+from .results import (
+    Adversary,
+    Bracket,
+    Brackets,
+    IndividualCapacity,
+    SdpiConstant,
+    Solution,
+    Witness,
+)
 from .spaces import Space
 
 __version__: str
@@ -169,6 +177,7 @@ __all__ = [
     "Refinement",
     "Release",
     "ReleaseReport",
+    "SdpiConstant",
     "Solution",
     "SolverFailure",
     "Space",

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from fastpriv._core.validation import Floats, Ints
     from fastpriv.channels import AbstractChannel
 
-__all__ = ["Adversary", "Bracket", "Brackets", "IndividualCapacity", "Solution", "Witness"]
+__all__ = [
+    "Adversary",
+    "Bracket",
+    "Brackets",
+    "IndividualCapacity",
+    "SdpiConstant",
+    "Solution",
+    "Witness",
+]
 
 
 #: Significant digits of numbers in a repr; brackets are rounded outwards.
@@ -284,6 +292,26 @@ class IndividualCapacity(Bracket):
     """
 
     adversary: Adversary | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SdpiConstant(Bracket):
+    """How much of any divergence a mechanism keeps, and a law of which it keeps that much.
+
+    A :class:`Bracket` whose lower end is D(rW || pW)/D(r || p) for r = ``law``, or the squared
+    maximal correlation, which laws near the prior approach; ``law`` is then one of these. It is
+    None where the channel was not taken as a matrix. A secret S that is 1 with a small
+    probability, and given 1 the database has this law, has about this I(S; Y)/I(S; X).
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> constant = fp.sdpi_constant([[1.0, 0.0], [0.5, 0.5]], [0.5, 0.5])
+    >>> constant.law.tolist()
+    [1.0, 0.0]
+    """
+
+    law: Floats | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -83,6 +83,7 @@ from fastpriv.kernels.sampling import (
     tree_draws,
     tree_sums,
 )
+from fastpriv.kernels.sdpi import sdpi_cells
 from fastpriv.kernels.selection import (
     negative_entropies,
     pair_bounds,

@@ -12,34 +12,46 @@ import math
 
 import numpy as np
 
-from fastpriv import kernels
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.correlation import matrix_correlation
-from fastpriv.results import Bracket
+from fastpriv._matrices.sdpi_search import LARGEST, Search, divergence
+from fastpriv.results import Bracket, SdpiConstant
 
-#: Steps of an ascent for more than two inputs, and the number of inputs to start from.
-_CLIMBS, _STARTS = 200, 4
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
-def matrix_sdpi(matrix: Floats, prior: Floats) -> Bracket:
-    """Bracket for S* of a matrix. Inputs with equal rows count as one."""
+def matrix_sdpi(
+    matrix: Floats, prior: Floats, gap: float = 1e-6, time_limit: float | None = None
+) -> SdpiConstant:
+    """Bracket for S* of a matrix, and a law that attains the lower end.
+
+    Inputs with equal rows count as one. Without a time limit the work is bounded.
+    """
     seen = prior > 0.0
     rows, which = np.unique(matrix[seen], axis=0, return_inverse=True)
-    p = np.asarray(np.bincount(which.reshape(-1), prior[seen]) / prior.sum())
+    which = which.reshape(-1)
+    p = np.asarray(np.bincount(which, prior[seen]) / prior.sum())
+    off = max(abs(math.fsum(row) - 1.0) for row in rows.tolist())
     rows = np.ascontiguousarray(rows[:, rows.any(axis=0)])
     if len(rows) == 1:
-        return Bracket(0.0, 0.0)
+        return SdpiConstant(0.0, 0.0, prior / prior.sum())
     rho, eta = matrix_correlation(rows, p), matrix_contraction(rows)
-    lower, upper = rho.lower**2 * (1.0 - 4.0 * ULP), eta.upper
-    if upper > lower:
-        if len(rows) == 2:
-            lower, upper = _two_inputs(rows, p, rho, lower, upper)
-        else:
-            lower = max(lower, _ascent(rows, p, lower))
-    return Bracket(min(lower, upper), upper)
+    lower, upper, law = rho.lower**2 * (1.0 - 4.0 * ULP), eta.upper, None
+    if len(rows) == 2 and upper > lower:
+        lower, upper, law = _two_inputs(rows, p, rho, lower, upper)
+    elif upper > lower:
+        search = Search(rows, p, lower, upper)
+        if len(rows) <= LARGEST and 0.0 < search.lower < upper:
+            search.narrow(gap, time_limit)
+        lower, law = search.lower, search.law
+        # The rows as laws: sums that are off by d change the root of the constant by about d.
+        upper = min(upper, (math.sqrt(search.upper) + 8.0 * off) ** 2 * (1.0 + 64.0 * ULP))
+    whole = np.zeros(len(prior))
+    # Databases with equal rows share the weight of their class as they do under the prior.
+    whole[seen] = prior[seen] / prior.sum() * ((p if law is None else law) / p)[which]
+    return SdpiConstant(min(lower, upper), upper, whole)
 
 
 class _Pair:
@@ -67,7 +79,7 @@ class _Pair:
         """Return D(p + s || p) and D(m || q), each with a relative error of ``error``."""
         t, rest = self.p + s, max(self.rest - s, 0.0)
         inputs = np.array([t, rest]), np.array([self.p, self.rest]), np.array([s, -s])
-        return _divergence(*inputs), _divergence(t * self.P + rest * self.Q, self.q, s * self.d)
+        return divergence(*inputs), divergence(t * self.P + rest * self.Q, self.q, s * self.d)
 
     def ratio(self, s: float) -> float:
         """D(m || q) / D(p + s || p)."""
@@ -82,13 +94,6 @@ class _Pair:
         return first, float(terms.sum()), float(np.abs(terms).sum())
 
 
-def _divergence(w: Floats, q: Floats, diff: Floats) -> float:
-    """Sum of w ln(w/q) - w + q, where diff is an accurate w - q."""
-    out = np.empty(1)
-    kernels.row_divergences(np.ascontiguousarray(w)[None], q, (w - q) - diff, 0, 1, out)
-    return float(out[0])
-
-
 def _logs(w: Floats, q: Floats, diff: Floats) -> Floats:
     """Return ln(w/q), from the accurate diff = w - q if w/q is near 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -97,23 +102,27 @@ def _logs(w: Floats, q: Floats, diff: Floats) -> Floats:
 
 def _two_inputs(
     rows: Floats, p: Floats, rho: Bracket, lower: float, upper: float
-) -> tuple[float, float]:
+) -> tuple[float, float, Floats]:
     """Narrow the ends of S* for two inputs, which rho and eta give first."""
-    pair = _Pair(rows, p)
+    pair, order = _Pair(rows, p), [0, 1]
     if pair.curve(0.0)[1] < 0.0:
-        pair = _Pair(rows[::-1].copy(), p[::-1].copy())
+        pair, order = _Pair(rows[::-1].copy(), p[::-1].copy()), [1, 0]
     _, slope, doubt = pair.curve(0.0)
     s = _peak(pair)
     reached = max(pair.ratio(s), pair.ratio(pair.rest))
+    best = s if pair.ratio(s) >= reached else pair.rest
+    if reached * (1.0 - 4.0 * pair.error) < lower:  # rho^2 is approached near p
+        best = 1e-4 * min(pair.p, pair.rest)
+    law = np.array([pair.p + best, max(pair.rest - best, 0.0)])[order]
     lower = max(lower, reached * (1.0 - 4.0 * pair.error))
     if slope <= doubt:  # g is largest at p up to rounding, so that rho^2 and eta agree
-        return lower, upper
+        return lower, upper, law
     level, margin = max(reached, rho.upper**2 * (1.0 + 4.0 * ULP)), 4.0 * pair.error
     while level * (1.0 + margin) < upper:
         if _proved(pair, s, level * (1.0 + margin)):
-            return lower, level * (1.0 + margin)
+            return lower, level * (1.0 + margin), law
         margin *= 2.0
-    return lower, upper
+    return lower, upper, law
 
 
 def _peak(pair: _Pair) -> float:
@@ -170,48 +179,3 @@ def _proved(pair: _Pair, s: float, level: float) -> bool:
     height = level * below * (1.0 - error) - above * (1.0 + error)
     tilt, loose = level * first - second, error * (level * first + size)
     return height >= max((loose - tilt) * (pair.rest - s), (tilt + loose) * s) * (1.0 + error)
-
-
-def _ascent(rows: Floats, p: Floats, least: float) -> float:
-    """Lower bound on S* from a few ascents of the ratio.
-
-    If l is the current ratio, Q <- p exp(h/l) with h(x) = sum_y W[x, y] ln(QW/q)(y) maximises a
-    minorant of D(QW || q) - l D(Q || p). So the ratio never decreases.
-    """
-    q = p @ rows
-    excess = rows - rows[np.argmax(p)]
-    excess = excess - p @ excess
-    excess = excess - p @ excess
-
-    def parts(Q: Floats) -> tuple[float, float, Floats]:
-        shift = (Q - p) @ excess
-        mean = np.maximum(q + shift, 0.0)
-        logs = _logs(np.maximum(mean, 2.0**-1000), q, shift)
-        # D is convex in the mean, so an error e of the mean changes it by sum |ln(mean/q)| e.
-        off = (len(p) + 8) * ULP * (np.abs(Q - p) @ np.abs(excess)) + 2.0**-1000
-        depth = 1.0 + float(np.maximum(-logs, 0.0).max())
-        relative = (len(p) + rows.shape[1] + 160) * ULP * depth
-        below = _divergence(Q, p, Q - p) * (1.0 + (len(p) + 160) * ULP)
-        above = _divergence(mean, q, shift) * (1.0 - relative) - float(np.abs(logs) @ off)
-        return below, above, logs
-
-    vertices = np.array([_divergence(row, q, row - q) for row in rows]) / np.maximum(
-        -np.log(p), ULP
-    )
-    starts = [np.eye(len(p))[x] for x in np.argsort(-vertices)[:_STARTS]]
-    scaled = np.sqrt(p)[:, None] * excess / np.sqrt(q)
-    f = np.linalg.svd(scaled, full_matrices=False)[0][:, 0] / np.sqrt(p)
-    starts += [p * (1.0 + sign * 0.5 * f / np.abs(f).max()) for sign in (-1.0, 1.0)]
-    best = least
-    for Q in starts:
-        level = 0.0
-        for _ in range(_CLIMBS):
-            Q = Q / math.fsum(Q)
-            below, above, logs = parts(Q)
-            if below < 1e-9 or above / below <= level * (1.0 + 1e-12):
-                break
-            level = above / below
-            best = max(best, level * (1.0 - 8.0 * ULP))
-            h = rows @ logs
-            Q = p * np.exp((h - h.max()) / level)
-    return best

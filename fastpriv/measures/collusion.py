@@ -152,7 +152,7 @@ def collusion(
     lemma = min(((tops[middle] + left[middle]) * _UP for middle in markov), default=math.inf)
     pair = law.sum(axis=0)
     parts = (first, pair.sum(axis=1)), (second, pair.sum(axis=0))
-    constants = [sdpi_constant(matrix, prior) for matrix, prior in parts]
+    constants = [sdpi_constant(matrix, prior, time_limit=None) for matrix, prior in parts]
     factor = Bracket(max(c.lower for c in constants), max(c.upper for c in constants))
     between, seen = _information(pair), _information(outputs.sum(axis=0))
     told = _information(law.reshape(size, -1))

@@ -12,6 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.entropy_search.bit import bit_capacity
 from fastpriv._matrices.entropy_search.search import Constrained
 from fastpriv._matrices.entropy_search.slices import Individual
 from fastpriv.channels import AbstractChannel, QueryChannel
@@ -228,6 +229,8 @@ def _solve(
             bracket: Bracket = worst
         elif levels[k] >= top * (1.0 - _TOP):
             bracket = problem.uniform()
+        elif size == 2:
+            bracket = bit_capacity(np.array(mechanism.matrix()), levels[k], worst.upper)
         else:
             # The first search has what the individual capacity has left of its time.
             seconds = time_limit if time_limit is None or searched else clock.left()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._structure.rows import RowKernels
@@ -20,7 +21,7 @@ from fastpriv.measures.contraction import rows_contraction
 from fastpriv.measures.correlation import largest, rows_correlation
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.priors import Distribution, Product
-from fastpriv.results import Bracket
+from fastpriv.results import Bracket, SdpiConstant
 
 __all__ = ["sdpi_constant"]
 
@@ -28,7 +29,13 @@ __all__ = ["sdpi_constant"]
 _FORMED = 1 << 20
 
 
-def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike) -> Bracket:
+def sdpi_constant(
+    channel: AbstractChannel | ArrayLike,
+    prior: Distribution | ArrayLike,
+    *,
+    gap: float = 1e-6,
+    time_limit: float | None = 10.0,
+) -> SdpiConstant:
     """Strong data-processing constant S*(X; Y) of a mechanism under a prior.
 
     The supremum of D(QW || PW) / D(Q || P) over laws Q of the database, where P is the prior. If
@@ -42,62 +49,88 @@ def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | Ar
         The mechanism.
     prior : Distribution or 1-D array
         Law of the databases.
+    gap : float
+        Relative width to reach.
+    time_limit : float or None
+        Seconds, after which the bracket is returned as it stands: wider but valid. None bounds
+        the work instead, to some tenths of a second: the same bracket on every machine.
 
     Returns
     -------
-    Bracket
-        Tight if the databases that can occur have only two different output laws. Otherwise the
-        lower end is the best of a few local searches, and the upper end is the contraction
-        coefficient of the databases that can occur.
+    SdpiConstant
+        A :class:`Bracket` with ``law``, which attains the lower end. The upper end is proved, and
+        is at most the contraction coefficient of the databases that can occur.
 
     Notes
     -----
     For two databases the function l D(Q || P) - D(QW || PW) is convex, then concave, then convex,
-    so one tangent proves the upper end. For independent rows S* is the largest of the rows'
-    constants (Ahlswede-Gacs 1976). Other combinations use the matrix while it is small.
+    so one tangent proves the upper end. For three to eight different output laws the upper end is
+    proved by branch and bound over simplices of laws Q, on each of which that function is bounded
+    by a quadratic one that touches it. Random N x N channels reach 1e-6 in about 0.1 s for N = 3,
+    0.3 s for 4, 2 s for 5 and 30 s for 6. Beyond eight the upper end is the contraction coefficient
+    and the lower end the best of some local searches. For independent rows S* is the largest of
+    the rows' constants (Ahlswede-Gacs 1976). Other combinations use the matrix while it is small.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> fp.sdpi_constant([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5])  # (1 - 2 D)^2
-    Bracket(0.6399999999, 0.6400000001)
+    SdpiConstant(0.6399999999, 0.6400000001)
     >>> z = [[1.0, 0.0], [0.5, 0.5]]
     >>> fp.sdpi_constant(z, [0.5, 0.5])  # ln(4/3) / ln 2; rho^2 is 1/3
-    Bracket(0.4150374992, 0.4150374993)
+    SdpiConstant(0.4150374992, 0.4150374993)
     """
     mechanism, law = as_pair(as_mechanism(channel, prior), prior)
-    return sdpi(mechanism, law)
+    gap = check.real(gap, "gap", least=0.0)
+    bracket = sdpi(mechanism, law, gap, check.optional_limit(time_limit, "time_limit"))
+    if isinstance(bracket, SdpiConstant):
+        return bracket
+    return SdpiConstant(bracket.lower, bracket.upper, None)
 
 
 @singledispatch
-def sdpi(channel: AbstractChannel, prior: Distribution) -> Bracket:
+def sdpi(
+    channel: AbstractChannel,
+    prior: Distribution,
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+) -> Bracket:
     """Strong data-processing constant, for checked arguments.
 
     The general algorithm takes the matrix.
     """
-    return matrix_sdpi(channel.matrix(), prior._vector())
+    return matrix_sdpi(channel.matrix(), prior._vector(), gap, time_limit)
 
 
 @sdpi.register
-def _(channel: QueryChannel, prior: Distribution) -> Bracket:
+def _(
+    channel: QueryChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
+) -> Bracket:
     """Take the answer in place of the database."""
-    return matrix_sdpi(channel._kernel.matrix, channel._query.law(prior))
+    bounds = matrix_sdpi(channel._kernel.matrix, channel._query.law(prior), gap, time_limit)
+    return Bracket(bounds.lower, bounds.upper)
 
 
 @sdpi.register
-def _(channel: ProductChannel, prior: Distribution) -> Bracket:
+def _(
+    channel: ProductChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
+) -> Bracket:
     """Row by row, in the structure of the prior."""
-    return rows_sdpi(prior, channel._kernels)
+    return rows_sdpi(prior, channel._kernels, gap, time_limit)
 
 
 @sdpi.register
-def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
+def _(
+    channel: TiltedProduct, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
+) -> Bracket:
     """Take the rows."""
-    return sdpi(channel._rows, prior)
+    return sdpi(channel._rows, prior, gap, time_limit)
 
 
 @singledispatch
-def rows_sdpi(prior: Distribution, row_kernels: RowKernels) -> Bracket:
+def rows_sdpi(
+    prior: Distribution, row_kernels: RowKernels, gap: float, time_limit: float | None
+) -> Bracket:
     """Strong data-processing constant across a channel that acts row by row.
 
     Through the matrix while it is small. Beyond, the lower end is rho^2, or 0 where rho is out of
@@ -106,7 +139,8 @@ def rows_sdpi(prior: Distribution, row_kernels: RowKernels) -> Bracket:
     entries = (math.log2(a * b) for a, b in (kernel.shape for kernel in row_kernels))
     if math.fsum(entries) <= math.log2(_FORMED):
         parts: list[Any] = [kernel.matrix for kernel in row_kernels]
-        bounds = matrix_sdpi(np.asarray(reduce(np.kron, parts)), prior._vector())
+        whole = np.asarray(reduce(np.kron, parts))
+        bounds: Bracket = matrix_sdpi(whole, prior._vector(), gap, time_limit)
     else:
         bounds = Bracket(0.0, rows_contraction(row_kernels).upper)
     try:
@@ -119,9 +153,10 @@ def rows_sdpi(prior: Distribution, row_kernels: RowKernels) -> Bracket:
 
 
 @rows_sdpi.register
-def _(prior: Product, row_kernels: RowKernels) -> Bracket:
+def _(prior: Product, row_kernels: RowKernels, gap: float, time_limit: float | None) -> Bracket:
     """Return the largest of the rows' constants (Ahlswede-Gacs 1976)."""
     laws, which, _, _ = prior._pairs(row_kernels)
     pairs = zip(laws, which, strict=True)
     rows = row_kernels.distinct
-    return largest([matrix_sdpi(rows[j].matrix, prior._laws[k]) for k, j in pairs])
+    share = None if time_limit is None else time_limit / max(len(laws), 1)
+    return largest([matrix_sdpi(rows[j].matrix, prior._laws[k], gap, share) for k, j in pairs])

@@ -25,7 +25,7 @@ UNDER_PRIOR = {
     "leakage-factor": fp.leakage_factor,
     "worst-leakage-factor": fp.worst_leakage_factor,
     "maximal-correlation": fp.maximal_correlation,
-    "sdpi": fp.sdpi_constant,
+    "sdpi": lambda channel, prior: fp.sdpi_constant(channel, prior, time_limit=None),
     "distortion": fp.distortion,
 }
 ALWAYS = {

@@ -88,7 +88,7 @@ UNDER_PRIOR = {
     "information-privacy": fp.information_privacy_level,
     "worst-factor": fp.worst_leakage_factor,
     "correlation": fp.maximal_correlation,
-    "sdpi": fp.sdpi_constant,
+    "sdpi": lambda c, p: fp.sdpi_constant(c, p, time_limit=None),
     "output": lambda c, p: c.output(p).pmf(),
     "leaking": leakage_witness,
     "posterior-step": step_witness,

@@ -94,7 +94,7 @@ def test_pairings(prior, pmf, channel, matrix):
     eta = fp.contraction_coefficient(W)
     assert fp.contraction_coefficient(channel).lower <= eta.upper + 1e-15
     assert fp.contraction_coefficient(channel).upper >= eta.lower - 1e-15
-    bracket = fp.sdpi_constant(channel, prior)
+    bracket = fp.sdpi_constant(channel, prior, time_limit=None)
     assert rho**2 <= bracket.upper * (1 + 1e-9) + 1e-28
     assert bracket.lower >= rho**2 * (1 - 1e-9) - 1e-27
     assert bracket.upper <= fp.contraction_coefficient(channel).upper * (1 + 1e-12)
@@ -114,7 +114,10 @@ def test_values_known_from_elsewhere():
     assert fp.contraction_coefficient(symmetric(3, 0.3)).upper == pytest.approx(0.355882, abs=1e-6)
     assert fp.contraction_coefficient(symmetric(5, 0.3)).upper == pytest.approx(0.504032, abs=1e-6)
     erasure = [[0.75, 0.25, 0.0], [0.0, 0.25, 0.75]]
-    for bracket in (fp.contraction_coefficient(erasure), fp.sdpi_constant(erasure, [0.3, 0.7])):
+    for bracket in (
+        fp.contraction_coefficient(erasure),
+        fp.sdpi_constant(erasure, [0.3, 0.7]),
+    ):
         assert bracket.lower == pytest.approx(0.75, rel=1e-12)
         assert bracket.upper == pytest.approx(0.75, rel=1e-12)
 
@@ -150,7 +153,7 @@ def test_near_useless_channels_keep_their_digits(scale):
     rho, eta = oc.maximal_correlation(W, p), oc.contraction(W)
     assert fp.maximal_correlation(W, p) == pytest.approx(float(rho), rel=share)
     assert holds(fp.contraction_coefficient(W), eta)
-    two = fp.sdpi_constant(W[:2], [0.3, 0.7])
+    two = fp.sdpi_constant(W[:2], [0.3, 0.7], time_limit=None)
     assert two.upper == pytest.approx(float(oc.sdpi_ratio(W[:2], [0.3, 0.7], [0.9, 0.1])), rel=1e-5)
 
 
@@ -210,7 +213,7 @@ def test_sparse_matrices(monkeypatch, kind):
     assert fp.maximal_correlation(kind(parts), np.full(160, 1 / 160)) == 1.0
     eta, dense = fp.contraction_coefficient(kind(W)), fp.contraction_coefficient(W.toarray())
     assert eta.upper == pytest.approx(dense.upper, rel=1e-13)
-    assert fp.sdpi_constant(kind(W), fp.Dense(p)).upper <= eta.upper
+    assert fp.sdpi_constant(kind(W), fp.Dense(p), time_limit=None).upper <= eta.upper
 
 
 def test_independence_and_functions_in_common():
@@ -219,15 +222,15 @@ def test_independence_and_functions_in_common():
     for W in (same, np.ones((3, 1))):
         assert fp.maximal_correlation(W, p) == 0.0
         assert fp.contraction_coefficient(W) == fp.Bracket(0.0, 0.0)
-        assert fp.sdpi_constant(W, p) == fp.Bracket(0.0, 0.0)
+        assert fp.sdpi_constant(W, p, time_limit=None) == fp.Bracket(0.0, 0.0)
     assert fp.maximal_correlation([[0.5, 0.5]], [1.0]) == 0.0
     assert fp.contraction_coefficient([[0.5, 0.5]]).upper == 0.0
-    assert fp.sdpi_constant([[0.5, 0.5]], [1.0]).upper == 0.0
+    assert fp.sdpi_constant([[0.5, 0.5]], [1.0], time_limit=None).upper == 0.0
     assert fp.maximal_correlation(np.eye(3), [0.0, 1.0, 0.0]) == 0.0
     for W in (np.eye(3), [[1, 0], [0, 1], [0, 1]], [[0.5, 0.5, 0], [0.25, 0.75, 0], [0, 0, 1]]):
         assert fp.maximal_correlation(W, p) == pytest.approx(1.0, rel=1e-12)
         assert fp.contraction_coefficient(W).lower == pytest.approx(1.0, rel=1e-12)
-        assert fp.sdpi_constant(W, p).lower == pytest.approx(1.0, rel=1e-11)
+        assert fp.sdpi_constant(W, p, time_limit=None).lower == pytest.approx(1.0, rel=1e-11)
     for eps in (0.0, 1000.0):
         channel, eye = fp.HammingChannel(2, 3, eps), fp.HammingChannel(1, 1, eps)
         assert fp.maximal_correlation(channel, fp.Uniform(2, 3)) == (eps > 0)
@@ -252,7 +255,7 @@ def test_the_chain_of_inequalities(weights, data):
         data.draw(st.lists(st.integers(0, 5), min_size=len(W), max_size=len(W)).filter(any))
     )
     rho, eta = fp.maximal_correlation(W, p), fp.contraction_coefficient(W)
-    bracket = fp.sdpi_constant(W, p)
+    bracket = fp.sdpi_constant(W, p, time_limit=None)
     assert 0.0 <= rho <= 1.0
     assert 0.0 <= bracket.lower <= bracket.upper <= eta.upper * (1 + 1e-13) <= 1.0 + 1e-12
     assert bracket.lower >= rho**2 * (1 - 1e-10) - 1e-26
@@ -262,14 +265,14 @@ def test_the_chain_of_inequalities(weights, data):
     after /= after.sum(axis=1, keepdims=True)
     assert fp.maximal_correlation(after, p) <= rho + 1e-11
     assert fp.contraction_coefficient(after).lower <= eta.upper + 1e-13
-    assert fp.sdpi_constant(after, p).lower <= bracket.upper + 1e-12
+    assert fp.sdpi_constant(after, p, time_limit=None).lower <= bracket.upper + 1e-12
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(laws, min_size=2, max_size=2), st.integers(1, 99))
 def test_two_inputs_are_settled(weights, percent):
     W, p = normalised(weights), [percent / 100, 1 - percent / 100]
-    bracket = fp.sdpi_constant(W, p)
+    bracket = fp.sdpi_constant(W, p, time_limit=None)
     assert bracket.width <= 1e-9 * bracket.upper
     if bracket.upper > 0:
         # The oracle's own last digits are not ours to cover.
@@ -280,7 +283,7 @@ def test_two_inputs_are_settled(weights, percent):
 def test_two_inputs_against_a_grid(seed):
     rng = np.random.default_rng(seed)
     W, p = rng.dirichlet([0.3] * 4, 2), rng.dirichlet([0.5, 0.5])
-    bracket = fp.sdpi_constant(W, p)
+    bracket = fp.sdpi_constant(W, p, time_limit=None)
     grid = oc.sdpi_grid(W, p, 300)
     assert grid <= mpf(bracket.upper)
     assert float(grid) >= bracket.lower * (1 - 1e-2)
@@ -288,7 +291,7 @@ def test_two_inputs_against_a_grid(seed):
 
 
 def test_z_channel_is_settled_by_its_end():
-    bracket = fp.sdpi_constant(Z, [0.5, 0.5])
+    bracket = fp.sdpi_constant(Z, [0.5, 0.5], time_limit=None)
     assert holds(bracket, o.log(o.num(4) / 3) / o.log(o.num(2)))
 
 
@@ -296,7 +299,7 @@ def test_z_channel_is_settled_by_its_end():
 def test_the_climb_finds_what_random_laws_find(seed):
     rng = np.random.default_rng(seed)
     W, p = rng.dirichlet([0.5] * 4, 3), rng.dirichlet([1.0] * 3)
-    bracket = fp.sdpi_constant(W, p)
+    bracket = fp.sdpi_constant(W, p, time_limit=None)
     found = [oc.sdpi_ratio(W, p, q) for q in rng.dirichlet([0.4] * 3, 100)]
     assert float(max(found)) <= bracket.lower * (1 + 1e-6)
     assert bracket.lower <= bracket.upper
@@ -309,10 +312,10 @@ def test_products_take_the_largest_row():
     channel, prior = fp.ProductChannel(parts), fp.Product(rows)
     whole = fp.maximal_correlation(channel.matrix(), prior.pmf())
     assert fp.maximal_correlation(channel, prior) == pytest.approx(whole, rel=1e-11)
-    single = [fp.sdpi_constant(W, p) for W, p in zip(parts, rows, strict=True)]
-    bracket = fp.sdpi_constant(channel, prior)
+    single = [fp.sdpi_constant(W, p, time_limit=None) for W, p in zip(parts, rows, strict=True)]
+    bracket = fp.sdpi_constant(channel, prior, time_limit=None)
     assert bracket == fp.Bracket(max(b.lower for b in single), max(b.upper for b in single))
-    assert fp.sdpi_constant(channel.matrix(), prior.pmf()).lower <= bracket.upper
+    assert fp.sdpi_constant(channel.matrix(), prior.pmf(), time_limit=None).lower <= bracket.upper
 
 
 def test_contraction_of_products(monkeypatch):
@@ -403,8 +406,8 @@ def test_e_i_is_e_d_backwards():
         lambda: fp.contraction_coefficient(fp.Uniform(2, 2)),
         lambda: fp.contraction_coefficient("channel"),
         lambda: fp.contraction_coefficient(sp.eye(100_000)),
-        lambda: fp.sdpi_constant(np.eye(2), [0.5, np.nan]),
-        lambda: fp.sdpi_constant(fp.HammingChannel(2, 2, 1.0), fp.Uniform(3, 2)),
+        lambda: fp.sdpi_constant(np.eye(2), [0.5, np.nan], time_limit=None),
+        lambda: fp.sdpi_constant(fp.HammingChannel(2, 2, 1.0), fp.Uniform(3, 2), time_limit=None),
         lambda: fp.maximal_correlation(
             fp.HammingChannel(30, 2, 1.0), fp.Markov([0.5, 0.5], [[0.9, 0.1]] * 2, 30)
         ),
@@ -419,7 +422,9 @@ def test_refused_in_words(make):
 
 def test_a_chain_too_long_for_any_search_still_has_a_bracket():
     chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 100_000)
-    assert fp.sdpi_constant(fp.HammingChannel(100_000, 2, 1.0), chain) == fp.Bracket(0.0, 1.0)
+    assert fp.sdpi_constant(
+        fp.HammingChannel(100_000, 2, 1.0), chain, time_limit=None
+    ) == fp.Bracket(0.0, 1.0)
 
 
 @pytest.mark.parametrize("size", [17, 40, 64])

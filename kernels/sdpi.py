@@ -1,0 +1,314 @@
+"""Branch and bound for strong data-processing constants.
+
+For a level l, F(r) = l D(r || p) - D(rW || q), q = pW, is non-negative on the simplex if and only
+if l is at least the constant. Laws are held as differences u = r - p, so that F keeps its digits
+near p, where it vanishes to second order. A cell is a simplex of laws with N corners.
+
+An output that only input x can give has m(y) = r(x) W[x, y]. Its term is a multiple of r ln r and
+joins that of the input, whose weight is l(x) = l - sum of these W[x, y]. The kernel takes the other
+outputs as W, centred, and their law q.
+"""
+
+import math
+
+import numpy as np
+
+from fastpriv.kernels.convex import divergence
+from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
+
+NOISE = 1e-13  # relative error allowed for in sums and curvatures
+LENT = 0.1  # least curvature of an input, as a share of the level; what is lent is given back
+STEEP = 0.05  # outputs whose probability varies by more than this factor are bounded by chords
+SWEEPS, STEPS = 30, 60
+NEAR = 4.0  # a known point is tried if it is within this squared number of radii of a cell
+
+
+@helper(error_model="numpy")
+def _log(diff, base):
+    """Return ln((base + diff)/base)."""
+    return math.log1p(diff / base) if abs(diff) < 0.5 * base else math.log((base + diff) / base)
+
+
+@helper(error_model="numpy")
+def _curvature(w, c):
+    """Return the k with d(w, c) = k (w - c)^2/2, d the divergence. It falls as w grows."""
+    if abs(w - c) < 1e-7 * c:
+        return (1.0 - (w - c) / (3.0 * c)) / c
+    return 2.0 * divergence(w, c, w - c) / (w - c) ** 2
+
+
+@helper(error_model="numpy")
+def _image(u, W, v):
+    """Write u W to v."""
+    v[:] = 0.0
+    for x in range(u.size):
+        for y in range(v.size):
+            v[y] += u[x] * W[x, y]
+
+
+@helper(error_model="numpy")
+def _eigen(G, V):
+    """Diagonalise a symmetric matrix in place by Jacobi's rotations, vectors in columns of V."""
+    n = G.shape[0]
+    size = 0.0
+    for i in range(n):
+        for j in range(n):
+            V[i, j] = 1.0 if i == j else 0.0
+            size += G[i, j] * G[i, j]
+    for _ in range(SWEEPS):
+        off = 0.0
+        for i in range(n):
+            for j in range(i):
+                off += G[i, j] * G[i, j]
+        if off <= 1e-28 * size:
+            break
+        for i in range(n):
+            for j in range(i):
+                if abs(G[i, j]) <= 1e-300:
+                    continue
+                slope = (G[j, j] - G[i, i]) / (2.0 * G[i, j])
+                t = math.copysign(1.0 / (abs(slope) + math.sqrt(1.0 + slope * slope)), slope)
+                c = 1.0 / math.sqrt(1.0 + t * t)
+                s = t * c
+                for k in range(n):
+                    G[k, i], G[k, j] = c * G[k, i] - s * G[k, j], s * G[k, i] + c * G[k, j]
+                    V[k, i], V[k, j] = c * V[k, i] - s * V[k, j], s * V[k, i] + c * V[k, j]
+                for k in range(n):
+                    G[i, k], G[j, k] = c * G[i, k] - s * G[j, k], s * G[i, k] + c * G[j, k]
+
+
+@helper(error_model="numpy")
+def _project(G, scale, moved):
+    """Restrict a matrix in scaled coordinates to differences of laws, which sum to 0."""
+    n = G.shape[0]
+    norm, inside = 0.0, 0.0
+    for x in range(n):
+        norm += 1.0 / scale[x]
+    for a in range(n):
+        moved[a] = 0.0
+        for b in range(n):
+            moved[a] += G[a, b] / math.sqrt(scale[b] * norm)
+        inside += moved[a] / math.sqrt(scale[a] * norm)
+    for a in range(n):
+        first = 1.0 / math.sqrt(scale[a] * norm)
+        for b in range(n):
+            second = 1.0 / math.sqrt(scale[b] * norm)
+            G[a, b] += first * second * inside - first * moved[b] - moved[a] * second
+
+
+@helper(error_model="numpy")
+def _least(base, noise, heights, Z, y, beta):
+    """Whether base + heights beta + |Z' beta|^2/2 >= 0 for all weights beta of the corners.
+
+    A tangent of the square at any y proves it. The first is at 0, others follow pairwise descent.
+    """
+    n = heights.size
+    low = heights.min()
+    if base + low - NOISE * noise >= 0.0 or (base == 0.0 and low == 0.0):
+        return True
+    beta[:] = 1.0 / n
+    for j in range(n):
+        y[j] = 0.0
+        for i in range(n):
+            y[j] += Z[i, j] / n
+    for _ in range(STEPS):
+        square, value = 0.0, base
+        for j in range(n):
+            square += y[j] * y[j]
+        best, worst, least, most = 0, 0, math.inf, -math.inf
+        for i in range(n):
+            slope = heights[i]
+            for j in range(n):
+                slope += Z[i, j] * y[j]
+            value += beta[i] * slope
+            if slope < least:
+                best, least = i, slope
+            if beta[i] > 0.0 and slope > most:
+                worst, most = i, slope
+        if base + least - 0.5 * square - NOISE * (noise + square) >= 0.0:
+            return True
+        if value < 0.5 * square or most <= least:
+            return False
+        size = 0.0
+        for j in range(n):
+            size += (Z[best, j] - Z[worst, j]) ** 2
+        step = min(beta[worst], (most - least) / size) if size > 0.0 else beta[worst]
+        beta[best] += step
+        beta[worst] = beta[worst] - step if step < beta[worst] else 0.0
+        for j in range(n):
+            y[j] += step * (Z[best, j] - Z[worst, j])
+    return False
+
+
+@helper(error_model="numpy")
+def _positive(cell, images, c, W, p, q, weights, level, scale, G, V, work):
+    """Whether F >= 0 on a cell is proved by a quadratic function that touches F at p + c.
+
+    d(r, p) is its tangent at c plus d(r, c), and d(r, c) = k(r) (r - c)^2/2 with k falling in r.
+    So the largest r of the cell bounds an input from below, the least m an output from above. The
+    negative part of the difference is concave, and is replaced by its values at the corners.
+    """
+    n, k = W.shape
+    v, curves, logs, slopes, heights, y, beta, Z = work
+    _image(c, W, v)
+    base, size = 0.0, 0.0
+    for x in range(n):
+        r, high, weight = p[x] + c[x], p[x] + c[x], weights[x]
+        if r <= 0.0:
+            return False
+        for i in range(n):
+            high = max(high, p[x] + cell[i, x])
+        scale[x] = max(weight, LENT * level) * _curvature(high, r) * (1.0 - NOISE)
+        slopes[x] = weight * _log(c[x], p[x]) if weight > 0.0 else 0.0
+        term = weight * divergence(r, p[x], c[x]) if weight > 0.0 else 0.0
+        base += term
+        size += term
+    for o in range(k):
+        m = q[o] + v[o]
+        low, high = m, m
+        for i in range(n):
+            low = min(low, q[o] + images[i, o])
+            high = max(high, q[o] + images[i, o])
+        curves[o], logs[o] = 0.0, 0.0
+        if low > STEEP * high:
+            curves[o] = _curvature(low, m) * (1.0 + NOISE)
+            logs[o] = _log(v[o], q[o])
+            term = divergence(m, q[o], v[o])
+            base -= term
+            size += term
+    for a in range(n):
+        for b in range(a + 1):
+            total = 0.0
+            for o in range(k):
+                total += W[a, o] * curves[o] * W[b, o]
+            G[a, b] = total / math.sqrt(scale[a] * scale[b])
+            G[b, a] = G[a, b]
+    _project(G, scale, y)
+    _eigen(G, V)
+    noise = 0.0
+    for i in range(n):
+        height, terms = 0.0, size
+        for x in range(n):
+            diff = cell[i, x] - c[x]
+            term = slopes[x] * diff
+            if weights[x] <= 0.0:
+                r = max(p[x] + cell[i, x], 0.0)
+                term = weights[x] * divergence(r, p[x], cell[i, x])
+            share = max(1.0 - max(weights[x], 0.0) / (LENT * level), 0.0)
+            lent = 0.5 * share * scale[x] * diff * diff
+            height += term - lent
+            terms += abs(term) + lent
+        for o in range(k):
+            term = logs[o] * (images[i, o] - v[o])
+            if curves[o] == 0.0:
+                term = divergence(max(q[o] + images[i, o], 0.0), q[o], images[i, o])
+            height -= term
+            terms += abs(term)
+        for j in range(n):
+            excess = G[j, j] * (1.0 + NOISE) + NOISE - 1.0
+            along = 0.0
+            for x in range(n):
+                along += V[x, j] * math.sqrt(scale[x]) * (cell[i, x] - c[x])
+            loss = 0.5 * max(excess, 0.0) * along * along
+            height -= loss
+            terms += loss
+            Z[i, j] = math.sqrt(max(-excess, 0.0)) * along
+        heights[i] = height
+        noise = max(noise, terms)
+    return _least(base, noise, heights, Z, y, beta)
+
+
+@helper(error_model="numpy")
+def _longest(cell, scale, G, V):
+    """Edge of a cell that is longest, counting what is lost to negative curvature."""
+    n = scale.size
+    far, ends = -1.0, (0, 1)
+    for i in range(n):
+        for j in range(i):
+            length = 0.0
+            for x in range(n):
+                length += LENT * 4.0 * scale[x] * (cell[i, x] - cell[j, x]) ** 2
+            for k in range(n):
+                if G[k, k] > 1.0:
+                    along = 0.0
+                    for x in range(n):
+                        along += V[x, k] * math.sqrt(scale[x]) * (cell[i, x] - cell[j, x])
+                    length += (G[k, k] - 1.0) * along * along
+            if length > far:
+                far, ends = length, (i, j)
+    return ends
+
+
+@kernel(error_model="numpy")
+def sdpi_cells(
+    cells: Cube,
+    count: int,
+    W: Matrix,
+    p: Vector,
+    q: Vector,
+    weights: Vector,
+    level: float,
+    points: Matrix,
+    most: int,
+    better: Vector,
+) -> tuple[int, int]:
+    """Prove F >= 0 on the first ``count`` cells, dividing them as needed; at most ``most`` of them.
+
+    Returns how many cells are left, and how many were looked at. A law with F < 0 ends the search
+    and is written to ``better`` as u. ``points`` are laws to touch F at, as u, p itself among them.
+    """
+    n, k = W.shape
+    cell, images, c = np.empty((n, n)), np.empty((n, k)), np.empty(n)
+    scale, G, V = np.empty(n), np.empty((n, n)), np.empty((n, n))
+    work = (
+        np.empty(k),
+        np.empty(k),
+        np.empty(k),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty((n, n)),
+    )
+    v = work[0]
+    used = 0
+    while 0 < count <= cells.shape[0] - 2 and used < most:
+        used += 1
+        count -= 1
+        cell[:] = cells[count]
+        for x in range(n):
+            c[x] = cell[:, x].sum() / n
+        _image(c, W, v)
+        value, radius = 0.0, 0.0
+        for x in range(n):
+            value += weights[x] * divergence(p[x] + c[x], p[x], c[x])
+        for o in range(k):
+            value -= divergence(max(q[o] + v[o], 0.0), q[o], v[o])
+        if value < 0.0:
+            better[:] = c
+            return count + 1, used
+        for i in range(n):
+            _image(cell[i], W, images[i])
+            length = 0.0
+            for x in range(n):
+                length += (cell[i, x] - c[x]) ** 2 / (p[x] + c[x])
+            radius = max(radius, length)
+        proved = False
+        for j in range(points.shape[0] + 1):
+            point = points[j] if j < points.shape[0] else c
+            length = 0.0
+            for x in range(n):
+                length += (point[x] - c[x]) ** 2 / (p[x] + c[x])
+            if not proved and length <= NEAR * radius:
+                proved = _positive(cell, images, point, W, p, q, weights, level, scale, G, V, work)
+        if proved:
+            continue
+        a, b = _longest(cell, scale, G, V)
+        for x in range(n):
+            c[x] = 0.5 * (cell[a, x] + cell[b, x])
+        cells[count] = cell
+        cells[count, a] = c
+        cells[count + 1] = cell
+        cells[count + 1, b] = c
+        count += 2
+    return count, used
