@@ -61,14 +61,18 @@ class Bit:
                 middle = 0.5 * (low + high)
                 g = (part - middle * G) / scale
                 top = g.max(axis=0)
-                total = np.full((len(_MULTIPLIERS), len(top)), -math.inf)
-                for x, log in enumerate(self.logs):
-                    np.logaddexp(total, (g[x] - top) / _MULTIPLIERS + log, out=total)
-                most = top + _MULTIPLIERS * (total * (1.0 + 1e-12) - self.b + 1e-12)
+                total = np.stack([self._log_sums((g - top) / t) for t in _MULTIPLIERS.flat])
+                most = top + _MULTIPLIERS * (total + 1e-12 * np.abs(total) - self.b + 1e-12)
                 proved = most.min(axis=0) < -1e-12
                 high, low = np.where(proved, middle, high), np.where(proved, low, middle)
             ends.append(high)
         return np.maximum(1.0 - ends[1] - 2.0 * ULP, 0.0), np.minimum(ends[0] + 2.0 * ULP, 1.0)
+
+    def _log_sums(self, g: Floats) -> Floats:
+        """Return ln sum_x k_x e^g for every output."""
+        scores = g + self.logs[:, None]
+        most = scores.max(axis=0)
+        return np.asarray(most + np.log(np.exp(scores - most).sum(axis=0)))
 
     def cell(self, low: Floats, high: Floats, z: Floats, floor: float, reach: float) -> Cell:
         """Bound over the priors whose posteriors are within ranges, starting from the point z."""
