@@ -48,7 +48,9 @@ class Ledger:
     budget : mapping
         Total level allowed for each notion, in nats: ``{"dp": 3.0}``. Notions are those of
         ``fastpriv.accounting.LAWS``; every release is charged in all that have a budget. For
-        "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3 at delta 10^-6.
+        "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3 at delta 10^-6, and
+        ``(3.0, 1e-6, "adaptive")`` holds where *levels* are chosen after earlier outputs, by the
+        rule "zcdp" of :class:`PrivacyFilter`; releases must be zCDP.
 
     Notes
     -----

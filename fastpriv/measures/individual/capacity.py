@@ -93,10 +93,8 @@ def individual_capacity(
     >>> fp.individual_capacity(tied, "independent")
     IndividualCapacity(0.1109440716, 0.1109440717)
     """
-    if priors == "all":
+    if check.word(priors, "priors", ("all", "independent")) == "all":
         return group_capacity(channel, 1, gap=gap, time_limit=time_limit)
-    if priors != "independent":
-        raise InvalidInput(f'priors must be "all" or "independent", got {priors!r:.40}')
     mechanism, gap = as_channel(channel), check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
     return independent_leak(mechanism, gap, Clock(math.inf if seconds is None else seconds))
@@ -178,11 +176,9 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
     (4.0, 1.0)
     """
     mechanism = as_channel(channel)
-    if priors == "all":
+    if check.word(priors, "priors", ("all", "independent")) == "all":
         return extreme_level(mechanism)
-    if priors == "independent":
-        return neighbour_level(mechanism)
-    raise InvalidInput(f'priors must be "all" or "independent", got {priors!r:.40}')
+    return neighbour_level(mechanism)
 
 
 @singledispatch
