@@ -25,7 +25,7 @@ from fastpriv.results import Bracket
 #: A power of two that keeps products of small probabilities from underflowing. It cancels in B.
 SCALE = 2.0**600
 #: Relative change of the result if the sums of laws, which are not normalised, are off by 1e-14.
-_UNSUMMED = 2e-14
+UNSUMMED = 2e-14
 #: Largest smaller side of a matrix that is certified, and the largest solved in full.
 _CERTIFIED, _FULL = 4096, 200
 #: Largest matrix whose eigenvectors come from LAPACK directly.
@@ -72,16 +72,16 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     for _ in range(2):  # the second pass removes the rounding error of the first
         excess = excess - p @ excess
     B = weight * excess
-    lower, upper = _norm(B)
+    lower, upper = norm_bounds(B)
     # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2 ulp.
     off = 16.0 * ULP * float(before + np.linalg.norm(B)) + 2.0**-300
-    relative = (len(p) + 64) * ULP + _UNSUMMED
+    relative = (len(p) + 64) * ULP + UNSUMMED
     lower = max(lower - off, 0.0) * (1.0 - relative)
-    lower = math.sqrt(max(lower**2 - _UNSUMMED**2, 0.0))  # rows that do not sum to one
+    lower = math.sqrt(max(lower**2 - UNSUMMED**2, 0.0))  # rows that do not sum to one
     return Bracket(min(lower, 1.0), min((upper + off) * (1.0 + relative), 1.0))
 
 
-def _norm(B: Floats) -> tuple[float, float]:
+def norm_bounds(B: Floats) -> tuple[float, float]:
     """Bounds on the spectral norm: from below by a vector, from above by a Cholesky factor.
 
     If floating point completes a Cholesky factor of A = mu I - G, then A >= -g trace(A) with

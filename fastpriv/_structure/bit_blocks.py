@@ -73,21 +73,3 @@ def block_error(n: int) -> float:
     The factors agree with exact integers to 2e-15 for all n up to 200.
     """
     return (64.0 * n + 256.0) * ULP
-
-
-def type_laws(n: int, matrix: Floats) -> Floats:
-    """Return T[w, v]: the chance that n rows of which w hold 1 leave as rows of which v do.
-
-    Every row goes through the 2 x 2 ``matrix``. All terms are positive: the relative error is at
-    most 3 n ulp. Cost O(n^3), O(n^2) numbers.
-    """
-    laws = np.zeros((n + 1, n + 1))
-    laws[0, 0] = 1.0
-    (a, b), (c, d) = matrix.tolist()
-    for j in range(1, n + 1):
-        last = laws[j - 1, :j].copy()
-        laws[:j, 1 : j + 1] = laws[:j, 1 : j + 1] * a + laws[:j, :j] * b
-        laws[:j, 0] *= a
-        laws[j, :j] = c * last
-        laws[j, 1 : j + 1] += d * last
-    return laws

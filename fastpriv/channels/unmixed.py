@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 
 import numpy as np
@@ -53,6 +54,16 @@ def _(prior: Exchangeable, epsilon: float) -> Distribution:
 def misfit(prior: Distribution, other: Distribution) -> float:
     """Return the largest |ln p(x)/q(x)| between two full-support laws of one structure."""
     return _log_misfit(prior._vector(), other._vector())
+
+
+@misfit.register
+def _(prior: Product, other: Distribution) -> float:
+    """Independent rows: the sum over rows."""
+    assert isinstance(other, Product)
+    pairs = np.stack([prior._assignment, other._assignment])
+    kinds, counts = np.unique(pairs, axis=1, return_counts=True)
+    parts = [_log_misfit(prior._laws[k], other._laws[j]) for k, j in kinds.T]
+    return math.fsum(counts * parts)
 
 
 @misfit.register

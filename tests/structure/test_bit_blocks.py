@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastpriv._structure.bit_blocks import block_error, blocks, overlap_factors, type_laws
+from fastpriv._structure.bit_blocks import block_error, blocks, overlap_factors
 
 
 def copies(n, k):
@@ -73,15 +73,3 @@ def test_factors_are_those_of_integers(n, data):
     k = data.draw(st.integers(0, min(i, j, n - i, n - j)))
     truth = exact_factor(n, i, j, k, overlaps(n, i, j)[at])
     assert abs(made[at, k] - truth) <= block_error(n) / 4
-
-
-@settings(max_examples=20)
-@given(st.integers(1, 7), st.floats(0, 1), st.floats(0, 1))
-def test_type_laws(n, b, d):
-    matrix = np.array([[1 - b, b], [1 - d, d]])
-    laws = type_laws(n, matrix)
-    for w in range(n + 1):
-        want = np.zeros(n + 1)
-        for y in product([0, 1], repeat=n):
-            want[sum(y)] += math.prod(matrix[int(i < w), y[i]] for i in range(n))
-        assert laws[w] == pytest.approx(want, abs=1e-14)
