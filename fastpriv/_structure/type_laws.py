@@ -6,6 +6,7 @@ over types has m - 1 axes of length j + 1, as in the weights of ``Exchangeable``
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 
 import numpy as np
@@ -68,14 +69,49 @@ def types_array(n: int, m: int) -> Ints:
     return np.concatenate([rest[None], counts])[:, rest >= 0]
 
 
+def extreme_sums(n: int, logs: Floats, join: np.ufunc) -> Floats:
+    """Return the largest or least sum of logs[x_i, y_i] over databases and outputs of two types.
+
+    ``join`` is ``np.maximum`` or ``np.minimum``. A type with a row of value v comes from one
+    without it, and that row has some value y. Cost O(n (n+1)^(m+K-2)).
+    """
+    m, unknown = len(logs), -math.inf if join is np.maximum else math.inf
+    best = np.zeros((1,) * (sum(logs.shape) - 2))
+    for j in range(1, n + 1):
+        grown = np.full((j + 1,) * best.ndim, unknown)
+        grown[(slice(0, j),) * (m - 1)] = _joined(best, logs[0], m - 1, join, unknown)
+        # Types without the value 0.
+        edge = np.nonzero(np.indices((j,) * (m - 1)).sum(axis=0) == j - 1)
+        for v in range(1, m):
+            place = tuple(at + (axis == v - 1) for axis, at in enumerate(edge))
+            grown[place] = _joined(best[edge], logs[v], 1, join, unknown)
+        best = grown
+    return best
+
+
+def _joined(best: Floats, row: Floats, skipped: int, join: np.ufunc, unknown: float) -> Floats:
+    """Return the extreme over y of row[y] + best(. - e_y)."""
+    grown = np.full((*best.shape[:skipped], *(size + 1 for size in best.shape[skipped:])), unknown)
+    for y, gain in enumerate(row.tolist()):
+        part = grown[_ahead(best.shape, skipped, y)]
+        # What no pair of databases makes stays unknown, also where the gain is infinite.
+        with np.errstate(invalid="ignore"):
+            join(part, np.where(best == unknown, unknown, best + gain), out=part)
+    return grown
+
+
+def _ahead(shape: tuple[int, ...], skipped: int, y: int) -> tuple[slice, ...]:
+    """Return the place in a table of one row more of the types that gain a row of value y."""
+    moved = [int(k == y - 1) for k in range(len(shape) - skipped)]
+    sizes = zip(moved, shape[skipped:], strict=True)
+    return (*(slice(None),) * skipped, *(slice(up, size + up) for up, size in sizes))
+
+
 def sent(laws: Floats, row: Floats, skipped: int) -> Floats:
     """Return sum_y row[y] laws(. - e_y): the types once a row has left as y with weight row[y]."""
-    shape = laws.shape[:skipped], laws.shape[skipped:]
-    grown = np.zeros((*shape[0], *(size + 1 for size in shape[1])))
+    grown = np.zeros((*laws.shape[:skipped], *(size + 1 for size in laws.shape[skipped:])))
     for y, weight in enumerate(row.tolist()):
-        ahead = [slice(None)] * skipped
-        ahead += [slice(int(k == y - 1), size + int(k == y - 1)) for k, size in enumerate(shape[1])]
-        grown[tuple(ahead)] += weight * laws
+        grown[_ahead(laws.shape, skipped, y)] += weight * laws
     return grown
 
 

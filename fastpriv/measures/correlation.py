@@ -30,9 +30,10 @@ from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import rows_contraction
 from fastpriv.measures.sparse import sparse_matrix
 from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.measures.type_correlation import fits, type_correlation
+from fastpriv.measures.type_correlation import fits, tilted_correlation, type_correlation
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.exchanging import exchangeable
 from fastpriv.results import Bracket
 
 __all__ = ["maximal_correlation"]
@@ -153,6 +154,9 @@ def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
     """Under its own prior, take E_d applied to q: correlation is symmetric in X and Y."""
     if channel._own(prior):
         return _own_correlation(channel)
+    types, same = channel._by_type, exchangeable(prior)
+    if types is not None and same is not None and types.fits:
+        return tilted_correlation(types, same)
     return matrix_correlation(channel.matrix(), prior._vector())
 
 

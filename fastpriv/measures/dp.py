@@ -29,6 +29,7 @@ from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable
+from fastpriv.priors.exchanging import exchangeable
 from fastpriv.spaces import Space
 
 __all__ = ["dp_level", "identifiability_level"]
@@ -318,12 +319,16 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
         return 0.0
     if channel._own(prior):
         return channel._own_level
+    types, same = channel._by_type, exchangeable(prior)
+    if types is not None and same is not None:
+        odds = types.log_ratios(types.log_prior(same) - types.log_home)
+        return _live_level(channel, [odds]) + types.error + same._log_error
     home, logs = channel._vectors()[1], prior._logs()
     rare = None if logs is None else logs - np.log(home)
-    odds = Dense._trusted(prior._vector() / home, channel.space, rare)
+    listed = Dense._trusted(prior._vector() / home, channel.space, rare)
     if channel._all_alive:
-        return round_up(channel.epsilon + odds.epsilon_x())
-    return _live_level(channel, [odds._log_ratios(rows[:1]) for rows in channel._groups])
+        return round_up(channel.epsilon + listed.epsilon_x())
+    return _live_level(channel, [listed._log_ratios(rows[:1]) for rows in channel._groups])
 
 
 @posterior_level.register

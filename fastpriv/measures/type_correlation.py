@@ -28,7 +28,8 @@ from fastpriv._structure.type_laws import (
     type_laws,
     types_array,
 )
-from fastpriv._structure.types import log_multinomial
+from fastpriv._structure.type_pairs import log_sizes
+from fastpriv.channels.tilted_types import TypeTilt
 from fastpriv.priors import Exchangeable
 from fastpriv.results import Bracket
 
@@ -60,12 +61,43 @@ def type_correlation(prior: Exchangeable, kernel: RowKernel) -> Bracket:
     apart = _rise(less, kernel, table, types, outputs, int(np.argmax(log_p)))
     # Logs of laws and weights: errors in proportion to their sizes, and those of the tables.
     sizes = float(np.abs(log_p).max()) + float(np.abs(log_q[log_q > -math.inf]).max())
-    relative = 16.0 * ULP * (sizes + n) + 2.0 * laws_error(n, matrix) + prior._log_error + UNSUMMED
+    relative = 16.0 * ULP * (sizes + n) + 2.0 * laws_error(n, matrix) + prior._log_error
     pair = _of_types(*apart, log_p, log_q)
     if n > 1:
-        swapped = _of_swaps(type_laws(n - 2, matrix), kernel, (types, log_p), (outputs, log_q))
+        left = 0.5 * (log_p - log_sizes(types))
+        right = np.where(log_q > -math.inf, 0.5 * (log_sizes(outputs) - log_q), -math.inf)
+        swapped = _of_swaps(n, kernel, (types, left), (outputs, right))
         pair = max(pair[0], swapped[0]), max(pair[1], swapped[1])
-    tiny = len(log_p) * 2.0**-400  # entries whose laws underflow are below their roots
+    return _rounded(pair, relative, len(log_p))
+
+
+def tilted_correlation(tilt: TypeTilt, prior: Exchangeable) -> Bracket:
+    """Return a bracket of the maximal correlation of a tilted channel of exchangeable rows.
+
+    Its operator is R between two diagonal matrices as well: sqrt(p)/(R q) and q/sqrt(law of Y).
+    """
+    log_p = tilt.log_prior(prior)
+    seen, n = log_p > -math.inf, tilt.n
+    log_p, types = log_p[seen], tilt.types[:, seen]
+    logs = (tilt.log_law[:, None] + tilt.pairs.log_laws - tilt.log_home)[:, seen].T
+    log_q = np.logaddexp.reduce(log_p[:, None] + logs, axis=0)
+    table, base = np.exp(logs), int(np.argmax(log_p))
+    slack = tilt.pairs.error + tilt.error
+    plain = table - table[base]
+    pair = _of_types(plain, slack * (table + table[base]), log_p, log_q)
+    if n > 1:
+        left = 0.5 * (log_p - tilt.sizes[seen]) - tilt.log_each[seen]
+        with np.errstate(invalid="ignore"):
+            right = tilt.log_law - tilt.sizes - 0.5 * (log_q - tilt.sizes)
+        right = np.where(tilt.occurs, right, -math.inf)
+        swapped = _of_swaps(n, tilt.kernel, (types, left), (tilt.types, right))
+        pair = max(pair[0], swapped[0]), max(pair[1], swapped[1])
+    return _rounded(pair, 4.0 * slack + prior._log_error, len(log_p))
+
+
+def _rounded(pair: tuple[float, float], relative: float, count: int) -> Bracket:
+    """Allow for the errors of weights, and for entries whose laws underflow, below their roots."""
+    relative, tiny = relative + UNSUMMED, count * 2.0**-400
     lower = max(pair[0] * (1.0 - relative) - tiny, 0.0)
     return Bracket(min(lower, 1.0), min(pair[1] * (1.0 + relative) + tiny, 1.0))
 
@@ -110,13 +142,14 @@ def _of_types(apart: Floats, error: Floats, log_p: Floats, log_q: Floats) -> tup
 
 
 def _of_swaps(
-    fewer: Floats, kernel: RowKernel, inputs: tuple[Ints, Floats], outputs: tuple[Ints, Floats]
+    n: int, kernel: RowKernel, inputs: tuple[Ints, Floats], outputs: tuple[Ints, Floats]
 ) -> tuple[float, float]:
     """Bound the norm on functions that change sign when two rows are exchanged.
 
-    ``inputs`` and ``outputs`` are types and the log-probabilities of them.
+    The operator is W between two diagonal matrices. ``inputs`` and ``outputs`` are types and the
+    logarithms of the diagonal entries of one database of each.
     """
-    matrix, steps = kernel.matrix, rises(kernel)
+    matrix, steps, fewer = kernel.matrix, rises(kernel), type_laws(n - 2, kernel.matrix)
     left, right = (_pairs_and_rest(*side) for side in (inputs, outputs))
     if not len(left[2]) or not len(right[2]):
         return 0.0, 0.0
@@ -124,8 +157,9 @@ def _of_swaps(
     first = matrix[s, u] * (steps[t, v] - steps[s, v])
     second = matrix[s, v] * (steps[t, u] - steps[s, u])
     minors, error = first - second, 8.0 * ULP * (np.abs(first) + np.abs(second))
+    halves = 0.5 * log_sizes(left[1])[:, None] - 0.5 * log_sizes(right[1])
     with np.errstate(divide="ignore"):
-        logs = np.log(fewer[_grid(left[1], right[1])]) + left[2][:, None] - right[2]
+        logs = np.log(fewer[_grid(left[1], right[1])]) + left[2][:, None] + right[2] + halves
     weight = np.exp(logs)
     lower, upper = norm_bounds(minors * weight)
     if minors.min() < 0.0 < minors.max():
@@ -137,20 +171,14 @@ def _of_swaps(
 def _pairs_and_rest(types: Ints, logs: Floats) -> tuple[Ints, Ints, Floats]:
     """Split types into two different values of rows 1 and 2 and the type of the other rows.
 
-    Returns the two values, the type of the others, and ln of the root of the probability of one
-    such database times the number of arrangements of the other rows.
+    Returns the two values, the type of the others, and the number of the type in ``logs``.
     """
-    values, others, roots = [], [], []
-    for counts, log in zip(types.T.tolist(), logs.tolist(), strict=True):
-        if log == -math.inf:
-            continue
-        whole = log - log_multinomial(counts)
-        for s, t in itertools.combinations(range(len(counts)), 2):
-            if counts[s] and counts[t]:
-                rest = [c - (value in (s, t)) for value, c in enumerate(counts)]
-                values.append((s, t))
-                others.append(rest)
-                roots.append(0.5 * (whole + log_multinomial(rest)))
-    m = len(types)
-    shaped = np.array(values, dtype=np.int64).reshape(-1, 2).T
-    return shaped, np.array(others, dtype=np.int64).reshape(-1, m).T, np.array(roots)
+    values, others, chosen = [], [], []
+    for s, t in itertools.combinations(range(len(types)), 2):
+        able = (types[s] > 0) & (types[t] > 0) & (logs > -math.inf)
+        rest = types[:, able].copy()
+        rest[[s, t]] -= 1
+        values.append(np.tile([[s], [t]], rest.shape[1]))
+        others.append(rest)
+        chosen.append(logs[able])
+    return np.hstack(values), np.hstack(others), np.concatenate(chosen)

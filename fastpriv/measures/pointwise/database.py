@@ -27,6 +27,7 @@ from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
 from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
+from fastpriv.measures.pointwise.types import tilted_types
 from fastpriv.priors import Distribution, Exchangeable
 from fastpriv.priors.columns import column
 
@@ -260,6 +261,25 @@ def _(channel: TiltedChannel, prior: Distribution) -> Leakages:
     occurs, tilt = channel._tilt()
     both = vector_leakages(prior._vector(), channel._kernels, prior._logs(), tilt)
     return Leakages(*(np.where(occurs, part, 0.0) for part in both))
+
+
+@leakage_levels.register
+def _(channel: TiltedChannel, prior: Distribution) -> tuple[float, float]:
+    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    by_type = tilted_types(channel, prior)
+    return (leakages(channel, prior) if by_type is None else by_type).largest()
+
+
+@leakage_at.register
+def _(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
+    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    by_type = tilted_types(channel, prior)
+    if by_type is None:
+        return float(leakages(channel, prior).above[channel.output_space.index(y)])
+    assert channel._by_type is not None
+    counts = np.bincount(y, minlength=len(channel._by_type.types))
+    at = np.flatnonzero((channel._by_type.types == counts[:, None]).all(axis=0))
+    return float(by_type.above[at[0]])
 
 
 @leakages.register
