@@ -11,8 +11,9 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernels, Symmetric
-from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.dense import apply_rows
+from fastpriv.priors.markov import UnmixedMarkov
 from fastpriv.priors.product import flat_excess
 from fastpriv.priors.type_weights import inverse_matrix, substitute
 from fastpriv.priors.unmixing import clipped
@@ -48,6 +49,14 @@ def _(prior: Exchangeable, epsilon: float) -> Distribution:
     inverse = substitute(weights, inverse_matrix(kernel))
     law = clipped(inverse, lambda q: substitute(q, kernel.matrix), weights, epsilon)
     return Exchangeable._trusted(law)
+
+
+@unmixed.register
+def _(prior: Markov, epsilon: float) -> Distribution:
+    """Markov chain: kept as such where its databases are too many to list."""
+    if prior._long:
+        return UnmixedMarkov(prior, epsilon)
+    return unmixed.dispatch(Distribution)(prior, epsilon)
 
 
 @singledispatch

@@ -21,10 +21,12 @@ from fastpriv._matrices.contraction import (
 from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.priors.type_weights import inverse_matrix
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["contraction_coefficient"]
@@ -135,6 +137,8 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
         logs = types.log_law + channel.epsilon * types.types  # n - d(x, y) is the count of a value
         laws = np.exp(logs - logs.max(axis=1, keepdims=True))
         return laws / laws.sum(axis=1, keepdims=True), types.error
+    if isinstance(channel, PosteriorChain):
+        return _first_output(channel), 4.0 * row_slack(channel._kernels)
     law, sizes = channel._law._dense("contraction")._vector(), channel.space.sizes
     rows = []
     for value in (0, least - 1):
@@ -144,6 +148,19 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
             near = np.multiply.outer(near, step).reshape(-1)
         rows.append(law * near / (law @ near))
     return np.array(rows), 4.0 * row_slack(channel._kernels)
+
+
+def _first_output(channel: PosteriorChain) -> Floats:
+    """Return the laws of the first output of E_i, given databases with one value in all rows.
+
+    The other rows of R^-1 and R cancel: p(y_1 = b | x) is proportional to R[b, x_1] times
+    sum_s initial[s] R^-1[s, b] T[s, x_2].
+    """
+    chain, kernel = channel.prior, channel._kernels[0]
+    assert isinstance(kernel, Symmetric)
+    front = chain._initial[:, None] * inverse_matrix(kernel)
+    laws = np.maximum((front.T @ chain._transition).T * kernel.matrix, 0.0)
+    return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
 @contraction.register

@@ -34,6 +34,7 @@ from fastpriv.measures.type_correlation import fits, tilted_correlation, type_co
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.arguments import as_prior
 from fastpriv.priors.exchanging import exchangeable
+from fastpriv.priors.markov import HiddenMarkov
 from fastpriv.results import Bracket
 
 __all__ = ["maximal_correlation"]
@@ -207,8 +208,9 @@ def _(prior: Exchangeable, kernels: RowKernels) -> Bracket:
     return rho
 
 
-@rows_correlation.register
-def _(prior: Markov, kernels: RowKernels) -> Bracket:
+@rows_correlation.register(HiddenMarkov)
+@rows_correlation.register(Markov)
+def _(prior: Distribution, kernels: RowKernels) -> Bracket:
     """Through the vector while it fits, otherwise a bracket."""
     if prior.space.size <= _LONGEST:
         return vector_correlation(prior._vector(), kernels)

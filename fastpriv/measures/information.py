@@ -20,6 +20,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.tilted_types import TypeTilt
 from fastpriv.channels.types import TypeChannel
@@ -149,6 +150,15 @@ def _type_information(types: TypeTilt, prior: Exchangeable) -> float:
     known = np.where(types.occurs, gain, 0.0)
     terms = joint * (types.log_stay - moved - types.log_each - known[:, None])
     return max(0.0, math.fsum(terms.reshape(-1)))
+
+
+@information.register
+def _(channel: PosteriorChain, prior: Distribution) -> float | Bracket:
+    """Under its own prior H(X) - n H(row), because every posterior is R. Cost O(n m^2)."""
+    if channel._own(prior):
+        noise = compiled.entropy(channel._kernels[0].matrix[0])
+        return max(0.0, float(prior.entropy()) - channel.space.n * noise)
+    return information.dispatch(TiltedChannel)(channel, prior)
 
 
 @information.register

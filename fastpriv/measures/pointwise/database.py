@@ -22,6 +22,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.errors import InvalidInput
@@ -280,6 +281,34 @@ def _(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
     counts = np.bincount(y, minlength=len(channel._by_type.types))
     at = np.flatnonzero((channel._by_type.types == counts[:, None]).all(axis=0))
     return float(by_type.above[at[0]])
+
+
+@leakage_levels.register
+def _(channel: PosteriorChain, prior: Distribution) -> tuple[float, float]:
+    """Chain: ln R[y, y]/p(y) at the rarest y, ln p(x)/R[x, y] at the commonest x. O(n m^2)."""
+    if not channel._own(prior):
+        return leakage_levels.dispatch(TiltedChannel)(channel, prior)
+    scale, n = _log_stay(channel), channel.space.n
+    above = scale - prior._log_least()
+    below = n * channel.epsilon - scale - prior.min_entropy()
+    error = (n + 16.0) * ULP * (abs(scale) + n * channel.epsilon - prior._log_least())
+    return max(above, 0.0) + error, max(below, 0.0) + error
+
+
+@leakage_at.register
+def _(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
+    """Chain: ln R[y, y]/p(y). Cost O(n)."""
+    if not channel._own(prior):
+        return leakage_at.dispatch(TiltedChannel)(channel, prior, y)
+    log = float(prior._log_prob(y[None, :])[0])
+    error = (channel.space.n + 16.0) * ULP * (abs(_log_stay(channel)) - log)
+    return max(_log_stay(channel) - log, 0.0) + error
+
+
+def _log_stay(channel: PosteriorChain) -> float:
+    """Return ln R[y, y]."""
+    move = (channel.prior.space.sizes[0] - 1) * math.exp(-channel.epsilon)
+    return -channel.space.n * math.log1p(move)
 
 
 @leakages.register
