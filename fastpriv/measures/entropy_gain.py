@@ -23,15 +23,17 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
-from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.measures.chain_bounds import gain_bounds, is_long
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.exchanging import LISTED, exchangeable, many_types
+from fastpriv.results import Bracket
 
 #: Logarithm of how much larger than what underflow took the probability of an output must be.
 _CLEAR = 50.0
 
 
 @singledispatch
-def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float:
+def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Bracket:
     """Largest H(X) - H(X | Y = y) over outputs y that occur, rounded up.
 
     The general algorithm takes the matrix. Cost O(N K).
@@ -46,7 +48,7 @@ def _(channel: Channel, prior: Distribution) -> float:
 
 
 @entropy_gain.register
-def _(channel: TypeChannel, prior: Distribution) -> float:
+def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
     """Take the matrix, with its rows divided by their sums."""
     return entropy_gain(channel._plain(), prior)
 
@@ -60,7 +62,7 @@ def _(channel: QueryChannel, prior: Distribution) -> float:
 
 
 @entropy_gain.register
-def _(channel: ProductChannel, prior: Distribution) -> float:
+def _(channel: ProductChannel, prior: Distribution) -> float | Bracket:
     """Row by row, in the structure of the prior."""
     return rows_gain(prior, channel._kernels)
 
@@ -102,14 +104,22 @@ def own_gain(channel: TiltedChannel) -> float:
 
 
 @entropy_gain.register
-def _(channel: TiltedProduct, prior: Distribution) -> float:
+def _(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
     """Take the rows."""
     return entropy_gain(channel._rows, prior)
 
 
 @singledispatch
-def rows_gain(prior: Distribution, kernels: RowKernels) -> float:
+def rows_gain(prior: Distribution, kernels: RowKernels) -> float | Bracket:
     """Largest H(X) - H(X | Y = y) across a channel that acts row by row. Cost O(N n m)."""
+    return vector_gain(prior._vector(), prior._vector(), kernels, logs=prior._logs())
+
+
+@rows_gain.register
+def _(prior: Markov, kernels: RowKernels) -> float | Bracket:
+    """Chain: by the vector, or a bracket where it is too long for one."""
+    if is_long(prior):
+        return gain_bounds(prior, kernels)
     return vector_gain(prior._vector(), prior._vector(), kernels, logs=prior._logs())
 
 

@@ -23,14 +23,17 @@ from fastpriv.channels import (
     TiltedChannel,
 )
 from fastpriv.channels.posterior import PosteriorChain
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
+from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
 from fastpriv.measures.pointwise.types import tilted_types
-from fastpriv.priors import Distribution, Exchangeable
+from fastpriv.priors import Distribution, Exchangeable, Markov
 from fastpriv.priors.columns import column
+from fastpriv.results import Bracket
 
 __all__ = ["conditional_pml", "pml"]
 
@@ -152,6 +155,16 @@ def leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
 def leakage_levels(channel: AbstractChannel, prior: Distribution) -> tuple[float, float]:
     """Return the largest of both leakages over outputs."""
     return leakages(channel, prior).largest()
+
+
+def level_bounds(
+    channel: AbstractChannel, prior: Distribution
+) -> tuple[float | Bracket, float | Bracket]:
+    """Return the largest of both leakages, as brackets where a long chain has only bounds."""
+    kernels = row_kernels(channel)
+    if kernels is not None and isinstance(prior, Markov) and is_long(prior):
+        return leakage_bounds(prior, kernels)
+    return leakage_levels(channel, prior)
 
 
 @singledispatch

@@ -14,8 +14,9 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages
 from fastpriv._structure.leakage import Column, log_masses, vector_leakages
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
+from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.pointwise.types import rows_types
-from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.exchanging import many_types
 from fastpriv.priors.type_leakage import OutputForm
 
@@ -104,6 +105,15 @@ def _(kernel: Symmetric, law: Floats) -> tuple[float, float]:
         above = -math.log(rare + (1.0 - rare) * r)
         below = epsilon + math.log(common + (1.0 - common) * r)
     return above * (1.0 + 2.0**-49), below * (1.0 + 2.0**-49)
+
+
+@rows_levels.register
+def _(prior: Markov, kernels: RowKernels) -> tuple[float, float]:
+    """Chain: by the vector, or the upper ends of brackets where it is too long for one."""
+    if is_long(prior):
+        above, below = leakage_bounds(prior, kernels)
+        return above.upper, below.upper
+    return rows_leakages(prior, kernels).largest()
 
 
 @rows_levels.register
