@@ -1,23 +1,24 @@
 """What is answered in structure: every measure, for every channel and prior.
 
-    python benchmarks/structure_table.py [--sizes] [--only TEXT]
+    python benchmarks/structure_table.py [--sizes] [--only TEXT] [--save docs/guides/structure.json]
 
 Each question is asked at a size whose list of databases no machine holds. A number (or a bracket
 of relative width below 1e-6) is an exact answer in structure, a wider bracket is a bracket, and a
-refusal means that the answer needs the list. Nothing in the table is written by hand; the page
-"What has a structure" of the documentation is made by the same code. ``--sizes`` also measures the
-largest number of rows that is answered within a second.
+refusal means that the answer needs the list. ``--sizes`` also measures the largest number of rows
+that is answered within a second. The documentation shows the file that ``--save`` writes.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import multiprocessing
 import resource
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +36,7 @@ ON_TYPES = 14
 #: Relative width up to which a bracket counts as a number.
 NARROW = 1e-6
 #: Sizes that are tried for the largest one within a second.
-SIZES = (4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 30, 40, 60, 100, 200, 400, 1000, 2000, 5000, 10_000)
-SIZES += (100_000, 1_000_000)
+SIZES = (8, 12, 16, 20, 26, 40, 100, 400, 1000, 2000, 10_000, 100_000, 1_000_000)
 SECONDS = 1.0
 #: Rows of a first question, which loads kernels.
 _FIRST = 3
@@ -258,39 +258,50 @@ def apart(task: Callable[[Cell], Any], cell: Cell, seconds: float = LIMITS[0]) -
         child.join()
 
 
-def rows_of_table(sizes: bool = False, only: str = "") -> Iterator[tuple[str, str, list[str]]]:
-    """Return channel, measure and a word for every prior."""
+def told(sizes: bool = False, only: str = "") -> Iterator[dict[str, Any]]:
+    """Return the answer to every question, with the largest size within a second if asked for."""
     for mechanism in ("", *CHANNELS):
         for measure in UNDER_PRIOR if mechanism else OF_PRIOR:
-            cells = [Cell(measure, mechanism, each) for each in PRIORS]
-            if any(only in "/".join(cell) for cell in cells):
-                yield mechanism, measure, [_word(cell, sizes, only) for cell in cells]
+            for each in PRIORS:
+                cell = Cell(measure, mechanism, each)
+                if cell.sensible and only in "/".join(cell):
+                    yield _answer(cell, sizes)
 
 
-def _word(cell: Cell, sizes: bool, only: str) -> str:
-    if not cell.sensible or only not in "/".join(cell):
-        return ""
+def _answer(cell: Cell, sizes: bool) -> dict[str, Any]:
     with contextlib.suppress(fp.FastprivError):  # loads what all sizes need, once
         cell.ask(_FIRST)
-    word: str = apart(kind, cell)
+    answer = {**cell._asdict(), "kind": apart(kind, cell)}
     if sizes:
-        size = apart(largest, cell, 60.0)
-        word += f" ({size:,})" if isinstance(size, int) else f" ({size})"
-    return word
+        size = apart(largest, cell, 30.0)
+        answer["size"] = size if isinstance(size, int) else None
+    return answer
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", action="store_true")
-    parser.add_argument("--only", default="", help="part of channel/measure/prior")
+    parser.add_argument("--only", default="", help="part of measure/channel/prior")
+    parser.add_argument("--save", type=Path, help="a JSON file, kept for what is not asked now")
     given = parser.parse_args()
-    before = None
-    print(f"{'':28}" + "".join(f"{each:>21}" for each in PRIORS))
-    for mechanism, measure, words in rows_of_table(given.sizes, given.only):
-        if mechanism != before:
-            print(f"\n{mechanism or 'the prior alone'}")
-            before = mechanism
-        print(f"  {measure:28}" + "".join(f"{word:>21}" for word in words), flush=True)
+    answers = []
+    for answer in told(given.sizes, given.only):
+        answers.append(answer)
+        size = f"{answer['size']:,} rows" if answer.get("size") else ""
+        names = (answer["channel"] or "the prior alone", answer["measure"], answer["prior"])
+        print("".join(f"{name:30}" for name in names) + f"{answer['kind']:12}{size}", flush=True)
+    if given.save:
+        given.save.write_text(_joined(given.save, answers))
+
+
+def _joined(path: Path, answers: list[dict[str, Any]]) -> str:
+    """Return the JSON of a file with new answers in the place of old ones, one on each line."""
+    old = json.loads(path.read_text()) if path.exists() else []
+    known = {tuple(each[name] for name in Cell._fields): each for each in old}
+    for each in answers:
+        key = tuple(each[name] for name in Cell._fields)
+        known[key] = {**known.get(key, {}), **each}
+    return "[\n" + ",\n".join(json.dumps(each) for each in known.values()) + "\n]\n"
 
 
 if __name__ == "__main__":
