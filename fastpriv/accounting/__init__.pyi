@@ -1,5 +1,7 @@
+from .allocation import random_allocation
 from .calibration import calibrate
 from .chain import pml_chain
+from .filters import PrivacyFilter, PrivacyOdometer
 from .laws import LAWS, Law, compose_levels
 from .ledger.ledger import Ledger
 from .ledger.receipt import Receipt
@@ -10,11 +12,14 @@ __all__ = [
     "LAWS",
     "Law",
     "Ledger",
+    "PrivacyFilter",
+    "PrivacyOdometer",
     "PrivacyProfile",
     "Receipt",
     "ShuffledProfile",
     "calibrate",
     "compose_levels",
     "pml_chain",
+    "random_allocation",
     "shuffled",
 ]

@@ -20,6 +20,7 @@ from fastpriv._matrices.contraction import (
 )
 from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
+from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
@@ -119,7 +120,7 @@ def _(channel: TiltedChannel) -> Bracket:
     r = P/Q the sum is 1 - E_Q r/(b r + 1 - b), of a concave function of r.
     """
     if channel.space.size**2 <= _SMALL:
-        return matrix_contraction(channel.matrix())
+        return channel._widened(matrix_contraction(channel.matrix()))
     rows, error = constant_rows(channel)
     off = 2.0 * error + UNSUMMED
     lower = max(math.sqrt(matrix_contraction(rows).lower) - off, 0.0) ** 2
@@ -165,8 +166,8 @@ def _first_output(channel: PosteriorChain) -> Floats:
 
 @contraction.register
 def _(channel: TiltedProduct) -> Bracket:
-    """Take the rows."""
-    return contraction(channel._rows)
+    """Take the rows, and allow for their errors."""
+    return channel._widened(contraction(channel._rows))
 
 
 @singledispatch
@@ -180,6 +181,12 @@ def _(kernel: Symmetric) -> Bracket:
     """Return (a - b)^2/(a + b), that of any two inputs at even odds."""
     value = kernel.gap**2 / (kernel.stay + kernel.off) if kernel.m > 1 else 0.0
     return Bracket(value * (1.0 - 2.0**-49), min(value * (1.0 + 2.0**-49), 1.0))
+
+
+@row_contraction.register
+def _(kernel: TiltedRow) -> Bracket:
+    """Take the matrix, and allow for its errors."""
+    return kernel.widened(matrix_contraction(kernel.matrix))
 
 
 @singledispatch

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.excess import FORMED
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
@@ -164,7 +165,8 @@ def _(channel: HammingChannel, prior: Distribution) -> float:
 def _(channel: TiltedChannel, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior.
 
-    Under another one the cost is O(N n), or O(types^2) for exchangeable rows.
+    Under another one the cost is O(N n), or O(types^2) for exchangeable rows. Through the matrix
+    while it is small: its terms are positive.
     """
     if channel._own(prior):
         return hamming_distance(channel._kernels)
@@ -172,6 +174,8 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
     if types is not None and same is not None and types.fits:
         joint = np.exp(types.log_joint(types.log_prior(same)))
         return math.fsum((joint * types.pairs.mean_distance).reshape(-1))
+    if channel.space.size**2 <= FORMED:
+        return matrix_distance(channel, channel.matrix(), prior)
     return float((prior._vector() * tilted_distances(channel)).sum())
 
 
