@@ -28,6 +28,7 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.stacks import as_stack, is_stack, stacked
 from fastpriv.priors import Distribution
+from fastpriv.priors.exchanging import exchangeable
 
 __all__ = ["distortion"]
 
@@ -162,12 +163,17 @@ def _(channel: HammingChannel, prior: Distribution) -> float:
 
 @expected_distance.register
 def _(channel: TiltedChannel, prior: Distribution) -> float:
-    """Return h(epsilon) under the channel's own prior. Cost O(N n) under another.
+    """Return h(epsilon) under the channel's own prior.
 
-    Through the matrix while it is small: its terms are positive.
+    Under another one the cost is O(N n), or O(types^2) for exchangeable rows. Through the matrix
+    while it is small: its terms are positive.
     """
     if channel._own(prior):
         return hamming_distance(channel._kernels)
+    types, same = channel._by_type, exchangeable(prior)
+    if types is not None and same is not None and types.fits:
+        joint = np.exp(types.log_joint(types.log_prior(same)))
+        return math.fsum((joint * types.pairs.mean_distance).reshape(-1))
     if channel.space.size**2 <= FORMED:
         return matrix_distance(channel, channel.matrix(), prior)
     return float((prior._vector() * tilted_distances(channel)).sum())

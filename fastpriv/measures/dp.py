@@ -32,6 +32,7 @@ from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable
+from fastpriv.priors.exchanging import exchangeable
 from fastpriv.priors.unmixing import rounding
 from fastpriv.spaces import Space
 
@@ -369,6 +370,10 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
         return 0.0
     if channel._own(prior):
         return channel._own_level
+    types, same = channel._by_type, exchangeable(prior)
+    if types is not None and same is not None:
+        ratios = types.log_ratios(types.log_prior(same) - types.log_home)
+        return _live_level(channel, [ratios]) + types.error + same._log_error
     logs = prior._logs()
     if logs is None and channel._listable:
         return _live_level(channel, [_all_ratios(channel, g, prior) for g in channel._groups])
