@@ -128,8 +128,14 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
 
 @correlation.register
 def _(channel: QueryChannel, prior: Distribution) -> Bracket:
-    """Take the answer in place of the database."""
-    return row_correlation(channel._kernel, channel._query.law(prior))
+    """Take the answer in place of the database.
+
+    If the law of the answer is off by a factor of at most 1 + e at every answer, rho is off by at
+    most (1 + e)/(1 - e): the centred matrix is multiplied by diagonal matrices and a projection.
+    """
+    rho = row_correlation(channel._kernel, channel._query.law(prior))
+    off = 4.0 * channel._query.law_error
+    return Bracket(rho.lower * (1.0 - off), min(rho.upper * (1.0 + off), 1.0))
 
 
 @correlation.register

@@ -22,6 +22,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.queries.odds import Odds
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_weights
@@ -271,10 +272,32 @@ def _(channel: HammingChannel, prior: Distribution) -> float:
 
 @posterior_level.register
 def _(channel: QueryChannel, prior: Distribution) -> float:
-    """The largest sum of the answers' and the databases' log-ratios. Cost O(N n m)."""
+    """The largest sum of the answers' and the databases' log-ratios.
+
+    Cost O(K) for each pair of answers that neighbours have if the prior knows their odds, else
+    O(N n m).
+    """
+    odds = channel._query.odds(prior)
+    if odds is not None:
+        return _odds_level(channel._kernel.matrix, odds)
     logs = prior._logs()
     error = 0.0 if logs is None else log_error(logs, 0.0)
     return round_up(likeliest_step(channel, prior)[0]) + error
+
+
+def _odds_level(laws: Floats, odds: Odds) -> float:
+    """Return the largest ln laws[a, y]/laws[b, y] + ln p(x)/p(x') over y and answers a, b."""
+    worst, step = 0.0, max(1, _BLOCK // laws.shape[1])
+    for start in range(0, len(odds.first), step):
+        first, second, prior, size = (part[start : start + step] for part in odds)
+        seen = laws[first] > 0
+        ratios = log_ratio(np.where(seen, laws[first], 1.0), np.where(seen, laws[second], 1.0))
+        kernel = np.where(seen, ratios, -math.inf).max(axis=1)
+        levels = kernel + prior
+        # Two logarithms of opposite signs leave the error of the larger one.
+        levels += 2.0**-50 * np.where(levels < math.inf, np.abs(kernel) + size, 0.0)
+        worst = max(worst, float(levels.max(initial=0.0)))
+    return round_up(worst)
 
 
 def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, int, int]:

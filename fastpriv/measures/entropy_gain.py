@@ -8,7 +8,7 @@ from functools import singledispatch
 import numpy as np
 
 from fastpriv._core.logs import round_up
-from fastpriv._matrices.leakage import matrix_gain, surprise
+from fastpriv._matrices.leakage import matrix_gain
 from fastpriv._structure.leakage import tilted, vector_gain
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import (
@@ -46,10 +46,12 @@ def _(channel: TypeChannel, prior: Distribution) -> float:
 
 @entropy_gain.register
 def _(channel: QueryChannel, prior: Distribution) -> float:
-    """Take the answers, and the entropy of the database given each. Cost O(N + answers K)."""
-    own, values = surprise(prior._vector()), channel._query.listed()
-    inner = np.bincount(values, own, channel._kernel.shape[0]).astype(np.float64)
-    return matrix_gain(channel._kernel.matrix, channel._query.law(prior), inner)
+    """Take the answers, and the entropy of the database given each. Cost O(answers K).
+
+    To this comes the cost of the law of the answer.
+    """
+    query, laws = channel._query, channel._kernel.matrix
+    return matrix_gain(laws, query.law(prior), query.surprise(prior), 4.0 * query.law_error)
 
 
 @entropy_gain.register

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core.rounding import ULP
+from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
@@ -17,7 +18,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import rows_contraction
-from fastpriv.measures.correlation import largest, rows_correlation
+from fastpriv.measures.correlation import correlation, largest, rows_correlation
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket
@@ -26,6 +27,8 @@ __all__ = ["sdpi_constant"]
 
 #: Most entries of the matrix of a row-by-row channel that is formed.
 _FORMED = 1 << 20
+#: Most entries of the laws of a query's answers on which searches are begun.
+_SEARCHED = 1 << 16
 
 
 def sdpi_constant(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike) -> Bracket:
@@ -80,8 +83,12 @@ def sdpi(channel: AbstractChannel, prior: Distribution) -> Bracket:
 
 @sdpi.register
 def _(channel: QueryChannel, prior: Distribution) -> Bracket:
-    """Take the answer in place of the database."""
-    return matrix_sdpi(channel._kernel.matrix, channel._query.law(prior))
+    """Take the answer in place of the database. Of large tables, take rho^2 and eta."""
+    laws, law = channel._kernel.matrix, channel._query.law(prior)
+    if laws.size <= _SEARCHED:
+        return matrix_sdpi(laws, law)
+    eta, rho = matrix_contraction(laws[law > 0.0]).upper, correlation(channel, prior).lower
+    return Bracket(min(rho**2 * (1.0 - 4.0 * ULP), eta), eta)
 
 
 @sdpi.register

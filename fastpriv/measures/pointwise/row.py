@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator, Sequence
 from functools import singledispatch
 from typing import overload
 
@@ -12,11 +14,12 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import matrix_log_output
+from fastpriv._matrices.leakage import TINY, log_law, matrix_log_output
 from fastpriv._matrices.leakage import row_leakages as leakages_of_laws
 from fastpriv._structure.leakage import Column, log_masses, row_slack, tilted
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.rowwise import row_kinds
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
 from fastpriv.measures.pointwise.database import leakage_levels, leakages
@@ -29,6 +32,9 @@ __all__ = ["row_pml"]
 
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
+
+#: Rows whose joint laws with the answer go through a query together.
+_TOGETHER = 64
 
 
 @overload
@@ -86,6 +92,62 @@ def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Float
     )
     laws = [log_output(channel, prior.given({i: value})) for value in values.tolist()]
     return leakages_of_laws(laws, marginal[values], law_error(channel)) + off
+
+
+@row_leakages.register
+def _(channel: QueryChannel, prior: Distribution, i: int) -> Floats:
+    """From the joint law of the row and the answer."""
+    laws = channel._query.row_laws(prior, np.array([i]))
+    if laws is None or channel.space.n == 1:
+        return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
+    return next(_joint_leakages(channel, prior, [i], laws))
+
+
+def _joint_leakages(
+    channel: QueryChannel, prior: Distribution, rows: Sequence[int], joints: Iterator[Floats]
+) -> Iterator[Floats]:
+    """Yield the leakage of every output about some rows, from the joint laws [v, answer]."""
+    matrix, error = channel._kernel.matrix, law_error(channel)
+    while joints_now := list(itertools.islice(joints, _TOGETHER)):
+        # A power of two keeps products of small numbers from underflowing, and is exact.
+        outputs = np.concatenate(joints_now) * 2.0**900 @ matrix
+        ends = np.cumsum([len(joint) for joint in joints_now])
+        for joint, law in zip(joints_now, np.split(outputs, ends[:-1]), strict=True):
+            i, *rows = rows
+            marginal, off = log_marginal(prior, i)
+            values = np.flatnonzero(marginal > -math.inf)
+            rare = np.flatnonzero(law[values].min(axis=0) < 2.0**900 * TINY)
+            with np.errstate(divide="ignore"):
+                laws = np.log(law[values]) - 900.0 * math.log(2.0)
+                if len(rare):
+                    exact = prior._log_least() > math.log(TINY)
+                    logs = np.log(joint) if exact else channel._query.log_row_law(prior, i)
+                    laws[:, rare] = [log_law(matrix[:, rare], logs[v]) for v in values]
+            given = list(laws - marginal[values, None])
+            yield leakages_of_laws(given, marginal[values], error) + off
+
+
+@singledispatch
+def worst_row_level(channel: AbstractChannel, prior: Distribution) -> float:
+    """Return the largest leakage of an output about a row, rows that are alike taken once."""
+    return max(row_level(channel, prior, i) for i in unlike_rows(channel, prior).tolist())
+
+
+@worst_row_level.register
+def _(channel: QueryChannel, prior: Distribution) -> float:
+    """From the joint laws of rows and the answer, which share the sums of the rows beside."""
+    rows = unlike_rows(channel, prior)
+    laws = channel._query.row_laws(prior, rows)
+    if laws is None or channel.space.n == 1:
+        return worst_row_level.dispatch(AbstractChannel)(channel, prior)
+    return max(float(leaks.max()) for leaks in _joint_leakages(channel, prior, rows.tolist(), laws))
+
+
+def unlike_rows(channel: AbstractChannel, prior: Distribution) -> Ints:
+    """Return one row of each kind: rows that play the same part in the channel and the prior."""
+    kinds = row_kinds(channel)
+    firsts = [rows[np.unique(kinds[rows], return_index=True)[1]] for rows in prior._alike()]
+    return np.sort(np.concatenate(firsts))
 
 
 @singledispatch
