@@ -72,7 +72,7 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     for _ in range(2):  # the second pass removes the rounding error of the first
         excess = excess - p @ excess
     B = weight * excess
-    lower, upper = _norm(B)
+    lower, upper = matrix_norm(B)
     # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2 ulp.
     off = 16.0 * ULP * float(before + np.linalg.norm(B)) + 2.0**-300
     relative = (len(p) + 64) * ULP + _UNSUMMED
@@ -81,7 +81,7 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     return Bracket(min(lower, 1.0), min((upper + off) * (1.0 + relative), 1.0))
 
 
-def _norm(B: Floats) -> tuple[float, float]:
+def matrix_norm(B: Floats) -> tuple[float, float]:
     """Bounds on the spectral norm: from below by a vector, from above by a Cholesky factor.
 
     If floating point completes a Cholesky factor of A = mu I - G, then A >= -g trace(A) with

@@ -18,9 +18,12 @@ from fastpriv._matrices.contraction import (
     largest_distance,
     matrix_contraction,
 )
+from fastpriv._structure.bit_pairs import listed_outputs, pair_contraction
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel, type_error
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.results import Bracket, Brackets
@@ -32,6 +35,8 @@ __all__ = ["contraction_coefficient"]
 _LISTED, _TERMS = 22, 29
 #: Most rows of E_d whose distances are summed.
 _MOST_ROWS = 1 << 24
+#: Most kinds of outputs of all kinds of pairs of databases that are listed.
+_PAIRED = 1 << 22
 
 
 @overload
@@ -102,6 +107,26 @@ def _(channel: QueryChannel) -> Bracket:
 def _(channel: ProductChannel) -> Bracket:
     """Row by row: closed form for E_d, pairs that are listed or bounds for other products."""
     return rows_contraction(channel._kernels)
+
+
+@contraction.register
+def _(channel: TypeChannel) -> Bracket:
+    """Bits: over kinds of pairs of databases, O(n^7), or a bracket where they are many.
+
+    Then the lower end is that of the types alone, and the upper end tanh^2(l/2) of the strong
+    level l: a pair of laws whose ratio is within e^-l and e^l is a mixture of pairs on two outputs,
+    for which it is largest with both ratios at an end.
+    """
+    if channel.space.m != 2:
+        return matrix_contraction(channel.matrix())
+    n = channel.space.n
+    if listed_outputs(n) <= _PAIRED:
+        eta = pair_contraction(channel._by_overlap())
+    else:
+        alike = matrix_contraction(channel._type_matrix())
+        eta = Bracket(alike.lower, max(alike.lower, math.tanh(0.5 * extreme_level(channel)) ** 2))
+    off = type_error(n)
+    return Bracket(eta.lower * (1.0 - off), min(eta.upper * (1.0 + off), 1.0))
 
 
 @contraction.register

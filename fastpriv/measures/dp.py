@@ -25,11 +25,12 @@ from fastpriv.channels import (
 from fastpriv.channels.queries.odds import Odds
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.channels.types import TypeChannel, log_type_weights
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.spaces import Space
 
 __all__ = ["dp_level", "identifiability_level"]
@@ -322,16 +323,46 @@ def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, i
 @posterior_level.register
 def _(channel: TypeChannel, prior: Distribution) -> float:
     """Under an exchangeable prior over classes, O(classes). Otherwise through the matrix."""
-    if not isinstance(prior, Exchangeable):
+    types = as_exchangeable(prior)
+    if types is None:
         return posterior_level(channel._plain(), prior)
-    return _class_level(channel, class_joint(channel, prior))
+    level, size, _ = likeliest_move(channel, types)
+    return round_up(level + 2.0**-50 * size if level < math.inf else level)
 
 
-def class_joint(channel: TypeChannel, prior: Exchangeable) -> Floats:
-    """Return the entry of every class times the chance of its database, up to a factor."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(type_weights(channel._types, prior)) - channel._types.log_sizes
-    return np.asarray(np.exp(logs - logs.max())[channel._stack.row] * channel._entry)
+def likeliest_move(channel: TypeChannel, prior: Exchangeable) -> tuple[float, float, int]:
+    """Return the largest ln of posterior odds over moves of one row, its parts' size, its place.
+
+    The odds are those of two entries times those of two databases, which the counts of the
+    other rows and the value of the row determine.
+    """
+    stack, entry = channel._stack, channel._entry
+    logs = log_type_weights(channel._types, prior) - channel._types.log_sizes
+    source, target = stack.source, stack.target
+    seen = np.flatnonzero((entry[source] > 0) & (logs[stack.row[source]] > -math.inf))
+    if not len(seen):
+        return 0.0, 0.0, 0
+    source, target = source[seen], target[seen]
+    ratios = log_ratio(entry[source], entry[target])
+    odds = _type_odds(channel, prior)[stack.row[source], stack.row[target]]
+    level = ratios + odds
+    at = int(level.argmax())
+    return max(0.0, float(level[at])), float(abs(ratios[at]) + abs(odds[at])), int(seen[at])
+
+
+def _type_odds(channel: TypeChannel, prior: Exchangeable) -> Floats:
+    """Return ln p(x)/p(x') for databases of neighbouring types, [type of x, type of x']."""
+    n, m = channel.space.n, prior._weights.ndim + 1
+    types = channel._types
+    place = {kind[0]: j for j, kind in enumerate(types.counts)}
+    odds = np.zeros((len(place), len(place)))
+    rest = [c for c in np.ndindex(*(n,) * (m - 1)) if sum(c) < n]
+    for counts, line in zip(rest, prior._line_table, strict=True):
+        whole = [n - 1 - sum(counts), *counts]
+        near = [place[(*whole[:s], whole[s] + 1, *whole[s + 1 :])] for s in range(m)]
+        for s in np.flatnonzero(line > 0):
+            odds[near[s], near] = log_ratio(line[s], line)
+    return odds
 
 
 @posterior_level.register

@@ -19,8 +19,9 @@ from fastpriv.channels import (
     TiltedChannel,
 )
 from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.types import TypeChannel
+from fastpriv.channels.types import TypeChannel, log_type_weights, type_error
 from fastpriv.priors import Distribution, Product
+from fastpriv.priors.exchanged import as_exchangeable
 
 
 @singledispatch
@@ -40,8 +41,26 @@ def _(channel: Channel, prior: Distribution) -> float:
 
 @entropy_gain.register
 def _(channel: TypeChannel, prior: Distribution) -> float:
-    """Take the matrix, with its rows divided by their sums."""
-    return entropy_gain(channel._plain(), prior)
+    """Under an exchangeable prior, take the classes against an output of each type.
+
+    They are told apart by the output, and their databases are equally likely. Cost O(classes).
+    Otherwise take the matrix, with its rows divided by their sums.
+    """
+    view = as_exchangeable(prior)
+    if view is None:
+        return entropy_gain(channel._plain(), prior)
+    types, gains = channel._types, [0.0]
+    weights = log_type_weights(types, view)
+    top = int(weights.argmax())
+    others = math.fsum(np.exp(np.delete(weights, top)))
+    if others < 0.5:  # the logarithm of a chance close to one
+        weights[top] = math.log1p(-others)
+    for classes, entry in zip(channel._classes, channel._entries, strict=True):
+        logs = weights[classes.row] - types.log_sizes[classes.row]
+        law = np.exp(logs + classes.log_count)
+        own = np.where(law > 0.0, law * np.where(law > 0.0, logs, 0.0), 0.0)
+        gains.append(matrix_gain(entry[:, None], law, own / law.sum(), type_error(channel.space.n)))
+    return max(gains)
 
 
 @entropy_gain.register

@@ -15,9 +15,10 @@ from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.contraction import rows_contraction
+from fastpriv.measures.contraction import contraction, rows_contraction
 from fastpriv.measures.correlation import correlation, largest, rows_correlation
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.priors import Distribution, Product
@@ -95,6 +96,15 @@ def _(channel: QueryChannel, prior: Distribution) -> Bracket:
 def _(channel: ProductChannel, prior: Distribution) -> Bracket:
     """Row by row, in the structure of the prior."""
     return rows_sdpi(prior, channel._kernels)
+
+
+@sdpi.register
+def _(channel: TypeChannel, prior: Distribution) -> Bracket:
+    """Take rho^2 and eta of all databases where the matrix is large."""
+    if channel.space.size**2 <= _SEARCHED:
+        return matrix_sdpi(channel.matrix(), prior._vector())
+    eta, rho = contraction(channel).upper, correlation(channel, prior).lower
+    return Bracket(min(rho**2 * (1.0 - 4.0 * ULP), eta), eta)
 
 
 @sdpi.register

@@ -23,12 +23,13 @@ from fastpriv.channels import (
     TiltedChannel,
 )
 from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.channels.types import TypeChannel, log_type_weights, type_weights
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
 from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
 from fastpriv.priors import Distribution, Exchangeable
 from fastpriv.priors.columns import column
+from fastpriv.priors.exchanged import as_exchangeable
 
 __all__ = ["conditional_pml", "pml"]
 
@@ -210,23 +211,26 @@ def _answer_leakages(channel: QueryChannel, laws: Floats, prior: Distribution) -
 @leakages.register
 def _(channel: TypeChannel, prior: Distribution) -> Leakages:
     """Under an exchangeable prior by the type of the output, otherwise through the matrix."""
-    if not isinstance(prior, Exchangeable):
+    types = as_exchangeable(prior)
+    if types is None:
         return leakages(channel._plain(), prior)
-    return Leakages(*map(channel._spread_out, type_leakages(channel, prior)))
+    return Leakages(*map(channel._spread_out, type_leakages(channel, types)))
 
 
 @leakage_levels.register
 def _(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
-    if not isinstance(prior, Exchangeable):
+    types = as_exchangeable(prior)
+    if types is None:
         return leakage_levels(channel._plain(), prior)
-    return type_leakages(channel, prior).largest()
+    return type_leakages(channel, types).largest()
 
 
 @leakage_at.register
 def _(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
-    if not isinstance(prior, Exchangeable):
+    types = as_exchangeable(prior)
+    if types is None:
         return leakage_at(channel._plain(), prior, y)
-    return float(type_leakages(channel, prior).above[channel._types.number(y[None])[0]])
+    return float(type_leakages(channel, types).above[channel._types.number(y[None])[0]])
 
 
 def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
@@ -250,8 +254,7 @@ def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
 
 def possible_types(channel: TypeChannel, prior: Exchangeable) -> NDArray[np.bool_]:
     """Return which types of databases can occur."""
-    logs = [prior._log_weights[kind[0][1:]] for kind in channel._types.counts]
-    return np.asarray(np.array(logs) > -math.inf)
+    return np.asarray(log_type_weights(channel._types, prior) > -math.inf)
 
 
 @leakages.register

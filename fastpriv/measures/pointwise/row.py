@@ -14,19 +14,21 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import TINY, log_law, matrix_log_output
+from fastpriv._matrices.leakage import TINY, log_error, log_law, matrix_log_output
 from fastpriv._matrices.leakage import row_leakages as leakages_of_laws
 from fastpriv._structure.leakage import Column, log_masses, row_slack, tilted
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel, log_type_weights
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
 from fastpriv.measures.pointwise.database import leakage_levels, leakages
 from fastpriv.measures.pointwise.rows import rows_levels, rows_log_output
 from fastpriv.measures.pointwise.scaled import scaled_matrix
-from fastpriv.priors import Distribution, Product
+from fastpriv.priors import Distribution, Exchangeable, Product
 from fastpriv.priors.columns import column, log_marginal
+from fastpriv.priors.exchanged import as_exchangeable
 
 __all__ = ["row_pml"]
 
@@ -127,6 +129,50 @@ def _joint_leakages(
             yield leakages_of_laws(given, marginal[values], error) + off
 
 
+@row_leakages.register
+def _(channel: TypeChannel, prior: Distribution, i: int) -> Floats:
+    """Under an exchangeable prior, by the type of the output and its value in the row."""
+    types = as_exchangeable(prior)
+    if types is None:
+        return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
+    check.fits(channel.space.size, "a vector over outputs", "give one y=")
+    outputs = channel.space.rows(np.arange(channel.space.size))
+    return type_row_leakages(channel, types)[channel._types.number(outputs), outputs[:, i]]
+
+
+def type_row_leakages(channel: TypeChannel, prior: Exchangeable) -> Floats:
+    """Leakage about a row of an output of each type with each value in that row. O(classes m^2).
+
+    Of the rows where y holds u, a share holds v in x; it is the chance of v in the row if the class
+    of x is known.
+    """
+    marginal, off = log_marginal(prior, 0)
+    values = np.flatnonzero(marginal > -math.inf)
+    leaks = np.zeros((len(channel._classes), len(marginal)))
+    if len(values) == 1:
+        return leaks
+    weights, sizes = log_type_weights(channel._types, prior), channel._types.log_sizes
+    for kind, classes, entry, leak in zip(
+        channel._types.counts, channel._classes, channel._entries, leaks, strict=True
+    ):
+        with np.errstate(divide="ignore"):
+            logs = weights[classes.row] - sizes[classes.row] + classes.log_count + np.log(entry)
+        error = log_error(logs, 0.0) / 16.0 + (len(logs) + 64) * ULP
+        for u in np.flatnonzero(kind[0]).tolist():
+            held = classes.held(u, len(marginal))[values]
+            laws = [_log_mean(logs, share / kind[0][u]) for share in held]
+            given = list((np.array(laws) - marginal[values])[:, None])
+            leak[u] = leakages_of_laws(given, marginal[values], error)[0] + off
+    return leaks
+
+
+def _log_mean(logs: Floats, shares: Floats) -> float:
+    """Log of sum shares e^logs, from the largest term down."""
+    logs, shares = logs[shares > 0], shares[shares > 0]
+    top = float(logs.max(initial=-math.inf))
+    return top + math.log(shares @ np.exp(logs - top)) if top > -math.inf else top
+
+
 @singledispatch
 def worst_row_level(channel: AbstractChannel, prior: Distribution) -> float:
     """Return the largest leakage of an output about a row, rows that are alike taken once."""
@@ -156,6 +202,15 @@ def row_level(channel: AbstractChannel, prior: Distribution, i: int) -> float:
     if channel.space.n == 1:
         return leakage_levels(channel, prior)[0]
     return float(row_leakages(channel, prior, i).max())
+
+
+@row_level.register
+def _(channel: TypeChannel, prior: Distribution, i: int) -> float:
+    """Over types of outputs, under an exchangeable prior."""
+    types = as_exchangeable(prior)
+    if types is None:
+        return row_level.dispatch(AbstractChannel)(channel, prior, i)
+    return float(type_row_leakages(channel, types).max())
 
 
 @row_level.register
@@ -194,6 +249,15 @@ def _(channel: ProductChannel, prior: Distribution, i: int, y: Ints) -> float:
     mass = float(np.logaddexp.reduce(logs))
     error += 16.0 * ULP * (1.0 + abs(best) + abs(mass))
     return Column(best, mass, error).leakage()
+
+
+@row_leakage_at.register
+def _(channel: TypeChannel, prior: Distribution, i: int, y: Ints) -> float:
+    """From the type of the output and its value in the row."""
+    types = as_exchangeable(prior)
+    if types is None:
+        return row_leakage_at.dispatch(AbstractChannel)(channel, prior, i, y)
+    return float(type_row_leakages(channel, types)[channel._types.number(y[None])[0], y[i]])
 
 
 @row_leakage_at.register
