@@ -21,6 +21,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.queries.sums import Histogram
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
@@ -177,12 +178,12 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
 
 @expected_distance.register
 def _(channel: TypeChannel, prior: Distribution) -> float:
-    """Add up the classes. Cost O(classes), and O(N n) unless the rows are exchangeable."""
+    """Add up the classes. Cost O(classes) and the law of the counts of values."""
     stack, weights = channel._stack, channel._type_weights(prior)
     if weights is None:
-        law = prior._vector()
-        kinds = channel._types.number(channel.space.rows(np.arange(len(law))))
-        weights = np.asarray(np.bincount(kinds, law, len(channel._classes)), dtype=np.float64)
+        query = Histogram(channel.space.n, channel.space.sizes[0])
+        place = {tuple(counts): j for j, counts in enumerate(query.counts.tolist())}
+        weights = query.law(prior)[[place[kind[0]] for kind in channel._types.counts]]
     return math.fsum(weights[stack.row] * channel._mass * stack.distance)
 
 

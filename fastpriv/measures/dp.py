@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,14 +23,14 @@ from fastpriv.channels import (
     TiltedChannel,
 )
 from fastpriv.channels.queries.odds import Odds
+from fastpriv.channels.queries.sums import Histogram
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.types import TypeChannel, log_type_weights
+from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.priors import Dense, Distribution, Exchangeable
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
 __all__ = ["dp_level", "identifiability_level"]
@@ -322,47 +322,52 @@ def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, i
 
 @posterior_level.register
 def _(channel: TypeChannel, prior: Distribution) -> float:
-    """Under an exchangeable prior over classes, O(classes). Otherwise through the matrix."""
-    types = as_exchangeable(prior)
-    if types is None:
+    """Over moves of one row from class to class, O(classes), if the prior knows their odds."""
+    odds = type_odds(channel, prior)
+    if odds is None:
         return posterior_level(channel._plain(), prior)
-    level, size, _ = likeliest_move(channel, types)
-    return round_up(level + 2.0**-50 * size if level < math.inf else level)
+    return round_up(likeliest_move(channel, odds)[0])
 
 
-def likeliest_move(channel: TypeChannel, prior: Exchangeable) -> tuple[float, float, int]:
-    """Return the largest ln of posterior odds over moves of one row, its parts' size, its place.
+def likeliest_move(channel: TypeChannel, odds: TypeOdds) -> tuple[float, int]:
+    """Return the largest ln of posterior odds over moves of one row, and its place.
 
-    The odds are those of two entries times those of two databases, which the counts of the
-    other rows and the value of the row determine.
+    Every output y of a type is possible beside any two neighbours, up to the order of its rows. So
+    the odds of neighbours matter by their types only.
     """
     stack, entry = channel._stack, channel._entry
-    logs = log_type_weights(channel._types, prior) - channel._types.log_sizes
-    source, target = stack.source, stack.target
-    seen = np.flatnonzero((entry[source] > 0) & (logs[stack.row[source]] > -math.inf))
+    kinds = stack.row[stack.source], stack.row[stack.target]
+    seen = np.flatnonzero((entry[stack.source] > 0) & (odds.log_odds[kinds] > -math.inf))
     if not len(seen):
-        return 0.0, 0.0, 0
-    source, target = source[seen], target[seen]
-    ratios = log_ratio(entry[source], entry[target])
-    odds = _type_odds(channel, prior)[stack.row[source], stack.row[target]]
-    level = ratios + odds
-    at = int(level.argmax())
-    return max(0.0, float(level[at])), float(abs(ratios[at]) + abs(odds[at])), int(seen[at])
+        return 0.0, 0
+    ratios = log_ratio(entry[stack.source[seen]], entry[stack.target[seen]])
+    own, size = (table[kinds][seen] for table in odds)
+    levels = ratios + own
+    # Two logarithms of opposite signs leave the error of the larger one.
+    levels += 2.0**-50 * np.where(levels < math.inf, np.abs(ratios) + size, 0.0)
+    at = int(levels.argmax())
+    return max(0.0, float(levels[at])), int(seen[at])
 
 
-def _type_odds(channel: TypeChannel, prior: Exchangeable) -> Floats:
-    """Return ln p(x)/p(x') for databases of neighbouring types, [type of x, type of x']."""
-    n, m = channel.space.n, prior._weights.ndim + 1
-    types = channel._types
-    place = {kind[0]: j for j, kind in enumerate(types.counts)}
-    odds = np.zeros((len(place), len(place)))
-    rest = [c for c in np.ndindex(*(n,) * (m - 1)) if sum(c) < n]
-    for counts, line in zip(rest, prior._line_table, strict=True):
-        whole = [n - 1 - sum(counts), *counts]
-        near = [place[(*whole[:s], whole[s] + 1, *whole[s + 1 :])] for s in range(m)]
-        for s in np.flatnonzero(line > 0):
-            odds[near[s], near] = log_ratio(line[s], line)
-    return odds
+class TypeOdds(NamedTuple):
+    """Largest ln p(x)/p(x') over neighbours of two types, and the size of its parts."""
+
+    log_odds: Floats
+    size: Floats
+
+
+def type_odds(channel: TypeChannel, prior: Distribution) -> TypeOdds | None:
+    """Return the odds of neighbours by their types; None where only a list would tell them."""
+    query = Histogram(channel.space.n, channel.space.sizes[0])
+    odds = query.odds(prior)
+    if odds is None:
+        return None
+    place = {kind[0]: j for j, kind in enumerate(channel._types.counts)}
+    number = np.array([place[tuple(counts)] for counts in query.counts.tolist()])
+    table = TypeOdds(np.full((len(place),) * 2, -math.inf), np.zeros((len(place),) * 2))
+    pairs = number[odds.first], number[odds.second]
+    table.log_odds[pairs], table.size[pairs] = odds.log_odds, odds.size
+    return table
 
 
 @posterior_level.register

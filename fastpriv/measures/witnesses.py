@@ -29,7 +29,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.causes import leading, steepest
-from fastpriv.measures.dp import likeliest_move, likeliest_step
+from fastpriv.measures.dp import likeliest_move, likeliest_step, type_odds
 from fastpriv.measures.pointwise.database import leakages, possible_types, type_leakages
 from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.exchanged import as_exchangeable
@@ -281,10 +281,10 @@ def _(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
     if prior is None:
         at = largest_ratio(channel._entry[source], channel._entry[target])
     else:
-        types = as_exchangeable(prior)
-        if types is None:
+        odds = type_odds(channel, prior) if as_exchangeable(prior) is not None else None
+        if odds is None:
             return _matrix_step(channel, prior._vector())
-        at = likeliest_move(channel, types)[2]
+        at = likeliest_move(channel, odds)[1]
     pairs = channel._pair_counts(int(source[at]))
     moved = pairs - channel._pair_counts(int(target[at]))
     x, y = _laid_out(pairs)

@@ -92,6 +92,24 @@ def test_structure_agrees_with_the_matrix(case):
     assert truth.lower <= bracket.upper
 
 
+@settings(max_examples=40)
+@given(cases(), st.data())
+def test_identifiability_and_distortion_under_rows_that_differ(case, data):
+    """Independent rows of different laws, and chains: absorbing ones and ones with zeros too."""
+    channel, _ = case
+    n, m = channel.space.n, channel.space.m
+    if data.draw(st.booleans()):
+        prior = fp.Product([data.draw(laws(m)) for _ in range(n)])
+    else:
+        steps = [data.draw(laws(m)) for _ in range(m)]
+        prior = fp.Markov(data.draw(laws(m)), steps, n)
+    plain = fp.Channel(channel.matrix(), channel.space)
+    dense = fp.Dense(prior.pmf() / prior.pmf().sum(), prior.space.sizes)
+    level = fp.identifiability_level(channel, prior)
+    assert same(level, fp.identifiability_level(plain, dense))
+    assert fp.distortion(channel, prior) == pytest.approx(fp.distortion(plain, dense), rel=1e-12)
+
+
 @settings(max_examples=30)
 @given(cases())
 def test_capacity_and_contraction_agree_with_the_matrix(case):
