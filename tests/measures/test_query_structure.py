@@ -140,6 +140,23 @@ def test_long_databases_need_no_list(prior):
     assert worst >= fp.row_pml(channel, prior, 60).max()
 
 
+def test_rows_of_different_scores_under_one_law_of_types():
+    """Exchangeable bits that weigh 1 or 2: a law of independent bits has the law of the product."""
+    n, scores = 60, [[0, 1]] * 30 + [[0, 2]] * 30
+    channel = fp.QueryChannel.sum(scores, noisy(91, 0.3))
+    prior = fp.Product.iid([0.7, 0.3], n)
+    weights = [math.comb(n, k) * 0.3**k * 0.7 ** (n - k) for k in range(n + 1)]
+    types = fp.Exchangeable(np.array(weights) / np.sum(weights))
+    for level in (
+        fp.mutual_information,
+        fp.identifiability_level,
+        fp.worst_leakage_factor,
+        fp.pml_level,
+        lambda c, p: fp.pml_level(c, p, row="worst"),
+    ):
+        assert level(channel, types) == pytest.approx(level(channel, prior), rel=1e-11)
+
+
 def test_identifiability_of_a_long_chain_by_hand():
     """A row between two ones, or at an end; the answers on both sides are in reach."""
     epsilon = 0.5

@@ -11,6 +11,8 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import log_law
+from fastpriv.channels.queries.arranged import arranged_law
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.rare import log_convolve, log_power
 
@@ -50,9 +52,14 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
 
 @score_law.register
 def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Take the types of databases where all rows have the same scores. Cost O(types)."""
+    """Take the types of databases. Cost O(types) where all rows have the same scores.
+
+    Where they differ, the arrangements of a type are equally likely.
+    """
     if len(scores) > 1:
-        return score_law(prior._dense("the law of a sum"), scores, which)
+        return np.asarray(
+            np.tensordot(prior._weights, arranged_law(scores, which), prior._weights.ndim)
+        )
     total, inside = type_sums(prior, scores[0])
     most = prior.space.n * int(scores[0].max())
     return np.asarray(np.bincount(total, prior._weights[inside], most + 1), np.float64)
@@ -97,11 +104,11 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
 
 @log_score_law.register
 def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Take the types of databases where all rows have the same scores. Cost O(types)."""
+    """Take the types of databases. Cost O(types) where all rows have the same scores."""
     logs = np.full(largest_sum(scores, which) + 1, -math.inf)
     if len(scores) > 1:
-        np.logaddexp.at(logs, sums(scores, which), prior._all_logs())
-        return logs
+        table = arranged_law(scores, which).reshape(-1, len(logs))
+        return log_law(table, prior._log_weights.reshape(-1))
     total, inside = type_sums(prior, scores[0])
     np.logaddexp.at(logs, total, prior._log_weights[inside])
     return logs

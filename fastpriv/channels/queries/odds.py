@@ -8,6 +8,7 @@ Sets of sums are the bits of one integer.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -83,23 +84,42 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
 
 
 @score_odds.register
-def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Iterable[Odds] | None:
-    """Take a row given the counts of the others if all have the same scores. O(types m^2)."""
-    return None if len(scores) > 1 else _line_odds(prior, scores[0])
+def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
+    """Take a row given the counts of the others, and the sums that these can have.
+
+    Cost O(types m^2) where all rows have the same scores.
+    """
+    lines, m, n = prior._line_table, prior.space.sizes[0], prior.space.n
+    types = [c for c in np.ndindex(*(n,) * (m - 1)) if sum(c) < n]
+    for kind, own in enumerate(scores):
+        if len(scores) == 1:
+            place, ones = np.arange(len(lines)), np.array(types, np.int64)
+            rest = (n - 1 - ones.sum(axis=1)) * own[0] + ones @ own[1:]
+        else:
+            reach = _reach_by_type(scores, np.delete(which, int(np.argmax(which == kind))))
+            parts = [_members(reach[counts]) for counts in types]
+            place = np.repeat(np.arange(len(lines)), [len(part) for part in parts])
+            rest = np.concatenate(parts)
+        for s, t in itertools.permutations(range(m), 2):
+            alive = lines[place, s] > 0
+            near = lines[place[alive]]
+            ratios = log_ratio(near[:, s], near[:, t]).astype(np.float64)
+            yield Odds(rest[alive] + own[s], rest[alive] + own[t], ratios, np.abs(ratios))
 
 
-def _line_odds(prior: Exchangeable, scores: Ints) -> Iterator[Odds]:
-    lines, m = prior._line_table, prior.space.sizes[0]
-    counts = np.indices((prior.space.n,) * (m - 1)).reshape(m - 1, prior.space.n ** (m - 1))
-    ones = counts[:, counts.sum(axis=0) < prior.space.n]
-    rest = (prior.space.n - 1 - ones.sum(axis=0)) * scores[0] + scores[1:] @ ones
-    for s in range(m):
-        alive = lines[:, s] > 0
-        for t in range(m):
-            if t != s:
-                ratios = log_ratio(lines[alive, s], lines[alive, t]).astype(np.float64)
-                first, second = rest[alive] + scores[s], rest[alive] + scores[t]
-                yield Odds(first, second, ratios, np.abs(ratios))
+def _reach_by_type(scores: Sequence[Ints], which: Ints) -> dict[tuple[int, ...], int]:
+    """Return the set of sums of some rows for all counts of their values 1 .. m-1."""
+    steps = [score.tolist() for score in scores]
+    m = len(steps[0])
+    reach = {(0,) * (m - 1): 1}
+    for kind in which.tolist():
+        grown: dict[tuple[int, ...], int] = {}
+        for counts, sums in reach.items():
+            for value, step in enumerate(steps[kind]):
+                new = tuple(c + (v == value) for v, c in enumerate(counts, 1))
+                grown[new] = grown.get(new, 0) | sums << step
+        reach = grown
+    return reach
 
 
 @score_odds.register

@@ -10,6 +10,8 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import log_law
+from fastpriv.channels.queries.arranged import arranged_law
 from fastpriv.channels.queries.laws import (
     largest_sum,
     log_score_law,
@@ -17,6 +19,7 @@ from fastpriv.channels.queries.laws import (
     type_sums,
 )
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
+from fastpriv.priors.type_weights import without_one
 
 
 @singledispatch
@@ -49,9 +52,15 @@ def _marked(scores: Sequence[Ints], which: Ints, i: int) -> tuple[list[Ints], In
 
 @row_score_law.register
 def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int) -> Floats:
-    """Take the share of the rows that hold each value, type by type. Cost O(types m)."""
-    if len(scores) > 1:
-        return row_score_law(prior._dense("the law of a sum"), scores, which, i)
+    """Take the share of the rows that hold each value, type by type. Cost O(types m).
+
+    Of rows with different scores, take the sums of the others, whose orders are equally likely.
+    """
+    if len(scores) > 1 < prior.space.n:
+        own, others = scores[which[i]], arranged_law(scores, np.delete(which, i))
+        parts = without_one(prior._weights / prior.space.n)
+        joint = np.stack([np.tensordot(part, others, part.ndim) for part in parts])
+        return placed(joint, own, largest_sum(scores, which) + 1)
     total, inside = type_sums(prior, scores[0])
     weights, most = prior._weights[inside], largest_sum(scores, which)
     parts = [np.bincount(total, weights * share, most + 1) for share in _shares(prior, inside)]
@@ -61,14 +70,30 @@ def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int) -> Float
 @log_row_score_law.register
 def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int) -> Floats:
     """Take the share of the rows that hold each value, type by type. Cost O(types m)."""
-    if len(scores) > 1:
-        return log_row_score_law(prior._dense("the law of a sum"), scores, which, i)
-    total, inside = type_sums(prior, scores[0])
     logs = np.full((len(scores[0]), largest_sum(scores, which) + 1), -math.inf)
+    if len(scores) > 1 < prior.space.n:
+        others = arranged_law(scores, np.delete(which, i))
+        for part, log_part, step in zip(logs, _log_parts(prior), scores[which[i]], strict=True):
+            law = log_law(others.reshape(-1, others.shape[-1]), log_part.reshape(-1))
+            part[step : step + len(law)] = law
+        return logs
+    total, inside = type_sums(prior, scores[0])
     for part, share in zip(logs, _shares(prior, inside), strict=True):
         held = share > 0
         np.logaddexp.at(part, total[held], prior._log_weights[inside][held] + np.log(share[held]))
     return logs
+
+
+def _log_parts(prior: Exchangeable) -> list[Floats]:
+    """Return logs of the chances of the others' counts together with each value of a row."""
+    n, m = prior.space.n, prior.space.sizes[0]
+    shares = without_one(np.ones(prior._weights.shape) / n)
+    parts = []
+    for v, share in enumerate(shares):
+        ahead = tuple(slice(1, None) if a == v - 1 else slice(0, n) for a in range(m - 1))
+        with np.errstate(divide="ignore"):
+            parts.append(np.asarray(prior._log_weights[ahead] + np.log(share)))
+    return parts
 
 
 def _shares(prior: Exchangeable, inside: np.ndarray) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import surprise
+from fastpriv.channels.queries.arranged import arranged_law
 from fastpriv.channels.queries.laws import largest_sum, shifted, sums, type_sums
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 
@@ -44,13 +45,13 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
 
 @score_surprise.register
 def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Take the types of databases where all rows have the same scores. Cost O(types)."""
-    if len(scores) > 1:
-        return score_surprise(prior._dense("the entropy behind a sum"), scores, which)
+    """Take the types of databases. Cost O(types) where all rows have the same scores."""
     total, inside = type_sums(prior, scores[0])
-    weights = prior._weights[inside]
+    weights, most = prior._weights[inside], largest_sum(scores, which)
     own = surprise(weights) - weights / weights.sum() * prior._log_class_sizes[inside]
-    return np.asarray(np.bincount(total, own, largest_sum(scores, which) + 1))
+    if len(scores) > 1:
+        return np.asarray(own @ arranged_law(scores, which)[inside])
+    return np.asarray(np.bincount(total, own, most + 1))
 
 
 @score_surprise.register
