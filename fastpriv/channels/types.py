@@ -12,6 +12,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.sequential import Tree, alike, shuffle
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
@@ -26,6 +27,7 @@ from fastpriv._structure.types import (
 )
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
+from fastpriv.channels.queries.laws import log_score_law, score_law
 from fastpriv.errors import InvalidInput
 from fastpriv.priors import Distribution, Exchangeable
 from fastpriv.priors.exchanged import as_exchangeable
@@ -115,6 +117,25 @@ class TypeChannel(AbstractChannel):
             shared = classes.held(1, 2)[1]
             table[shared + classes.held(0, 2)[1], kind[0][1], shared] = entry
         return table
+
+    def _class_law(self, prior: Distribution, y: Ints) -> tuple[Floats, Floats | None]:
+        """Law of the class of the database against one output, and its logs if it may underflow.
+
+        The counts of values in the rows where y holds v are the digits of a sum over rows, in base
+        n + 1. Cost that of the law of this sum.
+        """
+        m, base = self._types.blocks.sizes[0], self.space.n + 1
+        digits = np.zeros((m, m), dtype=object)
+        digits[:, 1:] = base ** np.arange(m * (m - 1), dtype=object).reshape(m, m - 1)
+        sizes = sum(int(digits[v, -1]) * int(c) for v, c in enumerate(np.bincount(y, minlength=m)))
+        check.fits(sizes, "the table of classes", "use fewer rows or values")
+        classes = self._classes[int(self._types.number(y[None])[0])]
+        scores = [row.astype(np.int64) for row in digits]
+        places = sum(scores[v] @ classes.held(v, m) for v in range(m))
+        logs = None
+        if prior._log_least() <= math.log(TINY):
+            logs = log_score_law(prior, scores, y)[places]
+        return score_law(prior, scores, y)[places], logs
 
     def _plain(self) -> Channel:
         return Channel(self.matrix(), self.space)

@@ -37,6 +37,8 @@ _LISTED, _TERMS = 22, 29
 _MOST_ROWS = 1 << 24
 #: Most kinds of outputs of all kinds of pairs of databases that are listed.
 _PAIRED = 1 << 22
+#: Most entries of the matrix of a channel on types that is formed.
+_FORMED = 1 << 22
 
 
 @overload
@@ -111,16 +113,16 @@ def _(channel: ProductChannel) -> Bracket:
 
 @contraction.register
 def _(channel: TypeChannel) -> Bracket:
-    """Bits: over kinds of pairs of databases, O(n^7), or a bracket where they are many.
+    """Bits: over kinds of pairs of databases, O(n^7). More values: a small matrix.
 
-    Then the lower end is that of the types alone, and the upper end tanh^2(l/2) of the strong
+    Otherwise the lower end is that of the types alone, and the upper end tanh^2(l/2) of the strong
     level l: a pair of laws whose ratio is within e^-l and e^l is a mixture of pairs on two outputs,
     for which it is largest with both ratios at an end.
     """
-    if channel.space.m != 2:
-        return matrix_contraction(channel.matrix())
     n = channel.space.n
-    if listed_outputs(n) <= _PAIRED:
+    if channel.space.m != 2 and channel.space.size**2 <= _FORMED:
+        return matrix_contraction(channel.matrix())
+    if channel.space.m == 2 and listed_outputs(n) <= _PAIRED:
         eta = pair_contraction(channel._by_overlap())
     else:
         alike = matrix_contraction(channel._type_matrix())

@@ -23,7 +23,7 @@ from fastpriv.channels import (
     TiltedChannel,
 )
 from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.types import TypeChannel, log_type_weights, type_weights
+from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
 from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
@@ -227,9 +227,13 @@ def _(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
 
 @leakage_at.register
 def _(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
+    """By its type under an exchangeable prior, otherwise from the law of the database's class."""
     types = as_exchangeable(prior)
     if types is None:
-        return leakage_at(channel._plain(), prior, y)
+        law, logs = channel._class_law(prior, y)
+        entry = channel._entries[int(channel._types.number(y[None])[0])]
+        error = type_error(channel.space.n)
+        return float(matrix_leakages(entry[:, None], law, error, logs).above[0])
     return float(type_leakages(channel, types).above[channel._types.number(y[None])[0]])
 
 
