@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,9 +25,16 @@ LIMIT = 10.0
 BIT = [[0.8, 0.2], [0.4, 0.6]]
 
 
-def random_rows(rows: int, outputs: int) -> Any:
-    """Sharp random output laws, the same in every run."""
-    return np.random.default_rng(1).dirichlet(np.full(outputs, 0.5), rows)
+def random_rows(rows: int, outputs: int, sharpness: float = 0.5) -> Any:
+    """Random output laws, the same in every run: sharp by default, flat for large numbers."""
+    return np.random.default_rng(1).dirichlet(np.full(outputs, sharpness), rows)
+
+
+def geometric(answers: int) -> Any:
+    """Two-sided geometric noise of ratio 1/e on answers, cut off at both ends."""
+    step = np.abs(np.subtract.outer(np.arange(answers), np.arange(answers)))
+    law = np.exp(-1.0 * step)
+    return law / law.sum(axis=1, keepdims=True)
 
 
 def individual(channel: Any, *given: Any) -> fp.Bracket:
@@ -37,6 +45,17 @@ def cross(channel: Any, k: int) -> fp.Bracket:
     return fp.cross_capacity(channel, k, time_limit=LIMIT)
 
 
+def group(channel: Any, k: int) -> fp.Bracket:
+    return fp.group_capacity(channel, k, time_limit=LIMIT)
+
+
+def constrained(channel: Any, share: float) -> fp.Bracket:
+    """C_1 under an entropy of at least a share of the largest."""
+    b = share * math.log(channel.space.size)
+    return fp.constrained_capacity(channel, b, time_limit=LIMIT)
+
+
+TERNARY = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.15, 0.6]]
 E_D = fp.HammingChannel
 QUESTIONS: dict[str, Callable[[], fp.Bracket]] = {
     "C_1 of E_d(5, 10, 0.5)": lambda: individual(E_D(5, 10, 0.5)),
@@ -58,6 +77,29 @@ QUESTIONS: dict[str, Callable[[], fp.Bracket]] = {
         fp.QueryChannel.count(1000, random_rows(1001, 16)), "independent"
     ),
     "C_1, 3^6 x 16": lambda: individual(fp.Channel(random_rows(729, 16), [3] * 6)),
+    "C_1, 3^7 x 8": lambda: individual(fp.Channel(random_rows(2187, 8), [3] * 7)),
+    "C_1, 3^6 x 8, flat": lambda: individual(fp.Channel(random_rows(729, 8, 20.0), [3] * 6)),
+    "C_1, 4^4 x 8": lambda: individual(fp.Channel(random_rows(256, 8), [4] * 4)),
+    "C_1, 4^5 x 16": lambda: individual(fp.Channel(random_rows(1024, 16), [4] * 5)),
+    "C_1, 3-ary product, n = 5": lambda: individual(fp.ProductChannel([TERNARY] * 5)),
+    "C_1, 3-ary product, n = 12": lambda: individual(fp.ProductChannel([TERNARY] * 12)),
+    "C_2, 2^8 x 16": lambda: group(fp.Channel(random_rows(256, 16), [2] * 8), 2),
+    "C_2, 2^8 x 16, flat": lambda: group(fp.Channel(random_rows(256, 16, 20.0), [2] * 8), 2),
+    "C_3, 2^7 x 8": lambda: group(fp.Channel(random_rows(128, 8), [2] * 7), 3),
+    "C_2 of E_d(5, 2, 1)": lambda: group(E_D(5, 2, 1.0), 2),
+    "C_2 of E_d(30, 2, 0.5)": lambda: group(E_D(30, 2, 0.5), 2),
+    "C_1^b of E_d(4, 2, 1), b = 0.5": lambda: constrained(E_D(4, 2, 1.0), 0.5),
+    "C_1^b of E_d(4, 2, 1), b = 0.9": lambda: constrained(E_D(4, 2, 1.0), 0.9),
+    "C_1^b, 2^4 x 16, b = 0.5": lambda: constrained(fp.Channel(random_rows(16, 16), [2] * 4), 0.5),
+    "C_1^b, 2^4 x 16, b = 0.9": lambda: constrained(fp.Channel(random_rows(16, 16), [2] * 4), 0.9),
+    "C_1^b, 2^6 x 8, b = 0.7": lambda: constrained(fp.Channel(random_rows(64, 8), [2] * 6), 0.7),
+    "C_1^b, 4^2 x 4, b = 0.7": lambda: constrained(fp.Channel(random_rows(16, 4), [4] * 2), 0.7),
+    "C_1^b, count of 50, b = 0.5": lambda: constrained(
+        fp.QueryChannel.count(50, geometric(51)), 0.5
+    ),
+    "C_1^b, count of 2000, b = 0.5": lambda: constrained(
+        fp.QueryChannel.count(2000, random_rows(2001, 2)), 0.5
+    ),
 }
 
 
@@ -83,10 +125,10 @@ def main() -> None:
     given = parser.parse_args()
     now = measure()
     old = json.loads(given.before.read_text()) if given.before else {}
-    print(f"{'question':34}{'width before':>14}{'s before':>10}{'width':>12}{'s':>8}")
+    print(f"{'question':36}{'width before':>14}{'s before':>10}{'width':>12}{'s':>8}")
     for name, (width, seconds) in now.items():
         first = old.get(name, ("", ""))
-        print(f"{name:34}{first[0]:>14}{first[1]:>10}{width:>12}{seconds:>8}")
+        print(f"{name:36}{first[0]:>14}{first[1]:>10}{width:>12}{seconds:>8}")
     if given.save:
         given.save.write_text(json.dumps(now, indent=1))
 

@@ -18,7 +18,11 @@ __all__ = [
 
 
 class FastprivError(Exception):
-    """Base of every error that fastpriv raises on purpose."""
+    """Base of every error that fastpriv raises on purpose: one sentence on one line."""
+
+    def __init__(self, *parts: object) -> None:
+        # An array that is quoted in a sentence is printed on several lines.
+        super().__init__(*(" ".join(p.split()) if isinstance(p, str) else p for p in parts))
 
 
 class InvalidInput(FastprivError, ValueError):

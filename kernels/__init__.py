@@ -9,6 +9,7 @@ from fastpriv.kernels.capacity import (
     two_row_capacities,
 )
 from fastpriv.kernels.climb import entropy_climb
+from fastpriv.kernels.cliques import list_cliques
 from fastpriv.kernels.cone import (
     cone_adjoint,
     cone_ceiling,

@@ -1,7 +1,8 @@
 """Bounds on the information about one row of a database whose prior keeps an entropy.
 
 Inputs x come in slices a(x), one per value of the row, and stand for k_x databases each that tell
-the same. With V_a the output law of slice a and r any output law, the information is
+the same; ln k_x is given. With V_a the output law of slice a and r any output law, the information
+is
 
     I = sum_a P(a) D(V_a || r) - D(q || r),      D(v, r) = sum_y v ln(v/r) - v + r,
 
@@ -13,9 +14,10 @@ functions that are nowhere below it for any law pi of the slice in a simplex:
     sum_x pi_x touch_x - theta H(pi)      from D(V || V') <= theta D(pi || pi'),
 
 (two of the last kind, the second of which may have theta = 0 and be the one between the inputs),
-and D(q || r) by its tangent at any q = r + omega E. What is left is linear in the law p of the
-inputs, apart from entropies. So with t >= 0 for H(X) >= b, lambda >= 0 for pi B >= 0 and s_a = t
-minus the thetas times their weights, the largest value is two sums of exponentials,
+and D(q || r) by its tangent at any q = r + omega base, where base is E or spans as much. What is
+left is linear in the law p of the inputs, apart from entropies. So with t >= 0 for H(X) >= b,
+lambda >= 0 for pi B >= 0 and s_a = t minus the thetas times their weights, the largest value is two
+sums of exponentials,
 
     U = t ln sum_a e^(Z_a/t) - t b + D(r, q),      Z_a = s_a ln sum_{x in a} k_x e^(g_x/s_a),
     g_x = combination - sum_y E_xy ln(q_y/r_y) + sum_j lambda_aj B_xj,
@@ -28,8 +30,8 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.arrays import copy, sum_of
-from fastpriv.kernels.convex import add_square, divergence, log_sum, newton_step
+from fastpriv.kernels.arrays import copy
+from fastpriv.kernels.convex import add_square, divergence, log_sum, log_total, newton_step
 from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
@@ -41,7 +43,7 @@ ROOM = 0.95  # share of the way to the boundary
 
 
 @helper(error_model="numpy")
-def _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha):
+def _evaluate(z, E, base, r, logs, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha):
     """Return the bound U at z, rounded up, or inf outside; and its parts.
 
     z = omega, t, then for every slice its second and third weight and its lambda. ``lines`` holds
@@ -49,22 +51,24 @@ def _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alp
     Leaves q - r in d, the laws of the slices in pi and their own in alpha.
     """
     inputs, outputs, slices, corners = E.shape[0], E.shape[1], theta.shape[1], B.shape[1]
+    mixed = base.shape[0]
     for k in range(z.size):
         if not z[k] > 0.0:
             return math.inf
-    base, lost = 0.0, 0.0
+    common, lost, rise = 0.0, 0.0, np.empty(outputs)
     for y in range(outputs):
         total = 0.0
-        for x in range(inputs):
-            total += z[x] * E[x, y]
+        for k in range(mixed):
+            total += z[k] * base[k, y]
         if not r[y] + total > 0.0:
             return math.inf
         d[y] = total
-        base += divergence(r[y], r[y] + total, -total)
+        rise[y] = math.log1p(total / r[y])
+        common += divergence(r[y], r[y] + total, -total)
         lost += 4.0 * U * r[y] * abs(total) / (r[y] + total)  # where r + d cancels
-    t, doubt, most = z[inputs], 0.0, 0.0
+    t, doubt, most = z[mixed], 0.0, 0.0
     for a in range(slices):
-        at = inputs + 1 + a * (2 + corners)
+        at = mixed + 1 + a * (2 + corners)
         second, third = z[at], z[at + 1]
         rest, s = 1.0 - second - third, t - theta[0, a] * second - theta[1, a] * third
         if not (rest > 0.0 and s > 0.0):
@@ -73,7 +77,7 @@ def _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alp
             near, one, two = rest * lines[0, x], second * lines[1, x], third * lines[2, x]
             total, size, loose = near + one + two, abs(near) + abs(one) + abs(two), lines[3, x]
             for y in range(outputs):
-                step = E[x, y] * math.log1p(d[y] / r[y])
+                step = E[x, y] * rise[y]
                 total -= step
                 size += abs(step) + abs(E[x, y] * d[y]) / (r[y] + d[y])
             for j in range(corners):
@@ -83,50 +87,50 @@ def _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alp
                 loose += rough[a] * abs(step)
             g[x] = total
             doubt = max(doubt, loose + (outputs + corners + 16) * U * size)
-        Z[a] = log_sum(g, count, edges[a], edges[a + 1], s, pi)
+        Z[a] = log_sum(g, logs, edges[a], edges[a + 1], s, pi)
         most = max(most, abs(Z[a]))
-    value = log_sum(Z, np.ones(slices), 0, slices, t, alpha)
-    doubt += (inputs + 64) * U * (most + t * (math.log(sum_of(count)) + b + 1.0))
-    return value - t * b + base * (1.0 + (outputs + 128) * U) + doubt + lost
+    value = log_sum(Z, np.zeros(slices), 0, slices, t, alpha)
+    doubt += (inputs + 64) * U * (most + t * (log_total(logs) + b + 1.0))
+    return value - t * b + common * (1.0 + (outputs + 128) * U) + doubt + lost
 
 
 @helper(error_model="numpy")
-def _barrier(z, theta, inputs, corners):
+def _barrier(z, theta, mixed, corners):
     """Sum of the logarithms of all that has to be positive."""
     total = 0.0
     for k in range(z.size):
         total += math.log(z[k])
     for a in range(theta.shape[1]):
-        at = inputs + 1 + a * (2 + corners)
-        s = z[inputs] - theta[0, a] * z[at] - theta[1, a] * z[at + 1]
+        at = mixed + 1 + a * (2 + corners)
+        s = z[mixed] - theta[0, a] * z[at] - theta[1, a] * z[at + 1]
         total += math.log(1.0 - z[at] - z[at + 1]) + math.log(s)
     return total
 
 
 @helper(error_model="numpy")
-def _room(z, step, theta, inputs, corners):
+def _room(z, step, theta, mixed, corners):
     """Return a share of the step, at most all of it, after which all is positive still."""
     most = 0.0
     for k in range(z.size):
         most = max(most, -step[k] / z[k])
     for a in range(theta.shape[1]):
-        at = inputs + 1 + a * (2 + corners)
+        at = mixed + 1 + a * (2 + corners)
         most = max(most, (step[at] + step[at + 1]) / (1.0 - z[at] - z[at + 1]))
-        s = z[inputs] - theta[0, a] * z[at] - theta[1, a] * z[at + 1]
-        ds = step[inputs] - theta[0, a] * step[at] - theta[1, a] * step[at + 1]
+        s = z[mixed] - theta[0, a] * z[at] - theta[1, a] * z[at + 1]
+        ds = step[mixed] - theta[0, a] * step[at] - theta[1, a] * step[at + 1]
         most = max(most, -ds / s)
     return ROOM / max(most, ROOM)
 
 
 @helper(error_model="numpy")
-def _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H):
+def _derivatives(z, mu, E, base, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H):
     """Write gradient and Hessian (lower triangle) of U - mu times the barrier.
 
     s ln sum e^(g/s) has the gradient (pi, H(pi)) in (g, s), and along (dg, ds) its second
     derivative is the variance of dg - (g/s) ds under pi, divided by s.
     """
     inputs, outputs, slices, corners = E.shape[0], E.shape[1], theta.shape[1], B.shape[1]
-    size, t = z.size, z[inputs]
+    size, t, mixed = z.size, z[base.shape[0]], base.shape[0]
     G[:] = 0.0
     H[:] = 0.0
     J[:] = 0.0
@@ -136,24 +140,24 @@ def _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, 
         mass, each = r[y], np.divide(1.0, q)
         for x in range(inputs):
             step = E[x, y] * each
-            for k in range(inputs):
-                J[x, k] -= step * E[k, y]
+            for k in range(mixed):
+                J[x, k] -= step * base[k, y]
         for a in range(slices):
             for x in range(edges[a], edges[a + 1]):
                 mass += alpha[a] * pi[x] * E[x, y]
-        for k in range(inputs):
-            G[k] += d[y] / q * E[k, y]
-            step = mass / (q * q) * E[k, y]
+        for k in range(mixed):
+            G[k] += d[y] / q * base[k, y]
+            step = mass / (q * q) * base[k, y]
             for j in range(k + 1):
-                H[k, j] += step * E[j, y]
+                H[k, j] += step * base[j, y]
     mean = np.zeros(size)
     value = 0.0
     for a in range(slices):
-        at = inputs + 1 + a * (2 + corners)
+        at = mixed + 1 + a * (2 + corners)
         s = t - theta[0, a] * z[at] - theta[1, a] * z[at + 1]
         for x in range(edges[a], edges[a + 1]):
             pull = g[x] / s
-            J[x, inputs] = -pull
+            J[x, mixed] = -pull
             J[x, at] = lines[1, x] - lines[0, x] + theta[0, a] * pull
             J[x, at + 1] = lines[2, x] - lines[0, x] + theta[1, a] * pull
             for j in range(corners):
@@ -164,12 +168,12 @@ def _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, 
             for k in range(size):
                 J[x, k] -= D[a, k]
             add_square(H, J[x], alpha[a] * pi[x] / s)
-        D[a, inputs] += Z[a] / s
+        D[a, mixed] += Z[a] / s
         D[a, at] -= theta[0, a] * Z[a] / s
         D[a, at + 1] -= theta[1, a] * Z[a] / s
         for k in range(size):
             G[k] += alpha[a] * D[a, k]
-        D[a, inputs] -= Z[a] / t
+        D[a, mixed] -= Z[a] / t
         for k in range(size):
             mean[k] += alpha[a] * D[a, k]
         value += alpha[a] * Z[a]
@@ -180,12 +184,12 @@ def _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, 
         for k in range(size):
             D[a, k] -= mean[k]
         add_square(H, D[a], alpha[a] / t)
-    G[inputs] += entropy - b
+    G[mixed] += entropy - b
     for k in range(size):
         G[k] -= mu / z[k]
         H[k, k] += mu / (z[k] * z[k])
     for a in range(slices):
-        at = inputs + 1 + a * (2 + corners)
+        at = mixed + 1 + a * (2 + corners)
         push = mu / (1.0 - z[at] - z[at + 1])
         for k in range(2):
             G[at + k] += push
@@ -194,12 +198,12 @@ def _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, 
         first, second = theta[0, a], theta[1, a]
         push = mu / (t - first * z[at] - second * z[at + 1])
         bend = push * push / mu
-        G[inputs] -= push
+        G[mixed] -= push
         G[at] += first * push
         G[at + 1] += second * push
-        H[inputs, inputs] += bend
-        H[at, inputs] -= first * bend
-        H[at + 1, inputs] -= second * bend
+        H[mixed, mixed] += bend
+        H[at, mixed] -= first * bend
+        H[at + 1, mixed] -= second * bend
         H[at, at] += first * first * bend
         H[at + 1, at] += first * second * bend
         H[at + 1, at + 1] += second * second * bend
@@ -211,8 +215,9 @@ def entropy_bound(
     held: int,
     mu: float,
     E: Matrix,
+    base: Matrix,
     r: Vector,
-    count: Vector,
+    logs: Vector,
     edges: Ints,
     theta: Matrix,
     lines: Matrix,
@@ -229,7 +234,7 @@ def entropy_bound(
     within ``reach`` of its least. Leaves the last point in z and the law of the inputs in p.
     """
     inputs, outputs = E.shape
-    slices, corners, size = theta.shape[1], B.shape[1], z.size
+    slices, corners, size, mixed = theta.shape[1], B.shape[1], z.size, base.shape[0]
     d, g, pi, Z, alpha = (
         np.zeros(outputs),
         np.zeros(inputs),
@@ -239,11 +244,11 @@ def entropy_bound(
     )
     J, D = np.empty((inputs, size)), np.empty((slices, size))
     G, H, step, trial = np.empty(size), np.empty((size, size)), np.empty(size), np.empty(size)
-    value = _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha)
+    value = _evaluate(z, E, base, r, logs, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha)
     best, steps = value, 0
     while steps < STEPS and floor < best < math.inf:
         steps += 1
-        _derivatives(z, mu, E, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H)
+        _derivatives(z, mu, E, base, r, edges, theta, lines, B, b, d, g, pi, Z, alpha, J, D, G, H)
         for k in range(held):
             G[k] = 0.0
             H[k, k] = 1.0
@@ -254,17 +259,17 @@ def entropy_bound(
         for k in range(size):
             slope += G[k] * step[k]
         if -slope > CENTRED * mu:
-            height = value - mu * _barrier(z, theta, inputs, corners)
-            share, moved = _room(z, step, theta, inputs, corners), False
+            height = value - mu * _barrier(z, theta, mixed, corners)
+            share, moved = _room(z, step, theta, mixed, corners), False
             for _ in range(HALVINGS):
                 for k in range(size):
                     trial[k] = z[k] + share * step[k]
                 ahead = _evaluate(
-                    trial, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
+                    trial, E, base, r, logs, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
                 )
                 if (
                     ahead < math.inf
-                    and ahead - mu * _barrier(trial, theta, inputs, corners)
+                    and ahead - mu * _barrier(trial, theta, mixed, corners)
                     <= height + 0.1 * share * slope
                 ):
                     moved = True
@@ -275,7 +280,9 @@ def entropy_bound(
                 value = ahead
                 best = min(best, value)
                 continue
-            value = _evaluate(z, E, r, count, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha)
+            value = _evaluate(
+                z, E, base, r, logs, edges, theta, lines, B, rough, b, d, g, pi, Z, alpha
+            )
         if (size + 2 * slices) * mu <= reach:
             break
         mu *= SHRINK

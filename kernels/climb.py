@@ -1,7 +1,8 @@
 """Climbs towards the prior that tells most about one row of a database, under H(X) >= b.
 
-Inputs x come in slices a(x), one per value of the row, and stand for k_x databases each; E = W - r
-for some output law r, so that nothing cancels, however little the outputs tell.
+Inputs x come in slices a(x), one per value of the row, and stand for k_x databases each, given by
+their logarithms; E = W - r for some output law r, so that nothing cancels, however little the
+outputs tell.
 """
 
 import math
@@ -16,18 +17,18 @@ ROOT_STEPS = 60
 
 
 @helper(error_model="numpy")
-def _gibbs(score, level, count, edges, t, p, Z, alpha):
+def _gibbs(score, level, logs, edges, t, p, Z, alpha):
     """Write the law that maximises score + level + H(A) + t H(X); return its entropy H(X)."""
     slices = Z.size
     for a in range(slices):
-        Z[a] = level[a] + log_sum(score, count, edges[a], edges[a + 1], t, p)
-    log_sum(Z, np.ones(slices), 0, slices, 1.0 + t, alpha)
+        Z[a] = level[a] + log_sum(score, logs, edges[a], edges[a + 1], t, p)
+    log_sum(Z, np.zeros(slices), 0, slices, 1.0 + t, alpha)
     entropy = 0.0
     for a in range(slices):
         for x in range(edges[a], edges[a + 1]):
             p[x] *= alpha[a]
             if p[x] > 0.0:
-                entropy -= p[x] * math.log(p[x] / count[x])
+                entropy -= p[x] * (math.log(p[x]) - logs[x])
     return entropy
 
 
@@ -66,7 +67,7 @@ def _scores(p, E, r, edges, score, level):
 
 @kernel(error_model="numpy")
 def entropy_climb(
-    p: Vector, E: Matrix, r: Vector, count: Vector, edges: Ints, b: float, steps: int, tiny: float
+    p: Vector, E: Matrix, r: Vector, logs: Vector, edges: Ints, b: float, steps: int, tiny: float
 ) -> float:
     """Improve the law p under H(X) >= b, until a step gains less than ``tiny``; return the last I.
 
@@ -83,13 +84,13 @@ def entropy_climb(
             break
         last = value
         low, high = -COLDEST, COLDEST
-        if _gibbs(score, level, count, edges, math.exp(low), p, Z, alpha) >= b:
+        if _gibbs(score, level, logs, edges, math.exp(low), p, Z, alpha) >= b:
             continue
         for _ in range(ROOT_STEPS):
             middle = 0.5 * (low + high)
-            if _gibbs(score, level, count, edges, math.exp(middle), p, Z, alpha) < b:
+            if _gibbs(score, level, logs, edges, math.exp(middle), p, Z, alpha) < b:
                 low = middle
             else:
                 high = middle
-        _gibbs(score, level, count, edges, math.exp(high), p, Z, alpha)
+        _gibbs(score, level, logs, edges, math.exp(high), p, Z, alpha)
     return last

@@ -2,6 +2,7 @@
 
 import math
 
+from fastpriv.kernels.arrays import largest
 from fastpriv.kernels.declare import helper, kernel
 
 RIDGE = 1e-12  # relative, added to the diagonal of a Newton matrix
@@ -26,18 +27,25 @@ def divergence(w: float, q: float, diff: float) -> float:
 
 
 @helper(error_model="numpy")
-def log_sum(g, count, first, last, s, pi):
-    """Write the Gibbs law of g[first:last] at temperature s; return s ln sum count e^(g/s)."""
+def log_sum(g, logs, first, last, s, pi):
+    """Write the Gibbs law of g[first:last] at temperature s; return s ln sum e^(g/s + logs)."""
     top = -math.inf
     for x in range(first, last):
-        top = max(top, g[x])
+        pi[x] = g[x] / s + logs[x]
+        top = max(top, pi[x])
     total = 0.0
     for x in range(first, last):
-        pi[x] = count[x] * math.exp((g[x] - top) / s)
+        pi[x] = math.exp(pi[x] - top)
         total += pi[x]
     for x in range(first, last):
         pi[x] /= total
-    return top + s * math.log(total)
+    return s * (top + math.log(total))
+
+
+@helper(error_model="numpy")
+def log_total(logs):
+    """Bound ln sum e^logs from above."""
+    return largest(logs) + math.log(logs.size)
 
 
 @helper(error_model="numpy")

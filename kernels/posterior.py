@@ -1,7 +1,7 @@
 """Bounds on the information about a bit of the database, for priors with given posterior ranges.
 
-Inputs x come in two slices a(x), one per value of the bit, and stand for k_x databases each. With
-Q_y the chance of the first slice given output y and h the binary entropy,
+Inputs x come in two slices a(x), one per value of the bit, and stand for k_x databases each, given
+by their logarithms. With Q_y the chance of the first slice given output y and h the binary entropy,
 
     I = H(A) - sum_y P(y) h(Q_y).
 
@@ -20,8 +20,8 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.arrays import copy, sum_of
-from fastpriv.kernels.convex import add_square, log_sum, newton_step
+from fastpriv.kernels.arrays import copy
+from fastpriv.kernels.convex import add_square, log_sum, log_total, newton_step
 from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
@@ -36,7 +36,7 @@ LEAST_SHARE = 0.15  # of a range that both parts keep
 
 
 @helper(error_model="numpy")
-def _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha):
+def _evaluate(z, score, C, logs, edges, b, g, pi, Z, alpha):
     """Return U at z = t, lambda, rounded up; leave the laws of the slices in pi, theirs in alpha.
 
     ``score`` holds the chords and their rounding errors.
@@ -52,10 +52,10 @@ def _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha):
         g[x] = total
         doubt = max(doubt, score[1, x] + (C.shape[1] + 16) * U * size)
     for a in range(slices):
-        Z[a] = log_sum(g, count, edges[a], edges[a + 1], t, pi)
+        Z[a] = log_sum(g, logs, edges[a], edges[a + 1], t, pi)
         most = max(most, abs(Z[a]))
-    value = log_sum(Z, np.ones(slices), 0, slices, 1.0 + t, alpha)
-    doubt += (inputs + 64) * U * (most + (1.0 + t) * (math.log(sum_of(count)) + b + 1.0))
+    value = log_sum(Z, np.zeros(slices), 0, slices, 1.0 + t, alpha)
+    doubt += (inputs + 64) * U * (most + (1.0 + t) * (log_total(logs) + b + 1.0))
     return value - t * b + doubt
 
 
@@ -102,7 +102,7 @@ def _derivatives(z, mu, C, edges, b, g, pi, Z, alpha, J, D, G, H):
 
 
 @helper(error_model="numpy")
-def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
+def _minimise(z, mu, score, C, logs, edges, b, floor, reach, p):
     """Make U small from the point z on; return the least seen.
 
     Stops once U is at most ``floor``, or within ``reach`` of its least. Leaves the last point in z
@@ -112,7 +112,7 @@ def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
     g, pi, Z, alpha = np.zeros(inputs), np.zeros(inputs), np.zeros(slices), np.zeros(slices)
     J, D = np.empty((inputs, size)), np.empty((slices, size))
     G, H, step, trial = np.empty(size), np.empty((size, size)), np.empty(size), np.empty(size)
-    value = _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha)
+    value = _evaluate(z, score, C, logs, edges, b, g, pi, Z, alpha)
     best = value
     for _ in range(STEPS):
         if not floor < best < math.inf:
@@ -131,7 +131,7 @@ def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
                 for k in range(size):
                     trial[k] = z[k] + share * step[k]
                     barrier += math.log(trial[k])
-                ahead = _evaluate(trial, score, C, count, edges, b, g, pi, Z, alpha)
+                ahead = _evaluate(trial, score, C, logs, edges, b, g, pi, Z, alpha)
                 if ahead - mu * barrier <= height + 0.1 * share * slope:
                     moved = True
                     break
@@ -141,7 +141,7 @@ def _minimise(z, mu, score, C, count, edges, b, floor, reach, p):
                 value = ahead
                 best = min(best, value)
                 continue
-            value = _evaluate(z, score, C, count, edges, b, g, pi, Z, alpha)
+            value = _evaluate(z, score, C, logs, edges, b, g, pi, Z, alpha)
         if size * mu <= reach:
             break
         mu *= SHRINK
@@ -226,7 +226,7 @@ def posterior_bound(
     high: Vector,
     z: Vector,
     W: Matrix,
-    count: Vector,
+    logs: Vector,
     edges: Ints,
     least: Vector,
     most: Vector,
@@ -262,6 +262,6 @@ def posterior_bound(
             C[x, 2 * y + 1] = W[x, y] * (high[y] - has) / width
     for k in range(1, z.size):
         z[k] = min(max(z[k], 1e-3 * scale), scale)
-    value = _minimise(z, max(reach, 1e-3 * scale), score, C, count, edges, b, floor, reach, p)
+    value = _minimise(z, max(reach, 1e-3 * scale), score, C, logs, edges, b, floor, reach, p)
     at, cut = _widest(low, high, W, edges[1], p)
     return value, at, cut

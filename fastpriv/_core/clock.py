@@ -25,6 +25,10 @@ class Clock:
         return left if math.isinf(left) else left / max(parts, 1)
 
 
+#: Units of work that take about a second.
+_PER_SECOND = 1e9
+
+
 class Meter:
     """What a search has used of its limit.
 
@@ -44,3 +48,7 @@ class Meter:
     def used(self) -> float:
         """Return how much is used, in seconds or in units of work."""
         return time.monotonic() - self._start if self._timed else self._work
+
+    def room(self) -> float:
+        """Return about how many units of work are left."""
+        return (self.limit - self.used()) * (_PER_SECOND if self._timed else 1.0)

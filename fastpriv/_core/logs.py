@@ -11,6 +11,8 @@ from fastpriv._core.validation import Floats
 
 #: Quotients beyond the range of a double are computed times this power of two.
 _SCALE = 2.0**-500
+#: A few times the least double, which is the rounding error of levels as small as that.
+_FEW_LEAST = 2e-323
 
 
 def log_ratio(top: Floats, bottom: Floats) -> Floats:
@@ -42,7 +44,7 @@ def log_spread(worst: Callable[[float], float]) -> float:
 
 def round_up(level: float) -> float:
     """Push a computed positive level past its own rounding error of a few ulp."""
-    return level * (1.0 + 2.0**-51) if level > 0.0 else 0.0
+    return level * (1.0 + 2.0**-51) + _FEW_LEAST if level > 0.0 else 0.0
 
 
 def log_total(maxima: Floats) -> float:

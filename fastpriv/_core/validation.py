@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastpriv.errors import InvalidInput, TooLarge, short
+from fastpriv.errors import InvalidInput, TooLarge, did_you_mean, short
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,6 +50,16 @@ def real(value: Any, name: str, least: float = -math.inf, most: float = math.inf
     if not math.isfinite(number) or not least <= number <= most:
         raise InvalidInput(f"{name} must be a finite number{_range(least, most)}, got {number}")
     return number
+
+
+def word(value: Any, name: str, known: Collection[str]) -> str:
+    """Return ``value``, one of the known words."""
+    if not isinstance(value, str) or value not in known:
+        raise InvalidInput(
+            f"{name} must be one of {', '.join(known)}; got {value!r:.60}"
+            f"{did_you_mean(value, known) if isinstance(value, str) else ''}"
+        )
+    return value
 
 
 def limit(value: Any, name: str) -> float:

@@ -20,12 +20,15 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.excess import centred
 from fastpriv.results import Bracket
 
 #: A power of two that keeps products of small probabilities from underflowing. It cancels in B.
 SCALE = 2.0**600
 #: Relative change of the result if the sums of laws, which are not normalised, are off by 1e-14.
 _UNSUMMED = 2e-14
+#: More than what numbers too small for a double add up to.
+_UNDERFLOW = 2.0**-300
 #: Largest smaller side of a matrix that is certified, and the largest solved in full.
 _CERTIFIED, _FULL = 4096, 200
 #: Largest matrix whose eigenvectors come from LAPACK directly.
@@ -72,16 +75,36 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     for _ in range(2):  # the second pass removes the rounding error of the first
         excess = excess - p @ excess
     B = weight * excess
-    lower, upper = matrix_norm(B)
     # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2 ulp.
-    off = 16.0 * ULP * float(before + np.linalg.norm(B)) + 2.0**-300
-    relative = (len(p) + 64) * ULP + _UNSUMMED
+    rho = _certified(B, 16.0 * ULP * float(before + np.linalg.norm(B)) + _UNDERFLOW)
+    lower = math.sqrt(max(rho.lower**2 - _UNSUMMED**2, 0.0))  # rows that do not sum to one
+    return Bracket(lower, rho.upper)
+
+
+def relative_correlation(u: Floats, errors: Floats, law: Floats, prior: Floats) -> Bracket:
+    """Maximal correlation from W[x, y] = law(y) (1 + u[x, y]), bounds on the errors of u, a prior.
+
+    B[x, y] = sqrt(p(x) p_Y(y)) r[x, y] with r = W/p_Y - 1.
+    """
+    seen, alive = prior > 0.0, law > 0.0
+    p, q = prior[seen] / prior.sum(), law[alive] / law.sum()
+    u, errors = u[np.ix_(seen, alive)], errors[np.ix_(seen, alive)]
+    r, ratio = centred(u, p)
+    weight = np.sqrt(p)[:, None] * np.sqrt(q * ratio)
+    B = weight * r
+    doubt = weight * ((errors + p @ errors) / ratio + 16.0 * ULP * (np.abs(r) + p @ np.abs(r)))
+    return _certified(B, float(np.linalg.norm(doubt)) + (_UNDERFLOW if errors.any() else 0.0))
+
+
+def _certified(B: Floats, off: float) -> Bracket:
+    """Bounds on the norm of a matrix known up to one of norm ``off``, and a relative error."""
+    lower, upper = norm_bounds(B)
+    relative = (len(B) + 64) * ULP + _UNSUMMED
     lower = max(lower - off, 0.0) * (1.0 - relative)
-    lower = math.sqrt(max(lower**2 - _UNSUMMED**2, 0.0))  # rows that do not sum to one
     return Bracket(min(lower, 1.0), min((upper + off) * (1.0 + relative), 1.0))
 
 
-def matrix_norm(B: Floats) -> tuple[float, float]:
+def norm_bounds(B: Floats) -> tuple[float, float]:
     """Bounds on the spectral norm: from below by a vector, from above by a Cholesky factor.
 
     If floating point completes a Cholesky factor of A = mu I - G, then A >= -g trace(A) with

@@ -36,7 +36,7 @@ class Laws:
         self._dots = np.empty(self.size)
 
     @cached_property
-    def _own(self) -> Floats:
+    def own(self) -> Floats:
         """Sum of w ln w - w for every row."""
         own = np.empty(self.size)
 
@@ -76,7 +76,7 @@ class Laws:
             kernels.row_dots(self.table, rows, logs, start, stop, dots)
 
         split(task, len(rows), max(1, _PLAIN // self.outputs))
-        own, cross = self._own[rows], dots[rows]
+        own, cross = self.own[rows], dots[rows]
         error = (2 * self.outputs + 32) * ULP * (np.abs(own) + np.abs(cross) + 4.0)
         above = own - cross + floor.sum() + error
         doubt = np.flatnonzero((above > enough) & (above - 3.0 * error <= enough))

@@ -25,7 +25,7 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.correlation import matrix_norm
+from fastpriv._matrices.correlation import norm_bounds
 from fastpriv.results import Bracket
 
 
@@ -56,7 +56,7 @@ def block_norms(entries: Floats, log_p: Floats, log_q: Floats) -> Bracket:
         block = _block(differences, binomials, scale, n, k)
         # Sums of squares bound the norm, and rule most parts out.
         if float(np.linalg.norm(block)) * (1.0 + block.size * ULP) > lower:
-            low, high = matrix_norm(block)
+            low, high = norm_bounds(block)
             lower, upper = max(lower, low), max(upper, high)
     # Binomials of up to 2^n have logarithms of an ulp of n each; eight of them are added.
     error = (16 * n + 256) * ULP

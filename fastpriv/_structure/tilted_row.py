@@ -9,7 +9,12 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.excess import SMALL, excess_information, perturbed, relative_excess
 from fastpriv._structure.rows import RowKernel, Symmetric
+from fastpriv.results import Bracket
+
+#: Most lines of a joint law whose information is computed one by one.
+_LINES = 64
 
 
 class TiltedRow(RowKernel):
@@ -30,6 +35,31 @@ class TiltedRow(RowKernel):
         #: Bound on the error of ``log_near``, in which two terms may cancel.
         self.noise = 16.0 * ULP * float(np.abs(logs).max())
         self._occurs = law > 0.0
+        self._law, self._epsilon = law, kernel.epsilon
+        #: Bound on the relative error of the entries of the matrix.
+        self.error = (len(law) + 32) * ULP
+
+    @cached_property
+    def excess(self) -> tuple[Floats, Floats]:
+        """W[s, y] / q(y) - 1 from epsilon and q, and bounds on its errors."""
+        return relative_excess(self._law, (len(self._law),), self._epsilon)
+
+    def widened(self, bracket: Bracket) -> Bracket:
+        """Bounds on a capacity or a contraction, for the error of the matrix."""
+        return perturbed(bracket, self.error, 2.0 * self._epsilon * (1.0 + 2.0**-50))
+
+    def information(self, joint: Floats) -> float:
+        """Return I(S; Y | L) times the total of ``joint[l, s]``, from differences of rows."""
+        if len(joint) > _LINES or self._epsilon > SMALL:
+            return super().information(joint)
+        u, lines = self.excess[0], [line for line in joint if line.any()]
+        return math.fsum(line.sum() * excess_information(u, self._law, line) for line in lines)
+
+    @cached_property
+    def log_ratios(self) -> Floats:
+        """Largest ln W[s, y] / W[t, y] over y, for every pair (s, t) of inputs."""
+        logs = self._logs[:, self._occurs]
+        return np.asarray((logs[:, None] - logs[None]).max(axis=2))
 
     @cached_property
     def log_near(self) -> Floats:

@@ -1,5 +1,6 @@
 from .calibration import calibrate
 from .chain import pml_chain
+from .filters import PrivacyFilter, PrivacyOdometer
 from .laws import LAWS, Law, compose_levels
 from .ledger.ledger import Ledger
 from .ledger.receipt import Receipt
@@ -10,6 +11,8 @@ __all__ = [
     "LAWS",
     "Law",
     "Ledger",
+    "PrivacyFilter",
+    "PrivacyOdometer",
     "PrivacyProfile",
     "Receipt",
     "ShuffledProfile",

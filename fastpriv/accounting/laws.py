@@ -45,8 +45,9 @@ def compose_levels(notion: str, levels: Iterable[float]) -> float:
     >>> round(level - prior.epsilon_x(), 12)
     1.5
     """
-    if not isinstance(notion, str) or notion not in LAWS:
-        raise InvalidInput(f"notion must be one of {', '.join(LAWS)}; got {notion!r:.60}")
+    check.word(notion, "notion", LAWS)
+    if not isinstance(levels, Iterable):
+        raise InvalidInput(f"levels must be one number per release, got {levels!r:.60}")
     given = []
     for level in levels:
         endless = isinstance(level, float) and level == math.inf

@@ -189,7 +189,7 @@ def _each(priors: Any, count: int) -> list[Any]:
     if priors is None or isinstance(priors, Distribution):
         return [priors] * count
     if isinstance(priors, Iterable):
-        listed = priors if isinstance(priors, np.ndarray) else list(priors)
+        listed = np.atleast_1d(priors) if isinstance(priors, np.ndarray) else list(priors)
         if len(listed) > 0 and np.ndim(listed[0]) == 0 and not isinstance(listed[0], Distribution):
             return [check.law(listed, "priors")] * count
         if len(listed) == count:

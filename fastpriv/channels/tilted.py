@@ -16,7 +16,10 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
+from fastpriv._core.logs import round_up
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.excess import FORMED, SMALL, far_matrix, perturbed, relative_excess
 from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
@@ -31,9 +34,13 @@ from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.priors.arguments import as_prior
 from fastpriv.priors.columns import log_marginal
 from fastpriv.priors.dense import apply_rows
+from fastpriv.priors.unmixing import rounding
+from fastpriv.results import Bracket
 
 __all__ = ["TiltedChannel"]
 
+#: Most databases that are gone through one by one.
+_LISTED = 1 << 16
 #: Least positive double.
 _LEAST = 5e-324
 
@@ -101,6 +108,28 @@ class TiltedChannel(AbstractChannel):
         law = self._law._vector()
         return law, apply_rows(law, self._kernels)
 
+    @property
+    def _error(self) -> float:
+        """Bound on the relative error of the entries of the matrix."""
+        return (40 * self.space.n + sum(self.space.sizes) + 32) * ULP
+
+    def _widened(self, bracket: Bracket) -> Bracket:
+        """Bounds on a capacity or a contraction for the error of the matrix it was computed from.
+
+        ln R[x, y] and ln (R q)(x) change by epsilon n at most from one database to another.
+        """
+        strong = 2.0 * self.epsilon * self.space.n * (1.0 + 2.0**-50)
+        return perturbed(bracket, self._error, strong)
+
+    def _excess(self) -> tuple[Floats, Floats] | None:
+        """Return u with W[x, y] = q(y) (1 + u[x, y]) and its errors.
+
+        None if that is too large, or not needed because the matrix has all digits.
+        """
+        if self.space.size**2 > FORMED or self.epsilon * self.space.n > SMALL:
+            return None
+        return relative_excess(self._law._vector(), self.space.sizes, self.epsilon)
+
     def _tilt(self) -> tuple[np.ndarray, Floats]:
         """Return which outputs occur, and -ln (R q)(x) up to a constant."""
         law, logs = self._law._vector(), self._law._logs()
@@ -114,6 +143,8 @@ class TiltedChannel(AbstractChannel):
         """Return W[x, y] = p(y|x), an N x N array."""
         self._check_matrix()
         law, home = self._vectors()
+        if home.min() < TINY:
+            return far_matrix(law, self.space.sizes, self.epsilon)
         joint = ProductChannel._trusted(self._kernels).matrix() * law
         return np.asarray(joint / home[:, None])
 
@@ -125,7 +156,13 @@ class TiltedChannel(AbstractChannel):
 
     @property
     def _own_level(self) -> float:
-        return self.epsilon
+        """Epsilon, and the rounding of R q to the floats of a prior."""
+        return round_up(self.epsilon + rounding(self.space.n))
+
+    @cached_property
+    def _listable(self) -> bool:
+        """Whether databases are few, and none too far from all outputs for its weight."""
+        return self.space.size <= _LISTED and bool(self._vectors()[1].min() >= TINY)
 
     @property
     def _misfit(self) -> float:

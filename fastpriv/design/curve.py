@@ -94,8 +94,7 @@ def privacy_level(
     Bracket(0, 0)
     """
     prior = as_prior(prior)
-    if notion not in DESIGNED:
-        raise InvalidInput(f"notion must be one of {', '.join(DESIGNED)}, got {notion!r}")
+    check.word(notion, "notion", DESIGNED)
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
     try:
         with progress_bar(None, "program", progress) as bar:

@@ -151,8 +151,7 @@ def solve(
     >>> best.level <= 0.2, best.bound <= best.distortion <= best.bound + 1e-6
     (True, True)
     """
-    if notion not in DESIGNED:
-        raise InvalidInput(f"notion must be one of {', '.join(DESIGNED)}, got {notion!r:.60}")
+    check.word(notion, "notion", DESIGNED)
     if (epsilon is None) == (distortion is None):
         raise InvalidInput("give exactly one of epsilon and distortion")
     if gap is not None and epsilon is None and notion != "mutual-information":

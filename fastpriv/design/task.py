@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fastpriv._core import validation as check
 from fastpriv.design.engine import SOLVERS
-from fastpriv.errors import GapWarning, InvalidInput, did_you_mean
+from fastpriv.errors import GapWarning
 from fastpriv.results import Solution
 
 
@@ -34,11 +34,7 @@ def check_limits(gap: float, time_limit: float) -> None:
 def made_task(epsilon: float, joint: bool, gap: float, time_limit: float, solver: str) -> Task:
     """Check what the linear programs take: limits and the engine."""
     check_limits(gap, time_limit)
-    if solver not in SOLVERS:
-        raise InvalidInput(
-            f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}"
-            + did_you_mean(solver, SOLVERS)
-        )
+    check.word(solver, "solver", SOLVERS)
     return Task(epsilon, joint, gap, time.monotonic() + time_limit, solver)
 
 

@@ -16,7 +16,8 @@ from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
 from fastpriv._matrices.rewarded import rewarded_law
 from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
@@ -225,6 +226,12 @@ def _added(channel: TypeChannel, expected: Floats) -> Floats:
 
 
 @capacity.register
+def _(channel: TiltedChannel, gap: float) -> Bracket:
+    """Take the matrix, and allow for its errors."""
+    return channel._widened(matrix_capacity(channel.matrix(), gap)[0])
+
+
+@capacity.register
 def _(channel: TiltedProduct, gap: float) -> Bracket:
     """Take the rows."""
     return capacity(channel._rows, gap)
@@ -276,6 +283,13 @@ def _(channel: TiltedProduct, gap: float) -> Distribution:
 def row_capacity(kernel: RowKernel, gap: float) -> tuple[Bracket, Floats]:
     """Capacity of the channel of one row, and a law of its value that reaches the lower end."""
     return matrix_capacity(kernel.matrix, gap)
+
+
+@row_capacity.register
+def _(kernel: TiltedRow, gap: float) -> tuple[Bracket, Floats]:
+    """Take the matrix, and allow for its errors."""
+    bracket, law = matrix_capacity(kernel.matrix, gap)
+    return kernel.widened(bracket), law
 
 
 @row_capacity.register

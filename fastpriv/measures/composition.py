@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce, singledispatch
 
 import numpy as np
@@ -209,20 +210,20 @@ def group_bound(
 def two_dataset_bound(
     first: AbstractChannel | ArrayLike,
     second: AbstractChannel | ArrayLike,
-    *,
+    *others: AbstractChannel | ArrayLike,
     gap: float = 1e-9,
     time_limit: float = 60.0,
     progress: bool = False,
 ) -> float:
-    """Upper bound on what releases about two data sets of the same people tell about one of them.
+    """Upper bound on what releases about several data sets of the same people tell about a person.
 
-    Person i has row i in both data sets, and the two rows may depend on each other in any way.
-    Then I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020, Theorem 6): the
-    individual capacities of both channels and their cross capacities.
+    Person i has row i in every data set, and the rows may depend on each other in any way. For two
+    data sets I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020, Theorem
+    6): the individual capacities of both channels and their cross capacities.
 
     Parameters
     ----------
-    first, second : channels or 2-D arrays
+    first, second, *others : channels or 2-D arrays
         The mechanisms, on spaces with equally many rows.
     gap : float
         As for :func:`individual_capacity`.
@@ -234,14 +235,17 @@ def two_dataset_bound(
     Returns
     -------
     float
-        Bound in nats, rounded up. The exact value, where the pair fits as a matrix, is
+        Bound in nats, rounded up. The exact value, where two of them fit as a matrix, is
         ``individual_capacity(pair_datasets(first, second))``.
 
     Notes
     -----
-    In the proof, what a channel tells about the pair (X_i^1, X_i^2) is at most the sum of its
-    individual and its cross capacity. It is also at most the channel capacity. The smaller of the
-    two is used.
+    Outputs are independent given the data sets, so together they tell at most the sum of what each
+    of them tells about all rows of the person. The output of data set j tells C^{j,j} at most about
+    the row in data set j. Given this row, it tells at most a cross capacity about the others, which
+    together have as many values as the product of their sizes. All rows of the person together have
+    the product of all sizes, whose cross capacity is a bound as well, and so is the channel
+    capacity. The least of the three is used.
 
     Examples
     --------
@@ -249,19 +253,32 @@ def two_dataset_bound(
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> round(fp.two_dataset_bound(channel, channel), 6)
     0.443776
+    >>> round(fp.two_dataset_bound(channel, channel, channel), 6)
+    0.665664
     """
-    one, two = _same_people(first, second)
+    mechanisms = _same_people(first, second, *others)
     clock, parts = Clock(time_limit), []
-    with progress_bar(4, "search", progress) as bar:
-        for k, (mechanism, other) in enumerate(((one, two), (two, one))):
-            seconds = clock.share(4 - 2 * k)
-            own = individual_capacity(mechanism, gap=gap, time_limit=seconds).upper
+    left = 3 * len(mechanisms)
+    with progress_bar(left, "search", progress) as bar:
+        for j, mechanism in enumerate(mechanisms):
+            told = capacity(mechanism, gap).upper
+            rest = _values(mechanisms[:j] + mechanisms[j + 1 :])
+            own = individual_capacity(mechanism, gap=gap, time_limit=clock.share(left)).upper
+            for values, before in ((rest, own), (_values(mechanisms), 0.0)):
+                left -= 1
+                bar.update(1)
+                if before < told:  # otherwise nothing is gained
+                    cross = cross_capacity(mechanism, values, gap=gap, time_limit=clock.share(left))
+                    told = min(told, sum_up([before, cross.upper]))
+            left -= 1
             bar.update(1)
-            values, seconds = max(other.space.sizes), clock.share(3 - 2 * k)
-            cross = cross_capacity(mechanism, values, gap=gap, time_limit=seconds).upper
-            bar.update(1)
-            parts.append(min(sum_up([own, cross]), capacity(mechanism, gap).upper))
+            parts.append(told)
     return sum_up(parts)
+
+
+def _values(mechanisms: list[AbstractChannel]) -> int:
+    """Return the largest number of values of all rows of a person."""
+    return max(map(math.prod, zip(*(other.space.sizes for other in mechanisms), strict=True)))
 
 
 def pair_datasets(
@@ -309,13 +326,13 @@ def pair_datasets(
     return Channel(laws, [a * b for a, b in zip(sizes[:n], sizes[n:], strict=True)])
 
 
-def _same_people(
-    first: AbstractChannel | ArrayLike, second: AbstractChannel | ArrayLike
-) -> tuple[AbstractChannel, AbstractChannel]:
-    one, two = as_channel(first), as_channel(second)
-    if one.space.n != two.space.n:
+def _same_people(*channels: AbstractChannel | ArrayLike) -> list[AbstractChannel]:
+    mechanisms = [as_channel(channel) for channel in channels]
+    rows = {mechanism.space.n for mechanism in mechanisms}
+    if len(rows) > 1:
+        counts = " and ".join(str(mechanism.space.n) for mechanism in mechanisms)
+        which = "both" if len(mechanisms) == 2 else "all"
         raise InvalidInput(
-            "both data sets must have a row for each of the same people, got "
-            f"{one.space.n} and {two.space.n} rows"
+            f"{which} data sets must have a row for each of the same people, got {counts} rows"
         )
-    return one, two
+    return mechanisms

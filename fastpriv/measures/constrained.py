@@ -9,19 +9,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.entropy_search.search import Constrained
-from fastpriv.channels import AbstractChannel
+from fastpriv._matrices.entropy_search.slices import Individual
+from fastpriv.channels import AbstractChannel, QueryChannel
+from fastpriv.channels.queries.ways import slice_ways, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak
+from fastpriv.measures.individual.search import as_query, representatives
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["balance_function", "constrained_capacity"]
 
-#: Most databases, and the gap of the individual capacity.
-_MOST, _FINE = 64, 1e-9
+#: Databases up to which rows of equal roles are looked for in the matrix.
+_LISTED = 64
+#: Most inputs, counting databases with the same output law once for every value of a row, and most
+#: entries of their output laws.
+_INPUTS, _ENTRIES = 1 << 14, 1 << 22
+#: Gap of the individual capacity, and its share of the time limit.
+_FINE, _FIRST = 1e-9, 0.5
 #: Relative distance from ln N below which b is taken to be ln N.
 _TOP = 2.0**-51
 
@@ -97,7 +106,12 @@ def constrained_capacity(
     three bits with 8 outputs, and for four bits with 4 outputs within a second. Four bits with 8
     outputs reach it as well, except noisy channels at b = 0.7 ln N with a relative width of 0.15.
     Two rows of 4 values with 4 outputs reach 0.1. Four bits with 16 outputs are left with up to 1,
-    mostly around b = 0.9 ln N, and more time narrows these slowly. At most 64 databases are taken.
+    mostly around b = 0.9 ln N, and more time narrows these slowly.
+
+    A query counts its answers in place of its databases, with the logarithm of how many databases
+    have each answer. So counts, sums and histograms of thousands of rows are taken, up to 2^14
+    answers (for each value of a row) and 2^22 entries of their output laws. For bits with more
+    than 12 outputs and about 100 answers or more, the upper end is the individual capacity.
 
     Examples
     --------
@@ -202,22 +216,22 @@ def _solve(
             f"no prior on {short(size)} databases has an entropy of {max(levels)!r} nats: the "
             f"most is ln {short(size)} = {top!r}, of the uniform one; ask for b in 0 .. {top!r}"
         )
-    if size > _MOST:
-        raise TooLarge.entries(
-            "a prior over the databases", size, f"priors are searched among up to {_MOST} of them"
-        )
-    worst = largest_leak(mechanism, 1, min(gap, _FINE), time_limit)
-    problem = Constrained(np.array(mechanism.matrix()), mechanism.space.sizes)
+    problem = _problem(mechanism)
+    clock = Clock(math.inf if time_limit is None else time_limit)
+    first = None if time_limit is None else _FIRST * time_limit
+    worst = largest_leak(mechanism, 1, min(gap, _FINE), first)
     assert worst.adversary is not None  # one row has few values
     entropy = _entropy(worst.adversary.law)
-    lower, upper = np.empty(len(levels)), np.empty(len(levels))
+    lower, upper, searched = np.empty(len(levels)), np.empty(len(levels)), False
     for k in np.argsort(levels)[::-1]:  # the search for b starts from the priors for larger b
         if levels[k] <= entropy or worst.upper == 0.0:
             bracket: Bracket = worst
         elif levels[k] >= top * (1.0 - _TOP):
             bracket = problem.uniform()
         else:
-            bracket = problem.at(levels[k], gap, worst.upper, time_limit)
+            # The first search has what the individual capacity has left of its time.
+            seconds = time_limit if time_limit is None or searched else clock.left()
+            bracket, searched = problem.at(levels[k], gap, worst.upper, seconds), True
         lower[k], upper[k] = bracket.lower, bracket.upper
     if given.ndim == 0:
         return worst, Bracket(float(lower[0]), float(upper[0]))
@@ -225,6 +239,55 @@ def _solve(
     lower[order] = np.maximum.accumulate(lower[order][::-1])[::-1]
     upper[order] = np.minimum.accumulate(upper[order])
     return worst, Brackets(lower, upper)
+
+
+def _problem(channel: AbstractChannel) -> Constrained:
+    """Return the rows of different roles, each with its slices of distinct output laws."""
+    size = channel.space.size
+    if size <= _LISTED:
+        return Constrained.of_matrix(np.array(channel.matrix()), channel.space.sizes)
+    if not isinstance(channel, QueryChannel) and size > _INPUTS:
+        raise TooLarge.entries(
+            "a prior over the databases",
+            size,
+            f"priors are searched among up to {_INPUTS} of them, or through a QueryChannel, which "
+            "counts databases with the same answer together",
+        )
+    query, table = as_query(channel)
+    kinds, first = query.kinds(), representatives(table)
+    individuals = []
+    for i in np.unique(kinds, return_index=True)[1].tolist():
+        if channel.space.sizes[i] > 1:
+            blocks = [_merged(first[answers], logs) for answers, logs in slice_ways(query, i)]
+            inputs = sum(len(rows) for rows, _ in blocks)
+            _check_inputs(inputs, table.shape[1])
+            rows = [(np.ascontiguousarray(table[rows]), logs) for rows, logs in blocks]
+            individuals.append(Individual(_seen(rows), ways_error(query)))
+    return Constrained(individuals)
+
+
+def _check_inputs(inputs: int, outputs: int) -> None:
+    """Refuse what no search would get anywhere with."""
+    if inputs > _INPUTS or inputs * outputs > _ENTRIES:
+        raise TooLarge(
+            f"the search for a prior would have {short(inputs)} inputs with {short(outputs)} "
+            f"outputs each; it takes up to {_INPUTS} inputs and {_ENTRIES} entries: use a query "
+            "with fewer answers, or merge outputs"
+        )
+
+
+def _merged(rows: Ints, logs: Floats) -> tuple[Ints, Floats]:
+    """Return each row once, with the logarithm of its number of databases."""
+    distinct, which = np.unique(rows, return_inverse=True)
+    total = np.full(len(distinct), -math.inf)
+    np.logaddexp.at(total, which, logs)
+    return distinct, total
+
+
+def _seen(blocks: list[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
+    """Leave out outputs that never occur."""
+    occurs = np.any([rows.any(axis=0) for rows, _ in blocks], axis=0)
+    return [(np.ascontiguousarray(rows[:, occurs]), logs) for rows, logs in blocks]
 
 
 def _entropy(law: Floats) -> float:

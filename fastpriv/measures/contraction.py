@@ -20,7 +20,8 @@ from fastpriv._matrices.contraction import (
 )
 from fastpriv._structure.bit_pairs import listed_outputs, pair_contraction
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.measures.leakage import extreme_level
@@ -132,9 +133,15 @@ def _(channel: TypeChannel) -> Bracket:
 
 
 @contraction.register
+def _(channel: TiltedChannel) -> Bracket:
+    """Take the matrix, and allow for its errors."""
+    return channel._widened(matrix_contraction(channel.matrix()))
+
+
+@contraction.register
 def _(channel: TiltedProduct) -> Bracket:
-    """Take the rows."""
-    return contraction(channel._rows)
+    """Take the rows, and allow for their errors."""
+    return channel._widened(contraction(channel._rows))
 
 
 @singledispatch
@@ -148,6 +155,12 @@ def _(kernel: Symmetric) -> Bracket:
     """Return (a - b)^2/(a + b), that of any two inputs at even odds."""
     value = kernel.gap**2 / (kernel.stay + kernel.off) if kernel.m > 1 else 0.0
     return Bracket(value * (1.0 - 2.0**-49), min(value * (1.0 + 2.0**-49), 1.0))
+
+
+@row_contraction.register
+def _(kernel: TiltedRow) -> Bracket:
+    """Take the matrix, and allow for its errors."""
+    return kernel.widened(matrix_contraction(kernel.matrix))
 
 
 @singledispatch

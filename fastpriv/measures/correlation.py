@@ -18,9 +18,11 @@ from fastpriv._matrices.correlation import (
     excess_correlation,
     lanczos,
     matrix_correlation,
+    relative_correlation,
     shrinking_correlation,
     sparse_correlation,
 )
+from fastpriv._matrices.excess import SMALL
 from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
@@ -149,7 +151,13 @@ def _(channel: ProductChannel, prior: Distribution) -> Bracket:
 
 @correlation.register
 def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
-    """Under its own prior, take E_d applied to q: correlation is symmetric in X and Y."""
+    """Under its own prior, take E_d applied to q: correlation is symmetric in X and Y.
+
+    Through differences of rows while these fit.
+    """
+    formed = channel._excess()
+    if formed is not None:
+        return relative_correlation(*formed, channel._law._vector(), prior._vector())
     if channel._own(prior):
         return _own_correlation(channel)
     return matrix_correlation(channel.matrix(), prior._vector())
@@ -157,8 +165,11 @@ def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
 
 @correlation.register
 def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
-    """Under its own prior as above, otherwise take the rows."""
-    return _own_correlation(channel) if channel._own(prior) else correlation(channel._rows, prior)
+    """Take the rows; where these need a dense prior, differences of all rows while they fit."""
+    formed = None if isinstance(prior, Product) else channel._excess()
+    if formed is not None:
+        return relative_correlation(*formed, channel._law._vector(), prior._vector())
+    return correlation(channel._rows, prior)
 
 
 @correlation.register
@@ -226,13 +237,11 @@ def _(kernel: Symmetric, law: Floats) -> Bracket:
 
 @row_correlation.register
 def _(kernel: TiltedRow, law: Floats) -> Bracket:
-    """Take the logs of the row, from which differences of rows keep their digits."""
-    seen = law > 0.0
-    p = law[seen] / law[seen].sum()
-    base = kernel.matrix[seen][np.argmax(p)]
-    logs = kernel._logs[seen] - kernel._logs[seen][np.argmax(p)]
-    rho = excess_correlation(base * np.expm1(logs), p, (p * SCALE) @ kernel.matrix[seen])
-    error = len(law) * kernel.noise
+    """Take differences of rows that keep their digits while epsilon is small."""
+    if kernel._epsilon <= SMALL:
+        return relative_correlation(*kernel.excess, kernel._law, law)
+    rho = matrix_correlation(kernel.matrix, law)
+    error = 4.0 * kernel.error
     return Bracket(max(rho.lower - error, 0.0), min(rho.upper + error, 1.0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import singledispatch
 from typing import NamedTuple, overload
@@ -11,9 +12,11 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core.logs import log_ratio, round_up
-from fastpriv._core.validation import Floats
+from fastpriv._core.transform import mix
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import log_error
 from fastpriv._matrices.levels import axes_spread, matrix_level
+from fastpriv._structure.rows import Symmetric
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -31,6 +34,7 @@ from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.unmixing import rounding
 from fastpriv.spaces import Space
 
 __all__ = ["dp_level", "identifiability_level"]
@@ -148,9 +152,56 @@ def _class_level(channel: TypeChannel, entry: Floats) -> float:
 @neighbour_level.register
 def _(channel: TiltedChannel) -> float:
     """Epsilon + eps_X of the prior R q if every value of every row can come out, else less."""
-    if channel._all_alive:
-        return round_up(channel.epsilon + channel.prior.epsilon_x()) if channel._moves else 0.0
-    return _live_level(channel, [channel.prior._log_ratios(rows[:1]).T for rows in channel._groups])
+    if not channel._moves:
+        return 0.0
+    if channel._listable:
+        return _live_level(channel, [_home_ratios(channel, int(i)).T for i, *_ in channel._groups])
+    # From one database to a neighbour, R q changes by e^epsilon at most.
+    ratios = (channel.prior._log_ratios(rows[:1]).T for rows in channel._groups)
+    doubt = rounding(channel.space.n)
+    return _live_level(channel, [np.minimum(ratio + doubt, channel.epsilon) for ratio in ratios])
+
+
+@neighbour_level.register
+def _(channel: TiltedProduct) -> float:
+    """Take the rows."""
+    return neighbour_level(channel._rows)
+
+
+def _home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = None) -> Floats:
+    """Largest ln v(x)/v(x') for v = R q, or for v = p/(R q), over neighbours in row i.
+
+    The entry (s, t) is for databases whose row i is s and t. With w the law q through all rows but
+    i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before these cancel.
+    """
+    space, kernel = channel.space, channel._kernels[i]
+    assert isinstance(kernel, Symmetric)
+    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel._kernels]
+    mixed = mix(channel._law._vector().copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
+    lines = _lines(mixed, space, i)
+    home = kernel.off * lines.sum(axis=1, keepdims=True) + kernel.gap * lines
+    odds = None if prior is None else _lines(prior._vector(), space, i)
+    ratios = np.full((kernel.m, kernel.m), -math.inf)
+    for s, t in itertools.product(range(kernel.m), repeat=2):
+        apart = kernel.gap * (lines[:, s] - lines[:, t]) / home[:, t]
+        near = np.abs(apart) < 0.5
+        logs = np.where(near, np.log1p(np.where(near, apart, 0.0)), log_ratio(*home[:, [s, t]].T))
+        if odds is not None:
+            seen = odds[:, s] > 0.0
+            logs = log_ratio(odds[seen, s], odds[seen, t]) - logs[seen]
+        ratios[s, t] = logs.max(initial=-math.inf)
+    return ratios
+
+
+def _all_ratios(channel: TiltedChannel, rows: Ints, prior: Distribution) -> Floats:
+    """The largest of them over rows: the channel treats them alike, another prior may not."""
+    return np.asarray(np.max([_home_ratios(channel, int(i), prior) for i in rows], axis=0))
+
+
+def _lines(vector: Floats, space: Space, i: int) -> Floats:
+    """Return a vector over databases with one line per setting of the rows but i."""
+    m, inner = space.sizes[i], int(space._strides[i])
+    return vector.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
 
 
 def _live_level(channel: TiltedChannel, ratios: list[Floats]) -> float:
@@ -377,12 +428,13 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
         return 0.0
     if channel._own(prior):
         return channel._own_level
-    home, logs = channel._vectors()[1], prior._logs()
-    rare = None if logs is None else logs - np.log(home)
-    odds = Dense._trusted(prior._vector() / home, channel.space, rare)
-    if channel._all_alive:
-        return round_up(channel.epsilon + odds.epsilon_x())
-    return _live_level(channel, [odds._log_ratios(rows[:1]) for rows in channel._groups])
+    logs = prior._logs()
+    if logs is None and channel._listable:
+        return _live_level(channel, [_all_ratios(channel, g, prior) for g in channel._groups])
+    with np.errstate(divide="ignore"):
+        rare = (np.log(prior._vector()) if logs is None else logs) + channel._tilt()[1]
+    odds = Dense._trusted(np.exp(rare - rare.max()), channel.space, rare)
+    return _live_level(channel, [odds._log_ratios(rows) for rows in channel._groups])
 
 
 @posterior_level.register

@@ -162,8 +162,7 @@ def implications(
     maximal-leakage     0.25                        given
     mutual-information  0.25   maximal-leakage  e   Sibson order 1 below infinity
     """
-    if not isinstance(notion, str) or notion not in RELATED:
-        raise InvalidInput(f"notion must be one of {', '.join(RELATED)}; got {notion!r:.60}")
+    check.word(notion, "notion", RELATED)
     given = check.real(level, "level", least=0.0)
     return derive(given, notion, facts_of(prior, n))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastpriv.notions.law import ADAPTIVE, INDEPENDENT, additive
+from fastpriv.notions.law import ADAPTIVE, additive
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.papers import ISSA, MAKHDOUMI, SAEIDIAN, WANG, WU
 from fastpriv.notions.rules import Rule, capacity_bound, groups, plus_epsilon_x, same
@@ -122,7 +122,7 @@ MECHANISM = (
         bounds="mutual information of one row and output, over the same priors",
         source=f"{WU}, Corollary 1",
         measure="dp_level",  # an upper bound
-        law=additive("product-row-information", INDEPENDENT, "chain rule given the other rows"),
+        law=additive("product-row-information", ADAPTIVE, "chain rule given the other rows"),
         display="row",
     ),
     Notion(
@@ -193,8 +193,9 @@ MECHANISM = (
         information=True,
         law=additive(
             "individual-capacity",
-            INDEPENDENT,
-            f"{WU}, Theorem 5: one data set; ``two_dataset_bound`` for two",
+            ADAPTIVE,
+            f"{WU}, Theorem 5: one data set; ``two_dataset_bound`` for several. The chain rule: "
+            "what was seen before is another prior",
         ),
         display="headline",
     ),

@@ -66,7 +66,8 @@ class Exchangeable(LineDistribution):
     def __init__(self, weights: ArrayLike | Mapping[tuple[int, ...], float]) -> None:
         if isinstance(weights, Mapping):
             weights = from_counts(weights)
-        self._set(check.law(weights, "weights", max(np.ndim(weights), 1)))
+        table = check.array(weights, "weights")
+        self._set(check.law(table, "weights", max(table.ndim, 1)))
         if np.any(self._weights[self._rest < 0] > 0):
             raise InvalidInput(
                 "weights[c_1, ..., c_(m-1)] must be 0 where the counts add up to more than n = "

@@ -65,8 +65,7 @@ def estimate(
             "samples must be a (k, n) array of integers, one database per line, got shape "
             f"{array.shape} of {array.dtype}"
         )
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise InvalidInput(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
+    check.word(kind, "kind", _KINDS)
     smoothing = check.real(smoothing, "smoothing", least=0.0, most=1e12)
     n = array.shape[1]
     if sizes is None:

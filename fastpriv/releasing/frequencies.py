@@ -251,8 +251,7 @@ def estimate_frequencies(
         raise InvalidInput("say what the table went through: mechanism= a channel or a report")
     if domain is None:
         raise domains.refuse(source.columns)
-    if method not in ("unbiased", "bayesian"):
-        raise InvalidInput(f'method must be "unbiased" or "bayesian", got {method!r:.40}')
+    check.word(method, "method", ("unbiased", "bayesian"))
     declared = domains.read(domain)
     undeclared(source, declared)
     estimator = Estimator(plans.given(as_channel(mechanism), declared, source.rows))

@@ -75,6 +75,37 @@ def test_every_notion_has_a_law():
         assert law.adds == (law.name == "levels add")
 
 
+def chosen_after(first, seconds):
+    """Matrix of both outputs, where the second mechanism depends on the first output."""
+    parts = [first[:, y : y + 1] * second for y, second in enumerate(seconds)]
+    return np.concatenate(parts, axis=1)
+
+
+@pytest.mark.parametrize("priors", ["all", "independent"])
+@pytest.mark.parametrize("seed", range(6))
+def test_capacities_add_for_adaptive_releases(seed, priors):
+    rng = np.random.default_rng([seed, 9])
+    first, *seconds = (rng.dirichlet(np.full(3, 0.5), 6) for _ in range(4))
+    sizes = [2, 3]
+    total, one, *others = (
+        fp.individual_capacity(fp.Channel(W, sizes), priors)
+        for W in (chosen_after(first, seconds), first, *seconds)
+    )
+    notion = "individual-capacity" if priors == "all" else "product-row-information"
+    assert "later mechanisms may depend" in LAWS[notion].needs
+    assert total.lower <= compose_levels(notion, [one.upper, max(c.upper for c in others)])
+
+
+def test_information_under_one_prior_does_not_add_for_adaptive_releases():
+    """A useless first bit chooses which of two rare values the second release looks at."""
+    prior = np.array([0.98, 0.01, 0.01])
+    first = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])
+    looks = [np.eye(2)[[0, 1, 0]], np.eye(2)[[0, 0, 1]]]
+    total = fp.mutual_information(chosen_after(first, looks), prior)
+    parts = fp.mutual_information(first, prior), max(fp.mutual_information(W, prior) for W in looks)
+    assert total > sum(parts) * 1.2
+
+
 def test_fixed_prior_levels_do_not_add():
     """Why leakage under one prior needs the capacity of later releases."""
     rng = np.random.default_rng(0)

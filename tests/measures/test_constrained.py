@@ -12,6 +12,9 @@ import oracles as o
 from fastpriv._matrices.entropy_search.posterior import Bit
 from fastpriv._matrices.entropy_search.search import Constrained, Search
 from fastpriv._matrices.entropy_search.slices import Slice
+from fastpriv.channels.queries.query import Listed
+from fastpriv.channels.queries.sums import Histogram, Sum
+from fastpriv.channels.queries.ways import slice_ways, ways_error
 from oracles import balance as ob
 
 SHAPES = [
@@ -67,7 +70,7 @@ def test_no_prior_is_above_the_upper_end(sizes, outputs, weight):
 def test_the_lower_end_is_that_of_a_prior_with_enough_entropy(sizes, outputs, weight, share):
     W = channel(sizes, outputs, weight)
     b = share * math.log(len(W))
-    problem = Constrained(W, sizes)
+    problem = Constrained.of_matrix(W, sizes)
     found = Search(problem.individuals, b, 1e-3, math.inf, 0.0).run()
     value, law = max((one.best for one in problem.individuals), key=lambda best: best[0])
     individual = next(one for one in problem.individuals if one.best[1] is law)
@@ -79,11 +82,11 @@ def test_the_lower_end_is_that_of_a_prior_with_enough_entropy(sizes, outputs, we
             prior = np.zeros(len(W))
             used = np.zeros(len(W), dtype=bool)
             for part, own in zip(individual.slices, individual.split(law), strict=True):
-                for row, count, mass in zip(part.rows, part.count, own, strict=True):
+                for row, count, mass in zip(part.rows, np.exp(part.logs), own, strict=True):
                     same = np.flatnonzero((W[:, : W.shape[1]] == row).all(axis=1) & ~used)
                     a = where[same[0]]
                     same = same[where[same] == a]
-                    assert len(same) == count
+                    assert len(same) == round(count)
                     used[same] = True
                     prior[same] = mass / count
             if used.all() and ob.exact_information(W, sizes, i, prior) >= value:
@@ -209,12 +212,10 @@ def test_small_shapes_reach_the_gap(sizes, outputs):
 
 
 def test_rows_that_play_the_same_part_are_searched_once():
-    assert (
-        len(Constrained(np.array(fp.HammingChannel(3, 2, 1.0).matrix()), (2, 2, 2)).individuals)
-        == 1
-    )
+    matrix = np.array(fp.HammingChannel(3, 2, 1.0).matrix())
+    assert len(Constrained.of_matrix(matrix, (2, 2, 2)).individuals) == 1
     count = fp.QueryChannel([0, 1, 1, 2], [[0.8, 0.2], [0.5, 0.5], [0.2, 0.8]], [2, 2])
-    individual = Constrained(np.array(count.matrix()), (2, 2)).individuals[0]
+    individual = Constrained.of_matrix(np.array(count.matrix()), (2, 2)).individuals[0]
     assert len(individual.W) == 4
     assert fp.constrained_capacity(count, 1.0) == fp.constrained_capacity(
         fp.Channel(count.matrix(), [2, 2]), 1.0
@@ -276,7 +277,7 @@ def slice_of(counts):
     W = np.array(counts, dtype=float)
     W = np.unique(W / W.sum(axis=1, keepdims=True), axis=0)
     r = 0.5 * W.mean(axis=0) + 0.5 / 3
-    return Slice(W, np.arange(1.0, len(W) + 1), r)
+    return Slice(W, np.log(np.arange(1.0, len(W) + 1)), r)
 
 
 def height(part, law):
@@ -295,7 +296,7 @@ def test_lines_and_simplices_are_above_every_law(counts, seed):
     line = part.tangent(laws[1])
     for law in laws:
         seen = law > 0.0
-        entropy = -float(law[seen] @ np.log(law[seen] / part.count[seen]))
+        entropy = -float(law[seen] @ (np.log(law[seen]) - part.logs[seen]))
         above = float(law @ (line.values + line.doubt)) - line.theta * entropy
         assert height(part, law) <= above + 1e-12
     # Halves cover the simplex they come from, and the chord is above in each.
@@ -325,7 +326,7 @@ def test_cells_of_posteriors_hold_every_prior_below_their_bound(counts, share, s
     W = W[:, W.any(axis=0)]
     W /= W.sum(axis=1, keepdims=True)
     b = share * math.log(8)
-    individual = Constrained(W, (2, 2, 2)).individuals[0]
+    individual = Constrained.of_matrix(W, (2, 2, 2)).individuals[0]
     bit = Bit(individual, b)
     cells = [bit.root(-math.inf, 1e-4)]
     for _ in range(4):
@@ -387,6 +388,77 @@ def test_more_entropy_than_there_is():
 def test_too_many_databases():
     with pytest.raises(fp.TooLarge, match="databases"):
         fp.constrained_capacity(fp.HammingChannel(40, 2, 1.0), 1.0)
+    flat = np.full((1 << 15, 2), 0.5)
+    flat[::2] = [0.4, 0.6]
+    flat[:, 0] += np.linspace(0.0, 0.1, len(flat))
+    flat[:, 1] -= np.linspace(0.0, 0.1, len(flat))
+    with pytest.raises(fp.TooLarge, match="inputs with 2 outputs"):
+        fp.constrained_capacity(fp.QueryChannel.count(len(flat) - 1, flat), 1.0)
+
+
+def exact_ways(query, i):
+    """The logs of the numbers of databases by answer, for each value of row i, from a list."""
+    rows = query.space.rows(np.arange(query.space.size))
+    ways = []
+    for value in range(query.space.sizes[i]):
+        answers, number = np.unique(query.of(rows[rows[:, i] == value]), return_counts=True)
+        ways.append((answers.tolist(), np.log(number)))
+    return ways
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Sum([np.array([0, 1])], np.zeros(6, int)),
+        Sum([np.array([0, 2, 5]), np.array([1, 0])], np.array([0, 1, 0, 1, 1])),
+        Sum([np.array([3, 1])], np.zeros(1, int)),
+        Histogram(4, 3),
+        Histogram(1, 2),
+        Listed(np.arange(12) % 5, fp.Space([2, 3, 2]), 5),
+    ],
+)
+def test_ways_by_listing(query):
+    for i in range(query.space.n):
+        for (answers, logs), (expected, exact) in zip(
+            slice_ways(query, i), exact_ways(query, i), strict=True
+        ):
+            assert answers.tolist() == expected
+            assert np.abs(logs - exact).max() <= ways_error(query)
+
+
+def test_ways_of_many_rows():
+    n = 1_500
+    query = Sum([np.array([0, 1])], np.zeros(n, int))
+    for answers, logs in slice_ways(query, 7):
+        exact = [math.log(math.comb(n - 1, j)) for j in range(n)]
+        assert np.abs(logs - exact).max() <= ways_error(query)
+        assert answers[-1] - answers[0] == n - 1
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 0.8, 1.0])
+def test_answers_with_multiplicities_are_all_databases(share, monkeypatch):
+    apart = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
+    law = np.exp(-0.7 * apart)
+    counting = fp.QueryChannel.count(4, law / law.sum(axis=1, keepdims=True))
+    b = share * math.log(16)
+    listed = fp.constrained_capacity(counting, b)
+    monkeypatch.setattr("fastpriv.measures.constrained._LISTED", 1)
+    counted = fp.constrained_capacity(counting, b)
+    assert listed.lower == pytest.approx(counted.lower, rel=1e-3)
+    assert max(listed.lower, counted.lower) <= min(listed.upper, counted.upper)
+
+
+def test_counts_of_many_rows():
+    """The least count has so few of 2^2000 databases that its share is no double."""
+    counting = fp.QueryChannel.count(2_000, np.linspace([0.9, 0.1], [0.1, 0.9], 2_001))
+    b = 0.9 * 2_000 * math.log(2.0)
+    bracket = fp.constrained_capacity(counting, b, time_limit=None)
+    assert 0.0 < bracket.lower <= bracket.upper <= 1.05 * bracket.lower
+    assert bracket.upper < fp.individual_capacity(counting).lower
+    # Two classes of counts k and n - k that have just enough databases.
+    k = next(k for k in range(1_000) if math.log(math.comb(1_999, k)) >= b)
+    pair = counting._kernel.matrix[[k, 2_000 - k]]
+    assert bracket.lower >= fp.channel_capacity(pair).lower * (1.0 - 1e-3)
 
 
 def test_wrong_settings():

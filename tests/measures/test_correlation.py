@@ -432,7 +432,7 @@ def test_the_leading_vector_of_three_diagonals(size, kind):
         "diagonal": np.eye(size),
         "spread": np.diag(np.logspace(0, -160, size)),
     }[kind]
-    lower, upper = internals.matrix_norm(B)
+    lower, upper = internals.norm_bounds(B)
     largest = np.linalg.svd(B, compute_uv=False)[0]
     assert lower * (1 - 1e-13) <= largest <= upper * (1 + 1e-13)
     assert upper - lower <= 1e-10 * upper

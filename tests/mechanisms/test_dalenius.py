@@ -445,6 +445,20 @@ def test_two_data_sets(seed, spaces):
     assert bound >= max(terms)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_three_data_sets_of_the_same_people(seed):
+    rng = np.random.default_rng([seed, 77])
+    parts = [fp.Channel(rng.dirichlet(np.full(3, 0.4), 4), [2, 2]) for _ in range(3)]
+    exact = fp.individual_capacity(
+        fp.pair_datasets(fp.pair_datasets(*parts[:2]), parts[2]), gap=1e-3, time_limit=0.3
+    )
+    bound = fp.two_dataset_bound(*parts)
+    assert exact.lower <= bound <= sum(fp.channel_capacity(W).upper for W in parts) * (1 + 1e-12)
+    assert bound >= fp.two_dataset_bound(*parts[:2]) * (1.0 - 1e-12)
+    with pytest.raises(fp.InvalidInput, match="all data sets must have a row"):
+        fp.two_dataset_bound(*parts, np.eye(2))
+
+
 def test_two_data_sets_need_the_same_people():
     with pytest.raises(fp.InvalidInput, match="same people"):
         fp.two_dataset_bound(fp.HammingChannel(2, 2, 1.0), fp.HammingChannel(3, 2, 1.0))

@@ -34,8 +34,8 @@ class Bit:
     """
 
     def __init__(self, individual: Individual, b: float) -> None:
-        self.individual, self.b = individual, b
-        self.W, self.count, self.edges = individual.W, individual.count, individual.edges
+        self.individual, self.b = individual, b - individual.doubt
+        self.W, self.logs, self.edges = individual.W, individual.logs, individual.edges
         self.start = np.full(1 + 2 * self.W.shape[1], 0.1)
         one = np.zeros_like(self.W)
         one[: self.edges[1]] = 1.0
@@ -61,10 +61,10 @@ class Bit:
                 middle = 0.5 * (low + high)
                 g = (part - middle * G) / scale
                 top = g.max(axis=0)
-                total = np.zeros((len(_MULTIPLIERS), len(top)))
-                for x, count in enumerate(self.count):
-                    total += count * np.exp((g[x] - top) / _MULTIPLIERS)
-                most = top + _MULTIPLIERS * (np.log(total) - self.b + 1e-12)
+                total = np.full((len(_MULTIPLIERS), len(top)), -math.inf)
+                for x, log in enumerate(self.logs):
+                    np.logaddexp(total, (g[x] - top) / _MULTIPLIERS + log, out=total)
+                most = top + _MULTIPLIERS * (total * (1.0 + 1e-12) - self.b + 1e-12)
                 proved = most.min(axis=0) < -1e-12
                 high, low = np.where(proved, middle, high), np.where(proved, low, middle)
             ends.append(high)
@@ -74,7 +74,7 @@ class Bit:
         """Bound over the priors whose posteriors are within ranges, starting from the point z."""
         low, high, z, p = low.copy(), high.copy(), z.copy(), np.empty(len(self.W))
         bound, output, cut = kernels.posterior_bound(
-            low, high, z, self.W, self.count, self.edges, self.least, self.most,
+            low, high, z, self.W, self.logs, self.edges, self.least, self.most,
             self.b, floor, reach, p,
         )  # fmt: skip
         return Cell(-bound, low, high, z, p, output, cut, self)

@@ -22,7 +22,14 @@ from fastpriv._core.clock import Meter
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.entropy_search.posterior import Bit, Cell
-from fastpriv._matrices.entropy_search.slices import Individual, Line, Simplex, Slice, divergence
+from fastpriv._matrices.entropy_search.slices import (
+    Individual,
+    Line,
+    Simplex,
+    Slice,
+    divergence,
+    gibbs,
+)
 from fastpriv.results import Bracket
 
 #: Kernels of the search.
@@ -36,9 +43,21 @@ _OFTEN, _SELDOM = 8, 500
 #: Most outputs, and least information, of a bit that is searched by its posteriors. Otherwise
 #: there are too many cells, or H(A) and H(A|Y) cancel.
 _OUTPUTS, _LEAST = 12, 1e-8
+#: Inputs up to which output laws are mixtures of them, rather than of outputs.
+_FEW_INPUTS = 64
+#: Most variables of a bound over slices.
+_VARIABLES = 400
 #: Units of work of a search without a time limit, of an ascent per entry of the matrix, and of two
 #: bounds: per entry, and per cube of the variables (Newton's method).
 _WORK, _CLIMB, _BOUND, _NEWTON = 1e9, 4000, 6000, 20
+
+
+def _basis(E: Floats, r: Floats) -> tuple[Floats, Floats]:
+    """Return rows that span the laws q - r, and weights that stand for a law in the middle."""
+    inputs, outputs = E.shape
+    if inputs <= max(_FEW_INPUTS, outputs):
+        return E, np.full(inputs, 1.0 / inputs)
+    return np.eye(outputs) - r, r
 
 
 class Problem:
@@ -46,8 +65,9 @@ class Problem:
 
     def __init__(self, slices: list[Slice], E: Floats, b: float, held: int) -> None:
         self.slices, self.E, self.b, self.held = slices, E, b, held
-        self.count = np.concatenate([part.count for part in slices])
-        self.inputs = len(self.count)
+        self.logs = np.concatenate([part.logs for part in slices])
+        self.inputs = len(self.logs)
+        self.base, self.middle = _basis(E, slices[0].r)
         self.edges: Ints = np.cumsum([0, *(len(part.rows) for part in slices)])
         self.corners = max(part.corners for part in slices)
         self.scale = max(float(part.far.max()) for part in slices)
@@ -56,7 +76,8 @@ class Problem:
     @classmethod
     def single(cls, part: Slice, d: Floats, t: float) -> Problem:
         """Return max over laws of a slice of D(V || r + d) + t H."""
-        made = cls([part], np.zeros_like(part.E), 0.0, len(part.rows) + 1)
+        made = cls([part], np.zeros_like(part.E), 0.0, 0)
+        made.held = len(made.base) + 1
         made.extra, made.extra_doubt = part.towards(d)
         return made
 
@@ -70,12 +91,12 @@ class Problem:
         blocks = [
             [0.25 * min(1.0, t / theta)] * 2 + [0.1 * self.scale] * self.corners for theta in thetas
         ]
-        return np.concatenate([np.full(self.inputs, 1.0 / self.inputs), [t], *blocks])
+        return np.concatenate([self.middle, [t], *blocks])
 
     def calmed(self, z: Floats) -> Floats:
         """Return the point with moderate lambda, which suits other simplices better."""
         z = z.copy()
-        blocks = z[self.inputs + 1 :].reshape(len(self.slices), -1)
+        blocks = z[len(self.base) + 1 :].reshape(len(self.slices), -1)
         blocks[:, 2:] = np.clip(blocks[:, 2:], 1e-3 * self.scale, 2.0 * self.scale)
         return z
 
@@ -96,7 +117,7 @@ class Problem:
         rough = np.array([simplex.rough for simplex in simplices])
         z, law, r = z.copy(), np.empty(self.inputs), self.slices[0].r
         most = kernels.entropy_bound(
-            z, self.held, mu, self.E, r, self.count, self.edges, thetas, lines, B, rough,
+            z, self.held, mu, self.E, self.base, r, self.logs, self.edges, thetas, lines, B, rough,
             self.b, floor, reach, law,
         )  # fmt: skip
         return Node(-most, simplices, z, law, self)
@@ -109,7 +130,9 @@ class Problem:
     def afresh(self, simplices: list[Simplex], t: float, floor: float, reach: float) -> Node:
         """Bound over simplices, starting from their centres; t is used only if it is fixed."""
         t = t if self.held else self.ample()
-        return self.bound(simplices, self.count, self.start(t), 0.1 * self.scale, floor, reach)
+        return self.bound(
+            simplices, gibbs(self.logs), self.start(t), 0.1 * self.scale, floor, reach
+        )
 
     def ample(self) -> float:
         """Return a t that leaves room for all thetas."""
@@ -148,7 +171,7 @@ class Node:
             child = problem.bound(simplices, self.p, problem.calmed(self.z), mu, floor, gap)
             if child.rank <= self.rank:  # nothing gained: the point may have been a bad start
                 child = max(
-                    child, problem.afresh(simplices, float(self.z[len(self.p)]), floor, gap)
+                    child, problem.afresh(simplices, float(self.z[len(problem.base)]), floor, gap)
                 )
             child.rank = max(child.rank, self.rank)
             parts.append(child)
@@ -197,7 +220,7 @@ def prove_line(
         nonlocal best
         law = node.p / node.p.sum()
         seen = law > 0.0
-        entropy = -float(law[seen] @ np.log(law[seen] / part.count[seen]))
+        entropy = -float(law[seen] @ (np.log(law[seen]) - part.logs[seen]))
         value = divergence(law @ part.E, part.r) + float(law @ problem.extra) + t * entropy
         best = max(best, value)
         return best + tolerance
@@ -210,14 +233,19 @@ def prove_line(
 class Constrained:
     """The rows of a channel, and the largest information about one of them for any b."""
 
-    def __init__(self, matrix: Floats, sizes: tuple[int, ...]) -> None:
+    def __init__(self, individuals: list[Individual]) -> None:
+        self.individuals = individuals
+
+    @classmethod
+    def of_matrix(cls, matrix: Floats, sizes: tuple[int, ...]) -> Constrained:
+        """Return the rows of a database, those of equal roles once."""
         table = matrix[:, matrix.any(axis=0)].reshape(*sizes, -1)
         kept: list[int] = []
         for i, m in enumerate(sizes):
             twins = (j for j in kept if sizes[j] == m)
             if (m > 1 or len(matrix) == 1) and not any(_swap(table, i, j) for j in twins):
                 kept.append(i)
-        self.individuals = [Individual(_slices(table, i)) for i in kept]
+        return cls([Individual(_slices(table, i)) for i in kept])
 
     def uniform(self) -> Bracket:
         """Return the information of the uniform law."""
@@ -242,7 +270,7 @@ def _slices(table: Floats, i: int) -> list[tuple[Floats, Floats]]:
     slices = []
     for rows in np.moveaxis(table, i, 0):
         distinct, count = np.unique(rows.reshape(-1, table.shape[-1]), axis=0, return_counts=True)
-        slices.append((distinct, count.astype(np.float64)))
+        slices.append((distinct, np.log(count)))
     return slices
 
 
@@ -288,10 +316,11 @@ class Search:
             individual.best = 0.0, individual.even
             starts += list(rng.dirichlet(np.full(len(individual.W), 0.3), _STARTS))
             for k, p in enumerate(starts):
-                if k < 2 or self.meter.used() < self.deadline(0.2):
-                    self.climb(individual, p)
+                if k >= 2 and self.meter.used() >= self.deadline(0.2):
+                    break
+                self.climb(individual, p)
         upper = self.most
-        if upper > self.floor:
+        if upper > self.floor and self.meter.used() < self.deadline(1.0):
             upper = min(upper, self.bound())
         return Bracket(self.lower, max(upper, self.lower))
 
@@ -317,7 +346,11 @@ class Search:
     def by_posteriors(self, individuals: list[Individual]) -> float:
         """Return an upper bound over bits from cells of their posteriors."""
         reach = 0.1 * self.gap * min(1.0, self.lower)
-        heap = [Bit(individual, self.b).root(self.floor, reach) for individual in individuals]
+        heap: list[Cell] = []
+        for individual in individuals:
+            if self.meter.used() >= self.deadline(1.0):
+                return self.most
+            heap.append(Bit(individual, self.b).root(self.floor, reach))
         heapq.heapify(heap)
         return branch(
             heap,
@@ -331,7 +364,11 @@ class Search:
         heap, owners = [], {}
         begin = self.meter.used()
         half = 0.5 * (self.deadline(1.0) - begin)
+        if any(individual.variables > _VARIABLES for individual in individuals):
+            return self.most
         for k, individual in enumerate(individuals):
+            if self.meter.used() >= self.deadline(1.0):
+                return self.most
             node = self.root(individual, begin + half * (k + 1) / len(individuals))
             owners[id(node.problem)] = individual
             heap.append(node)
@@ -352,7 +389,7 @@ class Search:
 
     def root(self, individual: Individual, deadline: float) -> Node:
         """Bound over all laws of an individual, searching single slices where that helps."""
-        problem = Problem(individual.slices, individual.E, self.b, 0)
+        problem = Problem(individual.slices, individual.E, self.b - individual.doubt, 0)
         p = individual.best[1]
         best: Node | None = None
         lines: list[Line] = []
@@ -369,7 +406,8 @@ class Search:
             if -node.rank <= self.floor or gain < 0.05 * (-node.rank - self.lower) or left < 0.0:
                 return node
             best, p, lines = node, node.p, [part.proved for part in individual.slices]
-            d, t = node.z[: problem.inputs] @ individual.E, float(node.z[problem.inputs])
+            mixed = len(problem.base)
+            d, t = node.z[:mixed] @ problem.base, float(node.z[mixed])
             tolerance = 0.02 * (-node.rank - self.lower)
             for part, own in zip(individual.slices, problem.split(p), strict=True):
                 if len(part.rows) > 1:

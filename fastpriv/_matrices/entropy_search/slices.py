@@ -18,8 +18,12 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.contraction import matrix_contraction
 
-#: Most steps of an ascent.
-_CLIMB = 500
+#: Most steps of an ascent, the steps times entries that are allowed, and the least steps.
+_CLIMB, _CLIMB_WORK, _LEAST_CLIMB = 500, 1 << 26, 20
+#: Most rows of a slice whose contraction is computed. That of others is taken to be 1.
+_CONTRACTED = 256
+#: Output probabilities of the uniform law below the first are raised by a mean of all rows.
+_RARE, _MIXED = 1e-100, 1e-6
 #: Weight of the uniform law in the law that a line touches, so that it has no zeros.
 _EVEN = 1e-9
 #: Least probability of a slice whose conditional law a line may touch.
@@ -68,15 +72,16 @@ class Simplex:
 
 
 class Slice:
-    """The inputs for one value: distinct output laws, each shared by ``count`` databases."""
+    """The inputs for one value: distinct output laws, each shared by e^logs databases."""
 
-    def __init__(self, rows: Floats, count: Floats, r: Floats) -> None:
-        self.rows, self.count, self.r = rows, count, r
+    def __init__(self, rows: Floats, logs: Floats, r: Floats) -> None:
+        self.rows, self.logs, self.r = rows, logs, r
+        self.even = gibbs(logs)
         self.E = rows - r
         self.far = np.array([divergence(e, r) for e in self.E])
         self.by_inputs = len(rows) <= len(r)
-        self.eta = matrix_contraction(rows).upper if len(rows) > 1 else 0.0
-        self.proved = self.tangent(count)
+        self.eta = _contraction(rows)
+        self.proved = self.tangent(self.even)
 
     @property
     def corners(self) -> int:
@@ -97,7 +102,7 @@ class Slice:
     def tangent(self, p: Floats) -> Line:
         """Return the line that touches at p, by D(V || V') <= eta D(pi || pi')."""
         mass = float(p.sum())
-        law = _EVEN * self.count / self.count.sum() + (p / mass if mass > _LEAST else 0.0)
+        law = np.maximum(_EVEN * self.even + (p / mass if mass > _LEAST else 0.0), _TINY)
         law = law / law.sum()
         V, e = np.maximum(law @ self.rows, _TINY), law @ self.E
         near = e > -0.5 * self.r  # elsewhere e has lost digits of V, and V ln V is far from 0
@@ -106,7 +111,7 @@ class Slice:
         shift = math.fsum(self.r[~near] - V[~near]) - math.fsum(
             map(kernels.divergence, self.r[near], (self.r + e)[near], -e[near])
         )
-        own = self.eta * np.log(law / self.count)
+        own = self.eta * (np.log(law) - self.logs)
         values = sides @ logs + shift - own
         size = np.abs(sides) @ np.abs(logs) + np.abs(own) + abs(shift)
         return Line(self.eta, values, (len(self.r) + len(law) + 160) * ULP * size)
@@ -138,18 +143,30 @@ class Slice:
 
 
 class Individual:
-    """One row of the database, with all its slices in the form the kernels take."""
+    """One row of the database, with all its slices in the form the kernels take.
 
-    def __init__(self, blocks: list[tuple[Floats, Floats]]) -> None:
+    A block is given for each value: the output laws, and the logarithms of the numbers of databases
+    that have them. ``doubt`` bounds the errors of these logarithms.
+    """
+
+    def __init__(self, blocks: list[tuple[Floats, Floats]], doubt: float = 0.0) -> None:
         self.W = np.ascontiguousarray(np.concatenate([rows for rows, _ in blocks]))
-        self.count = np.concatenate([count for _, count in blocks])
-        self.even = self.count / self.count.sum()
+        self.logs, self.doubt = np.concatenate([logs for _, logs in blocks]), doubt
+        self.even = gibbs(self.logs)
         self.r = np.asarray(self.even @ self.W)
-        self.slices = [Slice(rows, count, self.r) for rows, count in blocks]
+        if (self.r < _RARE).any():  # databases too few to count in the uniform law
+            self.r = (1.0 - _MIXED) * self.r + _MIXED * self.W.mean(axis=0)
+        self.slices = [Slice(rows, logs, self.r) for rows, logs in blocks]
         self.E = np.concatenate([part.E for part in self.slices])
         self.edges: Ints = np.cumsum([0, *(len(rows) for rows, _ in blocks)])
         self.scale = max(float(part.far.max()) for part in self.slices)
         self.best = 0.0, self.even  # the information of the last law, and the law
+
+    @property
+    def variables(self) -> int:
+        """About how many variables a bound over its slices has."""
+        corners = sum(part.corners + 2 for part in self.slices)
+        return corners + min(len(self.W), len(self.r))
 
     def split(self, p: Floats) -> list[Floats]:
         """Return the parts of a vector over inputs that belong to the slices."""
@@ -174,21 +191,36 @@ class Individual:
         """H of the law p / sum p, each input spread over its databases, rounded down."""
         seen = p > 0.0
         law = p[seen] / math.fsum(p)
-        value = -math.fsum(law * np.log(law / self.count[seen]))
-        return value - (len(p) + 16) * ULP * (math.log(self.count.sum()) + 1.0)
+        value = -math.fsum(law * (np.log(law) - self.logs[seen]))
+        most = float(self.logs.max()) + math.log(len(p))
+        return value - (len(p) + 16) * ULP * (most + 1.0) - self.doubt
 
     def climb(self, p: Floats, b: float) -> Floats:
         """Ascend from p, and return a law with H >= b and locally large information."""
         p = np.maximum(p, 1e-9 * self.even)
         p = p / p.sum()
+        steps = max(_LEAST_CLIMB, min(_CLIMB, _CLIMB_WORK // self.W.size))
         kernels.entropy_climb(
-            p, self.E, self.r, self.count, self.edges, b, _CLIMB, 1e-9 * self.scale
+            p, self.E, self.r, self.logs, self.edges, b + self.doubt, steps, 1e-9 * self.scale
         )
         share = 0.0
         while share < 1.0 and self.entropy((1.0 - share) * p + share * self.even) < b:
             share = max(2.0 * share, 2.0**-50)
         share = min(share, 1.0)
         return np.asarray((1.0 - share) * p + share * self.even)
+
+
+def gibbs(logs: Floats) -> Floats:
+    """Return the law proportional to e^logs."""
+    weights = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _contraction(rows: Floats) -> float:
+    """Bound the factor by which the rows contract divergences."""
+    if len(rows) == 1:
+        return 0.0
+    return matrix_contraction(rows).upper if len(rows) <= _CONTRACTED else 1.0
 
 
 def divergence(e: Floats, r: Floats) -> float:

@@ -20,7 +20,8 @@ CURVE = "approximate-dp"
 class Budget:
     """The level allowed for each notion, with the laws by which releases use it up.
 
-    ``delta`` is that of an (epsilon, delta) budget, whose limit is then the epsilon.
+    ``delta`` is that of an (epsilon, delta) budget, whose limit is then the epsilon. Where it is
+    ``adaptive``, it holds also if levels are chosen after earlier outputs.
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
@@ -28,14 +29,18 @@ class Budget:
             raise InvalidInput(f'budget must be a mapping such as {{"dp": 3.0}}, got {given!r:.80}')
         self.limits: dict[str, Decimal] = {}
         self.delta: Decimal | None = None
+        self.adaptive = False
         self.laws: dict[str, Law] = {}
         for notion, value in sorted(given.items(), key=lambda item: str(item[0])):
             if notion not in LAWS:
                 raise InvalidInput(f"a budget is of {', '.join(LAWS)}; got one of {notion!r:.60}")
             law, limit = LAWS[notion], value
             if isinstance(value, tuple | list | Mapping):
-                limit, self.delta = _pair(notion, value)
-                law = replace(law, name=f"profiles compose; epsilon at delta {float(self.delta):g}")
+                limit, self.delta, self.adaptive = _pair(notion, value)
+                how = (
+                    "zCDP levels add, chosen as one likes" if self.adaptive else "profiles compose"
+                )
+                law = replace(law, name=f"{how}; epsilon at delta {float(self.delta):g}")
             self.limits[notion] = _finite(limit, f"the {notion} budget")
             self.laws[notion] = law
         sums = [law for notion, law in self.laws.items() if not self._is_curve(notion)]
@@ -54,14 +59,14 @@ class Budget:
         """Return it as text, to be read again."""
         limits: dict[str, Any] = {notion: str(limit) for notion, limit in self.limits.items()}
         if self.delta is not None:
-            limits[CURVE] = [limits[CURVE], str(self.delta)]
+            limits[CURVE] = [limits[CURVE], str(self.delta), *["adaptive"] * self.adaptive]
         return limits
 
     def shown(self) -> dict[str, Any]:
         """Return it as floats."""
         limits: dict[str, Any] = {notion: float(limit) for notion, limit in self.limits.items()}
         if self.delta is not None:
-            limits[CURVE] = limits[CURVE], float(self.delta)
+            limits[CURVE] = limits[CURVE], float(self.delta), *["adaptive"] * self.adaptive
         return limits
 
     def empty(self) -> State:
@@ -103,30 +108,37 @@ class Budget:
 
     def epsilon(self, parts: Mapping[str, int]) -> Decimal:
         """Epsilon of releases together at the budget's delta, rounded up."""
-        from fastpriv.accounting.ledger.parts import level_of  # profiles load the kernels
+        from fastpriv.accounting.ledger.parts import filtered_level_of, level_of  # load kernels
 
-        return Decimal(repr(level_of(parts, down(self.delta or ZERO))))
+        ask = filtered_level_of if self.adaptive else level_of
+        return Decimal(repr(ask(parts, down(self.delta or ZERO))))
 
 
 def _more(parts: Mapping[str, int], part: str | None, count: int) -> Mapping[str, int]:
     return parts if part is None else {**parts, part: parts.get(part, 0) + count}
 
 
-def _pair(notion: str, value: Any) -> tuple[Any, Decimal]:
-    """Return the epsilon and the delta of a budget that has both."""
+def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
+    """Return the epsilon and the delta of a budget that has both, and whether it is adaptive."""
     if notion != CURVE:
         raise InvalidInput(f'an (epsilon, delta) budget is of "{CURVE}", got one of {notion!r}')
     try:
-        epsilon, delta = (value["epsilon"], value["delta"]) if isinstance(value, Mapping) else value
+        if isinstance(value, Mapping):
+            epsilon, delta, *rest = value["epsilon"], value["delta"], value.get("levels", "fixed")
+        else:
+            epsilon, delta, *rest = value
+        levels = rest[0] if rest else "fixed"
+        if levels not in ("fixed", "adaptive") or len(rest) > 1:
+            raise ValueError
     except (KeyError, ValueError):
         raise InvalidInput(
-            f'the {CURVE} budget must be (epsilon, delta) or {{"epsilon": ..., "delta": ...}}, got '
-            f"{value!r:.60}"
+            f'the {CURVE} budget must be (epsilon, delta), (epsilon, delta, "adaptive") or '
+            f'{{"epsilon": ..., "delta": ..., "levels": "fixed" or "adaptive"}}, got {value!r:.60}'
         ) from None
     least = amount(delta, "delta")
     if not 0 < least < 1:
         raise InvalidInput(f'delta must lie between 0 and 1, got {delta!r:.40}; for 0 budget "dp"')
-    return epsilon, least.normalize()
+    return epsilon, least.normalize(), levels == "adaptive"
 
 
 def _finite(value: Any, name: str) -> Decimal:

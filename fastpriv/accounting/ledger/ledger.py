@@ -48,7 +48,9 @@ class Ledger:
     budget : mapping
         Total level allowed for each notion, in nats: ``{"dp": 3.0}``. Notions are those of
         ``fastpriv.accounting.LAWS``; every release is charged in all that have a budget. For
-        "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3 at delta 10^-6.
+        "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3 at delta 10^-6, and
+        ``(3.0, 1e-6, "adaptive")`` holds where *levels* are chosen after earlier outputs, by the
+        rule "zcdp" of :class:`PrivacyFilter`; releases must be zCDP.
 
     Notes
     -----
@@ -57,16 +59,16 @@ class Ledger:
     as: ten spends of 0.1 are 1. ``spent`` is rounded up and ``remaining`` down to floats.
 
     How levels add up is in ``laws``. DP levels, leakage capacities ("strong-dp",
-    "pml-all-priors") and maximal leakage add, even when a mechanism is chosen after seeing
-    earlier outputs. Mutual information adds for releases that are independent given the database,
-    all under one prior. The identifiability level is that of the first release plus the DP levels
-    of later ones: posterior odds are the first ones times later likelihood ratios. Pointwise
-    leakage, information privacy and divergence are those of the first release plus later leakage
-    capacities, because later outputs meet the posterior and not the prior. The theorems are named
-    in each law's ``source``. An (epsilon, delta) budget composes the privacy profiles of the
-    releases and spends the epsilon they have at its delta, far less than the sum of levels; its
-    ``spent`` is that epsilon, ``remaining`` the rest, though one more release may add less to it
-    than it would alone.
+    "pml-all-priors"), maximal leakage and individual capacities add, even when a mechanism is
+    chosen after seeing earlier outputs. Mutual information adds for releases that are independent
+    given the database, all under one prior. The identifiability level is that of the first release
+    plus the DP levels of later ones: posterior odds are the first ones times later likelihood
+    ratios. Pointwise leakage, information privacy and divergence are those of the first release
+    plus later leakage capacities, because later outputs meet the posterior and not the prior. The
+    theorems are named in each law's ``source``. An (epsilon, delta) budget composes the privacy
+    profiles of the releases and spends the epsilon they have at its delta, far less than the sum of
+    levels; its ``spent`` is that epsilon, ``remaining`` the rest, though one more release may add
+    less to it than it would alone.
 
     A ledger may be used from many threads. One in memory belongs to its process; to share a
     budget between processes or keep it over restarts, use :meth:`open`. A spend costs one

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 
+from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.text import part_of, plain
 from fastpriv.errors import InvalidInput
@@ -29,3 +31,17 @@ def level_of(parts: Mapping[str, int], delta: float) -> float:
     """Return epsilon of all releases at a delta, rounded up, from their texts and counts."""
     whole = PrivacyProfile({}).compose(*(read(t).self_compose(k) for t, k in parts.items()))
     return whole._guaranteed(delta)
+
+
+@lru_cache(maxsize=4096)
+def _zcdp(text: str) -> float:
+    return read(text).zcdp_level().upper
+
+
+def filtered_level_of(parts: Mapping[str, int], delta: float) -> float:
+    """Return epsilon at a delta of releases whose levels were chosen after earlier outputs.
+
+    That of the sum of their zCDP levels, as in :class:`fastpriv.accounting.PrivacyFilter`.
+    """
+    total = math.fsum(k * _zcdp(text) for text, k in parts.items()) * (1.0 + 8.0 * ULP)
+    return PrivacyProfile.zcdp(total).epsilon(delta).upper if total < math.inf else math.inf

@@ -61,8 +61,13 @@ class Composed:
         self._pairs = [(part, k) for part, k in pairs if not isinstance(part, Normal)]
         if normal:
             self._pairs.append((Normal.together(normal), 1))
-        one = all(pair.symmetric for pair, _ in self._pairs) and not self._lopsided
-        self._orders = (False,) if one else (False, True)
+        self._orders = self._in_order([pair for pair, _ in self._pairs])
+        self._orders_below = self._in_order([pair.below or pair for pair, _ in self._pairs])
+
+    def _in_order(self, pairs: list[Pair]) -> tuple[bool, ...]:
+        """The orders of the neighbours that differ."""
+        one = all(pair.symmetric for pair in pairs) and not self._lopsided
+        return (False,) if one else (False, True)
 
     def delta(self, epsilon: float) -> Bracket:
         """Bracket of the least delta at a level."""
@@ -96,6 +101,7 @@ class Composed:
         for flipped in self._orders:
             above = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
             high = max(high, more + _log(self._ordered(flipped, False), above, s, True))
+        for flipped in self._orders_below:
             attained = [(p.measure(flipped, False), k) for p, k in self._lopsided if p.attained]
             for candidate in common(self._atoms):
                 below = [*candidate, *attained]
@@ -103,9 +109,8 @@ class Composed:
         return min(low, high), high
 
     def _ordered(self, flipped: bool, attained: bool) -> list[tuple[Ordered, int]]:
-        return [
-            (Ordered(pair, flipped), k) for pair, k in self._pairs if pair.attained or not attained
-        ]
+        pairs = [(pair.below if attained else pair, k) for pair, k in self._pairs]
+        return [(Ordered(pair, flipped), k) for pair, k in pairs if pair is not None]
 
     @cached_property
     def _same(self) -> bool:
@@ -141,12 +146,12 @@ class Composed:
             self._pairs or self._moments
         )
         candidates = common(self._atoms)
-        envelopes = [(pair, k) for pair, k in self._pairs if not pair.attained]
-        alone = len(envelopes) == 1 == envelopes[0][1] and not candidates[0] if envelopes else False
-        if envelopes and len(self._pairs) == 1 and alone and not self._lopsided:
+        envelopes = [(pair, k) for pair, k in self._pairs if pair.below is None]
+        alone = [k for _, k in self._pairs] == [1] and not (candidates[0] or self._lopsided)
+        if alone and envelopes and envelopes[0][0].tight:
             return self._above  # one release attains its envelope
         result: list[Any] = []
-        for flipped in self._orders:
+        for flipped in self._orders_below:
             sampled = [
                 (part.measure(flipped, False), k)
                 for part, k in self._lopsided

@@ -1,15 +1,17 @@
-"""Poisson subsampling of finite releases: two measures, one for each order of the neighbours."""
+"""Samples for finite releases: measures for each order of the neighbours."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.atoms import Atom
-from fastpriv.accounting.profile.measures import FINE, Measure
+from fastpriv.accounting.profile.measures import FINE, Longs, Measure
 
 
 class Lopsided:
@@ -27,7 +29,12 @@ class Lopsided:
         return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Lopsided) and self.q == other.q and self.atom == other.atom
+        return (
+            isinstance(other, Lopsided)
+            and type(other) is type(self)
+            and self.q == other.q
+            and self.atom == other.atom
+        )
 
     @property
     def attained(self) -> bool:
@@ -59,14 +66,59 @@ class Lopsided:
         off = 2.0 * given.off + (16.0 * FINE + ULP) * size + 16.0 * FINE
         error = 2.0 * given.error + (32.0 + 8.0 * float(np.abs(logs).max(initial=0.0))) * FINE
         shift = losses[0] if len(losses) else np.longdouble(0.0)
-        return Measure(
-            (losses - shift).astype(np.float64), logs, infinite, error, 0.0, float(shift), off
-        )
+        rising, logs, moved = _joined((losses - shift).astype(np.float64), logs)
+        return Measure(rising, logs, infinite, error, 0.0, float(shift), off + moved)
 
     @property
     def is_trivial(self) -> bool:
         """Whether neighbours have the same law."""
         return self.q == 0.0 or self.atom.is_trivial
+
+
+def _joined(losses: Floats, logs: Longs) -> tuple[Floats, Longs, float]:
+    """Join losses that sampling has made the same but for rounding, and say by how much."""
+    if not len(losses):
+        return losses, logs, 0.0
+    starts = np.flatnonzero(np.diff(losses, prepend=-1.0) > 4.0 * ULP * losses[-1])
+    last = np.append(starts[1:], len(losses)) - 1
+    most = np.maximum.reduceat(logs, starts)
+    sizes = np.diff(np.append(starts, len(losses)))
+    total = np.add.reduceat(np.exp(logs - np.repeat(most, sizes)), starts)
+    moved = float((losses[last] - losses[starts]).max())
+    return losses[last], most + np.log(total), moved
+
+
+class WithoutReplacement(Lopsided):
+    """A release of a sample of fixed size, in which a person is with probability q.
+
+    Where the person is replaced, both orders of the neighbours have the same curve from above,
+    q delta(ln(1 + (e^t - 1)/q)) for t >= 0: losses l > 0 become ln(1 - q + q e^l), with their
+    mirror images. What is attained is (1 - q) Q + q P against Q, in both orders, with the pair
+    (P, Q) of ``reached``.
+    """
+
+    def __init__(self, atom: Atom, q: float, reached: Atom | None) -> None:
+        super().__init__(atom, q)
+        self.reached = reached
+        other = None if reached is None else reached.key
+        self.key = ("without-replacement", q, atom.key, other)
+
+    @property
+    def attained(self) -> bool:
+        """Whether something is attained, whatever else is released."""
+        return self.reached is not None
+
+    def measure(self, flipped: bool, up: bool) -> Measure:
+        """Measure of one order, from above or below."""
+        if not up:
+            if self.reached is not None:
+                return Lopsided(self.reached, self.q).measure(flipped, False)
+            return Measure(np.zeros(1), np.zeros(1, dtype=np.longdouble), 0.0, 0.0)
+        given = super().measure(False, True)
+        losses = given.losses.astype(np.longdouble) + np.longdouble(given.shift)
+        seen = losses > 0.0
+        result = Measure.symmetric(losses[seen], given.logs[seen], given.infinite, True, 0.0)
+        return replace(result, error=result.error + given.error, off=given.off)
 
 
 def show_all() -> Atom:

@@ -63,6 +63,8 @@ class Pair(ABC):
     symmetric: bool = False
     #: Whether two databases attain the pair; else it is an upper bound only.
     attained: bool = True
+    #: Whether some two databases attain the curve of one release, at each level.
+    tight: bool = True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pair) and self.key == other.key
@@ -74,6 +76,11 @@ class Pair(ABC):
     def is_trivial(self) -> bool:
         """Whether neighbours have the same law."""
         return False
+
+    @property
+    def below(self) -> Pair | None:
+        """A pair that two databases attain: itself, or one that is less far apart, if any."""
+        return self if self.attained else None
 
     @abstractmethod
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
@@ -129,14 +136,30 @@ def _variation(pair: Pair, c: float) -> tuple[Floats, Floats]:
 
 
 class Blend(Pair):
-    """A choice among pairs by chance, the choice being shown: Phi is the mean of theirs."""
+    """A choice among pairs by chance, the choice being shown: Phi is the mean of theirs.
+
+    An upper bound: ``attained_pair``, if any, is what two databases attain.
+    """
+
+    attained = tight = False
 
     def __init__(
-        self, pairs: tuple[Pair, ...], weights: tuple[float, ...], slack: float = 0.0
+        self,
+        pairs: tuple[Pair, ...],
+        weights: tuple[float, ...],
+        slack: float = 0.0,
+        attained_pair: Pair | None = None,
     ) -> None:
         self.pairs, self.weights, self.slack = pairs, weights, slack
-        self.key = ("blend", tuple(pair.key for pair in pairs), weights)
+        self.attained_pair = attained_pair
+        other = None if attained_pair is None else attained_pair.key
+        self.key = ("blend", tuple(pair.key for pair in pairs), weights, other)
         self.symmetric = all(pair.symmetric for pair in pairs)
+
+    @property
+    def below(self) -> Pair | None:
+        """What two databases attain."""
+        return self.attained_pair
 
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
         """Quadrature of Phi on a line."""

@@ -19,10 +19,12 @@ from fastpriv.accounting.profile.attained import attained
 from fastpriv.accounting.profile.composed import Composed, Part
 from fastpriv.accounting.profile.crossing import certified, each
 from fastpriv.accounting.profile.curve import Curve
-from fastpriv.accounting.profile.events import Events, as_relation
+from fastpriv.accounting.profile.declared import Named, gdp, renyi, zcdp
 from fastpriv.accounting.profile.fixed import Largest, every_pair
 from fastpriv.accounting.profile.measures import Measure
 from fastpriv.accounting.profile.questions import Questions
+from fastpriv.accounting.profile.relations import as_relation
+from fastpriv.accounting.profile.sampled import Sampled
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
@@ -37,7 +39,7 @@ __all__ = ["PrivacyProfile"]
 _COUNTED = 10**100
 
 
-class PrivacyProfile(Events, Questions):
+class PrivacyProfile(Sampled, Questions):
     """The (epsilon, delta) curve of some releases, as a pair of laws that dominates them.
 
     For one mechanism the curve is the upper envelope, over neighbours x, x' in both orders, of
@@ -83,6 +85,11 @@ class PrivacyProfile(Events, Questions):
     >>> thousand.delta(124.0)
     Bracket(1.136353683e-6, 1.136353684e-6)
     """
+
+    # Each of these names makes a profile on the class, and asks one on an instance.
+    zcdp = Named(zcdp, Questions.zcdp_level)
+    renyi = Named(renyi, Questions.renyi_level)
+    gdp = Named(gdp, Questions.gdp_level)
 
     def __init__(self, parts: dict[Part, int], relation: str | None = None) -> None:
         self._parts = {

@@ -16,7 +16,9 @@ from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.normal import Normal
+from fastpriv.accounting.profile.pairs import Pair
 from fastpriv.accounting.profile.renyi import Moments
+from fastpriv.accounting.profile.symmetrised import Symmetrised
 
 if TYPE_CHECKING:
     from fastpriv.accounting.profile.composed import Part
@@ -40,9 +42,18 @@ def normal_square(parts: Mapping[Part, int]) -> tuple[dict[Part, int], float, fl
             first, second = (max((c for c, _ in side), default=0.0) for side in (up, down))
             low.append(k * (first / sigma) ** 2)
             high.append(k * ((first + second) / sigma) ** 2)
+        elif isinstance(part, Symmetrised) and part.top(False) == math.inf:
+            # No worse than without sampling, and as bad in the limit of orders.
+            low.append(k * _farthest(part.attained_pair) ** 2)
+            high.append(k * max(law.width for law in part.laws) ** 2)
         else:
             rest[part] = k
     return rest, math.fsum(low) * (1.0 - 16.0 * ULP), math.fsum(high) * (1.0 + 16.0 * ULP)
+
+
+def _farthest(pair: Pair | None) -> float:
+    """How far apart the most distant parts of a mixture of normal laws and its noise are."""
+    return pair.a if isinstance(pair, Mixtures) else 0.0
 
 
 def declared_rate(parts: Mapping[Part, int]) -> tuple[dict[Part, int], float]:

@@ -11,20 +11,34 @@ from fastpriv._core import validation as check
 from fastpriv.accounting.profile.atoms import Atom, from_envelope
 from fastpriv.accounting.profile.composed import Part
 from fastpriv.accounting.profile.intervals import Interval
-from fastpriv.accounting.profile.lopsided import Lopsided, discrete_gaussian, discrete_laplace
+from fastpriv.accounting.profile.lopsided import (
+    Lopsided,
+    WithoutReplacement,
+    discrete_gaussian,
+    discrete_laplace,
+)
 from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.normal import Normal
-from fastpriv.accounting.profile.pairs import Blend
+from fastpriv.accounting.profile.pairs import Blend, Pair
 from fastpriv.accounting.profile.renyi import Moments
+from fastpriv.accounting.profile.symmetrised import Symmetrised
 from fastpriv.errors import InvalidInput
 
 
 def plain(part: Part) -> list[Any]:
     """Return what a release is, exactly, as lists, numbers and words."""
+    if isinstance(part, WithoutReplacement):
+        reached = None if part.reached is None else plain(part.reached)
+        return ["without-replacement", part.q, plain(part.atom), reached]
+    if isinstance(part, Symmetrised):
+        attained = None if part.attained_pair is None else plain(part.attained_pair)
+        return ["symmetrised", [plain(pair) for pair in part.sampled], list(part.weights), attained]
     if isinstance(part, Lopsided):
         return ["sampled", part.q, plain(part.atom)]
     if isinstance(part, Blend):
-        return ["blend", [plain(pair) for pair in part.pairs], list(part.weights), part.slack]
+        attained = None if part.attained_pair is None else plain(part.attained_pair)
+        pairs = [plain(pair) for pair in part.pairs]
+        return ["blend", pairs, list(part.weights), part.slack, attained]
     kind, *rest = part.key
     if kind == "laws":
         rest = [np.frombuffer(lines).reshape(-1, 2).tolist() for lines in rest]
@@ -60,17 +74,37 @@ def _laws(*both: Any) -> Atom:
 
 
 def _sampled(q: Any, atom: Any) -> Lopsided:
+    return Lopsided(_finite(atom), _rate(q))
+
+
+def _without_replacement(q: Any, atom: Any, reached: Any) -> WithoutReplacement:
+    lower = None if reached is None else _finite(reached)
+    return WithoutReplacement(_finite(atom), _rate(q), lower)
+
+
+def _finite(atom: Any) -> Atom:
     result = part_of(atom)
     if not isinstance(result, Atom):
         raise InvalidInput("only finite releases are written as sampled")
-    return Lopsided(result, _rate(q))
+    return result
 
 
-def _blend(pairs: Any, weights: Any, slack: Any) -> Blend:
-    result = tuple(part_of(pair) for pair in pairs)
-    blend = Blend(result, tuple(map(_rate, weights)), _rate(slack))  # type: ignore[arg-type]
-    blend.attained = False
-    return blend
+def _blend(pairs: Any, weights: Any, slack: Any, attained: Any = None) -> Blend:
+    result = tuple(map(_pair, pairs))
+    lower = None if attained is None else _pair(attained)
+    return Blend(result, tuple(map(_rate, weights)), _rate(slack), lower)
+
+
+def _symmetrised(sampled: Any, weights: Any, attained: Any) -> Symmetrised:
+    lower = None if attained is None else _pair(attained)
+    return Symmetrised(tuple(map(_pair, sampled)), tuple(map(_rate, weights)), lower)
+
+
+def _pair(given: Any) -> Pair:
+    result = part_of(given)
+    if not isinstance(result, Pair):
+        raise InvalidInput(f"this is no pair of continuous laws: {given!r:.60}")
+    return result
 
 
 def _mixtures(sigma: Any, up: Any, down: Any) -> Mixtures:
@@ -90,6 +124,8 @@ _KINDS: dict[str, Callable[..., Part]] = {
     "response": _response,
     "laws": _laws,
     "sampled": _sampled,
+    "without-replacement": _without_replacement,
+    "symmetrised": _symmetrised,
     "blend": _blend,
     "mixtures": _mixtures,
     "normal": lambda sigma: Normal(_positive(sigma)),

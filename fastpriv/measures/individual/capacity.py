@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
@@ -94,10 +93,8 @@ def individual_capacity(
     >>> fp.individual_capacity(tied, "independent")
     IndividualCapacity(0.1109440716, 0.1109440717)
     """
-    if priors == "all":
+    if check.word(priors, "priors", ("all", "independent")) == "all":
         return group_capacity(channel, 1, gap=gap, time_limit=time_limit)
-    if priors != "independent":
-        raise InvalidInput(f'priors must be "all" or "independent", got {priors!r:.40}')
     mechanism, gap = as_channel(channel), check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
     return independent_leak(mechanism, gap, Clock(math.inf if seconds is None else seconds))
@@ -179,11 +176,9 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
     (4.0, 1.0)
     """
     mechanism = as_channel(channel)
-    if priors == "all":
+    if check.word(priors, "priors", ("all", "independent")) == "all":
         return extreme_level(mechanism)
-    if priors == "independent":
-        return neighbour_level(mechanism)
-    raise InvalidInput(f'priors must be "all" or "independent", got {priors!r:.40}')
+    return neighbour_level(mechanism)
 
 
 @singledispatch
@@ -205,7 +200,7 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
     """
 
     def search(part: ProductChannel) -> IndividualCapacity:
-        return _searched_product(part, k, gap, time_limit)
+        return searched(part, k, gap, time_limit)
 
     if k == 1 and fits(channel._kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)
@@ -221,22 +216,7 @@ def _(channel: HammingChannel, k: int, gap: float, time_limit: float | None) -> 
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if narrow or channel.space.size**2 > _SEARCHED:
         return bracket
-    search = _searched_product(channel, k, gap, time_limit)
+    search = searched(channel, k, gap, time_limit)
     best = max(search, bracket, key=lambda b: b.lower)
     upper = max(best.lower, min(search.upper, bracket.upper))
     return IndividualCapacity(best.lower, upper, best.adversary)
-
-
-def _searched_product(
-    channel: ProductChannel, k: int, gap: float, time_limit: float | None
-) -> IndividualCapacity:
-    """Search the matrix, whose entries have the rounding errors of n products.
-
-    Relative errors e of the entries change I(p) by at most e sum p W |ln(W/q)|. By Pinsker's
-    inequality this is at most e (I + sqrt(2 I)).
-    """
-    leak = searched(channel, k, gap, time_limit)
-    error = 8.0 * (channel.space.n + 4) * ULP
-    slack = error * (leak.upper + math.sqrt(2.0 * leak.upper) + 4.0 * error)
-    lower = max(leak.lower - slack, 0.0)
-    return IndividualCapacity(lower, leak.upper + slack, leak.adversary)

@@ -16,8 +16,8 @@ from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.individual.capacity import largest_leak
 from fastpriv.measures.individual.copies import shown_capacity
-from fastpriv.measures.individual.search import as_query
-from fastpriv.results import Bracket
+from fastpriv.measures.individual.search import as_query, matrix_error, widened
+from fastpriv.results import Bracket, IndividualCapacity
 
 __all__ = ["cross_capacity"]
 
@@ -92,7 +92,11 @@ def best_databases(channel: AbstractChannel, k: int, gap: float, time_limit: flo
     if k >= len(rows):
         return capacity(channel, gap)
     best = best_selection(table, [[rows] * k], gap, time_limit)
-    return Bracket(best.lower, best.upper)
+    upper = best.upper
+    if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
+        upper = max(best.lower, min(upper, capacity(channel, 1e-3).upper))
+    told = widened(IndividualCapacity(best.lower, upper, None), matrix_error(channel))
+    return Bracket(told.lower, told.upper)
 
 
 @best_databases.register

@@ -62,7 +62,7 @@ def by_flips(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
         if low[0] > lower:
             lower, best, law = float(low[0]), flips, laws[0]
     # Entries are sums of products of up to n factors. For the effect of their relative errors
-    # see ``_searched_product``. What underflows is below the last term.
+    # see ``search.widened``. What underflows is below the last term.
     terms = float(n + 1) ** (kernels.distinct[0].shape[1] - 1)
     error = (4.0 * n + terms + 16.0) * ULP
     slack = error * (upper + math.sqrt(2.0 * upper) + 4.0 * error) + 1e-290

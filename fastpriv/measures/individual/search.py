@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 
 import numpy as np
 
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.selection import best_selection
-from fastpriv.channels import AbstractChannel, QueryChannel
+from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.capacity import capacity
@@ -36,6 +38,37 @@ def _(channel: QueryChannel) -> tuple[Query, Floats]:
     return channel._query, channel._kernel.matrix
 
 
+@singledispatch
+def matrix_error(channel: AbstractChannel) -> float:
+    """Bound the relative errors of the output laws that are searched. Given matrices have none."""
+    return 0.0
+
+
+@matrix_error.register
+def _(channel: ProductChannel) -> float:
+    """Entries are products over rows."""
+    return 8.0 * (channel.space.n + 4) * ULP
+
+
+@matrix_error.register
+def _(channel: TiltedChannel) -> float:
+    """Entries are products over rows, divided by sums over values for every row."""
+    return 8.0 * (channel.space.n * (max(channel.space.sizes) + 2) + 16) * ULP
+
+
+def widened(leak: IndividualCapacity, error: float) -> IndividualCapacity:
+    """Allow for relative errors of the output laws.
+
+    Errors e of the entries change I(p) by at most e sum p W |ln(W/q)|. By Pinsker's inequality
+    this is at most e (I + sqrt(2 I)).
+    """
+    if error == 0.0:
+        return leak
+    slack = error * (leak.upper + math.sqrt(2.0 * leak.upper) + 4.0 * error)
+    lower = max(leak.lower - slack, 0.0)
+    return IndividualCapacity(lower, leak.upper + slack, leak.adversary)
+
+
 def searched(
     channel: AbstractChannel, k: int, gap: float, time_limit: float | None
 ) -> IndividualCapacity:
@@ -57,7 +90,7 @@ def searched(
     upper = best.upper
     if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
         upper = max(best.lower, min(upper, capacity(channel, 1e-3).upper))
-    return IndividualCapacity(best.lower, upper, who)
+    return widened(IndividualCapacity(best.lower, upper, who), matrix_error(channel))
 
 
 def representatives(table: Floats) -> Ints:

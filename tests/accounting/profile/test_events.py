@@ -389,7 +389,6 @@ def test_copies_and_threads():
         lambda: PrivacyProfile.gaussian(1e-9),
         lambda: PrivacyProfile.gaussian(1.0, 1.1),
         lambda: PrivacyProfile.gaussian(1.0, relation="remove"),
-        lambda: PrivacyProfile.laplace(1.0, 0.5, relation="replace-one"),
         lambda: PrivacyProfile.mixture_of_gaussians(1.0, [1.0], [0.5]),
         lambda: PrivacyProfile.mixture_of_gaussians(1.0, [-1.0], [1.0]),
         lambda: PrivacyProfile.discrete_gaussian(1.0, -1),

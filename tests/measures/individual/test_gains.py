@@ -71,7 +71,7 @@ def test_adversaries_read_as_attacks():
         (lambda c: fp.individual_capacity(c, gap=-1.0), "gap"),
         (lambda c: fp.individual_capacity(c, time_limit=math.inf), "time_limit"),
         (lambda c: fp.individual_capacity(fp.Uniform(2, 2)), "must be a channel"),
-        (lambda c: fp.max_individual_capacity(c, "some"), '"all" or "independent"'),
+        (lambda c: fp.max_individual_capacity(c, "some"), "all, independent"),
         (lambda c: fp.QueryChannel.count(2, [[1.0]] * 2), "each of 3 counts, got 2"),
         (lambda c: fp.QueryChannel.count(0, [[1.0]]), "n must be at least 1"),
         (lambda c: fp.QueryChannel.sum([[0, 1]] * 2, [[1.0]] * 4), "each of 3 sums, got 4"),

@@ -1,0 +1,114 @@
+"""A tilted channel relative to its output law: differences, computed before they can cancel.
+
+Write W[x, y] = q(y) (1 + u[x, y]). At epsilon 1e-16 the matrix W has lost u. It is computed here
+from q and epsilon, from which information and correlation follow with all their digits.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv.results import Bracket
+
+#: Most entries of a matrix of differences; larger channels take transforms of vectors.
+FORMED = 1 << 20
+#: Largest epsilon n for which differences are taken; beyond, weights differ too much for them.
+SMALL = 30.0
+#: Least positive double.
+LEAST = 5e-324
+#: Terms of the series of 2 (atanh(s) - s) in s^2, enough for |s| <= 1/8.
+_TERMS = 9
+
+
+def distances(sizes: tuple[int, ...]) -> Floats:
+    """Hamming distances of all pairs of databases."""
+    values = np.indices(sizes).reshape(len(sizes), -1)
+    return sum((row[:, None] != row for row in values), np.zeros((values.shape[1],) * 2))
+
+
+def far_matrix(law: Floats, sizes: tuple[int, ...], epsilon: float) -> Floats:
+    """W[x, y] of a tilted law where all weights of some x are too small: relative to the nearest.
+
+    Weights are e^(-epsilon (d - least d)) q(y), the least taken over outputs that occur.
+    """
+    distance = distances(sizes)
+    nearest = distance[:, law > 0.0].min(axis=1, keepdims=True)
+    weight = np.exp(-epsilon * np.maximum(distance - nearest, 0.0)) * law
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def relative_excess(law: Floats, sizes: tuple[int, ...], epsilon: float) -> tuple[Floats, Floats]:
+    """Return u[x, y] for the law q tilted by e^(-epsilon d(x, y)), and bounds on its errors.
+
+    Relative to the likeliest output h, B = e^(-epsilon (d(x, y) - d(x, h))) - 1 and
+    T(x) = sum_y q(y) B[x, y], in which h has no part, so u = (B - T) / (1 + T). Each of B and T is
+    right to a few ulp, u to a few ulp of (|B| + |T|) / (1 + T). Cost O(N^2 n).
+    """
+    distance = distances(sizes)
+    q, likeliest = law / law.sum(), int(np.argmax(law))
+    closer = np.expm1(-epsilon * (distance - distance[:, [likeliest]]))
+    mean = (closer @ q)[:, None]
+    size = (np.abs(closer) + np.abs(closer) @ q[:, None]) / (1.0 + mean)
+    errors = (len(law) + 16) * ULP * size + np.where(closer == 0.0, 0.0, LEAST)
+    return (closer - mean) / (1.0 + mean), errors
+
+
+def centred(u: Floats, p: Floats) -> tuple[Floats, Floats]:
+    """Return r = W/p_Y - 1 under the prior p, and 1 + the p-mean of u, which is p_Y/q.
+
+    The likeliest row is subtracted first: differences from it are exact where rows are close.
+    """
+    likeliest = u[np.argmax(p)]
+    apart = u - likeliest
+    shift = p @ apart
+    ratio = 1.0 + (likeliest + shift)
+    for _ in range(2):  # the second pass removes the rounding error of the first
+        apart = apart - p @ apart
+    return np.divide(apart, ratio, out=np.full_like(apart, -1.0), where=ratio > 0.0), ratio
+
+
+def excess_information(u: Floats, law: Floats, p: Floats) -> float:
+    """Return I(X; Y) = sum_x p(x) sum_y p_Y(y) f(r), f(r) = (1 + r) ln(1 + r) - r >= 0."""
+    seen, alive = p > 0.0, law > 0.0
+    p, q = p[seen] / p.sum(), law[alive] / law.sum()
+    r, ratio = centred(u[np.ix_(seen, alive)], p)
+    terms = _divergence(np.maximum(r, -1.0))
+    return max(0.0, float(p @ (terms @ (q * ratio))))
+
+
+def _divergence(r: Floats) -> Floats:
+    """(1 + r) ln(1 + r) - r, elementwise for r >= -1, as s r + (1 + r) 2 (atanh(s) - s)."""
+    s = r / (2.0 + r)
+    z = s * s
+    series = sum(z**k / (2 * k + 3) for k in range(_TERMS, -1, -1))
+    tail = 2.0 * s * z * series
+    far = np.abs(s) > 0.125
+    with np.errstate(divide="ignore"):
+        tail[far] = np.log1p(r[far]) - 2.0 * s[far]
+    return s * r + np.multiply(1.0 + r, tail, out=np.zeros_like(r), where=r > -1.0)
+
+
+def perturbed(bracket: Bracket, error: float, strong: float = math.inf) -> Bracket:
+    """Widen a capacity or a contraction whose matrix has entries with a relative error.
+
+    If W' = W (1 + e) with |e| <= d entry by entry, D(W'_x, q) <= D + d (D + sqrt(2 D)) + d^2/2
+    (1 + 2 d), because sum w |ln(w/q)| <= D + 2 sum (q - w)_+ <= D + sqrt(2 D) (Pinsker). So the
+    root of a capacity moves by at most d/sqrt(2), up to a factor 1 + d, and the same the other
+    way. At a fixed mean the root of a contraction is a norm of P - Q, in which an error d P
+    counts at most d sqrt(2).
+
+    ``strong`` is a bound on ln W[x, y]/W[x', y] over all databases, known better than the matrix
+    at small epsilon. Both numbers are at most (e^strong - 1)^2 / 4. For a contraction, a term
+    b (1 - b) (P - Q)^2 / (b P + (1 - b) Q) is at most (P - Q)^2 / (4 min(P, Q)). For a capacity,
+    let q be the mean of the least and the largest entry of each column, of mass
+    Z <= (1 + e^strong)/2: then D(W_x, q/Z) <= sum (w - q)^2/q <= tanh^2(strong/2) Z.
+    """
+    d = 2.0 * error
+    low = max(math.sqrt(bracket.lower) * (1.0 - d) - d, 0.0) * (1.0 - d)
+    high = ((math.sqrt(bracket.upper) + d) * (1.0 + d)) ** 2
+    cap = max(0.25 * math.expm1(min(strong, 300.0)) ** 2 * (1.0 + 2.0**-40), LEAST)
+    return Bracket(low**2, max(low**2, min(high, cap)) if strong > 0.0 else 0.0)

@@ -1,0 +1,27 @@
+"""What neighbours are, and how much noise is computed with."""
+
+from __future__ import annotations
+
+from fastpriv._core import validation as check
+from fastpriv.errors import InvalidInput, did_you_mean
+
+#: Relations of neighbours.
+RELATIONS = ("add-or-remove", "replace-one", "replace-special")
+#: Least and largest noise that is computed with; none at all shows everything.
+_LEAST, _MOST = 1e-6, 1e15
+
+
+def as_relation(relation: str | None) -> str | None:
+    """Return a relation of neighbours that is known, or None."""
+    if relation is None or relation in RELATIONS:
+        return relation
+    hint = did_you_mean(relation, RELATIONS)
+    raise InvalidInput(f"relation must be one of {', '.join(RELATIONS)}, got {relation!r}{hint}")
+
+
+def amount_of_noise(value: float, name: str) -> float:
+    """Return an amount of noise that is none, or neither tiny nor huge."""
+    noise = check.real(value, name, least=0.0)
+    if noise != 0.0 and not _LEAST <= noise <= _MOST:
+        raise InvalidInput(f"{name} must be 0 or between {_LEAST:g} and {_MOST:g}, got {noise:g}")
+    return noise
