@@ -29,7 +29,8 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.causes import leading, steepest
-from fastpriv.measures.dp import likeliest_move, likeliest_step, type_odds
+from fastpriv.measures.dp import likeliest_step
+from fastpriv.measures.moves import likeliest_move, type_odds
 from fastpriv.measures.pointwise.database import leakages, possible_types, type_leakages
 from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.exchanged import as_exchangeable
