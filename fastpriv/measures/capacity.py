@@ -70,7 +70,7 @@ def channel_capacity(
     with about ten steps of O(N^2 K). Beyond 64 rows it works on a subset of rows that may carry
     mass, and checking all rows costs O(N K). The capacities of independent rows add up, with one
     solution for each distinct row and a closed form for E_d. A query counts each of its answers
-    once. Other structured channels are solved as matrices.
+    once, and a mechanism on types each type. Other structured channels are solved as matrices.
 
     Examples
     --------

@@ -70,7 +70,8 @@ def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket | B
     -----
     Equal rows are counted once. Hellinger distances, from one matrix product of cost O(N^2 K),
     rule out most pairs. Each pair left takes a few sums of K terms. For E_d the best two databases
-    differ in all n rows, with cost O(n). Rows of matrices are taken as the floats they are.
+    differ in all n rows, with cost O(n). Mechanisms on types of up to 25 bits go through all kinds
+    of pairs, O(n^7). Rows of matrices are taken as the floats they are.
 
     Examples
     --------
