@@ -198,7 +198,7 @@ def remember_cost(history, question, first, cost):
 def remember_slow(history, question, instance, timed, absent):
     """Remember who need not be given the next instance."""
     for turns in timed:
-        if "note" in turns.one.extra_info:
+        if turns.one.extra_info.get("note", "").startswith("one round"):
             taken = min(turns.entry.stats.data)
             history.slow[question, turns.one.name] = f"not run: {taken:.1f} s at {instance}"
     for name, reason in absent.items():

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+#: Note of an answer that is infinite, which JSON has no number for.
+INFINITE = "infinite answer"
+
 
 def says(meaning, default=None):
     """A field of a record with its meaning, which the generated page repeats."""
@@ -26,10 +29,12 @@ class Record:
     error_of: str | None = says("what error measures")
     target: float | None = says("error that was asked for; errors below it count as equal")
     sound: bool | None = says("whether the answer is on the safe side")
+    lower: float | None = says("in our entry: a proved lower bound of the answer")
+    line: str | None = says("the call, as a line of Python")
     growth: float | None = says("time over the time at the size before")
     promised: float | None = says("the same by the cost in the docstring")
     headline: bool = says("whether the README shows it", False)
-    note: str | None = says("what is unusual about the timing, such as a single round")
+    note: str | None = says("what is unusual, such as a single round or an infinite answer")
     absent: Mapping[str, str] | None = says("in our entry: who was not timed, and why")
     seconds: float | None = None
     status: str = "ok"

@@ -2,7 +2,8 @@
 
 ``pytest benchmarks/ --benchmark-only --benchmark-json FILE`` makes a run, and
 ``python benchmarks/tables.py FILE`` writes it: the short table between the markers in README.md,
-and the whole page of the documentation. ``--root DIR`` writes into another folder.
+and the whole page of the documentation. ``--root DIR`` writes into another folder; ``--topic NAME
+--page FILE`` writes a page of one topic only.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 
-from records import Record, records_of
+from records import INFINITE, Record, records_of
 
 FOLDER = Path(__file__).parent
 START, END = "<!-- benchmarks:start -->", "<!-- benchmarks:end -->"
@@ -42,6 +43,12 @@ def shown(number):
         return f"{number:g}"
     size = math.floor(math.log10(abs(number)))
     return f"{number:,.{max(0, 2 - size)}f}" if -3 <= size < 9 else f"{number:.2g}"
+
+
+def rounded_down(number):
+    """A positive number in ten digits, none of them too large."""
+    size = 9 - math.floor(math.log10(number))
+    return f"{math.floor(number * 10.0**size) / 10.0**size:.10g}"
 
 
 def questions(records):
@@ -76,6 +83,8 @@ def remark(mine, other):
     """What a peer's answer is worth beside ours."""
     if other.sound is False and mine.sound is not False:
         return "unsound"
+    if other.note == INFINITE:
+        return "infinite"
     return "less accurate" if worse(other, mine) else ""
 
 
@@ -163,6 +172,18 @@ def short_table(records):
         rows.append([mine.question, mine.instance, timing(mine), error(mine), "; ".join(told)])
     header = ["question", "instance", "ours", "our error", "others' time over ours"]
     return table(header, rows)
+
+
+def unsound_table(records):
+    """Answers on the wrong side of the truth that come with a line of Python to see them again."""
+    rows = []
+    for mine, others in questions(records):
+        for other in others:
+            if mine is not None and other.sound is False and other.line is not None:
+                proved = "" if mine.lower is None else rounded_down(mine.lower)
+                rows.append([other.solver, f"`{other.line}`", f"{other.value:.10g}", proved])
+    header = ["peer", "question", "its answer", "at least this is reached"]
+    return table(header, rows) if rows else "None in this run.\n"
 
 
 def bullets(lines):
@@ -289,6 +310,25 @@ def page(results, records):
     return "\n".join(parts)
 
 
+def topic_page(results, records, topic):
+    """A page of one topic, for a run that need not have the others."""
+    chosen = [record for record in records if record.topic == topic]
+    command = f"`python benchmarks/tables.py FILE --topic {topic} --page PAGE`"
+    parts = [
+        f"# Benchmarks: {topic.replace('_', ' ')}\n",
+        f"This page is written by {command}.\n",
+        about(topic) + "\n",
+        "## This run\n",
+        conditions(results),
+        "## Times and errors\n",
+        READING,
+        full_table(chosen),
+        "## Unsound answers\n",
+        unsound_table(chosen),
+    ]
+    return "\n".join(parts)
+
+
 def summary(results, records):
     """What the README shows."""
     machine = results["conditions"]
@@ -328,12 +368,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, metavar="FILE", help="from --benchmark-json")
     parser.add_argument("--root", type=Path, default=FOLDER.parent, metavar="DIR")
+    parser.add_argument("--topic", choices=sorted(topics()), help="write a page of this alone")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="where that page goes")
     given = parser.parse_args()
+    if (given.topic is None) != (given.page is None):
+        parser.error("--topic and --page go together")
     try:
         results = json.loads(given.results.read_text())
         parts = [results[name] for name in ("benchmarks", "conditions", "versions", "commit_info")]
     except (OSError, ValueError, KeyError, TypeError) as error:
         parser.error(f"{given.results} is not what --benchmark-json of benchmarks/ writes: {error}")
+    if given.topic is not None:
+        given.page.write_text(topic_page(results, records_of(results), given.topic))
+        return 0
     lacking = topics() - {entry["extra_info"]["topic"] for entry in parts[0]}
     if lacking:
         parser.error(f"the run lacks {', '.join(sorted(lacking))}: run all of benchmarks/")

@@ -9,7 +9,14 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import SMALL, excess_information, perturbed, relative_excess
+from fastpriv._matrices.excess import (
+    SMALL,
+    excess_information,
+    far_matrix,
+    perturbed,
+    relative_excess,
+)
+from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.results import Bracket
 
@@ -25,12 +32,19 @@ class TiltedRow(RowKernel):
     """
 
     def __init__(self, kernel: RowKernel, law: Floats) -> None:
-        joint = kernel.matrix * law
-        super().__init__(joint / joint.sum(axis=1, keepdims=True))
         assert isinstance(kernel, Symmetric)
-        least = int(np.argmin(law))
-        home = kernel.gap * (law - law[least]) / float(joint[least].sum())
-        logs = kernel.log_near - np.log1p(home)[:, None]
+        joint = kernel.matrix * law
+        home, least = joint.sum(axis=1), int(np.argmin(law))
+        if home.min() < TINY:  # a value is too far from all that come out
+            matrix = far_matrix(law, (len(law),), kernel.epsilon)
+            with np.errstate(divide="ignore"):
+                masses = np.logaddexp.reduce(np.log(law) + kernel.log_near, axis=1)
+            logs = kernel.log_near - (masses - masses[least])[:, None]
+        else:
+            matrix = joint / home[:, None]
+            apart = kernel.gap * (law - law[least]) / float(home[least])
+            logs = kernel.log_near - np.log1p(apart)[:, None]
+        super().__init__(matrix)
         self._logs = logs
         #: Bound on the error of ``log_near``, in which two terms may cancel.
         self.noise = 16.0 * ULP * float(np.abs(logs).max())

@@ -1,3 +1,4 @@
+from .allocation import random_allocation
 from .calibration import calibrate
 from .chain import pml_chain
 from .filters import PrivacyFilter, PrivacyOdometer
@@ -19,5 +20,6 @@ __all__ = [
     "calibrate",
     "compose_levels",
     "pml_chain",
+    "random_allocation",
     "shuffled",
 ]

@@ -22,7 +22,7 @@ from fastpriv._matrices.correlation import (
     shrinking_correlation,
     sparse_correlation,
 )
-from fastpriv._matrices.excess import SMALL
+from fastpriv._matrices.excess import LEAST, SMALL
 from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
@@ -231,7 +231,8 @@ def row_correlation(kernel: RowKernel, law: Floats) -> Bracket:
 def _(kernel: Symmetric, law: Floats) -> Bracket:
     """Return a - b for the uniform law. Take the matrix for others."""
     if kernel.m > 1 and np.ptp(law) == 0.0:
-        return Bracket(kernel.gap * (1.0 - 2.0**-50), min(kernel.gap * (1.0 + 2.0**-50), 1.0))
+        upper = max(kernel.gap * (1.0 + 2.0**-50), min(kernel.epsilon, LEAST))
+        return Bracket(kernel.gap * (1.0 - 2.0**-50), min(upper, 1.0))
     return shrinking_correlation(kernel.gap, kernel.off, law)
 
 

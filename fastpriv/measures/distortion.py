@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.excess import FORMED
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
@@ -162,9 +163,14 @@ def _(channel: HammingChannel, prior: Distribution) -> float:
 
 @expected_distance.register
 def _(channel: TiltedChannel, prior: Distribution) -> float:
-    """Return h(epsilon) under the channel's own prior. Cost O(N n) under another."""
+    """Return h(epsilon) under the channel's own prior. Cost O(N n) under another.
+
+    Through the matrix while it is small: its terms are positive.
+    """
     if channel._own(prior):
         return hamming_distance(channel._kernels)
+    if channel.space.size**2 <= FORMED:
+        return matrix_distance(channel, channel.matrix(), prior)
     return float((prior._vector() * tilted_distances(channel)).sum())
 
 

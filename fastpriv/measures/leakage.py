@@ -15,6 +15,7 @@ from fastpriv import kernels
 from fastpriv._core.logs import log_ratio, log_total, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.excess import LEAST
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._structure.leakage import row_slack, tropical
 from fastpriv._structure.rows import RowKernel, Symmetric
@@ -109,7 +110,9 @@ def _row_maxima(kernel: RowKernel) -> float:
 @_row_maxima.register
 def _(kernel: Symmetric) -> float:
     """R_epsilon: ln(m a) = ln(1 + (m-1)(a - b))."""
-    return round_up(math.log1p((kernel.m - 1) * kernel.gap))
+    if kernel.m == 1:
+        return 0.0
+    return round_up(math.log1p(max((kernel.m - 1) * kernel.gap, min(kernel.epsilon, LEAST))))
 
 
 @maxima_level.register

@@ -69,6 +69,11 @@ def test_instances_are_written_with_checksums(tmp_path):
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=tmp_path, check=True)
 
 
+@pytest.mark.parametrize("number", [33.319788249, 0.53768646549, 1.0, 9.9999999999e-7, 85780.73965])
+def test_lower_ends_are_printed_rounded_down(number):
+    assert number * (1 - 2e-9) < float(tables.rounded_down(number)) <= number
+
+
 def made(mine, *others):
     """Records of one question."""
     base = {"topic": "b", "question": "q", "instance": "i", "seed": 0, "headline": True}
@@ -240,3 +245,24 @@ def test_readme_has_its_markers():
 def test_peers_are_those_of_the_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert sorted(project["optional-dependencies"]["peers"]) == sorted(contenders.PEERS)
+
+
+def test_a_page_of_one_topic_lists_unsound_answers(tmp_path):
+    base = {"topic": "accounting", "question": "q", "instance": "i", "items": 1}
+    mine = base | {"solver": "fastpriv", "kind": "ours", "value": 2.0, "lower": 1.5, "sound": True}
+    other = base | {"solver": "peer", "kind": "peer", "value": 1.0, "sound": False, "line": "ask()"}
+    run = {
+        "benchmarks": [{"extra_info": info, "stats": {"min": 1.0}} for info in (mine, other)],
+        "conditions": {"cpu": "some"},
+        "versions": {"peer": "1.0", "other": None},
+        "commit_info": {"id": "0123456789", "dirty": False},
+        "datetime": "2024-01-01T00:00:00",
+    }
+    results, page = tmp_path / "run.json", tmp_path / "page.md"
+    results.write_text(json.dumps(run))
+    script = ROOT / "benchmarks" / "tables.py"
+    asked = [sys.executable, script, results, "--topic", "accounting", "--page", page]
+    subprocess.run(asked, check=True)
+    assert "| peer | `ask()` | 1 | 1.5 |" in page.read_text()
+    assert "not installed: other" in page.read_text()
+    assert subprocess.run(asked[:-2], capture_output=True).returncode == 2

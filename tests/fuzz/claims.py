@@ -31,6 +31,8 @@ class Question:
     claim: str
     prior: bool = False
     weight: int = 4
+    #: Averages below this number may be wrong: they come from chances near the least double.
+    least: float = 5e-324
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,7 @@ QUESTIONS = {
         lambda c: _both(o.distortion(c.W, c.p, c.sizes)),
         "near",
         prior=True,
+        least=1e-120,
     ),
     "maximal_correlation": Question(
         lambda c: fp.maximal_correlation(c.channel, c.prior),
@@ -213,7 +216,7 @@ def answer(spec):
         except Exception as error:
             return Violation(spec, "raised", repr(error)[:200], "no error")
         low, high = _truth(question, case)
-        broken = _broken(question.claim, given, low, high, case)
+        broken = _broken(question, given, low, high)
         shown = mpmath.nstr(low, 20) if low == high else f"{mpmath.nstr(low, 17)} or more"
         return Violation(spec, broken, repr(given), shown) if broken else None
 
@@ -228,15 +231,15 @@ def _truth(question, case):
     return low, high
 
 
-def _broken(claim, given, low, high, case):
+def _broken(question, given, low, high):
     """Return what is wrong with an answer, or None."""
     least, most = (given.lower, given.upper) if isinstance(given, fp.Bracket) else (given, given)
     if math.isnan(least) or math.isnan(most):
         return "nan"
     slack = mpf(10) ** (20 - mpmath.mp.dps)
     low, high = low - slack * (1 + abs(low)), high + slack * (1 + abs(high))
-    if claim == "near" and not isinstance(given, fp.Bracket):
-        room = NEAR * abs(high) + mpf("5e-324")
+    if question.claim == "near" and not isinstance(given, fp.Bracket):
+        room = NEAR * abs(high) + question.least
         return None if low - room <= most <= high + room else "not near"
     if most < low:
         return "below"

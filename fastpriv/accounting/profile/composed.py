@@ -18,6 +18,7 @@ from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.lopsided import Lopsided
 from fastpriv.accounting.profile.measures import Measure, Releases
+from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Pair
 from fastpriv.accounting.profile.renyi import Chernoff, Moments
@@ -39,6 +40,9 @@ class _Listed:
     def delta(self, t: float) -> tuple[float, float]:
         value = self._curve.delta(t)
         return (0.0, value) if self._up else (value, 1.0)
+
+    def chernoff(self, t: float) -> float:
+        return self._curve.chernoff(t)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         value = self._curve.epsilon(delta)
@@ -71,6 +75,8 @@ class Composed:
 
     def delta(self, epsilon: float) -> Bracket:
         """Bracket of the least delta at a level."""
+        if self._same:
+            return self._both(epsilon)
         high = max(side.delta(epsilon)[1] for side in self._above)
         low = 0.0
         for side in self._below:
@@ -78,8 +84,24 @@ class Composed:
                 low = max(low, side.delta(epsilon)[0])
         return certified(min(low, high), high)
 
+    def _both(self, epsilon: float) -> Bracket:
+        """Delta of pairs that are attained: orders that are lower by Chernoff's bound count not."""
+        low = high = 0.0
+        for side in self._above:
+            if low == 0.0 or side.at_most(epsilon) > low:
+                result = side.delta(epsilon)
+                low, high = max(low, result[0]), max(high, result[1])
+        return certified(min(low, high), high)
+
     def epsilon(self, delta: float) -> Bracket:
         """Bracket of the least level at a delta."""
+        if self._same:
+            low = high = 0.0
+            for side in self._above:
+                if not 0.0 < low < math.inf or delta == 0.0 or side.at_most(low) > delta:
+                    result = side.epsilon(delta)
+                    low, high = max(low, result[0]), max(high, result[1])
+            return certified(low, high)
         high = max(side.epsilon(delta)[1] for side in self._above)
         low = 0.0
         for side in self._below:
@@ -100,12 +122,16 @@ class Composed:
         more = sum(k * part.log_moment(s) for part, k in self._moments)
         for flipped in self._orders:
             above = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
-            high = max(high, more + _log(self._ordered(flipped, False), above, s, True))
+            try:
+                high = max(high, more + _log(self._ordered(flipped, False), above, s, True))
+            except TooCostly:  # nothing is known from above
+                high = math.inf
         for flipped in self._orders_below:
             attained = [(p.measure(flipped, False), k) for p, k in self._lopsided if p.attained]
             for candidate in common(self._atoms):
                 below = [*candidate, *attained]
-                low = max(low, _log(self._ordered(flipped, True), below, s, False))
+                with suppress(TooCostly):
+                    low = max(low, _log(self._ordered(flipped, True), below, s, False))
         return min(low, high), high
 
     def _ordered(self, flipped: bool, attained: bool) -> list[tuple[Ordered, int]]:
@@ -115,8 +141,13 @@ class Composed:
     @cached_property
     def _same(self) -> bool:
         """Whether what bounds the curve is attained, so that one side serves for both ends."""
-        return not (self._atoms or self._lopsided or self._moments) and all(
-            pair.attained for pair, _ in self._pairs
+        atoms = [*self._atoms, *(part.atom for part, _ in self._lopsided)]
+        exact = all(atom.source is None and atom.lower is atom.upper for atom in atoms)
+        return (
+            bool(self._pairs)
+            and exact
+            and not self._moments
+            and all(pair.attained for pair, _ in self._pairs)
         )
 
     @cached_property
@@ -125,9 +156,13 @@ class Composed:
         atoms: dict[Any, tuple[Measure, int]] = {}
         for atom, k in self._atoms.items():
             atoms[atom.key] = atom.upper, atoms.get(atom.key, (None, 0))[1] + k
+        return self.above_with(list(atoms.values()))
+
+    def above_with(self, atoms: Releases) -> list[Any]:
+        """Upper bounds, one for each order, with these measures in place of channels."""
         result: list[Any] = []
         for flipped in self._orders:
-            finite = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
+            finite = [*atoms, *((p.measure(flipped, True), k) for p, k in self._lopsided)]
             pairs = self._ordered(flipped, False)
             if self._moments:
                 result.append(_Upper(Chernoff(self._moments, pairs, finite)))
@@ -142,14 +177,19 @@ class Composed:
         """What is attained, in each order."""
         if self._same:
             return self._above
+        candidates = common(self._atoms)
+        envelopes = [pair for pair, _ in self._pairs if pair.below is None]
+        alone = [k for _, k in self._pairs] == [1] and not (candidates[0] or self._lopsided)
+        if alone and envelopes and envelopes[0].tight:
+            return self._above  # one release attains its envelope
+        return [side for candidate in candidates for side in self.below_with(candidate)]
+
+    def below_with(self, atoms: Releases) -> list[Any]:
+        """What is attained in each order, with these measures in place of channels."""
         one = sum(self._atoms.values()) + sum(k for _, k in self._lopsided) == 1 and not (
             self._pairs or self._moments
         )
-        candidates = common(self._atoms)
         envelopes = [(pair, k) for pair, k in self._pairs if pair.below is None]
-        alone = [k for _, k in self._pairs] == [1] and not (candidates[0] or self._lopsided)
-        if alone and envelopes and envelopes[0][0].tight:
-            return self._above  # one release attains its envelope
         result: list[Any] = []
         for flipped in self._orders_below:
             sampled = [
@@ -158,13 +198,15 @@ class Composed:
                 if part.attained or one
             ]
             pairs = self._ordered(flipped, True)
-            for candidate in candidates:
-                for witness in _witnesses(envelopes):
-                    finite = [*candidate, *sampled, *witness]
-                    if pairs:
-                        result.append(Side(pairs, finite))
-                    elif finite:
-                        result.append(_Listed(finite, False))
+            witnesses = _witnesses(envelopes)
+            if pairs:  # each is an integral: some of them will do
+                witnesses = witnesses[len(witnesses) // 16 :: 8]
+            for witness in witnesses:
+                finite = [*atoms, *sampled, *witness]
+                if pairs:
+                    result.append(Side(pairs, finite))
+                elif finite:
+                    result.append(_Listed(finite, False))
         return result
 
 
@@ -186,6 +228,9 @@ class _Upper:
 
     def delta(self, t: float) -> tuple[float, float]:
         return 0.0, self._bound.delta(t)
+
+    def chernoff(self, t: float) -> float:
+        return self._bound.delta(t)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         return 0.0, self._bound.epsilon(delta)

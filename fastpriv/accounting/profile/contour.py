@@ -26,10 +26,13 @@ from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.nodes import Complexes, TooCostly
 
 #: Lines that are tried, as shares of the saddle point, with the logarithm of the share of delta
-#: that aliases, and angles left out, may have: the first that is not too costly.
-_TRIED = ((1.0, -38.0), (1.0, -27.0), (0.85, -27.0), (0.7, -27.0), (0.5, -27.0), (1.0, -18.0))
-#: Most angles, and angles of the coarse grid, which are looked at some at a time.
-_ANGLES, _COARSE, _BATCH = 1 << 13, 1 << 8, 1 << 5
+#: that aliases, and angles left out, may have, and the most angles: the first that fits.
+_TRIED = ((1.0, -38.0, 1 << 12), (1.0, -32.0, 1 << 13), (0.7, -32.0, 1 << 13))
+_DENSE = ((1.0, -32.0, 1 << 17), (0.7, -32.0, 1 << 17), (1.0, -27.0, 1 << 18))
+#: Angles of the coarse grid, which are looked at some at a time.
+_COARSE, _BATCH = 1 << 8, 1 << 5
+#: The first angles, which count most, have moments by themselves.
+_FIRST = 1 << 9
 #: Share of the moments that quadrature may be off by, all releases together.
 _TOLERANCE = 2.0**-54
 
@@ -123,6 +126,8 @@ class Line:
     errors: Floats
     cut: float
     aliases: tuple[tuple[float, float], ...]
+    #: Chernoff's bound on a part of delta that is not in the integral, where there is one.
+    apart: tuple[float, float] | None = None
 
     def bounds(self, t: float) -> tuple[float, float]:
         """Return a lower and an upper bound on delta(t), not counting infinite losses."""
@@ -137,6 +142,11 @@ class Line:
         high = _exp(log + slack, total + error)
         alias = sum(self._alias(at, bound, t) for at, bound in self.aliases)
         low = _exp(log - slack, total - error) - alias
+        if self.apart is not None:
+            at, bound = self.apart
+            rest = bound - at * t
+            rest += 8.0 * ULP * (abs(bound) + abs(at * t))
+            high += (math.exp(min(rest, 1.0)) + alias) * (1.0 + 1e-9)
         return max(math.nextafter(low, 0.0), 0.0), min(math.nextafter(high, math.inf), 1.0)
 
     def _alias(self, at: float, bound: float, t: float) -> float:
@@ -157,7 +167,7 @@ def _exp(log: float, factor: float) -> float:
     return math.exp(min(log + math.log(factor), 1.0))
 
 
-def _share(c: float) -> float:
+def share(c: float) -> float:
     """Return ln of the largest (1 - e^-x) e^(-cx) over x >= 0."""
     return c * math.log(c) - (1.0 + c) * math.log1p(c) if c > 0.0 else 0.0
 
@@ -168,11 +178,23 @@ def line(terms: Terms, t: float, c: float) -> Line:
     Where the tilted law has two humps there, it has one on a line further to the left, which loses
     a few digits but takes fewer angles.
     """
-    for share, small in _TRIED[:-1]:
+    return _first(_TRIED, terms, t, c)
+
+
+def dense_line(terms: Terms, t: float, c: float) -> Line:
+    """The same with very many angles, for laws that are far from smooth."""
+    return _first(_DENSE, terms, t, c)
+
+
+def _first(tried: tuple[tuple[float, float, int], ...], terms: Terms, t: float, c: float) -> Line:
+    log_delta = _log_delta(terms, t, c)
+    decays: dict[float, Decay] = {}
+    for share, small, most in tried:
         with suppress(TooCostly):
-            return _line(terms, t, share * c, small, _log_delta(terms, t, c))
-    share, small = _TRIED[-1]
-    return _line(terms, t, share * c, small, _log_delta(terms, t, c))
+            if share not in decays:
+                decays[share] = decay(terms, share * c)
+            return _line(terms, t, share * c, small, most, log_delta, decays[share])
+    raise TooCostly
 
 
 def _log_delta(terms: Terms, t: float, c: float) -> float:
@@ -182,19 +204,29 @@ def _log_delta(terms: Terms, t: float, c: float) -> float:
     return min(K - c * t - math.log(c * (1.0 + c)) - 0.5 * math.log(2.0 * math.pi * wide), 0.0)
 
 
-def _line(terms: Terms, t: float, c: float, small: float, log_delta: float) -> Line:
+def _line(
+    terms: Terms,
+    t: float,
+    c: float,
+    small: float,
+    most: int,
+    log_delta: float,
+    decay: Decay,
+) -> Line:
     count = sum(k for _, k in terms)
-    K, _, curve = cumulant(terms, c)
-    wide = curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
-    above, below, W = _aliases(terms, t, c, wide, log_delta + small)
-    tau = 2.0 * math.pi / W
+    K = cumulant(terms, c)[0]
+    above, below, tau = aliases_from(terms, t, c, log_delta + small)
     allowed = small + log_delta - (K - c * t)
-    reach, cut = _reach(terms, c, tau, allowed)
+    reach, cut = decay.reach(tau, allowed, most)
     tolerance = _TOLERANCE / count
     angles: Floats = tau * np.arange(math.ceil(reach / tau) + 1, dtype=np.float64)
     logs, errors = np.zeros(len(angles), dtype=np.complex128), np.zeros(len(angles))
     for term, k in terms:
-        value, error = term.log_moments(c, angles, tolerance)
+        value, error = term.log_moments(c, angles[:_FIRST], tolerance)
+        if len(angles) > _FIRST:
+            others = term.log_moments(c, angles, tolerance)
+            value = np.concatenate([value, others[0][_FIRST:]])
+            error = np.concatenate([error, others[1][_FIRST:]])
         logs += k * value
         # Powers are good to a unit of their exponents; errors of many releases add up.
         errors += k * (error + 4.0 * ULP * np.abs(value))
@@ -209,26 +241,24 @@ def _line(terms: Terms, t: float, c: float, small: float, log_delta: float) -> L
     with np.errstate(invalid="ignore"):
         errors = np.where(weights > 0.0, errors, 0.0)
     # Errors at the angle 0 are of the whole integrand: they are counted there once.
-    aliases = tuple((at, _chernoff(terms, at, tolerance)) for at in (above, below))
+    aliases = tuple((at, chernoff(terms, at, tolerance)) for at in (above, below))
     return Line(c, tau, log_top, top_error, values, angles, weights, errors, cut, aliases)
 
 
-def _chernoff(terms: Terms, at: float, tolerance: float) -> float:
+def chernoff(terms: Terms, at: float, tolerance: float) -> float:
     """Upper bound on ln M(at) + ln max (1 - e^-x) e^(-at x)."""
     if at == 0.0:
         return 1e-9
-    total, zero = _share(at), np.zeros(1)
+    total, zero = share(at), np.zeros(1)
     for term, k in terms:
         value, error = term.log_moments(at, zero, max(tolerance, 1e-14))
         total += k * (float(value[0].real) + float(error[0]))
     return total + 1e-9 + 1e-12 * abs(total)
 
 
-def _aliases(
-    terms: Terms, t: float, c: float, wide: float, allowed: float
-) -> tuple[float, float, float]:
-    """Return exponents for Chernoff's bound on either side, and the least W that they allow."""
-    unit = 1.0 / math.sqrt(wide)
+def aliases_from(terms: Terms, t: float, c: float, allowed: float) -> tuple[float, float, float]:
+    """Return exponents for Chernoff's bound on either side, and the largest tau they allow."""
+    unit = 1.0 / math.sqrt(cumulant(terms, c)[2] + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2)
     best = []
     for sign in (1.0, -1.0):
         tried = []
@@ -245,65 +275,73 @@ def _aliases(
                 K = cumulant(terms, at)[0] if at > 0.0 else 0.0
             except TooCostly:
                 continue
-            W = (K + _share(at) - at * t - allowed) / abs(at - c)
+            W = (K + share(at) - at * t - allowed) / abs(at - c)
             result = min(result, (max(W, 1.0 / abs(at - c)), at))
         best.append(result)
     W = max(best[0][0], best[1][0])
     if math.inf == W:
         raise TooCostly
-    return best[0][1], best[1][1], W
+    return best[0][1], best[1][1], 2.0 * math.pi / W
 
 
-def _reach(terms: Terms, c: float, tau: float, allowed: float) -> tuple[float, float]:
-    """Return the angle at which to stop, and a bound on what is left out, relative to M(c) e^-ct.
+@dataclass(frozen=True, eq=False)
+class Decay:
+    """Bounds on ln |M(c + iv)| / M(c), or on what is summed: on cells, and from each edge on."""
 
-    ``allowed`` is ln of what may be left out.
-    """
+    edges: Floats
+    inside: Floats
+    beyond: Floats
 
-    def log_ceiling(angles: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.asarray(sum(k * np.log(term.ceiling(c, angles)) for term, k in terms))
+    def reach(self, tau: float, allowed: float, most: int) -> tuple[float, float]:
+        """Return the angle at which to stop, and a bound on what is left out, over M(c) e^-ct.
 
-    # Ceilings fall with the angle, and the sum of tau/angle^2 beyond T is at most 1/T.
-    powers: Floats = tau * 2.0 ** (0.25 * np.arange(121, dtype=np.float64))
-    left = log_ceiling(powers) - np.log(math.pi * powers)
-    enough = np.flatnonzero(left <= allowed)
-    if not len(enough):
-        raise TooCostly
-    last = float(powers[enough[0]])
-    cut = math.exp(float(left[enough[0]])) * (1.0 + 1e-6)
-    if last <= 64.0 * tau:
-        return last, cut
-    edges: Floats = np.geomspace(8.0 * tau, last, _COARSE + 1)
-    widths = np.diff(edges)
-    try:
-        logs = _coarse(terms, c, edges)
-    except TooCostly:
-        if last > _ANGLES * tau:
-            raise
-        return last, cut
-    # In a cell there are at most width/tau + 1 angles.
-    with np.errstate(under="ignore"):
-        parts = np.exp(logs) * (widths + tau) / math.pi / edges[:-1] ** 2
-    rest = np.cumsum(parts[::-1])[::-1]
-    fits = np.flatnonzero(rest <= math.exp(max(allowed, -700.0)))
-    stop, more = (float(edges[fits[0]]), float(rest[fits[0]])) if len(fits) else (last, 0.0)
-    if stop > _ANGLES * tau:
-        raise TooCostly
-    return stop, (cut + more) * (1.0 + 1e-6)
+        ``allowed`` is ln of what may be left out, ``most`` the largest number of angles. In a cell
+        there are at most width/tau + 1 angles; the sum of tau/v^2 over angles beyond T is at most
+        1/(T - tau).
+        """
+        edges = self.edges
+        with np.errstate(under="ignore", over="ignore"):
+            widths = np.diff(edges) + tau
+            parts = np.exp(self.inside) * widths / math.pi / edges[:-1] ** 2
+            last = np.exp(self.beyond) / (math.pi * np.maximum(edges - tau, 0.5 * tau))
+        # What lies beyond an edge: cells up to another one, and everything beyond that.
+        rest = np.concatenate([np.cumsum(parts[::-1])[::-1], [0.0]])
+        total = np.minimum.accumulate((last - rest)[::-1])[::-1] + rest
+        fits = np.flatnonzero((total <= math.exp(max(allowed, -700.0))) & (edges > 4.0 * tau))
+        if not len(fits) or edges[fits[0]] > most * tau:
+            raise TooCostly
+        return float(edges[fits[0]]), float(total[fits[0]]) * (1.0 + 1e-6)
 
 
-def _coarse(terms: Terms, c: float, edges: Floats) -> Floats:
-    """Bound ln |M| / M(c) on cells of angles, from its values in their middles."""
+def decay(terms: Terms, c: float) -> Decay:
+    """Bound how |M| falls on a line."""
+    edges, each = falls(terms, c)
+    sums = [sum(k * one[i] for one, (_, k) in zip(each, terms, strict=True)) for i in (0, 1)]
+    return Decay(edges, np.asarray(sums[0]), np.asarray(sums[1]))
+
+
+def falls(terms: Terms, c: float) -> tuple[Floats, list[tuple[Floats, Floats]]]:
+    """Angles of all sizes, and ln |M| / M(c) of one release of each kind between and beyond."""
+    unit = 1.0 / math.sqrt(cumulant(terms, c)[2] + 1.0 / c**2)
+    edges: Floats = unit * np.geomspace(2.0**-2, 2.0**30, _COARSE + 1)
+    each = []
+    for term, _ in terms:
+        ceiling = np.maximum(term.ceiling(c, edges), 1e-300)
+        inside = np.minimum(_coarse(term, c, edges), ceiling[:-1])
+        each.append((np.log(inside), np.log(ceiling)))
+    return edges, each
+
+
+def _coarse(term: Term, c: float, edges: Floats) -> Floats:
+    """Bound |M| / M(c) of one release on cells of angles, from its values in their middles."""
     widths, middles = np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
-    logs = np.zeros(len(middles))
-    for term, k in terms:
-        slope, ceiling = term.slope(c), term.ceiling(c, edges[:-1])
-        # Quadratures grow with the angle: those that are too costly come first.
-        for start in range(0, len(middles), _BATCH)[::-1]:
+    sizes, slope = np.ones(len(middles)), term.slope(c)
+    with suppress(TooCostly):  # quadratures grow with the angle
+        for start in range(0, len(middles), _BATCH):
             part = slice(start, start + _BATCH)
             value, error = term.log_moments(c, np.concatenate([[0.0], middles[part]]), 1e-9)
             fall = (value - value[0]).real[1:] + error[1:] + error[0]
-            sizes = np.exp(np.minimum(fall, 0.0)) + 0.5 * widths[part] * slope
-            logs[part] += k * np.log(np.minimum(np.minimum(sizes, 1.0), ceiling[part]))
-    return logs
+            sizes[part] = np.exp(np.minimum(fall, 0.0)) + 0.5 * widths[part] * slope
+            if 0.5 * float(widths[part][-1]) * slope > 1.0:
+                break
+    return np.maximum(sizes, 1e-300)

@@ -129,7 +129,7 @@ class Interval(Pair):
         if self.atoms or self.q < 1.0:
             return []
         result: list[Releases] = []
-        for u in (np.arange(1.0, 16.0) / 16.0 * self.e).tolist():
+        for u in (np.arange(1.0, 64.0) / 64.0 * self.e).tolist():
             fine = np.longdouble(u) - np.longdouble(self.e)
             high = np.log(np.expm1(-fine) / np.expm1(np.longdouble(self.e))) + np.longdouble(u)
             low = np.log(np.expm1(np.longdouble(u)) / np.expm1(np.longdouble(self.e)))

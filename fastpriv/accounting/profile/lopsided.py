@@ -153,8 +153,10 @@ def discrete_gaussian(sigma: float, sensitivity: int) -> Atom:
         middle = logs[multiples == 0]
         losses = np.concatenate([-positive[::-1], np.zeros(1, dtype=np.longdouble), positive])
         both = np.concatenate([mirrored[::-1], middle, masses])
-    upper = Measure(losses.astype(np.float64), both, infinite, error, step)
-    lower = Measure(losses.astype(np.float64), both, 0.0, error, step)
+    # The step is a double; near an atom delta depends on how far the true loss is from it.
+    off = (float(abs(fine - step)) + 4.0 * FINE * step) * float(np.abs(multiples).max())
+    upper = Measure(losses.astype(np.float64), both, infinite, error, step, off=off)
+    lower = Measure(losses.astype(np.float64), both, 0.0, error, step, off=off)
     return Atom(lower, upper, ("discrete-gaussian", sigma, sensitivity))
 
 

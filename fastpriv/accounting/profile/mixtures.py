@@ -12,6 +12,8 @@ so that the loss ln A/B rises with x. One Poisson-subsampled Gaussian has A = 1 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -26,9 +28,9 @@ _TURN = 0.85 * math.pi
 #: Heights of the strip that are tried, in parts of the largest.
 _HEIGHTS = 0.8 ** np.arange(16)
 #: Most points of a quadrature.
-_POINTS = 1 << 17
-#: Cells on which total variations are bounded.
-_CELLS = 1 << 12
+_POINTS = 1 << 20
+#: Cells on which total variations are bounded, and those for lines above the real one.
+_CELLS, _LIFTED = 1 << 12, 1 << 10
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 #: Shifts in units of the noise, all positive, and their chances; the rest is at zero.
@@ -74,6 +76,18 @@ class _Sum:
         variance = (given * c * c).sum(axis=0) - mean * mean
         return logs, off, mean, np.maximum(variance, 0.0)
 
+    def angle(self, x: Floats, d: float) -> Floats:
+        """Angle of the sum at x + id, d times the largest shift being below pi; it rises with x."""
+        if not len(self.c):
+            return np.zeros(len(x))
+        c, p = self.c[:, None], self.p[:, None]
+        logs = np.log(p) + c * x - 0.5 * c * c
+        most = np.maximum(logs.max(axis=0), math.log(max(self.rest, 1e-300)))
+        with np.errstate(under="ignore"):
+            parts = np.exp(logs - most)
+            real = (parts * np.cos(c * d)).sum(axis=0) + self.rest * np.exp(-most)
+            return np.asarray(np.arctan2((parts * np.sin(c * d)).sum(axis=0), real))
+
     def tail(self, y: float, sign: float) -> float:
         """Chance of more than y, the shifts being taken up (1) or down (-1)."""
         shifts = [
@@ -81,6 +95,23 @@ class _Sum:
             *zip(self.c.tolist(), self.p.tolist(), strict=True),
         ]
         return math.fsum(0.5 * p * math.erfc((y - sign * c) / math.sqrt(2.0)) for c, p in shifts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Cells of outputs of width h around x under phi A^c B^(1-c) / Phi(c).
+
+    ``tilt`` is the derivative of the logarithm ``logs``, which changes by at most G per unit;
+    ``masses`` are upper bounds, and so is ``outside`` on what lies beyond the first and the last.
+    """
+
+    h: float
+    G: float
+    x: Floats
+    tilt: Floats
+    logs: Floats
+    masses: Floats
+    outside: float
 
 
 class Mixtures(Pair):
@@ -142,17 +173,28 @@ class Mixtures(Pair):
         turned += max(c - 1.0, 0.0) * -math.log(math.cos(0.5 * self.b * d))
         return 0.5 * d * d + turned
 
-    @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
         """The trapezoidal rule on the real line, with the step that the strip allows."""
+        return self.rule(c, angle, tolerance, math.inf)[1]
+
+    @lru_cache(maxsize=64)  # noqa: B019  (pairs are few and small)
+    def rule(
+        self, c: float, angle: float, tolerance: float, eta: float
+    ) -> tuple[Floats, Nodes, Callable[[Floats], Floats]]:
+        """Outputs, their weights, and the error of the rule at angles, relative to that at 0.
+
+        Good also for integrands times Phi(+-(x - x0) / eta), any x0: at height d that factor is at
+        most e^(d^2 / (2 eta^2)) times that on the real line. What lies beyond the first and the
+        last output is less than the integrand there.
+        """
         far = math.log(1.0 / tolerance)
         widest = _TURN / max(self.a, self.b)
-        widest = min(widest, math.sqrt(2.0 * far) + 1.0)
+        widest = min(widest, math.sqrt(2.0 * far) + 1.0, eta * math.sqrt(2.0 * far))
         # The trapezoidal rule errs by 2 / (e^(2 pi d/h) - 1) times the mean at height d.
         best = (0.0, 0.0)
         for d in (widest * _HEIGHTS).tolist():
             exponent = far + 2.0 + self._strip(c, d) + angle * (self.a + self.b) * d
-            best = max(best, (2.0 * math.pi * d / exponent, d))
+            best = max(best, (2.0 * math.pi * d / (exponent + 0.5 * (d / eta) ** 2), d))
         h, d = best
         reach = math.sqrt(2.0 * far) + 2.0
         low, high = self._window(c, reach)
@@ -166,7 +208,7 @@ class Mixtures(Pair):
         fuzz = 4.0 * ULP * (4.0 + x * x + np.abs(second)) + 2.0 * off
         tails = self._tails(c, x[[0, -1]], losses[[0, -1]], second[[0, -1]])
         rule = math.log(2.0) - 2.0 * math.pi * d / h + 0.01  # ln of 2 / (e^(2 pi d/h) - 1)
-        strip, lifted = self._strip(c, d), 0.5 * d * d
+        strip, lifted = self._strip(c, d) + 0.5 * (d / eta) ** 2, 0.5 * d * d
         # What is bounded is relative to Phi(c), which the sum itself tells well enough.
         value = max(cumulant(Nodes(logs, losses, fuzz, off, lambda a, s: a), c)[0], 0.0) + 0.01
 
@@ -177,7 +219,10 @@ class Mixtures(Pair):
             tilted, plain = (np.exp(np.minimum(log - scale, 700.0)) for log in logs)
             return np.asarray(tilted + size * plain)
 
-        return Nodes(logs, losses, fuzz, off, remainder)
+        def relative(angles: Floats) -> Floats:
+            return np.exp(np.minimum(strip + rule + angles * (self.a + self.b) * d, 700.0))
+
+        return x, Nodes(logs, losses, fuzz, off, remainder), relative
 
     def _tails(self, c: float, x: Floats, losses: Floats, second: Floats) -> tuple[float, float]:
         """Bound ln of the integrals of phi B e^(wL) beyond the first and the last point.
@@ -197,28 +242,87 @@ class Mixtures(Pair):
         [0, a] are at most a times the one before), so r is bounded on cells by its value in the
         middle. Outside of the window g keeps its sign. What lies below y counts in full.
         """
-        a, b = self.a, self.b
-        most = max(a, b)
-        G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * most * most
-        low, high = self._window(c, most + 10.0)
-        h = (high - low) / _CELLS
-        x: Floats = low + h * (np.arange(_CELLS, dtype=np.float64) + 0.5)
-        first, _, m_a, v_a = self._A.logs(x)
-        second, _, m_b, v_b = self._B.logs(-x)
+        cells = self._cells_under(c, max(self.a, self.b) + 10.0, _CELLS)
+        h, G, x, tilt, logs = cells.h, cells.G, cells.x, cells.tilt, cells.logs
+        _, _, m_a, v_a = self._A.logs(x)
+        _, _, m_b, v_b = self._B.logs(-x)
         slope = np.maximum(m_a + m_b, 1e-300)
-        tilt = -x + c * m_a - (1.0 - c) * m_b
         g = np.abs(tilt - (v_a - v_b) / slope) + 0.5 * h * G
-        logs = -0.5 * x * x - _HALF_LOG_TWO_PI + c * first + (1.0 - c) * second
-        logs -= self.cumulant(c)[0]
         with np.errstate(under="ignore"):
             r = np.exp(np.minimum(logs - np.log(slope) + 0.5 * h * g, 600.0))
-            masses = np.exp(logs + 0.5 * h * (np.abs(tilt) + 0.5 * h * G)) * h
+        masses = cells.masses
         beyond = np.cumsum((r * g * h)[::-1])[::-1] + r[-1] + r
         beyond[0] += r[0]
         below = np.cumsum(masses) - masses + 1e-15
         below[0] = 0.0
         picked = np.arange(0, _CELLS, _CELLS >> 8)
         return below[picked] * 1.001, beyond[picked] * 1.001
+
+    def ceiling(self, c: float, angles: Floats) -> Floats:
+        """Bound |Phi(c + i angle)| / Phi(c): by parts, and on lines above the real one.
+
+        At height d the modulus of e^(i angle L) is e^(-angle Im L(x + id)), where Im L is the angle
+        of A, which rises with x, less that of B, which rises too.
+        """
+        result = super().ceiling(c, angles)
+        _, masses, lines = self.lifted(c)
+        for d, turns in lines:
+            with np.errstate(under="ignore"):
+                falls = np.exp(np.multiply.outer(-angles, turns)) @ masses
+            result = np.minimum(result, math.exp(self._strip(c, d)) * falls)
+        return np.asarray(result)
+
+    def fall(self, c: float, angles: Floats, cut: Callable[[Floats], Floats], eta: float) -> Floats:
+        """The same for an integrand times ``cut``, a rising Phi((x - x0) / eta)."""
+        result = np.ones(len(angles))
+        edges, masses, lines = self.lifted(c)
+        kept = masses * cut(edges)
+        for d, turns in lines:
+            log = self._strip(c, d) + 0.5 * (d / eta) ** 2
+            if log < 300.0:
+                with np.errstate(under="ignore"):
+                    falls = np.exp(np.multiply.outer(-angles, turns)) @ kept
+                result = np.minimum(result, math.exp(log) * falls)
+        return result
+
+    @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
+    def lifted(self, c: float) -> tuple[Floats, Floats, list[tuple[float, Floats]]]:
+        """Right edges of cells of outputs, their masses, and the least Im L(x + id) on them.
+
+        Under the tilted law; for some d. What lies outside of the window is not turned at all.
+        """
+        cells = self._cells_under(c, 16.0, _LIFTED)
+        x, h = cells.x, cells.h
+        widest = _TURN / max(self.a, self.b)
+        lines = []
+        for d in (
+            widest * np.concatenate([_HEIGHTS, _HEIGHTS[-1] * 0.5 ** np.arange(1, 7)])
+        ).tolist():
+            if self._strip(c, d) < 300.0:
+                turns = self._A.angle(x - 0.5 * h, d) + self._B.angle(-x - 0.5 * h, d)
+                lines.append((d, np.append(turns * (1.0 - 1e-9), 0.0)))
+        masses = np.append(cells.masses, cells.outside) * 1.001
+        return np.append(x + 0.5 * h, math.inf), masses, lines
+
+    def _cells_under(self, c: float, steep: float, count: int) -> _Cells:
+        """Equal cells of a window, beyond which the integrand falls by e^-steep per unit."""
+        low, high = self._window(c, steep)
+        h = (high - low) / count
+        x: Floats = low + h * (np.arange(-1, count + 1, dtype=np.float64) + 0.5)
+        x[[0, -1]] = low, high
+        first, _, m_a, _ = self._A.logs(x)
+        second, _, m_b, _ = self._B.logs(-x)
+        tilt = -x + c * m_a - (1.0 - c) * m_b
+        logs = -0.5 * x * x - _HALF_LOG_TWO_PI + c * first + (1.0 - c) * second
+        logs -= self.cumulant(c)[0]
+        a, b = self.a, self.b
+        G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * max(a, b) ** 2
+        with np.errstate(under="ignore"):
+            outside = float(np.exp(logs[0]) + np.exp(logs[-1]))
+            # What is cut here is far above one, where it bounds nothing.
+            rise = np.minimum(logs + 0.5 * h * (np.abs(tilt) + 0.5 * h * G), 600.0)
+            masses = np.exp(rise) * h
+        return _Cells(h, G, x[1:-1], tilt[1:-1], logs[1:-1], masses[1:-1], outside)
 
     def top(self, flipped: bool) -> float:
         """Without the person a loss is at most -ln of the chance that it does not take part."""
@@ -230,16 +334,22 @@ class Mixtures(Pair):
             )
         return math.inf
 
+    def output(self, loss: float) -> float:
+        """Return the output with a loss, to a few units."""
+        low, high = -self.b - 60.0, self.a + 60.0
+        while high - low > 4.0 * ULP * max(abs(low), abs(high)):
+            points = np.linspace(low, high, 130)
+            at = int(np.searchsorted(self._losses(points)[0], loss))
+            first, last = float(points[max(at - 1, 0)]), float(points[min(at, 129)])
+            if last - first >= high - low:
+                break
+            low, high = first, last
+        return high
+
     def single(self, t: float, flipped: bool) -> tuple[float, float]:
         """Bound delta(t) of one release: P(x > y) - e^t Q(x > y), largest where the loss is t."""
-        low, high = -self.b - 60.0, self.a + 60.0
         level = -t if flipped else t
-        while high - low > 4.0 * ULP * max(abs(low), abs(high)):
-            y = 0.5 * (low + high)
-            if not low < y < high:
-                break
-            low, high = (y, high) if self._losses(np.array([y]))[0][0] < level else (low, y)
-        y = high
+        y = self.output(level)
         off = float(self._losses(np.array([y]))[1][0]) + 8.0 * ULP * abs(y) * (self.a + self.b)
         sign = -1.0 if flipped else 1.0
         first = self._A.tail(sign * y, sign), self._B.tail(sign * y, -sign)

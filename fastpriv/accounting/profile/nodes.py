@@ -18,17 +18,22 @@ from numpy.typing import NDArray
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.transform import fits, uniform_sums
 
 Complexes = NDArray[np.complex128]
+#: Logarithms of moments, and bounds on their errors.
+Moments = tuple[Complexes, Floats]
 
 #: Entries of an array over angles and points that are looked at together.
 _BLOCK = 1 << 17
-#: Most entries of such an array in all.
-_WORK = 1 << 23
+#: Most entries of such an array in all; beyond, equally spaced angles are transformed together.
+_WORK = 1 << 21
 #: Exponents below this are summed as their excess over one.
 _MODEST = 1.0
 #: Arguments for which e^z - 1 - z is summed as a series, and its coefficients 1/n!, n = 2, 3, ...
 _SMALL = 1.0
+#: Where a value x is lost in its error e it is given as 2e: off by 3e + |x|, and so ln (1 + 2.5).
+_LOST = math.log(3.5)
 _SERIES = [1.0 / math.factorial(n) for n in range(2, 21)]
 
 
@@ -74,7 +79,7 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
     """
     L, w = nodes.losses, np.asarray(c + 1j * angles, dtype=np.complex128)
     if len(L) * len(w) > _WORK:
-        raise TooCostly
+        return _together(nodes, c, angles)
     size = np.abs(w)
     with np.errstate(under="ignore"):
         scale = max(float((nodes.logs + c * L).max()), 0.0)
@@ -82,22 +87,68 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
         tilted = np.exp(nodes.logs - scale + c * L)
         plain = np.exp(nodes.logs - scale + np.maximum(L, 0.0))
         top = np.maximum(np.maximum(tilted, weights), plain)
-    if scale <= _MODEST:
-        scale_back = math.exp(scale)
-        total = scale_back * _blocks(w, L, lambda z, v: (_excess(z, v, L) * weights).sum(axis=1))
-        total += w * nodes.extra_p + (1.0 - w) * nodes.extra_q
-        rounding = _excess_error(nodes, c, size, top) * scale_back
-        rounding += 4.0 * ULP * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
-        error = rounding + nodes.remainder(np.abs(angles), 0.0) + len(L) * 2.0**-1060 * (1.0 + size)
-        return _log1p(total, error)
-    values = _blocks(w, L, lambda z, _: np.exp(nodes.logs - scale + z).sum(axis=1))
     spread = np.abs(L) * 4.0 * ULP
     rel = (nodes.fuzz + (8.0 + np.sqrt(len(L)) + np.abs(nodes.logs)) * ULP) * tilted
-    error = rel.sum() + size * ((spread + nodes.off) * tilted).sum()
-    error = error + nodes.remainder(np.abs(angles), scale) + len(L) * 2.0**-1060
-    share = np.minimum(error / np.maximum(np.abs(values), 1e-300), 1e300)
-    with np.errstate(divide="ignore"):
-        return np.asarray(scale + np.log(values), dtype=np.complex128), share + 4.0 * ULP * scale
+    whole = float(rel.sum()) + size * float(((spread + nodes.off) * tilted).sum())
+    # Exponentials that overflow have weights that underflow: those are only summed together.
+    if scale <= _MODEST and (abs(c) + 1.0) * float(np.abs(L).max()) < 600.0:
+        rounding = _excess_error(nodes, c, size, top) * math.exp(scale)
+        rounding += 4.0 * ULP * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
+        far = rounding > 2.0 * whole
+        if far.any() and not far.all():
+            return _joined(nodes, c, angles, far)
+        if not far.any():
+            return _log1p(
+                math.exp(scale)
+                * _blocks(w, L, lambda z, v: (_excess(z, v, L) * weights).sum(axis=1))
+                + (w * nodes.extra_p + (1.0 - w) * nodes.extra_q),
+                rounding
+                + nodes.remainder(np.abs(angles), 0.0)
+                + len(L) * 2.0**-1060 * (1.0 + size),
+            )
+    values = _blocks(w, L, lambda z, _: np.exp(nodes.logs - scale + z).sum(axis=1))
+    error = whole + nodes.remainder(np.abs(angles), scale) + len(L) * 2.0**-1060
+    lost = 2.0 * error >= np.abs(values)
+    values = np.where(lost, 2.0 * error, values)
+    share = np.where(lost, _LOST, error / np.maximum(np.abs(values) - error, 1e-300))
+    return np.asarray(scale + np.log(values), dtype=np.complex128), share + 4.0 * ULP * scale
+
+
+def _joined(nodes: Nodes, c: float, angles: Floats, far: NDArray[np.bool_]) -> Moments:
+    """Moments at small angles, by second order, and at large ones, where that is of no use."""
+    logs, errors = np.empty(len(angles), dtype=np.complex128), np.empty(len(angles))
+    for part in (far, ~far):
+        logs[part], errors[part] = log_moments(nodes, c, angles[part])
+    return logs, errors
+
+
+def _together(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats]:
+    """The same at angles 0, tau, 2 tau, ... by one Fourier transform.
+
+    Products of moments x_i that are off by e_i are off by at most prod (|x_i| + e_i) - prod |x_i|,
+    so that ln (1 + e/|x|) serves as the error of a logarithm, however large it is.
+    """
+    tau, count = float(angles[min(1, len(angles) - 1)]), len(angles)
+    equal = np.array_equal(angles, tau * np.arange(count, dtype=np.float64))
+    if not equal or count < 2 or not fits(len(nodes.losses), count):
+        raise TooCostly
+    L, size = np.abs(nodes.losses), np.abs(c + 1j * angles)
+    exponents = nodes.logs + c * nodes.losses
+    scale = float(exponents.max())
+    with np.errstate(under="ignore"):
+        tilted = np.exp(exponents - scale)
+    values, error = uniform_sums(nodes.losses, tilted, tau, count)
+    unit = nodes.fuzz + (8.0 + np.abs(nodes.logs) + 4.0 * abs(c) * L) * ULP
+    off = (L * 8.0 * ULP + nodes.off) * tilted
+    errors = error * float(tilted.sum()) + float((unit * tilted).sum()) + size * float(off.sum())
+    errors = (errors + nodes.remainder(angles, scale) + len(L) * 2.0**-1060) * (1.0 + 1e-9)
+    # A value that is lost in its error is replaced by one of the error's size.
+    lost = np.abs(values) < errors
+    values, errors = np.where(lost, errors, values), np.where(lost, 2.0 * errors, errors)
+    logs = scale + np.log(values)
+    return np.asarray(logs, dtype=np.complex128), np.log1p(errors / np.abs(values)) + 8.0 * ULP * (
+        1.0 + abs(scale)
+    )
 
 
 def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:
@@ -153,14 +204,23 @@ def _series(z: Complexes) -> Complexes:
 
 def _log1p(z: Complexes, error: Floats) -> tuple[Complexes, Floats]:
     """ln(1 + z) of a z that is off by at most an error; the relative error of 1 + z added."""
-    x, y = z.real, z.imag
     size = np.abs(1.0 + z)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        near = 0.5 * np.log1p(x * (2.0 + x) + y * y)
-        real = np.where(np.abs(z) < 0.5, near, np.log(size))
     share = error + 8.0 * ULP * np.abs(z)
-    rest = np.maximum(size - share, 1e-300)
-    return real + 1j * np.arctan2(y, 1.0 + x), np.minimum(share / rest, 1e300)
+    lost = 2.0 * share >= size
+    with np.errstate(divide="ignore"):
+        logs = np.where(lost, np.log(2.0 * np.maximum(share, 1e-300)), log_one_plus(z))
+    rest = np.where(lost, 1.0, size - share)
+    return logs, np.where(lost, _LOST, np.minimum(share / rest, 1e300))
+
+
+def log_one_plus(z: Complexes) -> Complexes:
+    """ln(1 + z) to a few units of |z| where z is small."""
+    x, y = z.real, z.imag
+    small = np.abs(z) < 0.5
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = 0.5 * np.log1p(np.where(small, x * (2.0 + x) + y * y, 0.0))
+        real = np.where(small, near, np.log(np.abs(1.0 + z)))
+    return np.asarray(real + 1j * np.arctan2(y, 1.0 + x))
 
 
 def cumulant(nodes: Nodes, c: float) -> tuple[float, float, float]:

@@ -21,10 +21,12 @@ from fastpriv.accounting.profile.crossing import certified, each
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.declared import Named, gdp, renyi, zcdp
 from fastpriv.accounting.profile.fixed import Largest, every_pair
+from fastpriv.accounting.profile.fixed_noise import LargestWithNoise
 from fastpriv.accounting.profile.measures import Measure
 from fastpriv.accounting.profile.questions import Questions
 from fastpriv.accounting.profile.relations import as_relation
 from fastpriv.accounting.profile.sampled import Sampled
+from fastpriv.accounting.profile.side import Side
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
@@ -35,6 +37,8 @@ from fastpriv.results import Bracket, Brackets
 
 __all__ = ["PrivacyProfile"]
 
+#: Relative width of a bracket from which on a contour is tried too.
+_WIDE = 1e-9
 #: Most releases of a kind.
 _COUNTED = 10**100
 
@@ -270,7 +274,8 @@ class PrivacyProfile(Sampled, Questions):
             Levels of at least 0, in nats.
         adaptive : bool
             Whether mechanisms may be chosen after earlier outputs. If not, they are fixed, and
-            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them.
+            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them,
+            or 256 together with noise.
 
         Returns
         -------
@@ -301,7 +306,8 @@ class PrivacyProfile(Sampled, Questions):
             In [0, 1]; 0 asks for the differential privacy level.
         adaptive : bool
             Whether mechanisms may be chosen after earlier outputs. If not, they are fixed, and
-            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them.
+            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them,
+            or 256 together with noise.
 
         Returns
         -------
@@ -359,6 +365,9 @@ class PrivacyProfile(Sampled, Questions):
             with suppress(TooLarge):  # nothing is known from below
                 if low == 0.0 or curve.chernoff(epsilon) > low:  # else it stays below
                     low = max(low, curve.delta(epsilon))
+        if high - low > _WIDE * high and self._lattices is not None:
+            below, above = self._lattices
+            low, high = max(low, below.delta(epsilon)[0]), min(high, above.delta(epsilon)[1])
         return certified(low, high)
 
     def _epsilon(self, delta: float) -> Bracket:
@@ -369,18 +378,26 @@ class PrivacyProfile(Sampled, Questions):
             with suppress(TooLarge):
                 if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
                     low = max(low, curve.epsilon(delta))
+        if math.inf > high > low + _WIDE * high and self._lattices is not None:
+            below, above = self._lattices
+            low, high = max(low, below.epsilon(delta)[0]), min(high, above.epsilon(delta)[1])
         return certified(low, high)
 
     @cached_property
-    def _fixed(self) -> Largest | None:
+    def _lattices(self) -> tuple[Side, Side] | None:
+        """What is attained and what bounds it, by contours: for losses on several lattices."""
+        atoms = [(atom, k) for atom, k in self._atoms.items() if atom.source is None]
+        if len(atoms) < len(self._parts) or any(atom.upper.step == 0.0 for atom, _ in atoms):
+            return None
+        return Side([], [(atom.lower, k) for atom, k in atoms]), Side([], self._above.releases)
+
+    @cached_property
+    def _fixed(self) -> Largest | LargestWithNoise | None:
         """The pairs of neighbours of channels; None where every pair attains the envelope."""
         if all(atom.source is None for atom in self._atoms):
             return None
         if self._composed is not None:
-            raise InvalidInput(
-                "adaptive=False is for profiles of channels and declared levels; leave it out for "
-                "noise, whose pairs are all alike"
-            )
+            return LargestWithNoise(self._parts)
         return Largest(every_pair(self._atoms))
 
     def _fixed_delta(self, epsilon: float) -> Bracket:

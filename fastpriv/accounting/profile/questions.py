@@ -136,8 +136,8 @@ class Questions:
         """Least rho for which the releases are rho-zCDP (Bun and Steinke 2016).
 
         rho is the largest of D_alpha / alpha over all orders alpha > 1. Gaussian noise, also on
-        samples, is known in closed form; other releases must have bounded losses, or the upper end
-        is infinite. Up to some 300 evaluations of moments.
+        samples, and discrete Gaussian noise are known in closed form; other releases must have
+        bounded losses, or the upper end is infinite. Up to some 300 evaluations of moments.
 
         Examples
         --------
@@ -153,7 +153,7 @@ class Questions:
         )
 
         others, declared = declared_rate(self._parts)
-        parts, least, most = normal_square(others)
+        parts, least, most = normal_square(others, zcdp=True)
         most = most + 2.0 * declared
         if not parts:
             return Bracket(0.5 * least, 0.5 * most * (1.0 + 4.0 * ULP))
@@ -173,8 +173,10 @@ class Questions:
         """Least mu for which the releases are mu-GDP: no worse than N(0, 1) against N(mu, 1).
 
         The least mu whose curve is above delta(epsilon) at every epsilon, Dong, Roth and Su (2022).
-        Gaussian noise is known in closed form; other releases must have bounded losses, or the
-        upper end is infinite. Up to some 250 evaluations of delta, to about three digits.
+        Gaussian noise is known in closed form, also on samples: far out in the tail those that
+        take part decide, so that sampling does not lower mu. Other releases must have bounded
+        losses, or the upper end is infinite. Up to some 250 evaluations of delta, to about three
+        digits.
 
         Examples
         --------
@@ -186,10 +188,12 @@ class Questions:
         from fastpriv.accounting.profile.summaries import gaussian_mu, largest_mu, normal_square
 
         parts, least, most = normal_square(self._parts)
-        low = gaussian_mu(0.0, self._delta(0.0).lower, up=False)
+        # ln delta(t) is at least -(t + C)^2 / (2 least) - C for some C, below which no curve of a
+        # smaller mu stays for large t.
+        low = math.sqrt(least) * (1.0 - 4.0 * ULP)
         if not parts:
-            exact = least if self._is_normal else 0.0
-            return Bracket(max(low, math.sqrt(exact)), math.sqrt(most) * (1.0 + 4.0 * ULP))
+            return Bracket(low, math.sqrt(most) * (1.0 + 4.0 * ULP))
+        low = max(low, gaussian_mu(0.0, self._delta(0.0).lower, up=False))
         rest = type(self)(parts, self.relation)
         top = rest._epsilon(0.0)
         if top.upper == math.inf:

@@ -8,7 +8,6 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
-from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.errors import InvalidInput
 
@@ -46,10 +45,7 @@ def repeat_and_select(profile: PrivacyProfile, mean: float, shape: float) -> Pri
         return profile
     orders, levels = [], []
     for s in _ORDERS.tolist():
-        try:
-            level = profile.renyi_level(1.0 + s).upper
-        except TooCostly:
-            continue
+        level = profile.renyi_level(1.0 + s).upper
         if level < math.inf:
             orders.append(1.0 + s)
             levels.append(level)

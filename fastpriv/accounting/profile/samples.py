@@ -41,7 +41,7 @@ def poisson_sample(release: Part, q: float) -> Part | None:
         return None
     if isinstance(release, Atom):
         return Lopsided(release, q)
-    if isinstance(release, Lopsided):
+    if type(release) is Lopsided:
         return Lopsided(release.atom, release.q * q)
     if isinstance(release, Interval):
         return Interval(release.e, release.atoms, release.q * q)

@@ -8,23 +8,36 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.blurred import Blurred, blurred_line
 from fastpriv.accounting.profile.bounds import TooMany
-from fastpriv.accounting.profile.contour import Line, Terms, cumulant, line, tilt_at, tilt_for
+from fastpriv.accounting.profile.contour import (
+    Line,
+    Terms,
+    chernoff,
+    cumulant,
+    dense_line,
+    line,
+    tilt_at,
+    tilt_for,
+)
 from fastpriv.accounting.profile.gridded import Gridded
+from fastpriv.accounting.profile.jumps import jump_line
 from fastpriv.accounting.profile.measures import Releases
+from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.nodes import TooCostly
-from fastpriv.accounting.profile.single import single
+from fastpriv.accounting.profile.single import closed, is_closed
 from fastpriv.accounting.profile.terms import Finite, Ordered
 from fastpriv.errors import TooLarge
 
 #: Deltas from which on the saddle point is not looked for by delta itself.
 _LARGE = 0.05
-#: Relative width at which the grid is asked too.
-_WIDE = 1e-8
+#: Relative widths at which other lines are tried, and at which the grid is asked too.
+_WIDE, _WIDER = 4e-10, 2e-7
 #: Lines that are kept for the next question.
 _KEPT = 8
 #: Standard deviations from the saddle point within which a line is good.
@@ -43,7 +56,7 @@ class Side:
     Parameters
     ----------
     pairs : list of (Ordered, int)
-        Continuous pairs, at least one, and how many releases of each.
+        Continuous pairs, and how many releases of each.
     finite : releases
         Measures on finitely many losses.
     """
@@ -51,9 +64,9 @@ class Side:
     def __init__(self, pairs: list[tuple[Ordered, int]], finite: Releases) -> None:
         self._pairs, self._finite = pairs, list(finite)
         self._terms: Terms = [*pairs, *((Finite(measure), k) for measure, k in finite)]
-        self._lines: OrderedDict[float, Line | None] = OrderedDict()
+        self._lines: OrderedDict[tuple[float, Any], Line | Blurred | None] = OrderedDict()
         self._grids: dict[float, Gridded | None] = {}
-        self._one = sum(k for _, k in pairs) == 1 and not self._finite
+        self._closed = is_closed(pairs) and not self._finite
         # Masses of measures are off by a factor, and losses by a sum.
         self._slack = math.fsum(k * (m.error + 8.0 * ULP) for m, k in self._finite)
         self._moved = math.fsum(k * m.off for m, k in self._finite)
@@ -84,9 +97,9 @@ class Side:
         low, high = self.infinite
         if high >= 1.0 or t > _FAR or t >= self.top[1]:
             return low, high
-        if self._one:
+        if self._closed:
             with suppress(NotImplementedError):
-                return single(self._pairs[0][0], t)
+                return closed(*self._pairs[0], t)
         try:
             result = self._at(tilt_at(self._terms, t), t)
         except TooCostly:
@@ -110,6 +123,18 @@ class Side:
             return 0.0, math.inf if high >= delta else self.top[1]
         return min(result[0], self.top[1]), min(result[1], self.top[1])
 
+    def at_most(self, t: float) -> float:
+        """Upper bound on delta(t) at little cost: Chernoff's, proved."""
+        high = self.infinite[1]
+        if high >= 1.0 or t >= self.top[1]:
+            return high
+        at = tilt_at(self._terms, t)
+        try:
+            log = chernoff(self._terms, at, 1e-14) + self._slack + at * (self._moved - t)
+        except TooCostly:
+            return 1.0
+        return min((high + math.exp(min(log + 1e-9 * (1.0 + at * t), 1.0))) * (1.0 + 1e-9), 1.0)
+
     def chernoff(self, t: float) -> float:
         """What delta(t) is below, about, by Chernoff's bound."""
         s = tilt_at(self._terms, t)
@@ -119,12 +144,17 @@ class Side:
     def _at(self, c: float, t: float) -> tuple[float, float]:
         """Bounds on the finite part of delta(t), by a line near its saddle point c."""
         low, high = 0.0, 1.0
-        made = self._line(c, t)
+        made = self._line(c, t) if self._pairs else None
         if made is not None:
             low, high = self._loosened(made, t)
         if high - low > _WIDE * high:
             low = max(low, self._most(t))
-        if high - low > _WIDE * high and high > _TINY:
+        for make in (jump_line, dense_line) if self._pairs else (blurred_line,):
+            made = self._line(c, t, make) if high - low > _WIDE * high else None
+            if made is not None:
+                more = self._loosened(made, t)
+                low, high = max(low, more[0]), min(high, more[1])
+        if high - low > _WIDER * high and high > _TINY:
             grid = self._grid(c, t)
             if grid is not None:
                 more = grid.bounds(t)
@@ -141,17 +171,20 @@ class Side:
             log += k * (float(value[0].real) + float(error[0]))
         return max(1.0 - math.exp(min(log + 1e-12 * abs(log), 0.0)) * (1.0 + 1e-12), 0.0)
 
-    def _line(self, c: float, t: float) -> Line | None:
-        if c not in self._lines:
+    def _line(
+        self, c: float, t: float, make: Callable[[Terms, float, float], Line | Blurred] = line
+    ) -> Line | Blurred | None:
+        key = c, make
+        if key not in self._lines:
             try:
-                self._lines[c] = line(self._terms, t, c)
+                self._lines[key] = make(self._terms, t, c)
             except TooCostly:
-                self._lines[c] = None
+                self._lines[key] = None
             if len(self._lines) > _KEPT:
                 self._lines.popitem(last=False)
-        return self._lines[c]
+        return self._lines[key]
 
-    def _loosened(self, made: Line, t: float) -> tuple[float, float]:
+    def _loosened(self, made: Line | Blurred, t: float) -> tuple[float, float]:
         """Bounds, with the errors of measures counted."""
         if not self._finite:
             return made.bounds(t)
@@ -165,6 +198,8 @@ class Side:
             if len(self._grids) >= _KEPT:
                 self._grids.clear()
             floor = max(cumulant(self._terms, c)[0] - c * t, _LEAST)
+            if not self._pairs:
+                return None
             try:
                 self._grids[c] = Gridded(self._pairs, self._finite, c, 32.0 - floor)
             except (TooCostly, TooLarge, TooMany):
@@ -180,29 +215,57 @@ class Side:
             self._terms, max(mean - math.sqrt(variance) * NormalDist().inv_cdf(rest), 0.0)
         )
 
+    def _large(self, rest: float) -> float:
+        """Return t at which one large loss of a mixture has about a chance; 0 where none has."""
+        pairs = [
+            (one.pair, k)
+            for one, k in self._pairs
+            if isinstance(one.pair, Mixtures) and not one.flipped
+        ]
+        low, high = 0.0, 1.0
+        while sum(k * pair.single(high, False)[1] for pair, k in pairs) > rest and high < 1e3:
+            low, high = high, 2.0 * high
+        while high - low > 0.01 * high and high > 1e-6:
+            t = 0.5 * (low + high)
+            above = sum(k * pair.single(t, False)[1] for pair, k in pairs) > rest
+            low, high = (t, high) if above else (low, t)
+        return low
+
     def _crossing(self, delta: float, rest: float) -> tuple[float, float]:
         """Where bounds on the curve cross delta, ``rest`` of which is for finite losses."""
-        if self._one:
+        if self._closed:
             with suppress(NotImplementedError):
-                return _search(partial(single, self._pairs[0][0]), (0.0, 0.0), delta, 1.0)
+                return _search(partial(closed, *self._pairs[0]), (0.0, 0.0), delta, 1.0)
         c = self._start(rest)
         low, high, t = 0.0, math.inf, 0.0
+
+        def narrowed(bounds: Callable[[float], tuple[float, float]], start: float) -> None:
+            nonlocal low, high
+            result = _search(bounds, self.infinite, delta, start)
+            low, high = max(low, result[0]), min(high, result[1])
+
         for _ in range(8):
             _, slope, curve = cumulant(self._terms, c)
             t = max(slope - 1.0 / c - 1.0 / (1.0 + c), 0.0)
             start = max(t, 1e-12)
-            made = self._line(c, t)
+            made = self._line(c, t) if self._pairs else None
             if made is not None:
-                bounds = partial(self._loosened, made)
-                result = _search(bounds, self.infinite, delta, start)
-                low, high = max(low, result[0]), min(high, result[1])
-            if high == math.inf or high - low > _WIDE * high:
+                narrowed(partial(self._loosened, made), start)
+            # Where the tilted law has two humps, t is not between them.
+            there = 0.5 * (low + high) if high < math.inf else self._large(rest) or t
+            for make in (jump_line, jump_line, dense_line) if self._pairs else (blurred_line,):
+                if there > 0.0 and (high == math.inf or high - low > _WIDE * high):
+                    made = self._line(tilt_at(self._terms, there), there, make)
+                    if made is not None:
+                        narrowed(partial(self._loosened, made), there)
+                        there = 0.5 * (low + high) if high < math.inf else there
+            if high == math.inf or high - low > _WIDER * high:
                 grid = self._grid(c, t)
                 if grid is not None:
-                    result = _search(grid.bounds, self.infinite, delta, start)
-                    low, high = max(low, result[0]), min(high, result[1])
+                    narrowed(grid.bounds, start)
             middle = low if high == math.inf else 0.5 * (low + high)
-            if abs(middle - t) <= _NEAR * math.sqrt(curve + 1.0 / c**2) or high == 0.0:
+            near = abs(middle - t) <= _NEAR * math.sqrt(curve + 1.0 / c**2)
+            if near or high == 0.0 or high - low <= _WIDE * high:
                 break
             c = tilt_at(self._terms, middle)
         return low, high

@@ -1,21 +1,42 @@
-"""One release of a continuous pair, in closed form."""
+"""One release of a continuous pair, or a few of Laplace noise, in closed form."""
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.contour import line, tilt_at
+from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.mixtures import Mixtures
+from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.normal import Normal
+from fastpriv.accounting.profile.residues import MOST, laplace_delta
 from fastpriv.accounting.profile.terms import Ordered
+
+
+def is_closed(pairs: list[tuple[Ordered, int]]) -> bool:
+    """Whether releases have a closed form."""
+    if len(pairs) != 1:
+        return False
+    pair, k = pairs[0][0].pair, pairs[0][1]
+    plain = isinstance(pair, Interval) and pair.atoms and pair.q == 1.0
+    return k == 1 or (plain and k <= MOST)
+
+
+def closed(ordered: Ordered, k: int, t: float) -> tuple[float, float]:
+    """Bound delta(t) of k releases; NotImplementedError where a contour is as good."""
+    if k > 1 and isinstance(ordered.pair, Interval):
+        return laplace_delta(ordered.pair.e, k, t)
+    return single(ordered, t)
 
 
 def single(ordered: Ordered, t: float) -> tuple[float, float]:
     """Bound delta(t) of one release; NotImplementedError where it is as good as many."""
     pair = ordered.pair
     if isinstance(pair, Mixtures) and not pair.down and len(pair.up) == 1:
-        return _amplified(pair, t, ordered.flipped)
+        with suppress(TooCostly):  # too little noise for a contour: by tails
+            return _amplified(pair, t, ordered.flipped)
     return pair.single(t, ordered.flipped)
 
 

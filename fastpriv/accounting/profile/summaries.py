@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Pair
 from fastpriv.accounting.profile.renyi import Moments
@@ -29,8 +29,15 @@ _LEAST, _RATIO, _HALVINGS, _WIDTH = 1e-6, 4.0, 240, 1e-9
 Bounds = tuple[float, float]
 
 
-def normal_square(parts: Mapping[Part, int]) -> tuple[dict[Part, int], float, float]:
-    """Return other releases, and mu^2 of the normal ones: in the limit of orders, and at most."""
+def normal_square(
+    parts: Mapping[Part, int], zcdp: bool = False
+) -> tuple[dict[Part, int], float, float]:
+    """Return other releases, and mu^2 of the normal ones: in the limit of orders, and at most.
+
+    For zCDP discrete Gaussian noise of parameter sigma at distance d is one of them: its divergence
+    of any order alpha is at most alpha d^2 / (2 sigma^2), and that at every integer alpha
+    (Canonne, Kamath and Steinke 2020).
+    """
     rest: dict[Part, int] = {}
     low, high = [], []
     for part, k in parts.items():
@@ -42,6 +49,10 @@ def normal_square(parts: Mapping[Part, int]) -> tuple[dict[Part, int], float, fl
             first, second = (max((c for c, _ in side), default=0.0) for side in (up, down))
             low.append(k * (first / sigma) ** 2)
             high.append(k * ((first + second) / sigma) ** 2)
+        elif isinstance(part, Atom) and part.key[0] == "discrete-gaussian" and zcdp:
+            _, sigma, distance = part.key
+            low.append(k * (distance / sigma) ** 2)
+            high.append(k * (distance / sigma) ** 2)
         elif isinstance(part, Symmetrised) and part.top(False) == math.inf:
             # No worse than without sampling, and as bad in the limit of orders.
             low.append(k * _farthest(part.attained_pair) ** 2)
@@ -75,10 +86,8 @@ def largest_rate(log_moment: Callable[[float], Bounds], top: float) -> Bounds:
     seen: dict[float, Bounds] = {}
 
     def at(s: float) -> float:
-        try:
-            seen[s] = log_moment(s)
-        except TooCostly:
-            seen[s] = 0.0, s * top
+        low, high = log_moment(s)
+        seen[s] = low, min(high, s * top * (1.0 + 4.0 * ULP))
         return seen[s][0] / (s * (s + 1.0)) * (1.0 - 8.0 * ULP)
 
     s = _LEAST

@@ -108,7 +108,7 @@ class Finite:
     """A measure on finitely many losses; what it says of errors is for others to count."""
 
     given: Measure
-    _nodes: Nodes = field(init=False)
+    nodes: Nodes = field(init=False)
 
     def __post_init__(self) -> None:
         losses = self.given.losses.astype(np.longdouble) + np.longdouble(self.given.shift)
@@ -127,11 +127,11 @@ class Finite:
             float(p),
             float(q),
         )
-        object.__setattr__(self, "_nodes", nodes)
+        object.__setattr__(self, "nodes", nodes)
 
     def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
         """Return ln M(c + i angle), and bounds on its error."""
-        values, errors = log_moments(self._nodes, 1.0 + c, angles)
+        values, errors = log_moments(self.nodes, 1.0 + c, angles)
         return values, errors + 4.0 * FINE * (1.0 + c) * len(self.given.losses)
 
     def ceiling(self, c: float, angles: Floats) -> Floats:
@@ -140,7 +140,7 @@ class Finite:
 
     def cumulant(self, s: float) -> tuple[float, float, float]:
         """Return ln M(s) and two derivatives."""
-        return cumulant(self._nodes, 1.0 + s)
+        return cumulant(self.nodes, 1.0 + s)
 
     def top(self) -> float:
         """Largest loss, to a few units."""
@@ -148,4 +148,4 @@ class Finite:
 
     def slope(self, c: float) -> float:
         """Bound the change of |M(c + i angle)| / M(c) with the angle."""
-        return spread(self._nodes, 1.0 + c) * 1.01
+        return spread(self.nodes, 1.0 + c) * 1.01

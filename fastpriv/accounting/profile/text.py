@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv.accounting.profile.allocation import Allocated
 from fastpriv.accounting.profile.atoms import Atom, from_envelope
 from fastpriv.accounting.profile.composed import Part
 from fastpriv.accounting.profile.intervals import Interval
@@ -33,7 +34,7 @@ def plain(part: Part) -> list[Any]:
     if isinstance(part, Symmetrised):
         attained = None if part.attained_pair is None else plain(part.attained_pair)
         return ["symmetrised", [plain(pair) for pair in part.sampled], list(part.weights), attained]
-    if isinstance(part, Lopsided):
+    if type(part) is Lopsided:
         return ["sampled", part.q, plain(part.atom)]
     if isinstance(part, Blend):
         attained = None if part.attained_pair is None else plain(part.attained_pair)
@@ -133,6 +134,7 @@ _KINDS: dict[str, Callable[..., Part]] = {
     "range": lambda e, q: Interval(_positive(e), False, _rate(q)),
     "discrete-gaussian": lambda s, d: discrete_gaussian(_positive(s), check.integer(d, "d", 1)),
     "discrete-laplace": lambda a, d: discrete_laplace(_positive(a), check.integer(d, "d", 1)),
+    "allocation": lambda sigma, t: Allocated(_positive(sigma), check.integer(t, "t", 2)),
     "renyi": lambda orders, levels, rho, xi: Moments(
         tuple(map(_positive, orders)),
         tuple(check.real(level, "a level", least=0.0) for level in levels),

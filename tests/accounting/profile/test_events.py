@@ -85,7 +85,14 @@ def two_sampled_delta(sigma, q, t, removed):
             sigma, q, t - (loss(x) if removed else -loss(x)), removed
         )
 
-    return mp.quad(inner, mp.linspace(-10 * sigma, 1 + 10 * sigma, 60))
+    # Where t less the loss is the least one, the inner curve is smooth but not analytic.
+    low, high = -10 * sigma, 1 + 10 * sigma
+    points = {low, high, *mp.linspace(low, high, 40)}
+    if removed:
+        corner = sigma**2 * mp.log((mp.exp(mpf(t)) / (1 - q) - 1 + q) / q) + mpf(1) / 2
+        near = (corner + sign * mpf(2) ** -i for i in range(0, 30, 2) for sign in (-1, 0, 1))
+        points |= {x for x in near if low < x < high}
+    return mp.quad(inner, sorted(points))
 
 
 def fourier_delta(moment, k, t, c):
@@ -141,15 +148,18 @@ def test_one_sampled_release(sigma, q, level):
     assert found.upper - found.lower <= 1e-10 * found.upper + 1e-300 or truth < 1e-13
 
 
-@pytest.mark.parametrize(("sigma", "q", "level"), [(1.0, 0.2, 1.0), (0.8, 0.05, 0.1)])
+@pytest.mark.parametrize(
+    ("sigma", "q", "level"), [(1.0, 0.2, 1.0), (0.8, 0.05, 0.1), (0.5, 0.002, 0.2)]
+)
 def test_two_sampled_releases(sigma, q, level):
-    with mp.workdps(25):
+    """By the contour, and where one large loss among small ones decides."""
+    with mp.workdps(20):
         truth = max(two_sampled_delta(sigma, q, level, removed) for removed in (True, False))
     found = PrivacyProfile.gaussian(sigma, q).self_compose(2).delta(level)
     assert (
-        mpf(found.lower) * (1 - mpf(10) ** -15) <= truth <= mpf(found.upper) * (1 + mpf(10) ** -15)
+        mpf(found.lower) * (1 - mpf(10) ** -12) <= truth <= mpf(found.upper) * (1 + mpf(10) ** -12)
     )
-    assert found.upper - found.lower <= 1e-5 * found.upper
+    assert found.upper - found.lower <= 1e-9 * found.upper
 
 
 @pytest.mark.parametrize("e", [0.1, 1.0, 5.0])
@@ -162,7 +172,7 @@ def test_laplace_by_hand(e, share):
     truth = two_laplace_delta(1 / mpf(1.0 / e), level)
     found = one.self_compose(2).delta(level)
     assert mpf(found.lower) <= truth <= mpf(found.upper)
-    assert found.upper - found.lower <= 2e-5 * found.upper
+    assert found.upper - found.lower <= 1e-11 * found.upper
 
 
 @pytest.mark.parametrize(

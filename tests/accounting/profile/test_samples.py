@@ -50,7 +50,7 @@ def counts(draw):
 
 
 @given(counts(), st.integers(1, 2))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_subsets_of_a_finite_mechanism(case, more):
     m, kernel = case
     n = m + more
@@ -247,6 +247,8 @@ def test_edges_of_samples():
     assert twice == PrivacyProfile.gaussian(0.5, relation="replace-one").delta(1.0)
     shown = PrivacyProfile.gaussian(0.0, relation="replace-one").sampled_without_replacement(1, 4)
     assert shown.delta(3.0).upper == pytest.approx(0.25) == shown.delta(0.0).lower
+    little = PrivacyProfile.gaussian(1e-3, relation="replace-one").sampled_without_replacement(1, 2)
+    assert 0.5 in little.delta(1.0)
     nested = ROUND.sampled_without_replacement(5, 10).sampled_without_replacement(10, 50)
     assert nested.delta(0.5).upper == pytest.approx(
         ROUND.sampled_without_replacement(5, 50).delta(0.5).upper, rel=1e-12

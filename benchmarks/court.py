@@ -1,0 +1,180 @@
+"""A court for accountants: ``python -m benchmarks.court [--cases N] [--seed S] [--json FILE]``.
+
+Draws compositions of releases from a seed and asks every accountant that is installed for epsilon
+at a delta. An answer below our certified lower end is no guarantee: two neighbours are easier to
+tell apart than it says. Ours is checked as well: where all outcomes can be listed, or a closed form
+is known, delta at both ends of our bracket is computed with 60 digits by tests/oracles.
+``--write FILE`` writes the verdicts as a page of the documentation.
+"""
+
+import argparse
+import json
+import logging
+import math
+import random
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]  # where pytest finds them as well
+
+import fastpriv as fp  # noqa: E402
+from accountants import FASTPRIV, PEERS, NotTaken  # noqa: E402
+from contenders import guarded, words  # noqa: E402
+from events import FAMILIES, Sampled, draw, leaves  # noqa: E402
+from oracles.enumeration import exact_delta  # noqa: E402
+from verdicts import page, report  # noqa: E402
+
+#: A shortfall below this is that of parameters which had to be rounded for the accountant.
+ROUNDING = 1e-9
+#: Seconds that an accountant is given for one answer.
+LIMIT = 10.0
+
+
+@dataclass
+class Answer:
+    """What one accountant said in one case."""
+
+    accountant: str
+    line: str = ""
+    epsilon: float | None = None
+    seconds: float | None = None
+    reason: str = ""
+
+
+@dataclass
+class Case:
+    """A composition, our bracket, the verdict of the enumeration, and what others said."""
+
+    number: int
+    family: str
+    tree: str
+    delta: float
+    line: str
+    lower: float = 0.0
+    upper: float = math.inf
+    seconds: float | None = None
+    checked: bool = False
+    holds: bool = True
+    refusal: str = ""
+    answers: list = field(default_factory=list)
+
+    def shortfall(self, answer):
+        """How far an answer is below our lower end, relative to it; 0 where it is not."""
+        if answer.epsilon is None or answer.epsilon >= self.lower:
+            return 0.0
+        missing = (self.lower - answer.epsilon) / self.lower
+        return missing if missing > ROUNDING else 0.0
+
+    def excess(self, answer):
+        """How far a finite answer is above our upper end, relative to it."""
+        return max(answer.epsilon / self.upper - 1.0, 0.0) if self.upper > 0.0 else 0.0
+
+
+def plain(leaf):
+    """A leaf as the oracles name it, or None."""
+    if isinstance(leaf, Sampled):
+        inner = plain(leaf.leaf)
+        return inner and (f"sampled {inner[0]}", *inner[1:], leaf.rate)
+    name = "".join(f" {c.lower()}" if c.isupper() else c for c in type(leaf).__name__).strip()
+    return (name, *vars(leaf).values())
+
+
+def checked(tree, delta, bracket):
+    """Whether delta at both ends of our bracket could be computed, and whether they hold."""
+    counts = Counter({plain(leaf): count for leaf, count in leaves(tree).items()})
+    high = exact_delta(counts, bracket.upper)
+    if high is None:
+        return False, True
+    low = exact_delta(counts, bracket.lower)
+    return True, bool(high <= delta and (bracket.lower == 0.0 or low >= delta))
+
+
+def ask(accountant, tree, delta, limit):
+    """The answer of an accountant, or why there is none."""
+    answer = Answer(accountant.name)
+    try:
+        answer.line = accountant.line(tree, delta)
+        with guarded(limit):
+            call = accountant.call(tree, delta)
+            start = time.perf_counter()
+            epsilon = float(call())
+            answer.seconds = time.perf_counter() - start
+    except NotTaken as error:
+        answer.reason = f"not taken: {error}"
+    except Exception as error:
+        refused = "Unsupported" in type(error).__name__
+        answer.reason = f"{'not taken' if refused else 'failed'}: {words(error)}"
+    else:
+        if math.isnan(epsilon):
+            answer.reason = "failed: not a number"
+        else:
+            answer.epsilon = epsilon
+    return answer
+
+
+def tried(number, rng, families, peers, limit):
+    """One case, heard in full."""
+    family, tree, delta = draw(rng, families)
+    case = Case(number, family, repr(tree), delta, FASTPRIV.line(tree, delta))
+    start = time.perf_counter()
+    try:
+        bracket = FASTPRIV.call(tree, delta)()
+    except fp.FastprivError as error:
+        case.refusal = words(error)
+        return case
+    case.seconds = time.perf_counter() - start
+    case.lower, case.upper = bracket.lower, bracket.upper
+    case.checked, case.holds = checked(tree, delta, bracket)
+    case.answers = [ask(peer, tree, delta, limit) for peer in peers]
+    return case
+
+
+def installed(peers):
+    """Those that can be asked, and the versions of all (None: not installed)."""
+    versions = {}
+    for peer in (FASTPRIV, *peers):
+        try:
+            versions[peer.needs] = metadata.version(peer.needs)
+        except metadata.PackageNotFoundError:
+            versions[peer.needs] = None
+    return [peer for peer in peers if versions[peer.needs] is not None], versions
+
+
+def main(arguments=None):
+    """Hear the cases and print the verdicts; 1 if ours is wrong or refuses."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.court", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--cases", type=int, default=100, metavar="N")
+    parser.add_argument("--seed", type=int, default=0, metavar="S")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for one answer")
+    parser.add_argument("--family", action="append", choices=FAMILIES, help="draw only from these")
+    parser.add_argument("--alone", action="store_true", help="check ours, ask nobody else")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every answer")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the verdicts as a page")
+    given = parser.parse_args(arguments)
+    logging.disable()  # what accountants warn of is not what they answer
+    peers, versions = installed(() if given.alone else PEERS)
+    families = tuple(given.family or FAMILIES)
+    cases = []
+    for number in range(given.cases):
+        # Each case has a seed of its own, so that one can be heard again alone.
+        rng = random.Random(f"{given.seed}/{number}")
+        cases.append(tried(number, rng, families, peers, given.limit))
+    run = {"seed": given.seed, "families": families, "limit": given.limit, "versions": versions}
+    if given.json is not None:
+        content = run | {"cases": [asdict(case) for case in cases]}
+        text = json.dumps(content, indent=1).replace(": Infinity", ': "infinite"')
+        given.json.write_text(text + "\n")
+    if given.write is not None:
+        given.write.write_text(page(cases, run))
+    print(report(cases, run))
+    return 0 if all(case.holds and not case.refusal for case in cases) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""What the court prints: a line for every accountant, and every answer that is no guarantee."""
+
+import math
+import statistics
+from collections import Counter
+
+from accountants import FASTPRIV, PEERS
+from tables import duration, rounded_down, shown, table
+
+#: Answers below our lower end that are shown for each accountant and family; JSON has all of them.
+SHOWN = 4
+
+
+def count(cases, name, begins):
+    """How many answers of an accountant are missing for a reason that begins so."""
+    return sum(a.reason.startswith(begins) for case in cases for a in of(case, name))
+
+
+def of(case, name):
+    """The answer of an accountant, as a list of one or none."""
+    return [answer for answer in case.answers if answer.accountant == name]
+
+
+def middle(values):
+    """Median, or nothing."""
+    return statistics.median(values) if values else None
+
+
+def lines(cases, names):
+    """Rows of the table of accountants."""
+    for name in names:
+        heard = [(case, a) for case in cases for a in of(case, name) if a.epsilon is not None]
+        short = [case.shortfall(a) for case, a in heard if case.shortfall(a) > 0.0]
+        finite = [(case, a) for case, a in heard if math.isfinite(a.epsilon)]
+        above = [case.excess(a) for case, a in finite if a.epsilon >= case.lower]
+        slower = [a.seconds / case.seconds for case, a in heard]
+        yield [
+            name,
+            len(heard),
+            count(cases, name, "not taken"),
+            count(cases, name, "failed"),
+            len(heard) - len(finite),
+            len(short),
+            f"{max(short):.2g}" if short else "",
+            "" if not above else f"{middle(above):.1e}",
+            shown(middle(slower)),
+        ]
+
+
+HEADER = [
+    "accountant",
+    "answers",
+    "not taken",
+    "failed",
+    "infinite",
+    "below",
+    "largest shortfall",
+    "median excess",
+    "median time / ours",
+]
+
+
+def unsound(cases):
+    """Answers below our lower end, by accountant, worst first."""
+    below = [(case, a) for case in cases for a in case.answers if case.shortfall(a) > 0.0]
+    return sorted(below, key=lambda pair: (pair[1].accountant, -pair[0].shortfall(pair[1])))
+
+
+def worst(cases):
+    """The first few of them for each accountant and family."""
+    seen = Counter()
+    for case, answer in unsound(cases):
+        seen[answer.accountant, case.family] += 1
+        if seen[answer.accountant, case.family] <= SHOWN:
+            yield case, answer
+
+
+def ours(cases):
+    """What is known of ours, in sentences."""
+    listed = sum(case.checked for case in cases)
+    wrong = [case for case in cases if not case.holds]
+    refused = [case for case in cases if case.refusal]
+    widths = [(case.upper - case.lower) / case.upper for case in cases if case.upper > 0.0]
+    heard = [case.seconds for case in cases if case.seconds is not None]
+    told = [
+        f"ours answered {len(cases) - len(refused):,} of {len(cases):,}, in a median time of "
+        f"{duration(middle(heard))} and at most {duration(max(heard, default=None))}; the median "
+        f"bracket has a relative width of {middle(widths) or 0.0:.1e}, the widest "
+        f"{max(widths, default=0.0):.1e}.",
+        f"{listed:,} cases could be computed by listing outcomes or by a closed form; our bracket "
+        f"holds in {listed - len(wrong):,} of them.",
+    ]
+    told += [f"OURS IS WRONG: {case.line}" for case in wrong]
+    return told + [f"ours refused: {case.line}: {case.refusal}" for case in refused]
+
+
+def names_of(run):
+    """Who was asked, and who is not installed."""
+    asked = [peer for peer in PEERS if run["versions"].get(peer.needs)]
+    return [peer.name for peer in asked], [peer.name for peer in PEERS if peer not in asked]
+
+
+def report(cases, run):
+    """The verdicts as text."""
+    names, lacking = names_of(run)
+    rows = [HEADER, *lines(cases, names)]
+    widths = [max(len(str(row[i])) for row in rows) for i in range(len(HEADER))]
+    text = [
+        "  ".join(
+            str(cell).ljust(w) if i == 0 else str(cell).rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    for case, answer in worst(cases):
+        text += [
+            "",
+            f"{answer.accountant} says {answer.epsilon:.10g}, but {rounded_down(case.lower)} is "
+            f"reached: {100 * case.shortfall(answer):.2g} % too low",
+            f"  {answer.line}",
+            f"  {case.line}",
+        ]
+    text += ["", *ours(cases)]
+    if lacking:
+        text.append(f"not installed or not asked: {', '.join(lacking)}")
+    return "\n".join(text)
+
+
+INTRODUCTION = """\
+# A court for accountants
+
+This page is written by `python -m benchmarks.court --cases {cases} --seed {seed} --write FILE`. It
+draws compositions of releases from a seed and asks every accountant that is installed for epsilon
+at a delta between 1e-3 and 1e-300. *Below* counts answers under our certified lower end: two
+neighbouring databases are easier to tell apart than the answer says, so it is no guarantee. The
+shortfall is relative to that end; one of less than 1e-9 is not counted, since parameters have to be
+rounded for some accountants. *Excess* is how far sound answers are above our upper end. An
+accountant has {limit:g} seconds for an answer, and 2 GB of memory, or it has failed. An infinite
+answer is sound and of no use. The answer of prv-accountant is its upper bound, for an error of
+0.01.
+"""
+
+
+def page(cases, run):
+    """The verdicts as a page of the documentation."""
+    names, lacking = names_of(run)
+    told = INTRODUCTION.format(cases=len(cases), **run)
+    versions = ", ".join(f"{name} {v}" for name, v in run["versions"].items() if v)
+    parts = [told, table(HEADER, lines(cases, names)), *(f"- {line}" for line in ours(cases))]
+    parts += [f"- versions: {versions}", f"- not installed: {', '.join(lacking) or 'nobody'}", ""]
+    parts.append("## Answers that are no guarantee\n")
+    shown_now = list(worst(cases))
+    parts.append(
+        f"The worst, at most {SHOWN} of a family, with the line of Python that gives the answer.\n"
+    )
+    for name in names:
+        mine = [(case, a) for case, a in shown_now if a.accountant == name]
+        if not mine:
+            continue
+        imports = next(peer.imports for peer in PEERS if peer.name == name)
+        parts += [f"### {name}\n", f"```text\n{imports}\n```\n"]
+        rows = [
+            [
+                f"`{a.line}`",
+                f"{a.epsilon:.10g}",
+                rounded_down(case.lower),
+                f"{case.shortfall(a):.2g}",
+            ]
+            for case, a in mine
+        ]
+        parts.append(table(["question", "its answer", "reached", "shortfall"], rows))
+    parts += [
+        "## Ours\n",
+        f"```text\n{FASTPRIV.imports}\n```\n",
+        "The lower ends above are those of\n",
+        table(
+            ["question", "bracket"],
+            [
+                [f"`{case.line}`", f"{case.lower:.10g} to {case.upper:.10g}"]
+                for case in {case.number: case for case, _ in shown_now}.values()
+            ],
+        ),
+    ]
+    return "\n".join(parts)

@@ -1,0 +1,70 @@
+"""Random allocation: every person in one batch of an epoch, as training loops do it."""
+
+from __future__ import annotations
+
+import math
+
+from fastpriv._core import validation as check
+from fastpriv.accounting.profile.allocation import Allocated
+from fastpriv.accounting.profile.profile import PrivacyProfile
+from fastpriv.accounting.profile.relations import as_relation
+from fastpriv.errors import InvalidInput
+
+__all__ = ["random_allocation"]
+
+
+def random_allocation(
+    noise_multiplier: float, batches: int, epochs: int = 1, *, relation: str | None = None
+) -> PrivacyProfile:
+    """Profile of Gaussian noise on batches, each person being in one of them at random.
+
+    In every epoch a person is put into one of t batches, uniformly and independently of all others,
+    and each batch is released with Gaussian noise: t sums, of which the person is in one. The pair
+    is mean over i of N(e_i, sigma^2 I) against N(0, sigma^2 I), in both orders (Chua et al. 2024,
+    arXiv:2403.17673; Feldman and Shenfeld 2025, arXiv:2502.08202). Poisson samples at the rate 1/t
+    are not the same, and often cost more.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation over the norm of what one person contributes, at least 0.4.
+    batches : int
+        Number t of batches of an epoch; the noise times sqrt(t) is at most 1000.
+    epochs : int
+        Number of epochs, each with an allocation of its own.
+    relation : {"add-or-remove", "replace-special"}, optional
+        What neighbours are.
+
+    Returns
+    -------
+    PrivacyProfile
+        Certified on both sides. The law of the likelihood ratio is known up to about 1e-14 and
+        put on some thousand points: brackets are about 1e-4 wide, and a delta below 1e-12 times
+        the number of epochs is not told from 0. Where noise is below 0.7 or batches are fewer than
+        about 8, likelihood ratios above those that are computed count as infinite. O(sigma sqrt(t))
+        for each kind of epoch, one to ten seconds, whatever the number of epochs.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> epoch = fp.accounting.random_allocation(1.0, 100)
+    >>> delta = epoch.delta(0.1)
+    >>> 0.01788 < delta.lower <= delta.upper < 0.01789
+    True
+    """
+    sigma = check.real(noise_multiplier, "noise_multiplier", least=0.4, most=1e3)
+    t = check.integer(batches, "batches", 1)
+    times, kind = check.integer(epochs, "epochs", 0), as_relation(relation)
+    if sigma * math.sqrt(t) > 1000.0 and t > 1:
+        raise InvalidInput(
+            f"noise_multiplier times sqrt(batches) must be at most 1000, got {sigma:g} and {t} "
+            "batches; a Poisson sample at the rate 1/batches has PrivacyProfile.gaussian"
+        )
+    if kind == "replace-one":
+        raise InvalidInput(
+            "no tight pair is known for random allocation where a person is replaced; use "
+            "relation='add-or-remove' or 'replace-special'"
+        )
+    if t == 1:
+        return PrivacyProfile.gaussian(sigma, relation=kind).self_compose(times)
+    return PrivacyProfile({Allocated(sigma, t): times}, kind)

@@ -1,0 +1,283 @@
+"""Random allocation: each person is in one of t batches, every batch is a sum with Gaussian noise.
+
+With the person, outputs have the law P = mean over i of N(e_i, sigma^2 I), without it
+Q = N(0, sigma^2 I), in t dimensions. The likelihood ratio X = P/Q is, under Q, the mean of t
+independent Y = e^((2x-1)/(2 sigma^2)), x ~ N(0, sigma^2). One function tells all about both orders:
+
+    G(a) = E_Q (a - X)_+,   E_Q (X - a)_+ = G(a) + 1 - a,   E_Q (1 - X/a)_+ = G(a)/a.
+
+With phi(s) = E e^(-sY) and any c > 0 it is an integral over Re s = c,
+
+    t G(a) = 1/(2 pi i) * integral of phi(s)^t e^(s t a) / s^2 ds,
+
+taken by the trapezoid rule at s_j = c + i j tau. With W = 2 pi/tau the rule gives exactly
+sum over m >= 0 of e^(-c m W) t G(a + m W/t), as G is zero below 0, so that what is too much is less
+than a geometric series. phi is a Gaussian integral of an entire function, shifted to the line on
+which s e^(...) is as real as can be, and taken by the trapezoid rule as well.
+
+G is convex. Its values at points, rounded up and joined, are the G of a pair that is easier to tell
+apart; lines through neighbouring values, continued, lie below it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv.accounting.profile.lopsided import Lopsided
+from fastpriv.accounting.profile.measures import FINE, Longs, Measure
+
+LongComplexes = NDArray[np.clongdouble]
+
+#: Errors of the two trapezoid rules, as logarithms, and standard deviations of x that are summed.
+_SMALL, _REACH = 46.0, 12.0
+#: How many times the largest point fits into a period.
+_SPAN = 8.0
+#: Points in ln a: so many in a standard deviation of X, for so many of them; beyond, this apart.
+_FINE, _NEAR, _STEP = 192, 12.0, 1.0 / 64.0
+#: Most points of the integral over s.
+_MOST = 24_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Bounds on G at rising points."""
+
+    at: Longs
+    low: Longs
+    high: Longs
+
+
+def transform(s: LongComplexes, sigma: float) -> tuple[LongComplexes, Longs]:
+    """Return phi(s) for Re s > 0, and bounds on its errors.
+
+    On x - i d0 with d0 = sigma^2 arg s the argument s e^((2x-1)/(2 sigma^2)) is real; d0 is at most
+    2 sigma, as the Gaussian weight grows with it. The integrand is analytic and bounded by the
+    weight in a strip of half-width d around, which bounds the rule by 2 e^(-2 pi d/h) of it.
+    """
+    wide = min(sigma * sigma * math.pi / 2.0, 2.0 * sigma)
+    d = 0.99 * wide
+    h = 2.0 * math.pi * d / (_SMALL + (wide + d) ** 2 / (2.0 * sigma * sigma))
+    n = math.ceil(_REACH * sigma / h)
+    x = np.arange(-n, n + 1) * np.longdouble(h)
+    variance = np.longdouble(sigma) ** 2
+    scale = np.longdouble(h) / np.sqrt(2.0 * np.pi * variance)
+    values, errors = np.empty(len(s), dtype=np.clongdouble), np.empty(len(s), dtype=np.longdouble)
+    rows = max(1, (1 << 17) // len(x))
+    for start in range(0, len(s), rows):
+        some = slice(start, start + rows)
+        turned = np.clip(variance * np.arctan2(s[some].imag, s[some].real), 0.0, wide)
+        z = x - 1j * turned[:, None]
+        square, exponent = z * z / (2.0 * variance), (2.0 * z - 1.0) / (2.0 * variance)
+        argument = s[some, None] * np.exp(exponent)
+        terms = np.exp(-square - argument)
+        values[some] = terms.sum(axis=1) * scale
+        doubt = 8.0 * np.abs(square) + np.abs(argument) * (4.0 * np.abs(exponent) + 16.0)
+        errors[some] = (np.abs(terms) * (doubt + len(x) + 16.0)).sum(axis=1) * scale * FINE
+    return values, errors + 3.0 * math.exp(-_SMALL)
+
+
+def _tail(sigma: float, t: int, v: float) -> float:
+    """Bound ln |phi(c + iu)|^t for all u >= v and c <= v / 8.
+
+    Shifted by sigma^2 theta, phi is at most e^(sigma^2 theta^2 / 2) times its value at
+    |s| cos(arg s - theta), where arg s is at least 1.446; it falls along the reals.
+    """
+    theta = np.geomspace(1e-6, 1.44, 128)
+    least = v * np.minimum(np.cos(1.446 - theta), np.cos(math.pi / 2.0 - theta)) * 0.999
+    values, errors = transform(least.astype(np.clongdouble), sigma)
+    logs = (sigma * theta) ** 2 / 2.0 + np.log((values.real + errors).astype(np.float64))
+    return t * float(logs.min()) + 1e-9 * t
+
+
+def _highest(sigma: float, t: int) -> float:
+    """Return where the integral over s may end."""
+    v = 1e-3
+    while _tail(sigma, t, v) > 6.0 - _SMALL and v < 1e6:
+        v *= 1.25
+    return v
+
+
+def points(sigma: float, t: int, at: Longs, v: float) -> _Points:
+    """Bounds on G at points of which none is more than twice the least that shares a period."""
+    period = _SPAN * t * float(at[-1])
+    v = max(v, 8.0 * _SMALL / period)
+    c, tau = np.longdouble(_SMALL / period), 2.0 * np.longdouble(np.pi) / period
+    count = math.ceil(v * period / (2.0 * math.pi)) + 1
+    s = (c + 1j * tau * np.arange(count)).astype(np.clongdouble)
+    values, errors = transform(s, sigma)
+    size = np.abs(values)
+    logs = t * np.log(values)
+    terms = np.exp(logs) / s**2
+    inverse = 1.0 / np.abs(s) ** 2
+    # Terms are turned as often as their number says, and each turn rounds.
+    doubt = t * (2.0 * np.abs(np.log(values)) + 2.0) + 16.0 * np.arange(count) + 64.0
+    known = np.abs(terms) * doubt * FINE
+    known += t * errors * np.exp((t - 1) * np.log(size + errors)) * inverse
+    u = t * at
+    turn, total = np.exp(1j * tau * u), np.zeros(len(u), dtype=np.clongdouble)
+    for term in terms[:0:-1]:
+        total = (total + term) * turn
+    result = 2.0 * total.real + terms[0].real
+    grown = np.exp(c * u) * tau / (2.0 * np.pi)
+    beyond = math.exp(_tail(sigma, t, float(tau) * (count - 1))) / (float(tau) * (count - 1))
+    error = grown * 2.0 * known.sum() + np.exp(c * u) * beyond
+    aliases = 2.1 * period * math.exp(-_SMALL)
+    value = grown * result
+    base = np.maximum(at - 1.0, 0.0)
+    low = np.maximum((value - error - aliases) / t * (1.0 - 8.0 * FINE), base)
+    return _Points(at, low, np.maximum((value + error) / t * (1.0 + 8.0 * FINE), low))
+
+
+@lru_cache(maxsize=16)
+def curve(sigma: float, t: int) -> _Points:
+    """Bounds on G at points from where little lies below to where little lies above."""
+    v, upwards = _highest(sigma, t), _levels(sigma, t)
+    v = min(v, math.pi * _MOST / (_SPAN * t))  # what is left out is counted as an error
+    parts: list[_Points] = []
+    for power in range(64):  # up from 1, by factors of two
+        at = _between(upwards, power)
+        if v * _SPAN * t * float(at[-1]) > 2.0 * math.pi * _MOST and parts:
+            break
+        parts.append(points(sigma, t, at, v))
+        if parts[-1].low[-1] <= at[-1] - 1.0:  # nothing is told from none any more
+            break
+    for power in range(64):  # down from 1
+        parts.insert(0, points(sigma, t, 1.0 / _between(upwards, power)[::-1], v))
+        if parts[0].low[0] <= 0.0:
+            break
+    at, low, high = (np.concatenate([getattr(p, n) for p in parts]) for n in ("at", "low", "high"))
+    # G rises, and G + 1 - a falls.
+    high = np.minimum.accumulate(high[::-1])[::-1]
+    return _Points(at, low, np.minimum.accumulate(high - (at - 1.0)) + (at - 1.0))
+
+
+def _levels(sigma: float, t: int) -> Longs:
+    """Return values of ln a to look at, from 0 on."""
+    deviation = math.sqrt(math.expm1(min(sigma**-2.0, 30.0)) / t)
+    near = min(_NEAR * deviation, 4.0)
+    first = np.arange(0.0, near, min(deviation / _FINE, _STEP))
+    return np.append(first, np.arange(near, 48.0, _STEP)).astype(np.longdouble)
+
+
+def _between(levels: Longs, power: int) -> Longs:
+    """Return the points in [2^power, 2^(power + 1)), without 1 itself."""
+    low, high = (p * math.log(2.0) for p in (power, power + 1))
+    return np.asarray(np.exp(levels[(levels >= low) & (levels < high) & (levels > 0.0)]))
+
+
+def _hull(at: Longs, values: Longs) -> tuple[Longs, Longs]:
+    """Return the corners of the largest convex function below some points."""
+    kept: list[int] = []
+    for i in range(len(at)):
+        while len(kept) > 1:
+            j, k = kept[-2], kept[-1]
+            left = (values[k] - values[j]) * (at[i] - at[k])
+            if left < (values[i] - values[k]) * (at[k] - at[j]):
+                break
+            kept.pop()
+        kept.append(i)
+    return at[kept], values[kept]
+
+
+def _above(given: _Points) -> tuple[Longs, Longs, float, float]:
+    """Return atoms of X, their Q-masses, that at 0, and the P-mass at infinity, from above."""
+    zero = np.zeros(1, dtype=np.longdouble)
+    at, values = _hull(np.concatenate([zero, given.at]), np.concatenate([zero, given.high]))
+    slopes = np.diff(values) / np.diff(at)
+    doubt = 16.0 * FINE * (np.abs(values[1:]) / np.diff(at) + 1.0)
+    # From the last point on G grows like a: the mean of what lies beyond goes to infinity.
+    masses = np.append(slopes[1:], 1.0) - slopes + np.append(doubt[1:], 0.0) + doubt
+    infinite = float(values[-1] + 1.0 - at[-1]) * (1.0 + 1e-15) + 16.0 * FINE * float(at[-1])
+    return at[1:], np.maximum(masses, 0.0), float(slopes[0] + doubt[0]), max(infinite, 0.0)
+
+
+def _below(given: _Points) -> tuple[Longs, Longs]:
+    """Return atoms of X and their Q-masses, from below.
+
+    Between two points G is above the line through the last two to the left, continued, and above
+    the line through the next two to the right; G >= 0 and G >= a - 1 everywhere.
+    """
+    at, low, high = given.at, given.low, given.high
+    rising = (low[1:] - high[:-1]) / np.diff(at)  # continued to the right of its second point
+    falling = (high[1:] - low[:-1]) / np.diff(at)  # continued to the left of its first one
+    # Lines for the cells (0, at_0), (at_0, at_1), ..., (at_n, infinity).
+    left = np.concatenate([np.zeros(2), rising])
+    right = np.concatenate([falling, np.ones(2)])
+    left_at = np.concatenate([np.zeros(1), at])
+    left_low = np.concatenate([np.zeros(1), low])
+    right_at = np.concatenate([at, at[-1:] * 2.0])
+    right_low = np.concatenate([low, at[-1:] * 2.0 - 1.0])
+    steeper = right - left
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cut = (left_low - right_low + right * right_at - left * left_at) / steeper
+    inside = (steeper > 0.0) & (cut > left_at) & (cut < right_at)
+    cut = cut[inside]
+    down = left_low[inside] + left[inside] * (cut - left_at[inside])
+    down = np.maximum(down, np.maximum(cut - 1.0, 0.0))
+    ends = np.zeros(1, dtype=np.longdouble), at[-1:] * 2.0
+    every = np.concatenate([ends[0], at, cut, ends[1]])
+    values = np.concatenate([ends[0], low, down, ends[1] - 1.0])
+    order = np.argsort(every, kind="stable")
+    at, values = _hull(every[order], values[order])
+    slopes = np.diff(values) / np.diff(at)
+    doubt = 16.0 * FINE * (np.abs(values[1:]) / np.diff(at) + 1.0)
+    masses = np.diff(slopes) - doubt[1:] - doubt[:-1]
+    kept = masses > 0.0
+    return at[1:-1][kept], masses[kept]
+
+
+class Allocated(Lopsided):
+    """One epoch of t batches, each person in one of them at random, with Gaussian noise."""
+
+    def __init__(self, sigma: float, t: int) -> None:
+        self.sigma, self.t = sigma, t
+        self.key: tuple[Any, ...] = ("allocation", sigma, t)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Allocated) and self.key == other.key
+
+    @property
+    def attained(self) -> bool:
+        """Whether any pair of neighbours attains it."""
+        return True
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether neighbours have the same law."""
+        return False
+
+    def measure(self, flipped: bool, up: bool) -> Measure:
+        """Measure of one order, from above or below."""
+        return _measure(self.sigma, self.t, flipped, up)
+
+
+@lru_cache(maxsize=64)
+def _measure(sigma: float, t: int, flipped: bool, up: bool) -> Measure:
+    given, infinite = curve(sigma, t), 0.0
+    if up:
+        at, masses, nothing, everything = _above(given)
+        infinite = nothing if flipped else everything
+    else:
+        at, masses = _below(given)
+    kept = masses > 0.0
+    at, masses = at[kept], masses[kept]
+    logs, losses = np.log(masses), np.log(at)
+    if flipped:
+        losses, logs = -losses[::-1], logs[::-1]
+    else:
+        logs = logs + losses
+    size = float(np.abs(losses).max())
+    off = 4.0 * float(np.finfo(np.float64).eps) * size + 16.0 * FINE
+    error = (64.0 + 8.0 * float(np.abs(logs).max())) * FINE
+    shift = float(losses[0])
+    shown = (losses - losses[0]).astype(np.float64)
+    return Measure(shown, logs, infinite, error, 0.0, shift, off)

@@ -1,0 +1,69 @@
+"""Plain references for random allocation: integrals over outputs, in mpmath and on grids."""
+
+import numpy as np
+from mpmath import erfc, exp, log, mpf, quad, sqrt, workdps
+from scipy.special import ndtr
+
+
+def call(sigma, strike):
+    """E (Y - strike)_+ for Y = e^((2x-1)/(2 sigma^2)), x ~ N(0, sigma^2), whose mean is one."""
+    if strike <= 0:
+        return 1 - strike
+    s = 1 / mpf(sigma)
+    d = -log(strike) / s + s / 2
+    return erfc(-d / sqrt(mpf(2))) / 2 - strike * erfc(-(d - s) / sqrt(mpf(2))) / 2
+
+
+def removed_delta(sigma, t, epsilon):
+    """delta of one epoch, E_Q (mean Y - e^epsilon)_+, by t - 1 nested integrals."""
+    with workdps(20):
+        sigma, level = mpf(sigma), t * exp(mpf(epsilon))
+
+        def density(z):
+            return exp(-z * z / 2) / sqrt(2 * mpf("3.14159265358979323846264338327950288"))
+
+        def value(z):
+            return exp((2 * sigma * z - 1) / (2 * sigma**2))
+
+        def expected(rest, strike):
+            if rest == 0:
+                return call(sigma, strike)
+            kink = sigma * log(strike) + 1 / (2 * sigma) if strike > 0 else mpf(0)
+            ends = sorted({mpf(-9), min(max(kink, mpf(-9)), mpf(9)), mpf(9)})
+            return quad(lambda z: density(z) * expected(rest - 1, strike - value(z)), ends)
+
+        return expected(t - 1, level) / t
+
+
+def added_delta(sigma, t, epsilon):
+    """delta of the other order: E_Q (1 - e^epsilon mean Y)_+ = e^epsilon G(e^-epsilon)."""
+    a = exp(-mpf(epsilon))
+    return (removed_delta(sigma, t, -epsilon) + a - 1) / a
+
+
+def removed_delta_of_three(sigma, epsilon, points=600):
+    """The same for three batches, the last one in closed form and two on a grid."""
+    z, h = np.linspace(-9.0, 9.0, points, retstep=True)
+    weight = np.exp(-(z**2) / 2) * h / np.sqrt(2 * np.pi)
+    ratio = np.exp((2 * sigma * z - 1) / (2 * sigma**2))
+    strike = 3 * np.exp(epsilon) - ratio[:, None] - ratio[None, :]
+    d = -sigma * np.log(np.maximum(strike, 1e-300)) + 1 / (2 * sigma)
+    value = np.where(strike > 0, ndtr(d) - strike * ndtr(d - 1 / sigma), 1 - strike)
+    return float(weight @ value @ weight) / 3
+
+
+def two_epochs(sigma, epsilon, points=500):
+    """delta of two epochs of two batches, the person removed, by sums over a grid of outputs."""
+    x, h = np.linspace(-8.0 * sigma, 8.0 * sigma + 1.0, points, retstep=True)
+    weight = np.exp(-(x**2) / (2 * sigma**2)) * h / (sigma * np.sqrt(2 * np.pi))
+    ratio = np.exp((2 * x - 1) / (2 * sigma**2))
+    mean = (ratio[:, None] + ratio[None, :]) / 2
+    loss = np.log(mean).ravel()
+    mass = (np.outer(weight, weight) * mean).ravel()
+    order = np.argsort(loss)
+    loss, mass = loss[order], mass[order]
+    above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
+    test = np.append(np.cumsum((mass * np.exp(-loss))[::-1])[::-1], 0.0)
+    left = epsilon - loss
+    first = np.searchsorted(loss, left, side="right")
+    return float((mass * (above[first] - np.exp(left) * test[first])).sum())

@@ -1,0 +1,58 @@
+"""Plots of what follows from a profile: the numbers that are drawn."""
+
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import fastpriv as fp
+from fastpriv.accounting import PrivacyProfile
+
+GAUSS, MATRIX = PrivacyProfile.gaussian(1.0), [[0.75, 0.25], [0.25, 0.75]]
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("draw", "ask", "end"),
+    [
+        (fp.plot.type_two_error, "tradeoff", "lower"),
+        (fp.plot.roc, "tpr", "upper"),
+        (fp.plot.bayes_risk, "bayes_risk", "lower"),
+        (fp.plot.renyi, "renyi", "upper"),
+    ],
+)
+def test_the_guaranteed_end_is_drawn(draw, ask, end):
+    ax = draw(GAUSS, MATRIX, labels=["noise", "response"])
+    line, other = ax.get_lines()[:2]
+    assert (line.get_label(), other.get_label()) == ("noise", "response")
+    for x, y in zip(*line.get_data(), strict=True):
+        assert y == getattr(getattr(GAUSS, ask)(float(x)), end)
+    assert np.all(np.isfinite(other.get_ydata()))
+
+
+def test_infinite_divergences_are_arrows():
+    ax = fp.plot.renyi(PrivacyProfile.from_epsilon_delta(1.0, 1e-3), orders=[2.0, 3.0])
+    assert "infinite" in ax.get_legend_handles_labels()[1][0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        fp.plot.type_two_error,
+        lambda: fp.plot.roc(GAUSS, labels=["a", "b"]),
+        lambda: fp.plot.renyi(GAUSS, orders=[1.0, 2.0]),
+        lambda: fp.plot.renyi(GAUSS, orders=[]),
+        lambda: fp.plot.renyi(GAUSS, orders=[2.0, math.inf]),
+        lambda: fp.plot.bayes_risk("x"),
+    ],
+)
+def test_what_cannot_be_drawn(call):
+    with pytest.raises(fp.InvalidInput):
+        call()
+    assert not plt.get_fignums()
