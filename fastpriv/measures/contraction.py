@@ -18,12 +18,14 @@ from fastpriv._matrices.contraction import (
     largest_distance,
     matrix_contraction,
 )
+from fastpriv._structure.bit_pairs import listed_outputs, pair_contraction
 from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.measures.stacks import is_stack, stacked
@@ -39,6 +41,10 @@ _LISTED, _TERMS = 22, 29
 _SMALL = 1 << 22
 #: Most rows of E_d whose distances are summed.
 _MOST_ROWS = 1 << 24
+#: Most kinds of outputs of all kinds of pairs of databases that are listed.
+_PAIRED = 1 << 22
+#: Most entries of the matrix of a channel on types that is formed.
+_FORMED = 1 << 22
 
 
 @overload
@@ -69,7 +75,8 @@ def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket | B
     -----
     Equal rows are counted once. Hellinger distances, from one matrix product of cost O(N^2 K),
     rule out most pairs. Each pair left takes a few sums of K terms. For E_d the best two databases
-    differ in all n rows, with cost O(n). Rows of matrices are taken as the floats they are.
+    differ in all n rows, with cost O(n). Mechanisms on types of up to 25 bits go through all kinds
+    of pairs, O(n^7). Rows of matrices are taken as the floats they are.
 
     Examples
     --------
@@ -109,6 +116,26 @@ def _(channel: QueryChannel) -> Bracket:
 def _(channel: ProductChannel) -> Bracket:
     """Row by row: closed form for E_d, pairs that are listed or bounds for other products."""
     return rows_contraction(channel._kernels)
+
+
+@contraction.register
+def _(channel: TypeChannel) -> Bracket:
+    """Bits: over kinds of pairs of databases, O(n^7). More values: a small matrix.
+
+    Otherwise the lower end is that of the types alone, and the upper end tanh^2(l/2) of the strong
+    level l: a pair of laws whose ratio is within e^-l and e^l is a mixture of pairs on two outputs,
+    for which it is largest with both ratios at an end.
+    """
+    n = channel.space.n
+    if channel.space.m != 2 and channel.space.size**2 <= _FORMED:
+        return matrix_contraction(channel.matrix())
+    if channel.space.m == 2 and listed_outputs(n) <= _PAIRED:
+        eta = pair_contraction(channel._by_overlap())
+    else:
+        alike = matrix_contraction(channel._type_matrix())
+        eta = Bracket(alike.lower, max(alike.lower, math.tanh(0.5 * extreme_level(channel)) ** 2))
+    off = type_error(n)
+    return Bracket(eta.lower * (1.0 - off), min(eta.upper * (1.0 + off), 1.0))
 
 
 @contraction.register

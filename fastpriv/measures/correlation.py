@@ -23,10 +23,12 @@ from fastpriv._matrices.correlation import (
     sparse_correlation,
 )
 from fastpriv._matrices.excess import LEAST, SMALL
+from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import rows_contraction
@@ -35,7 +37,7 @@ from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.measures.type_correlation import fits, tilted_correlation, type_correlation
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.exchanging import exchangeable
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.markov import HiddenMarkov
 from fastpriv.results import Bracket
 
@@ -142,8 +144,14 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
 
 @correlation.register
 def _(channel: QueryChannel, prior: Distribution) -> Bracket:
-    """Take the answer in place of the database."""
-    return row_correlation(channel._kernel, channel._query.law(prior))
+    """Take the answer in place of the database.
+
+    If the law of the answer is off by a factor of at most 1 + e at every answer, rho is off by at
+    most (1 + e)/(1 - e): the centred matrix is multiplied by diagonal matrices and a projection.
+    """
+    rho = row_correlation(channel._kernel, channel._query.law(prior))
+    off = 4.0 * channel._query.law_error
+    return Bracket(rho.lower * (1.0 - off), min(rho.upper * (1.0 + off), 1.0))
 
 
 @correlation.register
@@ -163,7 +171,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
         return relative_correlation(*formed, channel._law._vector(), prior._vector())
     if channel._own(prior):
         return _own_correlation(channel)
-    types, same = channel._by_type, exchangeable(prior)
+    types, same = channel._by_type, as_exchangeable(prior)
     if types is not None and same is not None and types.fits:
         return tilted_correlation(types, same)
     return matrix_correlation(channel.matrix(), prior._vector())
@@ -176,6 +184,25 @@ def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
     if formed is not None:
         return relative_correlation(*formed, channel._law._vector(), prior._vector())
     return correlation(channel._rows, prior)
+
+
+@correlation.register
+def _(channel: TypeChannel, prior: Distribution) -> Bracket:
+    """Bits under an exchangeable prior: part by part, O(n^4). Otherwise through the matrix."""
+    types = as_exchangeable(prior)
+    if types is None or channel.space.m != 2:
+        return matrix_correlation(channel.matrix(), prior._vector())
+    weights, output = type_weights(channel._types, types), channel._types.log_sizes
+    alike = matrix_correlation(channel._type_matrix(), weights)
+    with np.errstate(divide="ignore"):
+        law = np.log(channel._output_types(weights)) - output
+    own = log_type_weights(channel._types, types) - output
+    parts = block_norms(channel._by_overlap(), own[::-1], law[::-1])
+    # Relative errors of the entries are absolute errors of the norm.
+    off = type_error(channel.space.n)
+    return Bracket(
+        max(alike.lower - off, parts.lower, 0.0), min(max(alike.upper + off, parts.upper), 1.0)
+    )
 
 
 def _own_correlation(channel: TiltedChannel) -> Bracket:

@@ -10,7 +10,7 @@ import numpy as np
 from fastpriv._core.logs import round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.leakage import matrix_gain, surprise
+from fastpriv._matrices.leakage import matrix_gain
 from fastpriv._structure.leakage import tilted, vector_gain
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv._structure.type_pairs import TypePairs
@@ -22,10 +22,11 @@ from fastpriv.channels import (
     TiltedChannel,
 )
 from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.types import TypeChannel
+from fastpriv.channels.types import TypeChannel, log_type_weights, type_error
 from fastpriv.measures.chain_bounds import gain_bounds, is_long
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.exchanging import LISTED, exchangeable, many_types
+from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.exchanging import LISTED, many_types
 from fastpriv.results import Bracket
 
 #: Logarithm of how much larger than what underflow took the probability of an output must be.
@@ -49,16 +50,36 @@ def _(channel: Channel, prior: Distribution) -> float:
 
 @entropy_gain.register
 def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
-    """Take the matrix, with its rows divided by their sums."""
-    return entropy_gain(channel._plain(), prior)
+    """Under an exchangeable prior, take the classes against an output of each type.
+
+    They are told apart by the output, and their databases are equally likely. Cost O(classes).
+    Otherwise take the matrix, with its rows divided by their sums.
+    """
+    view = as_exchangeable(prior)
+    if view is None:
+        return entropy_gain(channel._plain(), prior)
+    types, gains = channel._types, [0.0]
+    weights = log_type_weights(types, view)
+    top = int(weights.argmax())
+    others = math.fsum(np.exp(np.delete(weights, top)))
+    if others < 0.5:  # the logarithm of a chance close to one
+        weights[top] = math.log1p(-others)
+    for classes, entry in zip(channel._classes, channel._entries, strict=True):
+        logs = weights[classes.row] - types.log_sizes[classes.row]
+        law = np.exp(logs + classes.log_count)
+        own = np.where(law > 0.0, law * np.where(law > 0.0, logs, 0.0), 0.0)
+        gains.append(matrix_gain(entry[:, None], law, own / law.sum(), type_error(channel.space.n)))
+    return max(gains)
 
 
 @entropy_gain.register
 def _(channel: QueryChannel, prior: Distribution) -> float:
-    """Take the answers, and the entropy of the database given each. Cost O(N + answers K)."""
-    own, values = surprise(prior._vector()), channel._query.listed()
-    inner = np.bincount(values, own, channel._kernel.shape[0]).astype(np.float64)
-    return matrix_gain(channel._kernel.matrix, channel._query.law(prior), inner)
+    """Take the answers, and the entropy of the database given each. Cost O(answers K).
+
+    To this comes the cost of the law of the answer.
+    """
+    query, laws = channel._query, channel._kernel.matrix
+    return matrix_gain(laws, query.law(prior), query.surprise(prior), 4.0 * query.law_error)
 
 
 @entropy_gain.register
@@ -75,7 +96,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
     """
     if channel._own(prior) and channel.space.size > LISTED:
         return own_gain(channel)
-    types, same = channel._by_type, exchangeable(prior)
+    types, same = channel._by_type, as_exchangeable(prior)
     if types is not None and same is not None and types.fits:
         log_p = types.log_prior(same)
         weights = log_p - types.log_each

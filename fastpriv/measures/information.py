@@ -31,7 +31,7 @@ from fastpriv.measures.distortion import tilted_distances
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.dense import apply_rows
-from fastpriv.priors.exchanging import exchangeable
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.markov import chain_information
 from fastpriv.priors.type_weights import substitute, without_one
 from fastpriv.results import Bracket
@@ -136,7 +136,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
         return matrix_information(channel.matrix(), prior._vector())
     if channel._own(prior):
         return rows_information(channel._law, channel._kernels)
-    types, same = channel._by_type, exchangeable(prior)
+    types, same = channel._by_type, as_exchangeable(prior)
     if types is not None and same is not None and types.fits:
         return _type_information(types, same)
     law, home = channel._vectors()

@@ -366,6 +366,8 @@ def worst_leakage_factor(
     float or Bracket, or array of length B for a stack
         Between 0 and 1, rounded up; a bracket where the entropy is one. Cost O(N K) for a matrix,
         O(N n m) for row-by-row channels, O(distinct rows) where the rows are independent too.
+        Counts, sums and histograms cost O(n sums + answers K) under priors with a structure,
+        mechanisms on types O(classes) under exchangeable ones.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from fastpriv.channels import (
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
@@ -33,6 +33,7 @@ from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
 from fastpriv.measures.pointwise.types import tilted_types
 from fastpriv.priors import Distribution, Exchangeable, Markov
 from fastpriv.priors.columns import column
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.results import Bracket
 
 __all__ = ["conditional_pml", "pml"]
@@ -225,23 +226,30 @@ def _answer_leakages(channel: QueryChannel, laws: Floats, prior: Distribution) -
 @leakages.register
 def _(channel: TypeChannel, prior: Distribution) -> Leakages:
     """Under an exchangeable prior by the type of the output, otherwise through the matrix."""
-    if not isinstance(prior, Exchangeable):
+    types = as_exchangeable(prior)
+    if types is None:
         return leakages(channel._plain(), prior)
-    return Leakages(*map(channel._spread_out, type_leakages(channel, prior)))
+    return Leakages(*map(channel._spread_out, type_leakages(channel, types)))
 
 
 @leakage_levels.register
 def _(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
-    if not isinstance(prior, Exchangeable):
+    types = as_exchangeable(prior)
+    if types is None:
         return leakage_levels(channel._plain(), prior)
-    return type_leakages(channel, prior).largest()
+    return type_leakages(channel, types).largest()
 
 
 @leakage_at.register
 def _(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
-    if not isinstance(prior, Exchangeable):
-        return leakage_at(channel._plain(), prior, y)
-    return float(type_leakages(channel, prior).above[channel._types.number(y[None])[0]])
+    """By its type under an exchangeable prior, otherwise from the law of the database's class."""
+    types = as_exchangeable(prior)
+    if types is None:
+        law, logs = channel._class_law(prior, y)
+        entry = channel._entries[int(channel._types.number(y[None])[0])]
+        error = type_error(channel.space.n)
+        return float(matrix_leakages(entry[:, None], law, error, logs).above[0])
+    return float(type_leakages(channel, types).above[channel._types.number(y[None])[0]])
 
 
 def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
@@ -265,8 +273,7 @@ def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
 
 def possible_types(channel: TypeChannel, prior: Exchangeable) -> NDArray[np.bool_]:
     """Return which types of databases can occur."""
-    logs = [prior._log_weights[kind[0][1:]] for kind in channel._types.counts]
-    return np.asarray(np.array(logs) > -math.inf)
+    return np.asarray(log_type_weights(channel._types, prior) > -math.inf)
 
 
 @leakages.register

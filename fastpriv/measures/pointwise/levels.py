@@ -13,7 +13,7 @@ from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel, as_pair, row_number
 from fastpriv.measures.pointwise.database import level_bounds
-from fastpriv.measures.pointwise.row import row_level
+from fastpriv.measures.pointwise.row import row_level, worst_row_level
 from fastpriv.measures.pointwise.sets import set_level
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Distribution
@@ -100,8 +100,9 @@ def pml_level(
     mechanism, law = as_pair(channel, prior)
     if row is None:
         return level_bounds(mechanism, law)[0]
-    rows = range(mechanism.space.n) if row == "worst" else [row_number(mechanism, row)]
-    return max(row_level(mechanism, law, i) for i in rows)
+    if row == "worst":
+        return worst_row_level(mechanism, law)
+    return row_level(mechanism, law, row_number(mechanism, row))
 
 
 @overload

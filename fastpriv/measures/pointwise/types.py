@@ -13,7 +13,7 @@ from fastpriv._structure.type_pairs import TypePairs
 from fastpriv.channels.tilted import TiltedChannel
 from fastpriv.channels.tilted_types import TypeTilt
 from fastpriv.priors import Distribution, Exchangeable
-from fastpriv.priors.exchanging import exchangeable
+from fastpriv.priors.exchanged import as_exchangeable
 
 
 def pair_leakages(
@@ -55,7 +55,7 @@ def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None
     if channel._own(prior):
         both = own_types(types, 2.0 * channel._misfit)
     else:
-        same = exchangeable(prior)
+        same = as_exchangeable(prior)
         if same is None or not types.fits:
             return None
         error = types.error + same._log_error
