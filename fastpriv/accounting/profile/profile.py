@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, overload
@@ -371,7 +371,7 @@ class PrivacyProfile(Sampled, Questions):
     def _delta(self, epsilon: float) -> Bracket:
         if self._composed is not None:
             return self._composed.delta(epsilon)
-        high, low = self._above.delta(epsilon), 0.0
+        high, low = self._from_above(lambda curve: curve.delta(epsilon), 1.0), 0.0
         for curve in self._hopeful(epsilon):
             with suppress(TooLarge):  # nothing is known from below
                 if low == 0.0 or curve.chernoff(epsilon) > low:  # else it stays below
@@ -384,15 +384,24 @@ class PrivacyProfile(Sampled, Questions):
     def _epsilon(self, delta: float) -> Bracket:
         if self._composed is not None:
             return self._composed.epsilon(delta)
-        high, low = self._above.epsilon(delta), 0.0
+        high, low = self._from_above(lambda curve: curve.epsilon(delta), math.inf), 0.0
         for curve in self._hopeful(min(high, 0.5 * max(curve.top for curve in self._below))):
             with suppress(TooLarge):
                 if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
                     low = max(low, curve.epsilon(delta))
-        if math.inf > high > low + _WIDE * high and self._lattices is not None:
+        if high > low * (1.0 + _WIDE) and self._lattices is not None:
             below, above = self._lattices
             low, high = max(low, below.epsilon(delta)[0]), min(high, above.epsilon(delta)[1])
         return certified(low, high)
+
+    def _from_above(self, ask: Callable[[Curve], float], unknown: float) -> float:
+        """Answer of the listed losses, or nothing where contours do without listing them."""
+        try:
+            return ask(self._above)
+        except TooLarge:
+            if self._lattices is None:
+                raise
+            return unknown
 
     @cached_property
     def _lattices(self) -> tuple[Side, Side] | None:
@@ -422,8 +431,12 @@ class PrivacyProfile(Sampled, Questions):
 
     def _guaranteed(self, delta: float) -> float:
         """Upper end of epsilon alone."""
-        engine = self._above if self._composed is None else self._composed
-        return engine.epsilon(delta) if isinstance(engine, Curve) else engine.guaranteed(delta)
+        if self._composed is not None:
+            return self._composed.guaranteed(delta)
+        high = self._from_above(lambda curve: curve.epsilon(delta), math.inf)
+        if high == math.inf and self._lattices is not None:
+            high = self._lattices[1].epsilon(delta)[1]
+        return high
 
     def _hopeful(self, epsilon: float) -> list[Curve]:
         """Curves from below, those first that are likely to be the highest."""
