@@ -53,4 +53,4 @@ def test_epsilon_of_all_queries(page):
     bracket = page["profile"].epsilon(1e-10)
     assert bracket.lower <= 16.465155377
     assert bracket.upper >= 16.465155375
-    assert bracket.width < 5e-5
+    assert bracket.width < 1e-10

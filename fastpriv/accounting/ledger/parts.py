@@ -14,8 +14,8 @@ from fastpriv.errors import InvalidInput
 
 
 def written(profile: PrivacyProfile) -> str:
-    """Return a profile as JSON: what each of its releases is, exactly, and how often."""
-    return json.dumps([[plain(part), count] for part, count in profile._parts.items()])
+    """Return a profile as JSON: what each of its releases is, and how often; curves of channels."""
+    return json.dumps([[plain(part, True), count] for part, count in profile._parts.items()])
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import Pairs
 from fastpriv.accounting.profile.measures import SAME, Measure, merged, on_lattice
 from fastpriv.channels import AbstractChannel
-from fastpriv.measures.approximate_dp import laws_apart, neighbour_laws
+from fastpriv.measures.approximate_dp import laws_apart, neighbour_laws, response
 
 #: Entries of neighbours' laws that are looked at together.
 CHUNK = 1 << 20
@@ -40,8 +40,12 @@ class Atom:
     """One release: a symmetric measure below its curve and one above it.
 
     ``key`` says what the measures are. ``source`` says where to look up the laws of a given pair
-    of neighbours; it is None where the measures are those of any pair, in both orders.
+    of neighbours; it is None where the measures are those of any pair, in both orders, and where
+    a curve is all that was kept of a channel. ``drawn`` is the level of a randomised response that
+    is certainly attained, where it is lower than that of its key.
     """
+
+    drawn: float | None = None
 
     def __init__(
         self, lower: Measure, upper: Measure, key: tuple[Any, ...], source: Source | None = None
@@ -63,6 +67,11 @@ class Atom:
     def _same(self) -> tuple[AbstractChannel | None, float]:
         """The channel and the top of the lower measure: equal for releases of one mechanism."""
         return None if self.source is None else self.source.channel, self.lower.top
+
+    @property
+    def free(self) -> bool:
+        """Whether any neighbours attain the lower measure, whatever else is released."""
+        return self.source is None and self.key[0] != "laws"
 
     @property
     def is_response(self) -> bool:
@@ -96,7 +105,18 @@ class Atom:
     def down_to(self, epsilon: float) -> Atom:
         """Return this randomised response, of which only a lower level is certainly attained."""
         _, m, _, delta = self.key
-        return Atom(Atom.response(m, epsilon, delta).lower, self.upper, self.key, self.source)
+        result = Atom(Atom.response(m, epsilon, delta).lower, self.upper, self.key, self.source)
+        result.drawn = epsilon
+        return result
+
+    @classmethod
+    def of(cls, channel: AbstractChannel, slack: float) -> Atom:
+        """One release by a channel whose chances are known up to a relative error."""
+        dominating, source = response(channel), Source(channel, slack)
+        if dominating is None or slack > 0.0:
+            return cls.of_laws(source)
+        everywhere = all(m in (1, dominating[0]) for m in channel.space.sizes)
+        return cls.response(*dominating, source=None if everywhere else source)
 
     @classmethod
     def of_laws(cls, source: Source) -> Atom:

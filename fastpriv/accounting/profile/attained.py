@@ -48,7 +48,7 @@ def attained(parts: Mapping[Atom, int]) -> list[Releases]:
     if sum(parts.values()) == 1:
         return [[(atom.lower, 1) for atom in parts]]
     # One release alone is known to the last digit.
-    alone = {atom.key: [(atom.lower, 1)] for atom in parts if atom.source is not None}
+    alone = {atom.key: [(atom.lower, 1)] for atom in parts if not atom.free}
     return [*common(parts), *alone.values()]
 
 
@@ -57,9 +57,9 @@ def common(parts: Mapping[Atom, int]) -> list[Releases]:
     free: list[tuple[Measure, int]] = []
     spaces: dict[Space, list[tuple[Atom, int]]] = {}
     for atom, count in parts.items():
-        if atom.source is None:
+        if atom.free:
             free.append((atom.lower, count))
-        else:
+        elif atom.source is not None:
             spaces.setdefault(atom.source.channel.space, []).append((atom, count))
     result = [_best(kinds) for kinds in spaces.values()]
     # Neighbours of different spaces are chosen freely: the first with the first, and so on.

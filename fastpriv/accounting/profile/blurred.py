@@ -28,10 +28,12 @@ from fastpriv.accounting.profile.terms import Finite, Ordered
 
 #: Share of delta that the blur adds, about; logarithms of what aliases and angles may be off.
 _BLUR, _SMALL, _NOTHING = 4e-11, -32.0, 46.0
-#: Angles that are looked at together.
-_SOME = 1 << 6
+#: Angles that are looked at together, and angles times losses.
+_SOME, _WORK = 1 << 6, 1 << 20
 #: Most multiples of a period that are looked at, most angles in all, and points of a period.
 _MULTIPLES, _ANGLES, _POINTS = 1 << 20, 1 << 15, 1 << 12
+#: Points of a finer look at small angles, and how often.
+_NEAR, _FINER = 64, 2
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,10 @@ def blurred_line(terms: Terms, t: float, c: float) -> Blurred:
     angles = _angles(kinds, c, tau, last)
     logs, errors = np.zeros(len(angles), dtype=np.complex128), np.zeros(len(angles))
     for term, k in whole:
-        for start in range(0, len(angles), _SOME):
-            part = slice(start, start + _SOME)
+        points = len(term.given.losses) if isinstance(term, Finite) else 1
+        some = max(1, min(_SOME, _WORK // points))
+        for start in range(0, len(angles), some):
+            part = slice(start, start + some)
             value, error = term.log_moments(c, angles[part], 1e-20)
             logs[part] += k * value
             errors[part] += k * (error + 4.0 * ULP * np.abs(value))
@@ -110,17 +114,47 @@ def _period(term: Finite, k: int, c: float) -> tuple[float, float]:
     """Period of |M| in the angle, and the distance from its multiples beyond which it is tiny.
 
     Tiny is below e^-46 for k releases. |M| is evaluated at points, between which it changes no
-    faster than the mean distance of the losses from their mean.
+    faster than the mean distance of the losses from their mean. Near 0 it is bounded by moments.
     """
     measure = term.given
     places = measure.multiples - measure.multiples[0]
     common = math.gcd(*places.tolist())
-    period = 2.0 * math.pi / (measure.step * common)
+    unit = measure.step * common
+    period = 2.0 * math.pi / unit
     logs = (measure.logs + c * measure.losses).astype(np.float64)
-    law = np.bincount(places // common % (2 * _POINTS), np.exp(logs - np.logaddexp.reduce(logs)))
-    sizes = np.abs(np.fft.rfft(law, 2 * _POINTS)) + 1e-12
-    at = np.linspace(0.0, 0.5 * period, _POINTS + 1)
-    most = np.maximum(sizes[1:], sizes[:-1]) + 0.5 * at[1] * term.slope(c)
+    law, slope = np.exp(logs - np.logaddexp.reduce(logs)), term.slope(c)
+    folded = np.bincount(places // common % (2 * _POINTS), law)
+    sizes = np.abs(np.fft.rfft(folded, 2 * _POINTS))
+    reach = _tiny_from(sizes, 0.5 * period / _POINTS, slope, k)
+    seen = law > 1e-20  # others are together less than what is added for rounding
+    losses, law = unit * (places[seen] // common), law[seen]
+    for _ in range(_FINER):
+        at = reach / _NEAR * np.arange(_NEAR + 1)
+        sizes = np.array([abs(np.exp(1j * v * losses) @ law) for v in at])
+        reach = min(_tiny_from(sizes, float(at[1]), slope, k), reach)
+    return period, _by_moments(losses, law, k, reach)
+
+
+def _tiny_from(sizes: Floats, step: float, slope: float, k: int) -> float:
+    """Multiple of a step from which on |M|, known at multiples, is tiny."""
+    most = np.maximum(sizes[1:], sizes[:-1]) + 1e-12 + 0.5 * step * slope
     tiny = k * np.log(np.minimum(np.maximum.accumulate(most[::-1])[::-1], 1.0)) < -_NOTHING
-    reach = float(at[:-1][tiny][0]) if tiny.any() else 0.5 * period
-    return period, reach
+    return step * (int(np.argmax(tiny)) if tiny.any() else len(most))
+
+
+def _by_moments(losses: Floats, law: Floats, k: int, reach: float) -> float:
+    """Angle from which up to ``reach`` |M| is tiny too, or ``reach``.
+
+    With an independent copy L' of the loss, |M(v)|^2 / M(0)^2 = E cos v(L - L') is at most
+    1 - v^2 V + v^4 W / 24, V and W the second and fourth moments of L - L' (V halved). That falls
+    up to v^2 = 12 V / W.
+    """
+    away = losses - float(losses @ law)
+    second, fourth = float(away**2 @ law), float(away**4 @ law)
+    V, W = second * (1.0 - 1e-9), (2.0 * fourth + 6.0 * second**2) * (1.0 + 1e-9)
+    wanted = -math.expm1(-2.0 * _NOTHING / k) * (1.0 + 1e-6) + 1e-13
+    if not 0.0 < wanted < 6.0 * V * (V / W) or reach**2 * W > 12.0 * V:
+        return reach
+    # The smaller root of 1 - wanted = 1 - x V + x^2 W / 24.
+    root = 2.0 * wanted / (V + math.sqrt(V * V - wanted * W / 6.0))
+    return min(math.sqrt(root) * (1.0 + 1e-9), reach)

@@ -142,7 +142,7 @@ class Composed:
     def _same(self) -> bool:
         """Whether what bounds the curve is attained, so that one side serves for both ends."""
         atoms = [*self._atoms, *(part.atom for part, _ in self._lopsided)]
-        exact = all(atom.source is None and atom.lower is atom.upper for atom in atoms)
+        exact = all(atom.free and atom.lower is atom.upper for atom in atoms)
         return (
             bool(self._pairs)
             and exact
@@ -179,7 +179,7 @@ class Composed:
             return self._above
         candidates = common(self._atoms)
         envelopes = [pair for pair, _ in self._pairs if pair.below is None]
-        alone = [k for _, k in self._pairs] == [1] and not (candidates[0] or self._lopsided)
+        alone = [k for _, k in self._pairs] == [1] and not (self._atoms or self._lopsided)
         if alone and envelopes and envelopes[0].tight:
             return self._above  # one release attains its envelope
         return [side for candidate in candidates for side in self.below_with(candidate)]

@@ -304,9 +304,11 @@ class Decay:
             widths = np.diff(edges) + tau
             parts = np.exp(self.inside) * widths / math.pi / edges[:-1] ** 2
             last = np.exp(self.beyond) / (math.pi * np.maximum(edges - tau, 0.5 * tau))
-        # What lies beyond an edge: cells up to another one, and everything beyond that.
-        rest = np.concatenate([np.cumsum(parts[::-1])[::-1], [0.0]])
-        total = np.minimum.accumulate((last - rest)[::-1])[::-1] + rest
+        # What lies beyond an edge: all together, or the next cell and what lies beyond that.
+        least = [float(last[-1])]
+        for part, whole in zip(parts[::-1].tolist(), last[-2::-1].tolist(), strict=True):
+            least.append(min(whole, part + least[-1]))
+        total = np.array(least[::-1])
         fits = np.flatnonzero((total <= math.exp(max(allowed, -700.0))) & (edges > 4.0 * tau))
         if not len(fits) or edges[fits[0]] > most * tau:
             raise TooCostly

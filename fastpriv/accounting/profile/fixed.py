@@ -37,9 +37,9 @@ def every_pair(parts: Mapping[Atom, int]) -> list[Fixed]:
     free: Fixed = []
     spaces: dict[Space, list[tuple[Atom, int]]] = {}
     for atom, count in parts.items():
-        if atom.source is None:
+        if atom.free:
             free.append((atom.lower, atom.upper, count))
-        else:
+        elif atom.source is not None:
             spaces.setdefault(atom.source.channel.space, []).append((atom, count))
     result = []
     for kinds in spaces.values():

@@ -39,7 +39,7 @@ class Lopsided:
     @property
     def attained(self) -> bool:
         """Whether any pair of neighbours attains it, whatever else is released."""
-        return self.atom.source is None
+        return self.atom.free
 
     def measure(self, flipped: bool, up: bool) -> Measure:
         """Measure of one order, from above or below."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, overload
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, unheaded
 from fastpriv._core.rounding import ULP
-from fastpriv.accounting.profile.atoms import Atom, Source
+from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.attained import attained
 from fastpriv.accounting.profile.composed import Composed, Part
 from fastpriv.accounting.profile.crossing import certified, each
@@ -30,7 +30,6 @@ from fastpriv.accounting.profile.side import Side
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.approximate_dp import response
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.realised import realised
 from fastpriv.results import Bracket, Brackets
@@ -120,7 +119,7 @@ class PrivacyProfile(Sampled, Questions):
         >>> profile.epsilon(0.2), profile.delta(0.0)
         (Bracket(infinite, infinite), Bracket(0.2499999999, 0.2500000001))
         """
-        return cls({_atom(as_channel(channel), 0.0): 1}, "replace-one")
+        return cls({Atom.of(as_channel(channel), 0.0): 1}, "replace-one")
 
     @classmethod
     def realised(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
@@ -141,7 +140,7 @@ class PrivacyProfile(Sampled, Questions):
         """
         given = as_channel(channel)
         drawn, slack = realised(given)
-        atom, rows = _atom(drawn, slack), row_kernels(given)
+        atom, rows = Atom.of(drawn, slack), row_kernels(given)
         if atom.is_response and rows is not None:
             m = atom.key[1]  # of the rows that are the worst
             levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]
@@ -209,7 +208,10 @@ class PrivacyProfile(Sampled, Questions):
         return PrivacyProfile({part: k * times for part, k in self._parts.items()}, self.relation)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the releases are, for JSON; of channels only their curves are kept.
+        """Return what the releases are, for JSON: numbers, and the definitions of channels.
+
+        Of a channel that does not say what defines it only the curve is kept, so that the lower
+        end is what one release attains.
 
         Examples
         --------
@@ -324,6 +326,15 @@ class PrivacyProfile(Sampled, Questions):
         """
         return each(delta, "delta", 1.0, self._epsilon if adaptive else self._fixed_epsilon)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the releases are the same, float for float, for the same relation."""
+        if not isinstance(other, PrivacyProfile):
+            return NotImplemented
+        return self.relation == other.relation and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash((self.relation, frozenset(self._parts.items())))
+
     def __repr__(self) -> str:
         kinds = len(self._parts)
         return f"PrivacyProfile({sum(self._parts.values()):,} releases of {kinds} kinds)"
@@ -360,7 +371,7 @@ class PrivacyProfile(Sampled, Questions):
     def _delta(self, epsilon: float) -> Bracket:
         if self._composed is not None:
             return self._composed.delta(epsilon)
-        high, low = self._above.delta(epsilon), 0.0
+        high, low = self._from_above(lambda curve: curve.delta(epsilon), 1.0), 0.0
         for curve in self._hopeful(epsilon):
             with suppress(TooLarge):  # nothing is known from below
                 if low == 0.0 or curve.chernoff(epsilon) > low:  # else it stays below
@@ -373,28 +384,38 @@ class PrivacyProfile(Sampled, Questions):
     def _epsilon(self, delta: float) -> Bracket:
         if self._composed is not None:
             return self._composed.epsilon(delta)
-        high, low = self._above.epsilon(delta), 0.0
+        high, low = self._from_above(lambda curve: curve.epsilon(delta), math.inf), 0.0
         for curve in self._hopeful(min(high, 0.5 * max(curve.top for curve in self._below))):
             with suppress(TooLarge):
                 if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
                     low = max(low, curve.epsilon(delta))
-        if math.inf > high > low + _WIDE * high and self._lattices is not None:
+        if high > low * (1.0 + _WIDE) and self._lattices is not None:
             below, above = self._lattices
             low, high = max(low, below.epsilon(delta)[0]), min(high, above.epsilon(delta)[1])
         return certified(low, high)
 
+    def _from_above(self, ask: Callable[[Curve], float], unknown: float) -> float:
+        """Answer of the listed losses, or nothing where contours do without listing them."""
+        try:
+            return ask(self._above)
+        except TooLarge:
+            if self._lattices is None:
+                raise
+            return unknown
+
     @cached_property
     def _lattices(self) -> tuple[Side, Side] | None:
         """What is attained and what bounds it, by contours: for losses on several lattices."""
-        atoms = [(atom, k) for atom, k in self._atoms.items() if atom.source is None]
+        atoms = [(atom, k) for atom, k in self._atoms.items() if atom.free]
         if len(atoms) < len(self._parts) or any(atom.upper.step == 0.0 for atom, _ in atoms):
             return None
         return Side([], [(atom.lower, k) for atom, k in atoms]), Side([], self._above.releases)
 
     @cached_property
     def _fixed(self) -> Largest | LargestWithNoise | None:
-        """The pairs of neighbours of channels; None where every pair attains the envelope."""
-        if all(atom.source is None for atom in self._atoms):
+        """The pairs of neighbours of channels; None where there are none, or they are not known."""
+        known = [atom.source is not None for atom in self._atoms if not atom.free]
+        if not (known and all(known)):
             return None
         if self._composed is not None:
             return LargestWithNoise(self._parts)
@@ -410,20 +431,15 @@ class PrivacyProfile(Sampled, Questions):
 
     def _guaranteed(self, delta: float) -> float:
         """Upper end of epsilon alone."""
-        engine = self._above if self._composed is None else self._composed
-        return engine.epsilon(delta) if isinstance(engine, Curve) else engine.guaranteed(delta)
+        if self._composed is not None:
+            return self._composed.guaranteed(delta)
+        high = self._from_above(lambda curve: curve.epsilon(delta), math.inf)
+        if high == math.inf and self._lattices is not None:
+            high = self._lattices[1].epsilon(delta)[1]
+        return high
 
     def _hopeful(self, epsilon: float) -> list[Curve]:
         """Curves from below, those first that are likely to be the highest."""
         if len(self._below) == 1:
             return self._below
         return sorted(self._below, key=lambda curve: curve.chernoff(epsilon), reverse=True)
-
-
-def _atom(channel: AbstractChannel, slack: float) -> Atom:
-    """One release by a channel whose chances are known up to a relative error."""
-    dominating, source = response(channel), Source(channel, slack)
-    if dominating is None or slack > 0.0:
-        return Atom.of_laws(source)
-    everywhere = all(m in (1, dominating[0]) for m in channel.space.sizes)
-    return Atom.response(*dominating, source=None if everywhere else source)

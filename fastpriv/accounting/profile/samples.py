@@ -68,7 +68,7 @@ def replaced_in_sample(release: Part, q: float, blank: bool) -> Part | None:
         other = release.attained_pair
         return Symmetrised(pairs, release.weights, None if other is None else _thinned(other, q))
     if isinstance(release, Atom):
-        reached = release if release.source is None else None
+        reached = release if release.free else None
         if blank:
             reached = _halved(release)
             if reached is None:

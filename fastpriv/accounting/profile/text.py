@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.defined import load
 from fastpriv.accounting.profile.allocation import Allocated
 from fastpriv.accounting.profile.atoms import Atom, from_envelope
 from fastpriv.accounting.profile.composed import Part
@@ -23,19 +25,31 @@ from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Blend, Pair
 from fastpriv.accounting.profile.renyi import Moments
 from fastpriv.accounting.profile.symmetrised import Symmetrised
+from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
 
 
-def plain(part: Part) -> list[Any]:
-    """Return what a release is, exactly, as lists, numbers and words."""
+def plain(part: Part, curves: bool = False) -> list[Any]:
+    """Return what a release is, exactly, as lists, numbers and words.
+
+    Parameters
+    ----------
+    part : release
+        What to write.
+    curves : bool
+        Whether to keep only the curves of channels: enough for upper ends, and small.
+    """
+    if isinstance(part, Atom) and part.source is not None and not curves:
+        with suppress(InvalidInput):  # else the channel does not say what defines it
+            return ["channel", part.source.channel.to_dict(), part.source.slack, part.drawn]
     if isinstance(part, WithoutReplacement):
-        reached = None if part.reached is None else plain(part.reached)
-        return ["without-replacement", part.q, plain(part.atom), reached]
+        reached = None if part.reached is None else plain(part.reached, curves)
+        return ["without-replacement", part.q, plain(part.atom, curves), reached]
     if isinstance(part, Symmetrised):
         attained = None if part.attained_pair is None else plain(part.attained_pair)
         return ["symmetrised", [plain(pair) for pair in part.sampled], list(part.weights), attained]
     if type(part) is Lopsided:
-        return ["sampled", part.q, plain(part.atom)]
+        return ["sampled", part.q, plain(part.atom, curves)]
     if isinstance(part, Blend):
         attained = None if part.attained_pair is None else plain(part.attained_pair)
         pairs = [plain(pair) for pair in part.pairs]
@@ -43,6 +57,8 @@ def plain(part: Part) -> list[Any]:
     kind, *rest = part.key
     if kind == "laws":
         rest = [np.frombuffer(lines).reshape(-1, 2).tolist() for lines in rest]
+    if isinstance(part, Atom) and part.drawn is not None and not curves:
+        rest.append(part.drawn)
     return [kind, *_listed(rest)]
 
 
@@ -52,7 +68,7 @@ def _listed(value: Any) -> Any:
 
 
 def part_of(given: Any) -> Part:
-    """Return the release that was written; of channels only their curves are kept."""
+    """Return the release that was written."""
     try:
         kind, *rest = given
         return _KINDS[kind](*rest)
@@ -60,12 +76,29 @@ def part_of(given: Any) -> Part:
         raise InvalidInput(f"this is no release: {given!r:.60} ({error})") from None
 
 
-def _response(m: Any, epsilon: Any, delta: Any) -> Atom:
-    return Atom.response(
+def _response(m: Any, epsilon: Any, delta: Any, drawn: Any = None) -> Atom:
+    result = Atom.response(
         check.integer(m, "m", 1),
         check.real(epsilon, "epsilon", least=0.0),
         check.real(delta, "delta", least=0.0, most=1.0),
     )
+    return _drawn(result, drawn)
+
+
+def _drawn(response: Atom, level: Any) -> Atom:
+    """The release itself, or a randomised response of which only a lower level is attained."""
+    if level is None:
+        return response
+    if not response.is_response:
+        raise InvalidInput("only randomised response is known by the level that is drawn")
+    return response.down_to(check.real(level, "a level", least=0.0, most=response.key[2]))
+
+
+def _channel(definition: Any, slack: Any, drawn: Any) -> Atom:
+    channel = load(definition)
+    if not isinstance(channel, AbstractChannel):
+        raise InvalidInput(f"a channel is expected, got a {type(channel).__name__}")
+    return _drawn(Atom.of(channel, check.real(slack, "slack", least=0.0, most=0.5)), drawn)
 
 
 def _laws(*both: Any) -> Atom:
@@ -123,6 +156,7 @@ def _positive(value: Any) -> float:
 
 _KINDS: dict[str, Callable[..., Part]] = {
     "response": _response,
+    "channel": _channel,
     "laws": _laws,
     "sampled": _sampled,
     "without-replacement": _without_replacement,

@@ -8,14 +8,16 @@ import pytest
 from mpmath import mpf
 
 from fastpriv.accounting import PrivacyProfile
+from fastpriv.accounting.profile.blurred import _period
 from fastpriv.accounting.profile.contour import dense_line, tilt_at
 from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.jumps import jump_line
 from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.residues import MOST, laplace_delta
 from fastpriv.accounting.profile.side import Side
-from fastpriv.accounting.profile.terms import Ordered
+from fastpriv.accounting.profile.terms import Finite, Ordered
 from fastpriv.accounting.profile.transform import uniform_sums
+from fastpriv.errors import TooLarge
 from tests.accounting import trees
 
 
@@ -160,3 +162,27 @@ def test_no_large_loss_of_flipped_pairs():
     assert 0.0 < low <= high < 1.0
     assert side.at_most(3.0 * -math.log1p(-0.05) + 1e-9) == 0.0
     assert side.at_most(0.05) >= low
+
+
+def test_discrete_gaussian_noise_whose_losses_are_too_many_to_list():
+    """Discrete noise of a standard deviation of 300 is Gaussian noise to fifteen digits."""
+    many = PrivacyProfile.discrete_gaussian(300.0).self_compose(1_000_000)
+    with pytest.raises(TooLarge):
+        many._above.epsilon(1e-6)
+    result = many.epsilon(1e-6)
+    truth = PrivacyProfile.gaussian(300.0).self_compose(1_000_000).epsilon(1e-6)
+    assert result.lower <= truth.upper
+    assert truth.lower <= result.upper <= result.lower * (1.0 + 1e-7)
+    assert many._guaranteed(1e-6) == result.upper
+
+
+@pytest.mark.parametrize(("sigma", "count", "c"), [(1.3, 3, 0.5), (30.0, 400, 5.0), (60.0, 1, 0.1)])
+def test_angles_beyond_which_moments_are_tiny(sigma, count, c):
+    measure = PrivacyProfile.discrete_gaussian(sigma)._above.releases[0][0]
+    period, reach = _period(Finite(measure), count, c)
+    assert period == pytest.approx(2.0 * math.pi * sigma**2, rel=1e-12)
+    losses, logs = measure.losses, (measure.logs + c * measure.losses).astype(float)
+    law = np.exp(logs - np.logaddexp.reduce(logs))
+    for v in np.linspace(reach, 0.5 * period, 200):
+        size = abs(np.exp(1j * v * losses) @ law)
+        assert count * math.log(size + 1e-300) <= -46.0 or reach == 0.5 * period

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 from fastpriv.accounting import Ledger, PrivacyProfile, calibrate
+from fastpriv.accounting.profile.text import part_of, plain
 from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, TooLarge
 
 gaussian = PrivacyProfile.gaussian
@@ -188,13 +189,44 @@ def test_renyi_levels():
         PrivacyProfile.truncated_subsampled_gaussian(100, 0.1, 15, 2.0),
         PrivacyProfile.from_epsilon_delta(0.5, 1e-6).poisson_subsampled(0.1),
         PrivacyProfile.randomised_response(3, 0.5),
+        PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]]).self_compose(2),
+        PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]]).sampled_without_replacement(1, 5),
+        PrivacyProfile.of(fp.HammingChannel(3, 4, 0.5)),
+        PrivacyProfile.of(fp.HammingChannel(3, [2, 3, 3], 0.5)),
+        PrivacyProfile.realised(fp.HammingChannel(3, [2, 3, 3], 0.7)),
+        PrivacyProfile.realised(fp.HammingChannel(3, 2, 30.0)),
+        PrivacyProfile.realised([[0.9, 0.1], [0.4, 0.6]]).self_compose(2),
     ],
 )
 def test_plain_data(profile):
     given = json.loads(json.dumps(profile.to_dict()))
     again = PrivacyProfile.from_dict(given)
-    assert again._parts == profile._parts
-    assert again.relation == profile.relation
+    assert again == profile == PrivacyProfile.from_json(profile.to_json())
+    assert hash(again) == hash(profile)
+    assert again.delta(0.5) == profile.delta(0.5)
+    assert again != profile.self_compose(2)
+    assert again != profile.to_dict()
+
+
+def test_of_a_curve_alone_only_one_release_is_known_to_be_attained():
+    """The best sets of outputs of two releases have a difference of .5462 at epsilon .5."""
+    laws = [[0.9, 0.1], [0.4, 0.6]]
+    single, channel = PrivacyProfile.of(laws).delta(0.5), PrivacyProfile.of(laws).self_compose(2)
+    (part,) = channel._parts
+    curve = PrivacyProfile({part_of(plain(part, curves=True)): 2}, channel.relation)
+    truth = 0.0
+    for p, q in (laws, laws[::-1]):
+        both = product(range(2), repeat=2)
+        gains = [p[i] * p[j] - math.exp(0.5) * q[i] * q[j] for i, j in both]
+        truth = max(truth, sum(max(gain, 0.0) for gain in gains))
+    for adaptive in (True, False):
+        known, unknown = channel.delta(0.5, adaptive), curve.delta(0.5, adaptive)
+        assert known.lower == pytest.approx(truth, rel=1e-12)
+        assert unknown.lower == pytest.approx(single.lower, rel=1e-12)
+        assert unknown.upper == channel.delta(0.5).upper
+    beside = curve.compose(gaussian(2.0, relation="replace-one")).delta(0.5)
+    attained = channel.compose(gaussian(2.0, relation="replace-one")).delta(0.5)
+    assert beside.lower < attained.lower < attained.upper == beside.upper
 
 
 @pytest.mark.parametrize("given", [{}, {"relation": None}, {"relation": "x", "releases": []}, 3])
