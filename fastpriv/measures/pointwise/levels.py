@@ -13,7 +13,7 @@ from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel, as_pair, row_number
 from fastpriv.measures.pointwise.database import leakage_levels
-from fastpriv.measures.pointwise.row import row_level
+from fastpriv.measures.pointwise.row import row_level, worst_row_level
 from fastpriv.measures.pointwise.sets import set_level
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Distribution
@@ -64,7 +64,8 @@ def pml_level(
     Returns
     -------
     float, or array of length B for a stack
-        Level in nats, rounded up. Independent rows and row-by-row channels: O(distinct rows). All
+        Level in nats, rounded up. Independent rows and row-by-row channels: O(distinct rows). About
+        rows of a Markov chain of bits, through such channels: O(n K), by recursions. All
         priors, and all product priors: the leakage capacity (Theorems 2.8, 4.5); about the worst
         row the leakage capacity (4.5) and the differential privacy level (4.2). Box: a knapsack
         per output. Polytope: a linear program per output, certified by weak duality; a database
@@ -98,8 +99,9 @@ def pml_level(
     mechanism, law = as_pair(channel, prior)
     if row is None:
         return leakage_levels(mechanism, law)[0]
-    rows = range(mechanism.space.n) if row == "worst" else [row_number(mechanism, row)]
-    return max(row_level(mechanism, law, i) for i in rows)
+    if row == "worst":
+        return worst_row_level(mechanism, law)
+    return row_level(mechanism, law, row_number(mechanism, row))
 
 
 @overload

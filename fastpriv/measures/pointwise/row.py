@@ -19,10 +19,11 @@ from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
+from fastpriv.measures.pointwise.chains import chain_row_levels
 from fastpriv.measures.pointwise.database import leakage_levels, leakages
 from fastpriv.measures.pointwise.rows import rows_levels, rows_log_output
 from fastpriv.measures.pointwise.scaled import scaled_matrix
-from fastpriv.priors import Distribution, Product
+from fastpriv.priors import Distribution, Markov, Product
 from fastpriv.priors.columns import column, log_marginal
 
 __all__ = ["row_pml"]
@@ -98,12 +99,34 @@ def row_level(channel: AbstractChannel, prior: Distribution, i: int) -> float:
 
 @row_level.register
 def _(channel: ProductChannel, prior: Distribution, i: int) -> float:
-    """The leakage of the row alone where rows are independent."""
+    """The leakage of the row alone where rows are independent, recursions on a chain of bits."""
+    if isinstance(prior, Markov):
+        if prior.space.m == 2:
+            return float(chain_row_levels(prior, channel._kernels)[i])
+        check.fits(
+            channel.output_space.size,
+            "the leakage of all outputs of a chain of more than two values a row, which",
+            "ask row_pml for single outputs, y=, or use bits or fewer rows",
+        )
     if not isinstance(prior, Product):
         return row_level.dispatch(AbstractChannel)(channel, prior, i)
     first = np.zeros(1, dtype=np.int64)
     row = Product._trusted([prior._laws[prior._assignment[i]]], first)
     return rows_levels(row, RowKernels([channel._kernels[i]], first))[0]
+
+
+@singledispatch
+def worst_row_level(channel: AbstractChannel, prior: Distribution) -> float:
+    """Return the largest leakage of an output about the row that leaks most."""
+    return max(row_level(channel, prior, i) for i in range(channel.space.n))
+
+
+@worst_row_level.register
+def _(channel: ProductChannel, prior: Distribution) -> float:
+    """All rows of a chain of bits at once."""
+    if isinstance(prior, Markov) and prior.space.m == 2:
+        return float(chain_row_levels(prior, channel._kernels).max())
+    return worst_row_level.dispatch(AbstractChannel)(channel, prior)
 
 
 @singledispatch
