@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from fastpriv.kernels.arrays import count_up_to, largest, sum_of
-from fastpriv.kernels.declare import Cube, IntMatrix, Ints, Matrix, Vector, kernel
+from fastpriv.kernels.declare import Cube, IntMatrix, Ints, Matrix, Vector, helper, kernel
 
 
 @kernel()
@@ -99,3 +99,56 @@ def hidden_markov_log_prob(
                 law, ahead = ahead, law
         result[p] = total
     return result
+
+
+@helper()
+def _add_logs(a, b):
+    """Log of e^a + e^b."""
+    top = max(a, b)
+    return top if top == -math.inf else top + math.log1p(math.exp(min(a, b) - top))
+
+
+@helper()
+def _odds(zero, other_zero, one, other_one, d):
+    """Return ln (z e^d + z') / (o e^d + o') from the logs of z, z', o, o'; NaN for 0/0."""
+    if d == math.inf:
+        top, bottom = zero, one
+    elif d == -math.inf:
+        top, bottom = other_zero, other_one
+    else:
+        top = _add_logs(zero + d, other_zero)
+        bottom = _add_logs(one + d, other_one)
+    return math.nan if top == -math.inf and bottom == -math.inf else top - bottom
+
+
+@kernel()
+def chain_odds_range(
+    log_steps: Matrix, start: float, log_near: Cube, outputs: Ints, assignment: Ints
+) -> Matrix:
+    """Return the least and largest log-odds of state 0 after every number of observed rows.
+
+    Weights v of two states begin with the log-odds ``start``. Row i turns them into
+    v'(s) = sum over t of steps[s, t] near[assignment[i], y, t] v(t), for any of
+    ``outputs[assignment[i]]`` outputs y. Odds are turned monotonically, so the ends of the
+    range come from ends. What cannot be observed (0/0) is left out.
+    """
+    n = assignment.shape[0]
+    ends = np.empty((n + 1, 2))
+    ends[0, 0], ends[0, 1] = start, start
+    for i in range(n):
+        kind = assignment[i]
+        least, most = math.inf, -math.inf
+        for y in range(outputs[kind]):
+            first, second = log_near[kind, y, 0], log_near[kind, y, 1]
+            for end in range(2):
+                odds = _odds(
+                    log_steps[0, 0] + first,
+                    log_steps[0, 1] + second,
+                    log_steps[1, 0] + first,
+                    log_steps[1, 1] + second,
+                    ends[i, end],
+                )
+                if odds == odds:
+                    least, most = min(least, odds), max(most, odds)
+        ends[i + 1, 0], ends[i + 1, 1] = least, most
+    return ends

@@ -21,10 +21,10 @@ from fastpriv.design.task import Task, made_task, told
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.priors.sets import (
     AllPriors,
+    Box,
     ConvexPriors,
     PriorSet,
     ProductPriors,
-    _Box,
     _Polytope,
 )
 from fastpriv.results import Solution
@@ -216,7 +216,7 @@ def _inequalities(priors: PriorSet) -> tuple[Floats, Floats]:
     size = priors.size
     if isinstance(priors, AllPriors | ProductPriors):
         return np.empty((0, size)), np.empty(0)  # point masses are products
-    if isinstance(priors, _Box):
+    if isinstance(priors, Box):
         return np.vstack([np.eye(size), -np.eye(size)]), np.append(priors._upper, -priors._lower)
     if isinstance(priors, _Polytope):
         return priors._A, priors._b

@@ -199,12 +199,12 @@ class Dense(Distribution):
 
     def given(self, values: Mapping[int, int]) -> Dense:
         """Return the law given the values of some rows: other databases get probability zero."""
-        kept = np.ones(self.space.sizes, dtype=bool)
-        for i, value in values.items():
-            lane = np.moveaxis(kept, i, 0)
-            lane[:value] = False
-            lane[value + 1 :] = False
-        return self._restricted(kept.reshape(-1))
+        kept = np.ones(self.space.size, dtype=bool)
+        for i, value in values.items():  # three axes: there may be more rows than NumPy has axes
+            lanes = kept.reshape(-1, self.space.sizes[i], int(self.space._strides[i]))
+            lanes[:, :value] = False
+            lanes[:, value + 1 :] = False
+        return self._restricted(kept)
 
     def _log_least(self) -> float:
         """Log of the least positive probability of a database. Rounded down."""

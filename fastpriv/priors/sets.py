@@ -48,7 +48,7 @@ class PriorSet:
     def box(lower: ArrayLike, upper: ArrayLike) -> PriorSet:
         """Return the laws with lower[x] <= p(x) <= upper[x] for every database x."""
         most = np.minimum(check.floats(upper, "upper", 1), 1.0)  # and no more than certain
-        return _Box(check.floats(lower, "lower", 1), most)
+        return Box(check.floats(lower, "lower", 1), most)
 
     @staticmethod
     def polytope(A: ArrayLike, b: ArrayLike) -> PriorSet:
@@ -62,8 +62,60 @@ class PriorSet:
 
     @staticmethod
     def bernoulli_interval(n: int, c: float) -> PriorSet:
-        """Return ``n`` independent bits, each one with its own chance between c and 1 - c."""
+        """Return ``n`` independent bits, each one with its own chance between c and 1 - c.
+
+        A larger set than :meth:`iid_interval`, the P_c of Saeidian et al. 2024 (Proposition 4.6).
+        """
         return BernoulliPriors(Space.hamming(n, 2), check.real(c, "c", 0.0, 0.5))
+
+    @staticmethod
+    def iid_interval(n: int, c: float) -> PriorSet:
+        """Return ``n`` independent bits with one chance for all of them, between c and 1 - c."""
+        return IidPriors(Space.hamming(n, 2), check.real(c, "c", 0.0, 0.5))
+
+    @staticmethod
+    def row_box(lower: ArrayLike, upper: ArrayLike, n: int) -> PriorSet:
+        """Return ``n`` independent rows, each with a law of its own, lower <= p <= upper.
+
+        ``lower`` and ``upper`` have a number for each value of a row. For two values and the
+        bounds c and 1 - c this is :meth:`bernoulli_interval`.
+        """
+        most = np.minimum(check.floats(upper, "upper", 1), 1.0)
+        box = Box(check.floats(lower, "lower", 1), most)
+        return RowBoxPriors(Space.hamming(n, box.size), box)
+
+    @staticmethod
+    def total_variation(centre: ArrayLike, radius: float) -> PriorSet:
+        """Return the laws p with sum |p - centre| / 2 <= radius."""
+        return VariationBall(check.law(centre, "centre"), check.real(radius, "radius", 0.0, 1.0))
+
+    @staticmethod
+    def kl_ball(centre: ArrayLike, radius: float) -> PriorSet:
+        """Return the laws p with D(p || centre) <= radius, in nats."""
+        return DivergenceBall(check.law(centre, "centre"), check.real(radius, "radius", 0.0))
+
+    @staticmethod
+    def entropy(size: int, b: float) -> PriorSet:
+        """Return the laws over ``size`` databases with H(p) >= b nats (Wu-Xia-He, Assumption 3)."""
+        count = check.integer(size, "size", 1)
+        check.fits(count, "a law over the databases", "use fewer databases")
+        least, most = check.real(b, "b", 0.0), math.log(count)
+        if least > most * (1.0 + 4.0 * ULP):
+            raise Infeasible(f"no law over {count} databases has an entropy of {least!r} nats")
+        # H(p) = ln N - D(p || uniform); the radius is rounded up.
+        radius = max(0.0, most - least) + 4.0 * ULP * most
+        return DivergenceBall(np.full(count, 1.0 / count), radius)
+
+    @staticmethod
+    def min_entropy(size: int, b: float) -> PriorSet:
+        """Return the laws over ``size`` databases with no probability above e^-b: a box."""
+        count = check.integer(size, "size", 1)
+        check.fits(count, "a law over the databases", "use fewer databases")
+        least = check.real(b, "b", 0.0)
+        if least > math.log(count) * (1.0 + 4.0 * ULP):
+            raise Infeasible(f"no law over {count} databases has a min-entropy of {least!r} nats")
+        most = min(1.0, max(1.0 / count, math.exp(-least)) * (1.0 + 4.0 * ULP))
+        return Box(np.zeros(count), np.full(count, most))
 
 
 class AllPriors(PriorSet):
@@ -101,6 +153,17 @@ class BernoulliPriors(RowPriors):
         return f"PriorSet.bernoulli_interval({self.space.n}, {self.c:g})"
 
 
+class IidPriors(RowPriors):
+    """Independent bits with the same chance of one, between c and 1 - c."""
+
+    def __init__(self, space: Space, c: float) -> None:
+        super().__init__(space)
+        self.c = c
+
+    def __repr__(self) -> str:
+        return f"PriorSet.iid_interval({self.space.n}, {self.c:g})"
+
+
 class ConvexPriors(PriorSet, ABC):
     """A convex set of laws, described by the least mean of a vector over it."""
 
@@ -113,7 +176,9 @@ class ConvexPriors(PriorSet, ABC):
         """Return which databases some law of the set allows."""
 
 
-class _Box(ConvexPriors):
+class Box(ConvexPriors):
+    """Laws between two bounds for every database."""
+
     def __init__(self, lower: Floats, upper: Floats) -> None:
         if lower.shape != upper.shape:
             raise InvalidInput(f"lower has {len(lower)} entries, upper {len(upper)}")
@@ -145,6 +210,92 @@ class _Box(ConvexPriors):
 
     def __repr__(self) -> str:
         return f"PriorSet.box({self.size} databases)"
+
+
+class RowBoxPriors(RowPriors):
+    """Independent rows, each with its own law in one box."""
+
+    def __init__(self, space: Space, box: Box) -> None:
+        super().__init__(space)
+        self._row = box
+
+    def __repr__(self) -> str:
+        return f"PriorSet.row_box({self.space!r})"
+
+
+class VariationBall(ConvexPriors):
+    """Laws within a total variation distance of one."""
+
+    def __init__(self, centre: Floats, radius: float) -> None:
+        self._centre, self._radius, self.size = centre, radius, len(centre)
+
+    def _possible(self) -> np.ndarray:
+        return (self._centre > 0) | (self._radius > 0)
+
+    def _least(self, column: Floats) -> float:
+        """Move as much as allowed from the largest entries to the least. Cost O(N log N)."""
+        order = np.argsort(column)[::-1]
+        law, values = self._centre[order], column[order]
+        radius = self._radius * (1.0 + 4.0 * ULP)
+        taken = np.clip(radius - (np.cumsum(law) - law), 0.0, law)
+        least = float(values[-1])
+        mean = least * float(taken.sum()) + float(values @ (law - taken))
+        top = float(values[taken < law].max(initial=least))
+        return max(least, mean - (4 * self.size + 16) * ULP * (mean + top))
+
+    def __repr__(self) -> str:
+        return f"PriorSet.total_variation({self.size} databases, {self._radius:g})"
+
+
+class DivergenceBall(ConvexPriors):
+    """Laws p with D(p || centre) at most a radius."""
+
+    def __init__(self, centre: Floats, radius: float) -> None:
+        self._centre, self._radius, self.size = centre / centre.sum(), radius, len(centre)
+
+    def _possible(self) -> np.ndarray:
+        return np.asarray(self._centre > 0)
+
+    def _least(self, column: Floats) -> float:
+        """Bound the mean by duality, from the best of many multipliers. Cost O(100 N).
+
+        For every t > 0, <c, p> >= -t radius - t ln sum centre e^(-c/t) (Donsker-Varadhan). The
+        right side is concave in t, and a bound wherever the search stops.
+        """
+        seen = self._centre > 0
+        law, least = self._centre[seen], float(column[seen].min())
+        gaps = column[seen] - least
+        low, high = math.log(1e-12), math.log(1e12)
+        ratio = 0.5 * (math.sqrt(5.0) - 1.0)
+        a, b = high - ratio * (high - low), low + ratio * (high - low)
+        at_a, at_b = self._dual(law, gaps, a), self._dual(law, gaps, b)
+        best = max(0.0, at_a, at_b)
+        for _ in range(96):
+            if at_a < at_b:
+                low, a, at_a = a, b, at_b
+                b = low + ratio * (high - low)
+                at_b = self._dual(law, gaps, b)
+            else:
+                high, b, at_b = b, a, at_a
+                a = high - ratio * (high - low)
+                at_a = self._dual(law, gaps, a)
+            best = max(best, at_a, at_b)
+        return (least + best) * (1.0 - 4.0 * ULP)
+
+    def _dual(self, law: Floats, gaps: Floats, log_t: float) -> float:
+        """Return -t radius - t ln sum law e^(-gaps/t), rounded down."""
+        t = math.exp(log_t)
+        lost = float(law @ -np.expm1(-gaps / t))
+        # Where little is lost the sum is 1 - lost, and keeps its digits.
+        near = lost < 0.5
+        log_mean = math.log1p(-lost) if near else math.log(float(law @ np.exp(-gaps / t)))
+        slack = (4 * self.size + 32) * ULP
+        radius = self._radius * (1.0 + slack) + slack * (1.0 if self._radius > 0 else 0.0)
+        error = slack * (-log_mean if near else 1.0 - log_mean)
+        return t * (-radius - log_mean - error)
+
+    def __repr__(self) -> str:
+        return f"PriorSet.kl_ball({self.size} databases, {self._radius:g})"
 
 
 class _Polytope(ConvexPriors):

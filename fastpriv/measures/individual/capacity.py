@@ -20,7 +20,10 @@ from fastpriv.measures.individual.copies import by_copies, by_part
 from fastpriv.measures.individual.flips import by_flips, fits
 from fastpriv.measures.individual.independent import independent_leak
 from fastpriv.measures.individual.search import searched
+from fastpriv.measures.individual.sets import chain_leak, chain_ratio, interval_leak
 from fastpriv.measures.leakage import extreme_level
+from fastpriv.measures.pointwise.sets import set_level
+from fastpriv.priors.sets import AllPriors, BernoulliPriors, PriorSet, ProductPriors
 from fastpriv.results import IndividualCapacity
 
 __all__ = ["group_capacity", "individual_capacity", "max_individual_capacity"]
@@ -31,7 +34,7 @@ _SEARCHED = 1 << 20
 
 def individual_capacity(
     channel: AbstractChannel | ArrayLike,
-    priors: str = "all",
+    priors: str | PriorSet = "all",
     *,
     gap: float = 1e-9,
     time_limit: float | None = 60.0,
@@ -49,9 +52,13 @@ def individual_capacity(
     ----------
     channel : channel or 2-D array
         The mechanism. A plain matrix is one row with as many values as it has rows.
-    priors : {"all", "independent"}
-        Which priors an adversary may have. Under independent rows the others are fixed in the
-        worst case, and the result is the largest capacity of databases that differ in one row.
+    priors : {"all", "independent", "markov"} or PriorSet
+        Which priors an adversary may have. ``PriorSet.all``, ``.product`` and
+        ``.bernoulli_interval`` are taken. Markov chains, with any steps, are for rows of two
+        values: the worst makes neighbouring rows functions of x_i, O(n^2 N) pairs of databases.
+        (For E_d, with rows of one size, that is the worst of all priors.) Under independent rows
+        the others are fixed in the worst case, and the result is the largest capacity of databases
+        that differ in one row.
         If the channel is epsilon-DP, that is at most psi(epsilon) = u - 1 - ln u with
         u = epsilon/(1 - e^-epsilon), about epsilon^2/8.
     gap : float
@@ -100,11 +107,34 @@ def individual_capacity(
     >>> fp.individual_capacity(tied, "independent")
     IndividualCapacity(0.1109440716, 0.1109440717)
     """
-    if check.word(priors, "priors", ("all", "independent")) == "all":
+    kind = _kind(priors)
+    if kind == "markov" and isinstance(channel, HammingChannel) and channel.space.m:
+        kind = "all"  # the worst adversary makes all rows equal, which is a chain
+    if kind == "all":
         return group_capacity(channel, 1, gap=gap, time_limit=time_limit, executor=executor)
     mechanism, gap = as_channel(channel), check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
+    if kind == "markov":
+        return chain_leak(mechanism, gap)
+    if isinstance(kind, BernoulliPriors):
+        if mechanism.space != kind.space:
+            raise InvalidInput(f"the priors are on {kind.space!r}, not on {mechanism.space!r}")
+        return interval_leak(mechanism, kind.c, gap)
     return independent_leak(mechanism, gap, Clock(math.inf if seconds is None else seconds))
+
+
+def _kind(priors: str | PriorSet) -> str | BernoulliPriors:
+    """Return the name of a set of priors, or the set of bits of bounded chances."""
+    if isinstance(priors, BernoulliPriors):
+        return priors if priors.c > 0.0 else "independent"
+    if isinstance(priors, AllPriors | ProductPriors):
+        return "all" if isinstance(priors, AllPriors) else "independent"
+    if isinstance(priors, PriorSet):
+        raise InvalidInput(
+            f"the individual capacity over {priors!r} has no algorithm here; use PriorSet.all, "
+            ".product or .bernoulli_interval, or constrained_capacity for a least entropy"
+        )
+    return check.word(priors, "priors", ("all", "independent", "markov"))
 
 
 def group_capacity(
@@ -160,7 +190,9 @@ def group_capacity(
     return largest_leak(mechanism, k, gap, seconds)
 
 
-def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = "all") -> float:
+def max_individual_capacity(
+    channel: AbstractChannel | ArrayLike, priors: str | PriorSet = "all"
+) -> float:
     """Largest information gain of a single output about one row, over priors, in nats.
 
     max over rows i, priors and outputs y of ln p(y | x_i)/p(y) (Wu-Xia-He 2020, Definition 8).
@@ -172,8 +204,9 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
     ----------
     channel : channel or 2-D array
         The mechanism.
-    priors : {"all", "independent"}
-        Which priors an adversary may have.
+    priors : {"all", "independent", "markov"} or PriorSet
+        Which priors an adversary may have. Over a set this is the leakage about its worst row,
+        ``pml_level(channel, priors, row="worst")``.
 
     Returns
     -------
@@ -187,10 +220,13 @@ def max_individual_capacity(channel: AbstractChannel | ArrayLike, priors: str = 
     >>> fp.max_individual_capacity(channel), fp.max_individual_capacity(channel, "independent")
     (4.0, 1.0)
     """
-    mechanism = as_channel(channel)
-    if check.word(priors, "priors", ("all", "independent")) == "all":
-        return extreme_level(mechanism)
-    return neighbour_level(mechanism)
+    if isinstance(priors, PriorSet):
+        mechanism = as_channel(channel, getattr(priors, "space", None))
+        return set_level(priors, mechanism, "worst")
+    mechanism, kind = as_channel(channel), _kind(priors)
+    if kind == "markov":
+        return chain_ratio(mechanism)
+    return extreme_level(mechanism) if kind == "all" else neighbour_level(mechanism)
 
 
 @singledispatch

@@ -66,12 +66,17 @@ def pml_level(
     -------
     float or Bracket, or array of length B for a stack
         Level in nats, rounded up; a bracket for row-by-row channels on Markov chains that are too
-        long to list. Independent rows and row-by-row channels: O(distinct rows). All
+        long to list. Independent rows and row-by-row channels: O(distinct rows). About rows of a
+        Markov chain of bits, through such channels: O(n K), by recursions. All
         priors, and all product priors: the leakage capacity (Theorems 2.8, 4.5); about the worst
         row the leakage capacity (4.5) and the differential privacy level (4.2). Box: a knapsack
-        per output. Polytope: a linear program per output, certified by weak duality; a database
+        per output, and about a row the largest of a piecewise rational function. Balls and
+        entropies: a formula or a certified dual per output. Polytope: a linear program per output,
+        certified by weak duality; a database
         counts as possible unless a row of A with b = 0 rules it out, which can only raise the
-        level. Independent bits: all corners by one O(N n K) transform, or each row by itself.
+        level. Independent bits: all corners by one O(N n K) transform, or each row by itself. Bits
+        with a common chance: polynomials in it, bounded by their Bernstein coefficients on smaller
+        and smaller intervals, to a relative 1e-10.
 
     Raises
     ------

@@ -23,10 +23,11 @@ from fastpriv.channels.rowwise import row_kinds
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
+from fastpriv.measures.pointwise.chains import chain_row_levels
 from fastpriv.measures.pointwise.database import leakage_levels, leakages
 from fastpriv.measures.pointwise.rows import rows_levels, rows_log_output
 from fastpriv.measures.pointwise.scaled import scaled_matrix
-from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.columns import column, log_marginal
 from fastpriv.priors.exchanged import as_exchangeable
 
@@ -215,12 +216,28 @@ def _(channel: TypeChannel, prior: Distribution, i: int) -> float:
 
 @row_level.register
 def _(channel: ProductChannel, prior: Distribution, i: int) -> float:
-    """The leakage of the row alone where rows are independent."""
+    """The leakage of the row alone where rows are independent, recursions on a chain of bits."""
+    if isinstance(prior, Markov):
+        if prior.space.m == 2:
+            return float(chain_row_levels(prior, channel._kernels)[i])
+        check.fits(
+            channel.output_space.size,
+            "the leakage of all outputs of a chain of more than two values a row, which",
+            "ask row_pml for single outputs, y=, or use bits or fewer rows",
+        )
     if not isinstance(prior, Product):
         return row_level.dispatch(AbstractChannel)(channel, prior, i)
     first = np.zeros(1, dtype=np.int64)
     row = Product._trusted([prior._laws[prior._assignment[i]]], first)
     return rows_levels(row, RowKernels([channel._kernels[i]], first))[0]
+
+
+@worst_row_level.register
+def _(channel: ProductChannel, prior: Distribution) -> float:
+    """All rows of a chain of bits at once."""
+    if isinstance(prior, Markov) and prior.space.m == 2:
+        return float(chain_row_levels(prior, channel._kernels).max())
+    return worst_row_level.dispatch(AbstractChannel)(channel, prior)
 
 
 @singledispatch

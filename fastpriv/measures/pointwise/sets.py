@@ -20,13 +20,18 @@ from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.arguments import row_number
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.leakage import add_over_rows, extreme_level
+from fastpriv.measures.pointwise.boxes import box_row_level, row_box_level
+from fastpriv.measures.pointwise.iid_sets import iid_level
 from fastpriv.measures.pointwise.scaled import scaled_matrix
 from fastpriv.priors.sets import (
     AllPriors,
     BernoulliPriors,
+    Box,
     ConvexPriors,
+    IidPriors,
     PriorSet,
     ProductPriors,
+    RowBoxPriors,
     RowPriors,
 )
 
@@ -67,8 +72,8 @@ def _worst_row(priors: PriorSet, channel: AbstractChannel) -> float:
 def _one_row(priors: PriorSet, channel: AbstractChannel, i: int) -> float:
     """Return the leakage about one row."""
     raise InvalidInput(
-        "the leakage about a row is not a linear program over a box or polytope of priors; "
-        "use PriorSet.all, .product or .bernoulli_interval, or bound it by the whole database's"
+        f"the leakage about a row has no algorithm here over {priors!r}; use a box around it, or "
+        "leave row out: the leakage about the whole database bounds it"
     )
 
 
@@ -113,6 +118,31 @@ def _(priors: BernoulliPriors, channel: AbstractChannel) -> float:
 @_one_row.register
 def _(priors: BernoulliPriors, channel: AbstractChannel, i: int) -> float:
     return bernoulli_level(channel, priors.c, i) if priors.c else row_ratio(channel, i, fixed=True)
+
+
+@_whole.register
+def _(priors: IidPriors, channel: AbstractChannel) -> float:
+    return iid_level(channel, priors.c, None)
+
+
+@_one_row.register
+def _(priors: IidPriors, channel: AbstractChannel, i: int) -> float:
+    return iid_level(channel, priors.c, i)
+
+
+@_whole.register
+def _(priors: RowBoxPriors, channel: AbstractChannel) -> float:
+    return row_box_level(channel, priors._row, None)
+
+
+@_one_row.register
+def _(priors: RowBoxPriors, channel: AbstractChannel, i: int) -> float:
+    return row_box_level(channel, priors._row, i)
+
+
+@_one_row.register
+def _(priors: Box, channel: AbstractChannel, i: int) -> float:
+    return box_row_level(priors, channel, i)
 
 
 @_whole.register
