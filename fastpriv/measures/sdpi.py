@@ -11,14 +11,21 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
+from fastpriv._matrices.excess import LEAST
 from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._structure.rows import RowKernels
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels import (
+    AbstractChannel,
+    HammingChannel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.contraction import rows_contraction
-from fastpriv.measures.correlation import largest, rows_correlation
+from fastpriv.measures.contraction import contraction, rows_contraction
+from fastpriv.measures.correlation import correlation, largest, rows_correlation
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket, SdpiConstant
@@ -27,6 +34,8 @@ __all__ = ["sdpi_constant"]
 
 #: Most entries of the matrix of a row-by-row channel that is formed.
 _FORMED = 1 << 20
+#: E_d and tilted laws with a smaller epsilon n are not taken from their matrices.
+_CLOSE = 1e-5
 
 
 def sdpi_constant(
@@ -82,10 +91,27 @@ def sdpi_constant(
     """
     mechanism, law = as_pair(as_mechanism(channel, prior), prior)
     gap = check.real(gap, "gap", least=0.0)
-    bracket = sdpi(mechanism, law, gap, check.optional_limit(time_limit, "time_limit"))
+    limit = check.optional_limit(time_limit, "time_limit")
+    bracket = _between(mechanism, law) if _is_close(mechanism) else sdpi(mechanism, law, gap, limit)
     if isinstance(bracket, SdpiConstant):
         return bracket
     return SdpiConstant(bracket.lower, bracket.upper, None)
+
+
+def _is_close(channel: AbstractChannel) -> bool:
+    """Whether rows of the matrix differ by so little that its rounding counts."""
+    given = isinstance(channel, HammingChannel | TiltedChannel)
+    return given and channel.epsilon * channel.space.n < _CLOSE
+
+
+def _between(channel: AbstractChannel, prior: Distribution) -> Bracket:
+    """From rho^2 to eta, which are computed from epsilon and not from the rounded matrix."""
+    try:
+        rho = correlation(channel, prior).lower
+    except TooLarge:
+        rho = 0.0
+    upper = contraction(channel).upper
+    return Bracket(min(max(rho**2 * (1.0 - 4.0 * ULP) - LEAST, 0.0), upper), upper)
 
 
 @singledispatch
