@@ -400,7 +400,9 @@ class Solution(Tabular):
     @property
     def gap(self) -> float:
         """Certified relative distance from the optimum."""
-        return 0.0 if self.value == self.bound else (self.value - self.bound) / abs(self.value)
+        if self.value == self.bound:
+            return 0.0
+        return (self.value - self.bound) / abs(self.value) if self.value else math.inf
 
     def columns_of_table(self) -> dict[str, list[Any]]:
         """Return the numbers as one row; the channel has a ``matrix()``."""

@@ -16,6 +16,7 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.correlation import matrix_correlation
+from fastpriv._matrices.excess import LEAST
 from fastpriv._matrices.sdpi_search import LARGEST, Search, divergence
 from fastpriv.results import Bracket, SdpiConstant
 
@@ -51,7 +52,8 @@ def matrix_sdpi(
     whole = np.zeros(len(prior))
     # Databases with equal rows share the weight of their class as they do under the prior.
     whole[seen] = prior[seen] / prior.sum() * ((p if law is None else law) / p)[which]
-    return SdpiConstant(min(lower, upper), upper, whole)
+    # Rows that differ tell something, though it may be less than the least double.
+    return SdpiConstant(min(lower, upper), max(upper, LEAST), whole)
 
 
 class _Pair:

@@ -29,6 +29,8 @@ from fastpriv.spaces import Space
 
 #: Most variables of the program.
 _LARGEST = 200_000
+#: Largest level whose ratio is a double.
+_STEEPEST = 700.0
 
 
 def solve_within_delta(
@@ -61,7 +63,8 @@ def _solve(prior: Floats, cost: Floats, space: Space, delta: float, task: Task) 
         )
     charge = prior[:, None] * cost
     unit = max(float(charge.max()), 1e-300)
-    grow = math.exp(task.epsilon)
+    # A level beyond the largest double is lowered: the program proves nothing there anyway.
+    grow = math.exp(min(task.epsilon, _STEEPEST))
     seconds = max(1e-3, task.deadline - time.monotonic())
     best, bound = _constant(prior, cost), 0.0
     try:
@@ -79,7 +82,8 @@ def _solve(prior: Floats, cost: Floats, space: Space, delta: float, task: Task) 
         if (charge * matrix).sum() < (charge * best).sum():
             best = matrix
         duals = np.maximum(-answer.duals[: len(first) * outputs], 0.0).reshape(-1, outputs) * unit
-        bound = _bound(charge, duals, first, second, grow, delta)
+        if task.epsilon <= _STEEPEST:
+            bound = _bound(charge, duals, first, second, grow, delta)
     value = math.fsum((charge * best).reshape(-1))
     lower = min(max(bound, 0.0), value)
     return Solution(value, lower, Channel(best, space), task.epsilon, "dense", solver="highs")

@@ -130,6 +130,8 @@ def filled_from_below(z: Floats, most: Floats, row: Ints, rhs: Floats) -> float:
 
     It is least when the classes with the least z are filled first. Rounded downwards.
     """
+    if not math.isfinite(float(np.abs(z).sum()) * float(rhs.max())):
+        return -math.inf  # multipliers left the range of a double and prove nothing
     order = np.lexsort((z, row))
     z, room, row = z[order], most[order], row[order]
     filled = np.cumsum(room)
@@ -147,6 +149,10 @@ def filled_from_below(z: Floats, most: Floats, row: Ints, rhs: Floats) -> float:
 
 class OutOfTime(Exception):
     """The clock passed before there was anything better than a constant mechanism."""
+
+
+class OutOfRange(OutOfTime):
+    """The coefficients of a program leave the range of a double, so that there is no program."""
 
 
 class _Newton:
@@ -212,7 +218,8 @@ class _Newton:
         """(dmu, dv) with H dv - B' dmu = pull and B dv = missing."""
         p = self.program
         inner = self.root * (missing - p.totals(self.solve(pull)))
-        dmu = self.root * cho_solve(self.coupling, inner)
+        # Where numbers leave the range of a double, the direction is no number; callers look.
+        dmu = self.root * cho_solve(self.coupling, inner, check_finite=False)
         return dmu, self.solve(pull + dmu[p.row])
 
 

@@ -21,9 +21,10 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import Channel
 from fastpriv.design import engine, growing
-from fastpriv.design.interior import Iterate, OutOfTime, Program
+from fastpriv.design.interior import Iterate, OutOfRange, OutOfTime, Program
 from fastpriv.design.neighbours import CHAIN, distances, hamming_distances, spanner
 from fastpriv.design.repair import TOLERANCE, Shape, matrix_closed, repair, rounding
 from fastpriv.design.symmetries import Orbits, symmetries
@@ -172,6 +173,8 @@ class _Problem:
             )
         if time.monotonic() > task.deadline:
             raise OutOfTime
+        if task.joint and self.prior.min() < TINY:
+            raise OutOfRange
         weights = self.prior if task.joint else np.ones(size)
         cost = self.cost[:, orbits.outputs].T * (1.0 if task.joint else self.prior)
         rhs = np.asarray(np.bincount(orbits.row, weights), dtype=np.float64)

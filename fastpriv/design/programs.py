@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
 
-#: Programs are solved up to here; h(200) is 1e-87 of a row.
-_LARGEST = 200.0
-
 
 @overload
 def solve_pd_dp(
@@ -153,8 +150,7 @@ def solve_pd_dp(
         return solve_within_delta(prior, metric, delta, task)
     if metric is not None or neighbours is not None or group != 1:
         return solve_general(prior, metric, neighbours, group, task)
-    if epsilon >= prior.epsilon_hat() or epsilon > _LARGEST:
-        # Beyond the largest level of a program E_d errs by less than any double can tell.
+    if epsilon >= prior.epsilon_hat():
         return randomised_response(prior.space.sizes, epsilon)
     if epsilon == 0.0:
         return constant_mechanism(prior)

@@ -9,13 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.types import Classes, Stack, Types, classes_against
 from fastpriv.design import engine
-from fastpriv.design.interior import OutOfTime, Program
+from fastpriv.design.interior import OutOfRange, OutOfTime, Program
 from fastpriv.design.repair import TOLERANCE, Shape, pairs_closed, repair, rounding
 from fastpriv.design.task import Task
 from fastpriv.errors import TooLarge
 
+#: Largest level of a PD-DP program and of a PD-I program: beyond, coefficients leave the doubles.
+_STEEPEST = (200.0, 700.0)
 #: Most entries of the blocks' Cholesky factors (2.4 GB).
 _MAX_FACTORS = 300_000_000
 
@@ -32,10 +35,13 @@ class Reduced(NamedTuple):
 def solve_reduced(types: Types, weights: Floats, task: Task, extra: float = 0.0) -> Reduced:
     """Build, solve and repair the program over types with the given masses.
 
-    Raises ``OutOfTime`` where the clock passes before there is anything to repair. ``extra`` is
-    rounding to come, which the repair allows for.
+    Raises ``OutOfTime`` where the clock passes before there is anything to repair, and
+    ``OutOfRange`` where there is no program in doubles. ``extra`` is rounding to come, which the
+    repair allows for.
     """
     begun = time.monotonic()
+    if task.epsilon > _STEEPEST[task.joint]:
+        raise OutOfRange
     classes = _classes(types, task.deadline)
     stack = Stack.of(types, classes)
     row = stack.row
@@ -49,6 +55,8 @@ def solve_reduced(types: Types, weights: Floats, task: Task, extra: float = 0.0)
     if task.joint:
         cost, rhs, inside = distance, weights, weights[row] * inside
         per_database = weights / np.exp(types.log_sizes)
+        if per_database.min() < TINY:
+            raise OutOfRange
         pairs = per_database[row[stack.source]] / per_database[row[stack.target]]
         least = math.log(pairs.max(initial=1.0))
     else:

@@ -130,7 +130,7 @@ def _one_bit(law: Floats, epsilon: float, extra: float) -> tuple[Floats, float]:
     """
     rare = float(law.min())
     safe = max(0.0, epsilon - rounding_margin(epsilon, 1) - extra)
-    flip, best = (1.0 / (1.0 + math.exp(level)) for level in (safe, epsilon))
+    flip, best = (math.exp(-level) / (1.0 + math.exp(-level)) for level in (safe, epsilon))
     if rare <= flip:
         matrix = np.zeros((2, 2))
         matrix[:, int(law.argmax())] = 1.0
@@ -152,6 +152,7 @@ def _certify(
     The bound is at least what the relaxation R-PD gives for nothing (Theorem 1).
     """
     sizes, epsilon = prior.space.sizes, task.epsilon
+    bound = max(0.0, bound)  # 0 also where the program proved no number
     relaxed = epsilon if task.joint else epsilon + prior.epsilon_x()
     if relaxed < math.inf:
         free = hamming_distance(RowKernels.symmetric(sizes, relaxed))

@@ -12,9 +12,16 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._matrices.contraction import matrix_contraction
+from fastpriv._matrices.excess import LEAST
 from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._structure.rows import RowKernels
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels import (
+    AbstractChannel,
+    HammingChannel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import TooLarge
@@ -31,6 +38,8 @@ __all__ = ["sdpi_constant"]
 _FORMED = 1 << 20
 #: Most entries of the laws of a query's answers on which searches are begun.
 _SEARCHED = 1 << 16
+#: E_d and tilted laws with a smaller epsilon n are not taken from their matrices.
+_CLOSE = 1e-5
 
 
 def sdpi_constant(
@@ -86,10 +95,28 @@ def sdpi_constant(
     """
     mechanism, law = as_pair(as_mechanism(channel, prior), prior)
     gap = check.real(gap, "gap", least=0.0)
-    bracket = sdpi(mechanism, law, gap, check.optional_limit(time_limit, "time_limit"))
+    limit = check.optional_limit(time_limit, "time_limit")
+    bracket = _between(mechanism, law) if _is_close(mechanism) else sdpi(mechanism, law, gap, limit)
     if isinstance(bracket, SdpiConstant):
         return bracket
     return SdpiConstant(bracket.lower, bracket.upper, None)
+
+
+def _is_close(channel: AbstractChannel) -> bool:
+    """Whether rows of the matrix differ by so little that its rounding counts."""
+    if not isinstance(channel, HammingChannel | TiltedChannel):
+        return False
+    return channel.epsilon * channel.space.n < _CLOSE
+
+
+def _between(channel: AbstractChannel, prior: Distribution) -> Bracket:
+    """From rho^2 to eta, which are computed from epsilon and not from the rounded matrix."""
+    try:
+        rho = correlation(channel, prior).lower
+    except TooLarge:
+        rho = 0.0
+    upper = contraction(channel).upper
+    return Bracket(min(max(rho**2 * (1.0 - 4.0 * ULP) - LEAST, 0.0), upper), upper)
 
 
 @singledispatch

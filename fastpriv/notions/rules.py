@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Factors past the rounding of a few operations, and of an entropy.
 _FEW, _ENTROPY = 1.0 + 2.0**-51, 1.0 + 2.0**-44
+#: Least positive double.
+_LEAST = 5e-324
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ def over_entropy(level: float, facts: Facts) -> float | None:
     """Bound by e / H(S)."""
     if facts.entropy is None or facts.entropy.lower <= 0.0:
         return None
-    return level / facts.entropy.lower * _ENTROPY
+    # A subnormal level may round to 0, which would be a false promise.
+    return max(level / facts.entropy.lower * _ENTROPY, _LEAST) if level > 0.0 else 0.0
 
 
 def times_entropy(level: float, facts: Facts) -> float | None:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections import Counter
@@ -23,13 +24,19 @@ def case_of(seed, number, only=None):
     names = [only] if only else [n for n, q in claims.QUESTIONS.items() for _ in range(q.weight)]
     sizes = list(specs.SPACES[rng.integers(len(specs.SPACES))])
     channel = specs.random_channel(rng, sizes)
+    name = str(names[rng.integers(len(names))])
+    if math.prod(sizes) > claims.QUESTIONS[name].databases:
+        sizes = [2]
+        channel = specs.random_channel(rng, sizes)
     own = channel["kind"] in ("tilted", "posterior") and rng.integers(2)
     return {
-        "question": str(names[rng.integers(len(names))]),
+        "question": name,
         "channel": channel,
         "prior": channel["law"] if own else specs.random_prior(rng, sizes),
         "epsilon": numbers.epsilon(rng),
         "count": int(rng.integers(1, 4)),
+        "part": [numbers.epsilon(rng), numbers.delta(rng)],
+        "delta": numbers.delta(rng),
     }
 
 

@@ -16,7 +16,7 @@ from fastpriv.errors import FastprivError
 from fuzz import specs
 from oracles.correlation import maximal_correlation, pair_contraction, sdpi_ratio
 from oracles.pointwise import information_privacy, pml
-from oracles.profile import worst_delta
+from oracles.profile import attained_delta, declared_pair, worst_delta, worst_epsilon
 
 #: Relative error of averages, which are rounded to nearest.
 NEAR = mpf("1e-12")
@@ -33,6 +33,10 @@ class Question:
     weight: int = 4
     #: Averages below this number may be wrong: they come from chances near the least double.
     least: float = 5e-324
+    #: Most digits that are needed: 400 tell probabilities from each other down to the least double.
+    digits: int = 10**4
+    #: Most databases, where the truth takes long.
+    databases: int = 10**4
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,33 @@ def _profile_truth(case):
     pairs = o.neighbour_pairs(case.sizes)
     count, epsilon = case.spec["count"], case.spec["epsilon"]
     return min(mpf(1), worst_delta([(case.W, count)], pairs, epsilon))
+
+
+def _composed(case):
+    part = fp.accounting.PrivacyProfile.from_epsilon_delta(*case.spec["part"])
+    whole = fp.accounting.PrivacyProfile.of(case.channel).self_compose(case.spec["count"])
+    return whole.compose(part)
+
+
+def _composed_delta(case):
+    pairs, count = o.neighbour_pairs(case.sizes), case.spec["count"]
+    extra, epsilon = declared_pair(*case.spec["part"]), case.spec["epsilon"]
+    if not pairs:  # of the same people, whom the other release has neighbours of
+        return attained_delta([(extra, 1)], 0, 1, epsilon)
+    both = [([case.W[x], case.W[z]], count) for x, z in [*pairs, *((z, x) for x, z in pairs)]]
+    found = max(attained_delta([one, (extra, 1)], 0, 1, epsilon) for one in both)
+    return min(mpf(1), found)
+
+
+def _composed_epsilon(case):
+    pairs, kinds = o.neighbour_pairs(case.sizes), [(case.W, case.spec["count"])]
+    extra, delta = declared_pair(*case.spec["part"]), case.spec["delta"]
+    slack = mpf(10) ** (20 - mpmath.mp.dps)
+    if delta == 1.0:  # anything goes
+        return mpf(0), mpf(0)
+    if not pairs:
+        return worst_epsilon([], extra, [(0, 1)], delta, slack)
+    return worst_epsilon(kinds, extra, pairs, delta, slack)
 
 
 def _contraction(case):
@@ -193,6 +224,22 @@ QUESTIONS = {
         "bracket",
         weight=2,
     ),
+    "composed_delta": Question(
+        lambda c: _composed(c).delta(c.spec["epsilon"]),
+        lambda c: _both(_composed_delta(c)),
+        "bracket",
+        weight=2,
+        digits=400,
+        databases=4,
+    ),
+    "composed_epsilon": Question(
+        lambda c: _composed(c).epsilon(c.spec["delta"]),
+        _composed_epsilon,
+        "bracket",
+        weight=2,
+        digits=400,
+        databases=4,
+    ),
     "epsilon_x": Question(
         lambda c: c.prior.epsilon_x(), lambda c: _both(o.epsilon_x(c.p, c.sizes)), "level", True
     ),
@@ -205,7 +252,7 @@ QUESTIONS = {
 def answer(spec):
     """Ask one case: the violation, or None; an error of ours in words is an answer too."""
     question = QUESTIONS[spec["question"]]
-    digits = 60 - 4 * int(math.log10(specs.least_number(spec)))
+    digits = min(60 - 4 * int(math.log10(specs.least_number(spec))), question.digits)
     with mpmath.workdps(digits), warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

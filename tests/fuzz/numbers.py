@@ -4,6 +4,8 @@ import math
 
 EPSILONS = (0.0, 5e-324, 1e-300, 1e-100, 1e-17, 1e-16, 1e-9, 1e-8, 0.5, 1.0, 30.0, 700.0, 745.0)
 
+DELTAS = (0.0, 5e-324, 1e-323, 1e-300, 1e-17, 1e-9, 0.5, 1.0 - 1e-16, 1.0 - 1e-9, 1.0)
+
 
 def epsilon(rng):
     """Return a level from 0 to 745, often at an edge."""
@@ -15,6 +17,14 @@ def epsilon(rng):
     if kind == 2:
         return float(10.0 ** rng.uniform(-300, 2.8))
     return float(rng.uniform(0, 6))
+
+
+def delta(rng):
+    """Return a probability, often at an edge."""
+    kind = rng.integers(3)
+    if kind == 0:
+        return float(DELTAS[rng.integers(len(DELTAS))])
+    return float(10.0 ** rng.uniform(-320, 0) if kind == 1 else rng.uniform(0, 1))
 
 
 def law(rng, size):

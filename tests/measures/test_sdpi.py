@@ -127,3 +127,8 @@ def test_secret_that_attains_it():
     kept = information(joint @ W) / information(joint)
     assert kept == pytest.approx(constant.lower, rel=1e-3)
     assert kept <= constant.upper
+
+
+def test_rows_that_differ_by_less_than_rounding_still_tell_something():
+    channel = fp.HammingChannel(1, 2, 1e-8)
+    assert fp.sdpi_constant(channel, [1.0, 1e-16]).upper >= 2.4999999e-17  # tanh(5e-9)^2

@@ -153,6 +153,40 @@ def attained_delta(kinds, x, z, t):
     return sum((max(p - exp(mpf(t)) * q, mpf(0)) for p, q in joint), mpf(0))
 
 
+def declared_pair(eps, delta):
+    """Return the worst pair of laws of any (epsilon, delta)-DP mechanism."""
+    a = (1 - mpf(delta)) / (1 + exp(-mpf(eps)))
+    first = [mpf(delta), a, a * exp(-mpf(eps)), mpf(0)]
+    return [first, first[::-1]]
+
+
+def attained_epsilon(kinds, x, z, delta, slack):
+    """Return bounds on the least t >= 0 whose delta is within the given one, x against z.
+
+    A mass at infinity within ``slack`` of delta may be on either side of it.
+    """
+    finite, kept = [], mpf(1)
+    for matrix, count in kinds:
+        law, lost = pair_law(matrix[x], matrix[z])
+        kept *= (1 - lost) ** count
+        finite.append(power_law(law, count) if law else [])
+    room = mpf(delta) - (1 - kept)
+    if room < -slack:
+        return mpf("inf"), mpf("inf")
+    least = epsilon_of(convolved(finite), max(room, mpf(0)) + slack)
+    return least, mpf("inf") if room <= slack else epsilon_of(convolved(finite), room - slack)
+
+
+def worst_epsilon(kinds, extra, pairs, delta, slack):
+    """Return bounds on the largest of them over pairs of neighbours, each in both orders."""
+    best = mpf(0), mpf(0)
+    for x, z in [*pairs, *((z, x) for x, z in pairs)]:
+        both = [([matrix[x], matrix[z]], count) for matrix, count in kinds]
+        here = attained_epsilon([*both, (extra, 1)], 0, 1, delta, slack)
+        best = max(best[0], here[0]), max(best[1], here[1])
+    return best
+
+
 def worst_delta(kinds, pairs, t):
     """Return the largest of them over pairs of neighbours, each in both orders."""
     both = [*pairs, *((z, x) for x, z in pairs)]

@@ -81,8 +81,9 @@ class Measure:
         slack = (len(losses) + 8.0) * FINE
         rest += slack if up else -slack
         if rest < 0.0 and not up:
-            masses, mirrored = masses + np.log1p(rest), mirrored + np.log1p(rest)
-            infinite *= float(1.0 + rest) * (1.0 - 2.0 * ULP)
+            shrink = np.log1p(-rest)  # of the total, which may be two where all losses are tiny
+            masses, mirrored = masses - shrink, mirrored - shrink
+            infinite *= float(np.exp(-shrink)) * (1.0 - 4.0 * ULP)
         shown = losses.astype(np.float64)
         parts = [-shown[::-1], shown], [mirrored[::-1], masses]
         if rest > 0.0:

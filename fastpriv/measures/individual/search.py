@@ -106,7 +106,11 @@ def searched(
     upper = best.upper
     if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
         upper = max(best.lower, min(upper, capacity(channel, 1e-3).upper))
-    return widened(IndividualCapacity(best.lower, upper, who), matrix_error(channel))
+    leak = widened(IndividualCapacity(best.lower, upper, who), matrix_error(channel))
+    if not isinstance(channel, TiltedChannel):
+        return leak
+    bracket = channel._widened(leak)  # at small epsilon the rounded matrix says nothing
+    return IndividualCapacity(bracket.lower, bracket.upper, who)
 
 
 def _spread(
