@@ -30,7 +30,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.measures.stacks import is_stack, measured, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable
 from fastpriv.priors.unmixing import rounding
 from fastpriv.spaces import Space
@@ -268,6 +268,11 @@ def posterior_level(channel: AbstractChannel, prior: Distribution) -> float:
 
 @posterior_level.register
 def _(channel: Channel, prior: Distribution) -> float:
+    """From the joint law; with one row every two databases are neighbours."""
+    if channel.space.n == 1 and prior._logs() is None:
+        level = measured(kernels.posterior_levels, channel._matrix, prior._vector()[None])
+        if not math.isnan(level):
+            return level
     return _joint_level(channel._matrix, prior, channel.space)
 
 
