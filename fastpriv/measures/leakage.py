@@ -348,8 +348,7 @@ def worst_leakage_factor(
     if is_stack(channel, out):
         return stacked(kernels.entropy_shares, worst_leakage_factor, channel, prior, out)
     mechanism, law = as_pair(channel, prior)
-    share = _dense_share(kernels.entropy_shares, mechanism, law)
-    return share if share >= 0.0 else _share(entropy_gain(mechanism, law), law.entropy())
+    return _share(entropy_gain(mechanism, law), law.entropy())
 
 
 def _dense_share(run: Kernel, channel: AbstractChannel, prior: Distribution) -> float:
