@@ -40,10 +40,11 @@ def _curvature(w, c):
 @helper(error_model="numpy")
 def _image(u, W, v):
     """Write u W to v."""
-    v[:] = 0.0
-    for x in range(u.size):
-        for y in range(v.size):
-            v[y] += u[x] * W[x, y]
+    for y in range(v.size):
+        total = 0.0
+        for x in range(u.size):
+            total += u[x] * W[x, y]
+        v[y] = total
 
 
 @helper(error_model="numpy")
@@ -103,10 +104,12 @@ def _least(base, noise, heights, Z, y, beta):
     A tangent of the square at any y proves it. The first is at 0, others follow pairwise descent.
     """
     n = heights.size
-    low = heights.min()
+    low = heights[0]
+    for i in range(n):
+        low = min(low, heights[i])
+        beta[i] = 1.0 / n
     if base + low - NOISE * noise >= 0.0 or (base == 0.0 and low == 0.0):
         return True
-    beta[:] = 1.0 / n
     for j in range(n):
         y[j] = 0.0
         for i in range(n):
@@ -275,9 +278,12 @@ def sdpi_cells(
     while 0 < count <= cells.shape[0] - 2 and used < most:
         used += 1
         count -= 1
-        cell[:] = cells[count]
         for x in range(n):
-            c[x] = cell[:, x].sum() / n
+            c[x] = 0.0
+            for i in range(n):
+                cell[i, x] = cells[count, i, x]
+                c[x] += cell[i, x]
+            c[x] /= n
         _image(c, W, v)
         value, radius = 0.0, 0.0
         for x in range(n):
@@ -285,7 +291,8 @@ def sdpi_cells(
         for o in range(k):
             value -= divergence(max(q[o] + v[o], 0.0), q[o], v[o])
         if value < 0.0:
-            better[:] = c
+            for x in range(n):
+                better[x] = c[x]
             return count + 1, used
         for i in range(n):
             _image(cell[i], W, images[i])
@@ -305,10 +312,9 @@ def sdpi_cells(
             continue
         a, b = _longest(cell, scale, G, V)
         for x in range(n):
-            c[x] = 0.5 * (cell[a, x] + cell[b, x])
-        cells[count] = cell
-        cells[count, a] = c
-        cells[count + 1] = cell
-        cells[count + 1, b] = c
+            middle = 0.5 * (cell[a, x] + cell[b, x])
+            for i in range(n):
+                cells[count, i, x] = middle if i == a else cell[i, x]
+                cells[count + 1, i, x] = middle if i == b else cell[i, x]
         count += 2
     return count, used

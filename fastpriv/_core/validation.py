@@ -122,6 +122,8 @@ def floats(values: ArrayLike, name: str, ndim: int) -> Floats:
 
 def law(values: ArrayLike, name: str, ndim: int = 1) -> Floats:
     """Return a probability law: non-negative, summing to one within ``SUM_TOLERANCE``."""
+    if ndim == 1 and _are_laws(values, 1):
+        return np.array(values)
     result = floats(values, name, ndim)
     with np.errstate(over="ignore"):
         total = float(result.sum())
@@ -135,6 +137,8 @@ def law(values: ArrayLike, name: str, ndim: int = 1) -> Floats:
 
 def stochastic(values: ArrayLike, name: str) -> Floats:
     """Return a row-stochastic matrix: every row is a law over the outputs."""
+    if _are_laws(values, 2):
+        return np.array(values)
     result = floats(values, name, 2)
     with np.errstate(over="ignore"):
         totals = result.sum(axis=1)
@@ -154,6 +158,17 @@ def stochastic(values: ArrayLike, name: str) -> Floats:
     if worst > ROUNDED:
         return np.asarray(result / totals[:, None])
     return owned(result, values)
+
+
+def _are_laws(values: object, ndim: int) -> bool:
+    """Whether it is a plain array of rows that need no repair: the usual case, in one pass."""
+    if type(values) is not np.ndarray or values.dtype != np.float64 or values.ndim != ndim:
+        return False
+    if not values.flags.carray or values.size == 0:
+        return False
+    from fastpriv.kernels import are_channels
+
+    return are_channels(values.reshape(1, -1, values.shape[-1]), ROUNDED)
 
 
 def metric(values: ArrayLike, inputs: int, outputs: int | None = None) -> Floats:

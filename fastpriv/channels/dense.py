@@ -43,14 +43,14 @@ class Channel(AbstractChannel):
         self._matrix = check.stochastic(matrix, "matrix")
         size, outputs = self._matrix.shape
         if space is None:
-            space = Space([size])
+            space = Space._trusted((size,))
         self.space = space if isinstance(space, Space) else Space(space)
         if self.space.size != size:
             raise InvalidInput(
                 f"{self.space!r} has {short(self.space.size)} databases but the matrix has "
                 f"{size} rows"
             )
-        self.output_space = self.space if outputs == size else Space([outputs])
+        self.output_space = self.space if outputs == size else Space._trusted((outputs,))
 
     def _definition(self) -> dict[str, Any]:
         return {"sizes": list(self.space.sizes), "matrix": self._matrix}

@@ -26,6 +26,7 @@ from fastpriv._matrices.pairs import (
 from fastpriv._structure.rows import Symmetric
 from fastpriv.channels import (
     AbstractChannel,
+    Channel,
     HammingChannel,
     ProductChannel,
     QueryChannel,
@@ -38,6 +39,9 @@ from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.stacks import is_stack, stacked
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]
+
+#: Most terms over all pairs of rows of a matrix that are not split over threads.
+_FEW = 1 << 19
 
 
 @overload
@@ -152,6 +156,18 @@ def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> 
 def excess(channel: AbstractChannel, epsilons: Floats) -> Floats:
     """Return the largest sum_y (W[x, y] - e^epsilon W[x', y])_+ over neighbours, per epsilon."""
     return excesses(neighbour_laws(channel), epsilons)
+
+
+@excess.register
+def _(channel: Channel, epsilons: Floats) -> Floats:
+    """With one row, all pairs of rows of a small matrix in one call."""
+    matrix = channel._matrix
+    if channel.space.n > 1 or len(matrix) * matrix.size > _FEW:
+        return excesses(neighbour_laws(channel), epsilons)
+    deltas = np.empty_like(epsilons)
+    slopes = rounded_slopes(epsilons)
+    kernels.stack_excess(matrix[None], epsilons, slopes, math.inf, deltas[None])
+    return deltas
 
 
 @excess.register

@@ -134,7 +134,7 @@ def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distributio
             f"outputs are not databases ({channel.output_space.size} outputs for "
             f"{space.size} databases): give metric[x, y]"
         )
-    return kernels.hamming_cost(matrix, prior._vector(), space.rows(np.arange(space.size)))
+    return kernels.hamming_cost(matrix, prior._vector(), channel._databases)
 
 
 @expected_distance.register

@@ -31,7 +31,7 @@ from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.moves import likeliest_move, odds_level, type_odds
-from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.measures.stacks import is_stack, measured, stacked
 from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.unmixing import rounding
@@ -270,6 +270,11 @@ def posterior_level(channel: AbstractChannel, prior: Distribution) -> float:
 
 @posterior_level.register
 def _(channel: Channel, prior: Distribution) -> float:
+    """From the joint law; with one row every two databases are neighbours."""
+    if channel.space.n == 1 and prior._logs() is None:
+        level = measured(kernels.posterior_levels, channel._matrix, prior._vector()[None])
+        if not math.isnan(level):
+            return level
     return _joint_level(channel._matrix, prior, channel.space)
 
 

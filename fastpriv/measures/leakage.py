@@ -34,8 +34,8 @@ from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.entropy_gain import entropy_gain
 from fastpriv.measures.information import mutual_information
-from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.priors import Distribution
+from fastpriv.measures.stacks import Kernel, is_stack, measured, stacked
+from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.chain_unmixing import log_mean_inverse, opposite_path
 from fastpriv.results import Bracket
 
@@ -92,6 +92,13 @@ def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float
 def maxima_level(channel: AbstractChannel) -> float:
     """Return ln of the sum over outputs of the largest p(y|x)."""
     return log_total(channel.column_maxima())
+
+
+@maxima_level.register
+def _(channel: Channel) -> float:
+    """One pass over the matrix."""
+    level = measured(kernels.maxima_levels, channel._matrix)
+    return log_total(channel.column_maxima()) if math.isnan(level) else level
 
 
 @maxima_level.register
@@ -335,7 +342,8 @@ def leakage_factor(
     if is_stack(channel, out):
         return stacked(kernels.information_shares, leakage_factor, channel, prior, out)
     mechanism, law = as_pair(channel, prior)
-    return _share(mutual_information(mechanism, law), law.entropy())
+    share = _dense_share(kernels.information_shares, mechanism, law)
+    return share if share >= 0.0 else _share(mutual_information(mechanism, law), law.entropy())
 
 
 @overload
@@ -379,6 +387,13 @@ def worst_leakage_factor(
         return stacked(kernels.entropy_shares, worst_leakage_factor, channel, prior, out)
     mechanism, law = as_pair(channel, prior)
     return _share(entropy_gain(mechanism, law), law.entropy())
+
+
+def _dense_share(run: Kernel, channel: AbstractChannel, prior: Distribution) -> float:
+    """Measure a small matrix under a vector by the kernel of stacks; NaN for others."""
+    if isinstance(channel, Channel) and isinstance(prior, Dense) and prior._logs() is None:
+        return measured(run, channel._matrix, prior._vector()[None])
+    return math.nan
 
 
 def _share(part: float | Bracket, whole: float | Bracket) -> float | Bracket:

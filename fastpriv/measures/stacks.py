@@ -6,6 +6,7 @@ through in blocks that fit the cache, split over threads. Nothing of the size of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,9 @@ from fastpriv.priors.sets import PriorSet
 _BLOCK, _GRAIN = 1 << 16, 1 << 15
 #: Numbers that were checked before are not checked again.
 _ANY = float("inf")
+
+#: From this number of entries on, one matrix is split over threads.
+_LARGE = 1 << 17
 
 #: What a stack may be given as.
 _ARRAYS = (np.ndarray, list, tuple)
@@ -98,6 +102,18 @@ def stacked(
 
     split(task, count, max(1, _GRAIN // size))
     return results
+
+
+def measured(run: Kernel, matrix: Floats, *further: Any) -> float:
+    """Measure one checked matrix as a stack of one.
+
+    NaN where the kernel has no answer, or the matrix is worth more than one thread.
+    """
+    if matrix.size >= _LARGE:
+        return math.nan
+    out = np.empty(1)
+    run(matrix[None], *further, _ANY, out)
+    return out.item()
 
 
 def as_stack(channel: Any) -> NDArray[Any]:

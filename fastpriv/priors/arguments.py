@@ -31,7 +31,7 @@ def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Dis
                 "prior must be a Distribution, or a vector with the probability of each value of "
                 f"a single row: {problem}"
             ) from None
-        return Dense._trusted(pmf, Space([len(pmf)]))
+        return Dense._trusted(pmf, Space._trusted((len(pmf),)))
     pmf = check.law(prior, "prior")
     if len(pmf) != space.size:
         raise InvalidInput(

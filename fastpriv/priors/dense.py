@@ -55,7 +55,7 @@ class Dense(Distribution):
     def __init__(self, pmf: ArrayLike, sizes: Space | Sequence[int] | None = None) -> None:
         self._pmf, self._rare = check.law(pmf, "pmf"), None
         if sizes is None:
-            sizes = [len(self._pmf)]
+            sizes = Space._trusted((len(self._pmf),))
         self.space = sizes if isinstance(sizes, Space) else Space(sizes)
         if self.space.size != len(self._pmf):
             raise InvalidInput(

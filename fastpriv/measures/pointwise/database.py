@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
@@ -32,6 +33,7 @@ from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.pointwise.chains import leakage_given
 from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
 from fastpriv.measures.pointwise.types import tilted_types
+from fastpriv.measures.stacks import measured
 from fastpriv.priors import Distribution, Exchangeable, Markov
 from fastpriv.priors.columns import column
 from fastpriv.priors.exchanged import as_exchangeable
@@ -207,6 +209,22 @@ def _(channel: Channel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
     one = np.ascontiguousarray(channel._matrix[:, [channel.output_space.index(y)]])
     return float(matrix_leakages(one, prior._vector(), logs=prior._logs()).above[0])
+
+
+@leakage_levels.register
+def _(channel: Channel, prior: Distribution) -> tuple[float, float]:
+    """One pass over the matrix; in vectors over outputs where some are rare."""
+    if prior._logs() is None:
+        below = np.empty(1)
+        run = partial(_both_levels, below)
+        above = measured(run, channel._matrix, prior._vector()[None])
+        if not math.isnan(above):
+            return above, below.item()
+    return leakages(channel, prior).largest()
+
+
+def _both_levels(below: Floats, W: Floats, P: Floats, off: float, above: Floats) -> int:
+    return kernels.leakage_levels(W, P, off, above, below)
 
 
 @leakages.register
