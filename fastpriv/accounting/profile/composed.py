@@ -16,11 +16,13 @@ from fastpriv.accounting.profile.attained import common
 from fastpriv.accounting.profile.contour import Term
 from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
+from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.lopsided import Lopsided
 from fastpriv.accounting.profile.measures import Measure, Releases
 from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Pair
+from fastpriv.accounting.profile.ranges import Chosen, levels
 from fastpriv.accounting.profile.renyi import Chernoff, Moments
 from fastpriv.accounting.profile.side import Side
 from fastpriv.accounting.profile.terms import Finite, Ordered
@@ -78,6 +80,7 @@ class Composed:
         if self._same:
             return self._both(epsilon)
         high = max(side.delta(epsilon)[1] for side in self._above)
+        high = min([high, *(bound.delta(epsilon) for bound in self._chosen)])
         low = 0.0
         for side in self._below:
             with suppress(TooLarge):
@@ -102,8 +105,7 @@ class Composed:
                     result = side.epsilon(delta)
                     low, high = max(low, result[0]), max(high, result[1])
             return certified(low, high)
-        high = max(side.epsilon(delta)[1] for side in self._above)
-        low = 0.0
+        high, low = self.guaranteed(delta), 0.0
         for side in self._below:
             with suppress(TooLarge):
                 low = max(low, side.epsilon(delta)[0])
@@ -111,7 +113,8 @@ class Composed:
 
     def guaranteed(self, delta: float) -> float:
         """Upper end of epsilon alone."""
-        return max(float(side.epsilon(delta)[1]) for side in self._above)
+        high = max(float(side.epsilon(delta)[1]) for side in self._above)
+        return min([high, *(bound.epsilon(delta) for bound in self._chosen)])
 
     def log_moment(self, s: float) -> tuple[float, float]:
         """Lower and upper bounds on ln M(s), the larger of both orders, s > 0."""
@@ -157,6 +160,21 @@ class Composed:
         for atom, k in self._atoms.items():
             atoms[atom.key] = atom.upper, atoms.get(atom.key, (None, 0))[1] + k
         return self.above_with(list(atoms.values()))
+
+    @cached_property
+    def _chosen(self) -> list[Chosen | Chernoff]:
+        """Other upper bounds, for several mechanisms of bounded range: envelopes are not best."""
+        ranges = [(pair, k) for pair, k in self._pairs if isinstance(pair, Interval)]
+        ranges = [(pair, k) for pair, k in ranges if not pair.attained and pair.q == 1.0]
+        whole = sum(k for _, k in ranges)
+        if whole < 2 or len(ranges) < len(self._pairs) + len(self._atoms) + len(self._lopsided):
+            return []
+        # A range of e is e^2/8-zCDP (Cesar and Rogers 2021).
+        rho = [(Moments((), (), pair.e**2 / 8.0 * (1.0 + 4.0 * ULP), 0.0), k) for pair, k in ranges]
+        result: list[Chosen | Chernoff] = [Chernoff([*rho, *self._moments], [], [])]
+        if levels(whole) and not self._moments and len(ranges) == 1:
+            result.append(Chosen(ranges[0][0].e, whole))
+        return result
 
     def above_with(self, atoms: Releases) -> list[Any]:
         """Upper bounds, one for each order, with these measures in place of channels."""
