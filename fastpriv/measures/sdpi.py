@@ -100,8 +100,9 @@ def sdpi_constant(
 
 def _is_close(channel: AbstractChannel) -> bool:
     """Whether rows of the matrix differ by so little that its rounding counts."""
-    given = isinstance(channel, HammingChannel | TiltedChannel)
-    return given and channel.epsilon * channel.space.n < _CLOSE
+    if not isinstance(channel, HammingChannel | TiltedChannel):
+        return False
+    return channel.epsilon * channel.space.n < _CLOSE
 
 
 def _between(channel: AbstractChannel, prior: Distribution) -> Bracket:
