@@ -181,3 +181,8 @@ def test_nothing_to_tell():
     assert fp.individual_capacity(fp.Channel([[0.5, 0.5]] * 4, [2, 2])).upper == 0.0
     assert fp.individual_capacity([[0.5, 0.5]]).upper == 0.0
     assert fp.individual_capacity([[1.0], [1.0]]).upper == 0.0
+
+
+def test_a_law_that_is_not_tilted_tells_nothing():
+    channel = fp.TiltedChannel(fp.Dense([0.1, 0.2, 0.3, 0.4], [2, 2]), 0.0)
+    assert fp.group_capacity(channel, 1).upper == 0.0
