@@ -117,6 +117,8 @@ class Defined:
 
 def parsed(text: str | os.PathLike[str]) -> Any:
     """Read JSON from its text, or from the path of a file of it."""
+    if not isinstance(text, str | os.PathLike):
+        raise InvalidInput(f"JSON must be a text or the path of a file, got {text!r:.60}")
     if isinstance(text, os.PathLike) or not str(text).lstrip().startswith("{"):
         try:
             text = Path(text).read_text("utf-8")

@@ -62,6 +62,8 @@ def calibrate(
     >>> steps
     Bracket(1202, 1202)
     """
+    if not callable(make):
+        raise InvalidInput(f"make must be a function that returns a profile, got {make!r:.60}")
     level = check.real(epsilon, "epsilon", least=0.0)
     chance = check.real(delta, "delta", least=0.0, most=1.0)
     width = check.real(tolerance, "tolerance", least=1e-13, most=0.5)

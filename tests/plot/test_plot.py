@@ -147,10 +147,12 @@ def test_too_many_outputs_are_drawn_at_random_and_say_so():
     np.testing.assert_array_equal(again.patches[0].get_data().values, heights)
 
 
-def test_a_level_that_is_not_known_is_called_so():
+def test_the_level_of_a_long_chain_is_its_upper_end():
     chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 400)
     ax = fp.plot.leakage(fp.HammingChannel(400, 2, 1.0), chain, draws=3)
-    assert "level not known" in legend(ax)
+    level = fp.pml_level(fp.HammingChannel(400, 2, 1.0), chain)
+    assert any(text.startswith("level") for text in legend(ax))
+    assert level.lower < level.upper  # of a long chain a bracket, whose upper end is drawn
 
 
 @pytest.mark.parametrize(
@@ -421,6 +423,10 @@ CALLS = {
     "mean_deviation": lambda ax, **look: fp.plot.mean_deviation(ax=ax, **look),
     "noise": lambda ax, **look: fp.plot.noise(ax=ax, **look),
     "profile": lambda ax, **look: fp.plot.profile(MATRIX, ax=ax, **look),
+    "bayes_risk": lambda ax, **look: fp.plot.bayes_risk(MATRIX, ax=ax, **look),
+    "renyi": lambda ax, **look: fp.plot.renyi(MATRIX, ax=ax, **look),
+    "roc": lambda ax, **look: fp.plot.roc(MATRIX, ax=ax, **look),
+    "type_two_error": lambda ax, **look: fp.plot.type_two_error(MATRIX, ax=ax, **look),
     "threshold_query": lambda ax, **look: fp.plot.threshold_query([200], ax=ax, **look),
     "tradeoff": lambda ax, **look: fp.plot.tradeoff(fp.Uniform(2, 2), ax=ax, **look),
 }

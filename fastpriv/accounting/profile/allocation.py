@@ -251,6 +251,11 @@ class Allocated(Lopsided):
         return True
 
     @property
+    def exact(self) -> bool:
+        """No: the curve of an epoch is known between two bounds."""
+        return False
+
+    @property
     def is_trivial(self) -> bool:
         """Whether neighbours have the same law."""
         return False

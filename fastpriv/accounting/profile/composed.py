@@ -144,8 +144,8 @@ class Composed:
     @cached_property
     def _same(self) -> bool:
         """Whether what bounds the curve is attained, so that one side serves for both ends."""
-        atoms = [*self._atoms, *(part.atom for part, _ in self._lopsided)]
-        exact = all(atom.free and atom.lower is atom.upper for atom in atoms)
+        exact = all(atom.free and atom.lower is atom.upper for atom in self._atoms)
+        exact = exact and all(part.exact for part, _ in self._lopsided)
         return (
             bool(self._pairs)
             and exact

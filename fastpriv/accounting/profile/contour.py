@@ -271,6 +271,8 @@ def aliases_from(terms: Terms, t: float, c: float, allowed: float) -> tuple[floa
             tried += [0.0, 0.25 * c, 0.6 * c]
         result = (math.inf, 0.0)
         for at in tried:
+            if at == c:  # steps that are lost in rounding
+                raise TooCostly
             try:
                 K = cumulant(terms, at)[0] if at > 0.0 else 0.0
             except TooCostly:

@@ -41,6 +41,11 @@ class Lopsided:
         """Whether any pair of neighbours attains it, whatever else is released."""
         return self.atom.free
 
+    @property
+    def exact(self) -> bool:
+        """Whether the bounds from above and below are the same measure, which is attained."""
+        return self.atom.free and self.atom.lower is self.atom.upper
+
     def measure(self, flipped: bool, up: bool) -> Measure:
         """Measure of one order, from above or below."""
         given = self.atom.upper if up else self.atom.lower

@@ -200,6 +200,8 @@ class Noise:
         """
         scale = check.real(sigma, "sigma", least=0.0, most=1e4)
         distance = check.integer(sensitivity, "sensitivity", 0)
+        if distance > 1 << 20:
+            raise InvalidInput(f"sensitivity must be at most 2^20, got {distance:.3g}")
         kind = as_relation(relation)
         if distance == 0:
             return cls({}, kind)

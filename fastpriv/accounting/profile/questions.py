@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _LEVELS = 36
 #: Level beyond which mirrored curves are not looked at.
 _FAR = 40.0
+#: Least positive chance of a first error at which the curve is computed.
+_RARE = 1e-300
 _GOLD = 0.5 * (3.0 - math.sqrt(5.0))
 
 
@@ -68,6 +70,8 @@ class Questions:
         if a == 0.0:
             missed = self._delta(sys.float_info.max)  # what gives a database away
             return Bracket(1.0 - missed.upper, 1.0 - missed.lower)
+        if a < _RARE:  # e^t a would overflow; the curve falls
+            return Bracket(self.tradeoff(_RARE).lower, self.tradeoff(0.0).upper)
         top = -math.log(a)
         first = _largest(lambda t: _line(self._delta(t), t, a), math.exp, top)
         second = _largest(lambda t: _mirrored(self._delta(t), t, a), lambda t: math.exp(-t), _FAR)
@@ -209,7 +213,7 @@ class Questions:
 
 def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
     """1 - delta(t) - e^t alpha, from below and above."""
-    cost = math.exp(t) * alpha
+    cost = math.exp(t) * alpha if t < 700.0 else math.inf if alpha > 0.0 else 0.0
     return 1.0 - delta.upper - cost * (1.0 + 4.0 * ULP), 1.0 - delta.lower - cost * (
         1.0 - 4.0 * ULP
     )

@@ -14,6 +14,9 @@ from fastpriv.accounting.profile.measures import Releases
 from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.terms import Finite, Ordered
 
+#: Levels beyond this one are not told apart, and the least positive double.
+_FARTHEST, _LEAST = 1e9, 5e-324
+
 
 class Moments:
     """Bounds on ln M(s), s > 0: rho-zCDP, or levels at some orders.
@@ -73,12 +76,13 @@ class Chernoff:
 
     def delta(self, t: float) -> float:
         """Upper bound on delta(t)."""
+        t = min(t, _FARTHEST)  # the curve falls
         log = min(self._log(s) - s * t for s in self._tried(lambda s: self._about(s) - s * t))
         if not log < 700.0:
             return 1.0
-        return min(
-            self.infinite + math.exp(log + 8.0 * ULP * (abs(log) + 1.0)) * (1.0 + 1e-12), 1.0
-        )
+        # Moments bound no loss: delta is positive, also where it is less than any double.
+        finite = max(math.exp(log + 8.0 * ULP * (abs(log) + 1.0)) * (1.0 + 1e-12), _LEAST)
+        return min(self.infinite + finite, 1.0)
 
     def epsilon(self, delta: float) -> float:
         """Upper bound on the least t with delta(t) <= delta."""

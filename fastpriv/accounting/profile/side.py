@@ -44,6 +44,8 @@ _KEPT = 8
 _NEAR = 1.0
 #: Levels beyond which finite losses are not looked for: noise is at least 1e-6.
 _FAR = 1e300
+#: Levels beyond this one are asked for with Chernoff's bound first.
+_LONG = 1e4
 #: Deltas below this are not asked for but 0; what underflow can hide is below it.
 _TINY = 1e-305
 #: Least delta that is told from zero.
@@ -95,8 +97,10 @@ class Side:
     def delta(self, t: float) -> tuple[float, float]:
         """Lower and upper bounds on delta(t)."""
         low, high = self.infinite
-        if high >= 1.0 or t > _FAR or t >= self.top[1]:
+        if high >= 1.0 or t >= self.top[1]:
             return low, high
+        if t > _LONG and (t > _FAR or self.at_most(t) - high < 1e-320):
+            return low, min(high + 2e-323, 1.0)  # what is finite is less than any double
         if self._closed:
             with suppress(NotImplementedError):
                 return closed(*self._pairs[0], t)

@@ -121,7 +121,7 @@ def _joint_leakages(
             values = np.flatnonzero(marginal > -math.inf)
             rare = np.flatnonzero(law[values].min(axis=0) < 2.0**900 * TINY)
             with np.errstate(divide="ignore"):
-                laws = np.log(law[values]) - 900.0 * math.log(2.0)
+                laws = np.log(law[values] * 2.0**-900)  # exact where it is not rare
                 if len(rare):
                     exact = prior._log_least() > math.log(TINY)
                     logs = np.log(joint) if exact else channel._query.log_row_law(prior, i)
