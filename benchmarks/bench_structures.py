@@ -1,4 +1,4 @@
-"""How the cost of priors, shells and E_d's information grows with N, n and m.
+"""How the cost of priors, shells, queries, types and E_d's information grows with N, n and m.
 
 The growth between neighbouring sizes stands beside the growth that the docstring promises.
 """
@@ -11,6 +11,8 @@ import pytest
 import fastpriv as fp
 import instances
 from contenders import ours, sizes
+from fastpriv._structure.types import Blocks, classes_against, types_of
+from fastpriv.channels.types import TypeChannel
 
 
 def dense(k):
@@ -35,6 +37,48 @@ def rows(n):
     return lambda: fp.Product.iid([0.2, 0.3, 0.5], n)
 
 
+def bit_chain(n):
+    """A chain of n bits."""
+    return lambda: fp.Markov([0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]], n)
+
+
+def bit_rows(n):
+    """Independent bits, each with a law of its own."""
+    share = 0.1 + 0.8 * np.arange(n) / n
+    return lambda: fp.Product(list(np.stack([1.0 - share, share], axis=1)))
+
+
+def counted(measure):
+    """A measure of a count with two-sided geometric noise, rows of two values."""
+
+    def work(prior):
+        count = np.arange(prior.space.n + 1)
+        noise = np.exp(-0.5 * np.abs(count[:, None] - count))
+        noise /= noise.sum(axis=1, keepdims=True)
+        return measure(fp.QueryChannel.count(prior.space.n, noise), prior)
+
+    return work
+
+
+def on_types(measure):
+    """A measure of E_d as a mechanism on types of bits."""
+
+    def work(prior):
+        n = prior.space.n
+        types = types_of(Blocks.single(n, 2))
+        classes = [classes_against(kind, types) for kind in types.counts]
+        scale = -n * math.log1p(math.exp(-1.0))
+        entries = [np.exp(scale - part.distance) for part in classes]
+        return measure(TypeChannel(types, classes, entries), prior)
+
+    return work
+
+
+def worst_row(channel, prior):
+    """Leakage about the row that leaks most."""
+    return fp.pml_level(channel, prior, row="worst")
+
+
 def bits(n):
     """The space of n bits."""
     return lambda: fp.Space.hamming(n, 2)
@@ -55,6 +99,8 @@ def transform(k):
     return k * 2.0**k
 
 
+COUNTS = (125, 250), (500, 1000)
+ON_TYPES = (20, 40), (80,)
 LENGTHS = (10**4, 10**5), (10**6,)
 #: Small and large sizes, promised cost, maker of the prior, and work on it. Making the prior is
 #: timed as well, because priors keep what they have computed.
@@ -84,6 +130,51 @@ CASES = {
         lambda p: p.log_prob(np.zeros(p.space.n, dtype=np.int64)),
     ),
     "product E_d information": (*LENGTHS, float, rows, information(3)),
+    "count of a chain, identifiability": (
+        *COUNTS,
+        lambda n: n**2,
+        bit_chain,
+        counted(fp.identifiability_level),
+    ),
+    "count of a chain, information": (
+        *COUNTS,
+        lambda n: n**2,
+        bit_chain,
+        counted(fp.mutual_information),
+    ),
+    "count of a chain, worst factor": (
+        *COUNTS,
+        lambda n: n**2,
+        bit_chain,
+        counted(fp.worst_leakage_factor),
+    ),
+    "count of a chain, worst row": (*COUNTS, lambda n: n**3, bit_chain, counted(worst_row)),
+    "count of different bits, worst row": (*COUNTS, lambda n: n**3, bit_rows, counted(worst_row)),
+    "count of exchangeable bits, correlation": (
+        *COUNTS,
+        lambda n: n**3,
+        types,
+        counted(fp.maximal_correlation),
+    ),
+    "on types, identifiability": (
+        *ON_TYPES,
+        lambda n: n**3,
+        types,
+        on_types(fp.identifiability_level),
+    ),
+    "on types, worst factor": (
+        *ON_TYPES,
+        lambda n: n**3,
+        types,
+        on_types(fp.worst_leakage_factor),
+    ),
+    "on types, correlation": (*ON_TYPES, lambda n: n**4, types, on_types(fp.maximal_correlation)),
+    "on types, capacity": (
+        *ON_TYPES,
+        lambda n: n**3,
+        types,
+        on_types(lambda channel, _: fp.channel_capacity(channel)),
+    ),
     "shell walk, radius 5": ((20, 40), (60,), lambda n: math.comb(n, 5), bits, walk),
 }
 

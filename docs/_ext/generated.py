@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import pydoc
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -93,6 +96,47 @@ class Notions(SphinxDirective):
         return [listed]
 
 
+class Structures(SphinxDirective):
+    """What is answered in structure, from the answers that benchmarks/structure_table.py saved."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a table for each channel: measures down, priors across."""
+        _, path = self.env.relfn2path("structure.json")
+        self.env.note_dependency(path)
+        answers = json.loads(Path(path).read_text())
+        made: list[nodes.Node] = []
+        for channel in dict.fromkeys(answer["channel"] for answer in answers):
+            own = [answer for answer in answers if answer["channel"] == channel]
+            title = channel or "the prior alone"
+            section = nodes.section(ids=[nodes.make_id(title)])
+            section += nodes.title(text=title)
+            section += self._table(own)
+            made.append(section)
+        return made
+
+    def _table(self, answers: list[dict[str, Any]]) -> nodes.table:
+        priors = list(dict.fromkeys(answer["prior"] for answer in answers))
+        cells = {(answer["measure"], answer["prior"]): _answer(answer) for answer in answers}
+        group = nodes.tgroup(cols=len(priors) + 1)
+        group += [nodes.colspec(colwidth=1) for _ in range(len(priors) + 1)]
+        group += nodes.thead("", _row(["", *priors]))
+        body = nodes.tbody()
+        for measure in dict.fromkeys(answer["measure"] for answer in answers):
+            body += _row([measure, *(cells.get((measure, prior), "") for prior in priors)])
+        group += body
+        return nodes.table("", group)
+
+
+def _row(words: list[str]) -> nodes.row:
+    entries = [nodes.entry("", nodes.paragraph(text=word)) for word in words]
+    return nodes.row("", *entries)
+
+
+def _answer(answer: dict[str, Any]) -> str:
+    size = answer.get("size")
+    return f"{answer['kind']}, {size:,}" if size else str(answer["kind"])
+
+
 def _capital(title: str) -> str:
     return title if "_" in title else title[0].upper() + title[1:]
 
@@ -131,6 +175,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("commands", Commands)
     app.add_directive("notions", Notions)
     app.add_directive("reference", Reference)
+    app.add_directive("structures", Structures)
     app.connect("autodoc-process-docstring", keep_formulas, priority=400)  # before numpydoc
     app.connect("builder-inited", write_audit)
     app.connect("source-read", close_fences)

@@ -27,7 +27,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.laws import Laws
 
 #: Most rows that pairs are formed of, and units of work for each pair and output.
-_ROWS, _PAIR = 1 << 12, 8
+_ROWS, _PAIR = 1 << 12, 24
 #: Pairs below this share of the largest capacity of a pair are bounded roughly.
 _NEAR = 0.25
 #: Fraction of rows outside from which it does not help to look at them first.

@@ -26,7 +26,7 @@ from fastpriv.results import Bracket
 #: A power of two that keeps products of small probabilities from underflowing. It cancels in B.
 SCALE = 2.0**600
 #: Relative change of the result if the sums of laws, which are not normalised, are off by 1e-14.
-_UNSUMMED = 2e-14
+UNSUMMED = 2e-14
 #: More than what numbers too small for a double add up to.
 _UNDERFLOW = 2.0**-300
 #: Largest smaller side of a matrix that is certified, and the largest solved in full.
@@ -77,7 +77,7 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     B = weight * excess
     # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2 ulp.
     rho = _certified(B, 16.0 * ULP * float(before + np.linalg.norm(B)) + _UNDERFLOW)
-    lower = math.sqrt(max(rho.lower**2 - _UNSUMMED**2, 0.0))  # rows that do not sum to one
+    lower = math.sqrt(max(rho.lower**2 - UNSUMMED**2, 0.0))  # rows that do not sum to one
     return Bracket(lower, rho.upper)
 
 
@@ -98,13 +98,13 @@ def relative_correlation(u: Floats, errors: Floats, law: Floats, prior: Floats) 
 
 def _certified(B: Floats, off: float) -> Bracket:
     """Bounds on the norm of a matrix known up to one of norm ``off``, and a relative error."""
-    lower, upper = _norm(B)
-    relative = (len(B) + 64) * ULP + _UNSUMMED
+    lower, upper = norm_bounds(B)
+    relative = (len(B) + 64) * ULP + UNSUMMED
     lower = max(lower - off, 0.0) * (1.0 - relative)
     return Bracket(min(lower, 1.0), min((upper + off) * (1.0 + relative), 1.0))
 
 
-def _norm(B: Floats) -> tuple[float, float]:
+def norm_bounds(B: Floats) -> tuple[float, float]:
     """Bounds on the spectral norm: from below by a vector, from above by a Cholesky factor.
 
     If floating point completes a Cholesky factor of A = mu I - G, then A >= -g trace(A) with

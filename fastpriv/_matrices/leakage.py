@@ -170,10 +170,13 @@ def surprise(law: Floats) -> Floats:
     return terms
 
 
-def matrix_gain(matrix: Floats, prior: Floats, inner: Floats | None = None) -> float:
+def matrix_gain(
+    matrix: Floats, prior: Floats, inner: Floats | None = None, error: float = 0.0
+) -> float:
     """Largest H(X) - H(X | Y = y) over columns that occur, rounded up. Cost O(N K).
 
-    ``inner`` is p ln p summed over the databases that a row of the matrix stands for. With
+    ``inner`` is p ln p summed over the databases that a row of the matrix stands for. ``error``
+    bounds the relative error of the prior and of ``inner``. With
     d = W/q - 1 the gain is sum p f(d) + sum d inner, f(d) = (1+d) ln(1+d) - d, so that columns
     close to constant keep their digits. No output tells more than H(X), and those that are too
     rare for a double count as that.
@@ -192,10 +195,11 @@ def matrix_gain(matrix: Floats, prior: Floats, inner: Floats | None = None) -> f
     # entries themselves; own has one sign.
     whole = -float(own.sum())
     size = np.minimum(3.0 * whole * (most - least), whole * (law + ref) - own @ matrix)
-    error = (len(p) + 32) * ULP * (bend + size)
-    gains = np.full(len(law), whole * (1.0 + (len(p) + 32) * ULP))
+    slack = (len(p) + 32) * ULP + error
+    off = slack * (bend + size)
+    gains = np.full(len(law), whole * (1.0 + slack))
     gains[most == 0.0] = 0.0
     clear = law > TINY
-    gain = (bend + drift + error)[clear] / law[clear]
+    gain = (bend + drift + off)[clear] / law[clear]
     gains[clear] = np.minimum(gains[clear], gain)
     return max(0.0, float(gains.max()))

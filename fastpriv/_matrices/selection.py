@@ -51,7 +51,7 @@ _SEARCH_KERNELS = (
     "two_row_capacities",
 )
 #: Fraction of the limit that is spent before cliques are listed, or a pair is bounded.
-_BEFORE = 0.2
+_BEFORE = 0.35
 #: Units of work of a search without a time limit.
 _WORK = 1e9
 
@@ -107,7 +107,7 @@ def _by_parts(search: Search, nodes: list[Node], most: int) -> float:
     if upper <= search.target:
         return upper
     rows = np.unique(np.concatenate([rows for node in nodes for rows in node.slices]))
-    if most <= MANY and pair_work(len(rows), search.laws.outputs) < 0.5 * meter.room():
+    if most <= MANY and pair_work(len(rows), search.laws.outputs) < 0.25 * meter.room():
         return search.by_cliques(nodes, rows, upper)
     pairs = Search(search.laws.table, search.gap, meter)
     pair = pairs.run([Node(0, (rows, rows))], 2.0 * _BEFORE * meter.limit)

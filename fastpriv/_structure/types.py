@@ -66,6 +66,15 @@ class Classes(NamedTuple):
             numbers += stride * composition_index(counts, w)
         return numbers
 
+    def held(self, v: int, m: int) -> Ints:
+        """Return [s, class]: how many rows with v in y hold s in x. All rows are in one block."""
+        counts = np.zeros((m, len(self.row)), dtype=np.int64)
+        for (_, value, w), stride in zip(self.cells, self.strides, strict=True):
+            if value == v:
+                made = np.array(compositions(w, m))
+                counts = made[np.arange(len(self.row)) // stride % len(made)].T
+        return counts
+
     def pair_counts(self, number: int, m: int) -> Ints:
         """Return [v, s], the number of rows with v in y and s in x. All rows are in one block."""
         counts = np.zeros((m, m), dtype=np.int64)

@@ -11,10 +11,11 @@ from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv.channels.tilted import TiltedChannel, TiltedProduct
 from fastpriv.channels.unmixed import misfit, unmixed
-from fastpriv.errors import Infeasible
-from fastpriv.priors import Distribution, Product
+from fastpriv.errors import Infeasible, TooLarge
+from fastpriv.priors import Distribution, Markov, Product
 from fastpriv.priors.arguments import as_prior
 from fastpriv.priors.unmixing import rounding
+from fastpriv.results import Bracket
 
 __all__ = ["PosteriorChannel"]
 
@@ -38,6 +39,8 @@ class PosteriorChannel(TiltedChannel):
     ------
     Infeasible
         Below ``prior.epsilon_tilde()``, which the message names.
+    TooLarge
+        For a long Markov chain within the bracket of its ``epsilon_tilde()``.
 
     Examples
     --------
@@ -49,9 +52,12 @@ class PosteriorChannel(TiltedChannel):
     """
 
     def __new__(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
-        """Make a row-by-row channel from a prior of independent rows."""
-        rows = cls is PosteriorChannel and isinstance(prior, Product)
-        return object.__new__(PosteriorProduct if rows else cls)
+        """Make a row-by-row channel from independent rows, one without lists from a long chain."""
+        if cls is PosteriorChannel and isinstance(prior, Product):
+            return object.__new__(PosteriorProduct)
+        if cls is PosteriorChannel and isinstance(prior, Markov) and prior._long:
+            return object.__new__(PosteriorChain)
+        return object.__new__(cls)
 
     def __getnewargs__(self) -> tuple[Distribution, float]:
         return self.prior, self.epsilon
@@ -65,10 +71,16 @@ class PosteriorChannel(TiltedChannel):
                 "finite epsilon will do"
             )
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
+        if isinstance(least, Bracket) and least.lower <= self.epsilon < least.upper:
+            raise TooLarge(
+                f"whether E_i exists at epsilon {self.epsilon!r} for {prior!r} is not known: "
+                f"epsilon_tilde lies in {least!r} and its search needs all databases; use an "
+                "epsilon from the upper end on, or fewer rows"
+            )
         if self.epsilon < least:
             raise Infeasible(
                 f"E_i does not exist at epsilon {self.epsilon!r} for {prior!r}; it needs epsilon "
-                f">= epsilon_tilde = {least!r}"
+                f">= epsilon_tilde = {float(least)!r}"
             )
         self._set(unmixed(self.prior, self.epsilon))
 
@@ -87,7 +99,7 @@ class PosteriorChannel(TiltedChannel):
     def _defined_by(cls, given: Mapping[str, Any]) -> PosteriorChannel:
         epsilon = check.real(given["epsilon"], "epsilon", least=0.0)
         prior = load(given["prior"])
-        if epsilon >= prior.epsilon_tilde() * (1.0 - 2.0**-30):
+        if epsilon >= float(prior.epsilon_tilde()) * (1.0 - 2.0**-30):
             return cls._near(prior, epsilon)
         return cls(prior, epsilon)  # says why not
 
@@ -113,3 +125,25 @@ class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
     @property
     def _own_level(self) -> float:
         return self.epsilon
+
+
+class PosteriorChain(PosteriorChannel, form=True):
+    """E_i for a Markov chain that is too long for a list of its databases.
+
+    Every output can occur, and under the chain itself every posterior is R. Measures under this
+    prior follow from passes along the chain; under another prior they need the list.
+    """
+
+    prior: Markov
+
+    @property
+    def _own_level(self) -> float:
+        return self.epsilon
+
+    @property
+    def _misfit(self) -> float:
+        return 0.0
+
+    @property
+    def _all_alive(self) -> bool:
+        return True

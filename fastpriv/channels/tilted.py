@@ -29,11 +29,13 @@ from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel
 from fastpriv.channels.tilted_draws import tilted_draws
+from fastpriv.channels.tilted_types import TypeTilt, type_tilt
 from fastpriv.errors import InvalidInput
 from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.priors.arguments import as_prior
 from fastpriv.priors.columns import log_marginal
 from fastpriv.priors.dense import apply_rows
+from fastpriv.priors.exchanging import LISTED
 from fastpriv.priors.unmixing import rounding
 from fastpriv.results import Bracket
 
@@ -153,6 +155,11 @@ class TiltedChannel(AbstractChannel):
             return self._law
         law, home = self._vectors()
         return Dense._trusted(law * apply_rows(prior._vector() / home, self._kernels), self.space)
+
+    @cached_property
+    def _by_type(self) -> TypeTilt | None:
+        """The channel in types, where its rows are exchangeable and databases are many."""
+        return type_tilt(self._law, self._kernels) if self.space.size > LISTED else None
 
     @property
     def _own_level(self) -> float:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.sequential import Tree, alike, shuffle
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
@@ -25,8 +27,10 @@ from fastpriv._structure.types import (
 )
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
+from fastpriv.channels.queries.laws import log_score_law, score_law
 from fastpriv.errors import InvalidInput
 from fastpriv.priors import Distribution, Exchangeable
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.spaces import Space
 
 __all__ = ["TypeChannel"]
@@ -89,14 +93,49 @@ class TypeChannel(AbstractChannel):
 
     def _type_weights(self, prior: Distribution) -> Floats | None:
         """Probability of each type under an exchangeable prior, None for others."""
-        if not isinstance(prior, Exchangeable):
-            return None
-        return type_weights(self._types, prior)
+        types = as_exchangeable(prior)
+        return None if types is None else type_weights(self._types, types)
 
     def _output_types(self, weights: Floats) -> Floats:
         """Law of the output's type, from that of the database's."""
         masses = weights[self._stack.row] * self._mass
         return np.asarray(np.bincount(self._stack.kind, masses), dtype=np.float64)
+
+    def _type_matrix(self) -> Floats:
+        """Return the chances of the output's type, given a database of each type."""
+        count = len(self._classes)
+        places = self._stack.row * count + self._stack.kind
+        chances = np.asarray(np.bincount(places, self._mass, count**2), dtype=np.float64)
+        return chances.reshape(count, count)
+
+    def _by_overlap(self) -> Floats:
+        """Return p(y|x) of bits for i ones in x, j in y and t in both, [i, j, t]."""
+        table = np.zeros((self.space.n + 1,) * 3)
+        for kind, classes, entry in zip(
+            self._types.counts, self._classes, self._entries, strict=True
+        ):
+            shared = classes.held(1, 2)[1]
+            table[shared + classes.held(0, 2)[1], kind[0][1], shared] = entry
+        return table
+
+    def _class_law(self, prior: Distribution, y: Ints) -> tuple[Floats, Floats | None]:
+        """Law of the class of the database against one output, and its logs if it may underflow.
+
+        The counts of values in the rows where y holds v are the digits of a sum over rows, in base
+        n + 1. Cost that of the law of this sum.
+        """
+        m, base = self._types.blocks.sizes[0], self.space.n + 1
+        digits = np.zeros((m, m), dtype=object)
+        digits[:, 1:] = base ** np.arange(m * (m - 1), dtype=object).reshape(m, m - 1)
+        sizes = sum(int(digits[v, -1]) * int(c) for v, c in enumerate(np.bincount(y, minlength=m)))
+        check.fits(sizes, "the table of classes", "use fewer rows or values")
+        classes = self._classes[int(self._types.number(y[None])[0])]
+        scores = [row.astype(np.int64) for row in digits]
+        places = sum(scores[v] @ classes.held(v, m) for v in range(m))
+        logs = None
+        if prior._log_least() <= math.log(TINY):
+            logs = log_score_law(prior, scores, y)[places]
+        return score_law(prior, scores, y)[places], logs
 
     def _plain(self) -> Channel:
         return Channel(self.matrix(), self.space)
@@ -165,3 +204,13 @@ def type_weights(types: Types, prior: Exchangeable) -> Floats:
     """Probability of each type, all rows being in one block."""
     weights = prior.weights
     return np.array([weights[kind[0][1:]] for kind in types.counts])
+
+
+def log_type_weights(types: Types, prior: Exchangeable) -> Floats:
+    """Log-probability of each type, finite also where it is too rare for a double."""
+    return np.array([prior._log_weights[kind[0][1:]] for kind in types.counts])
+
+
+def type_error(n: int) -> float:
+    """Bound the relative error of sizes of classes, which come from logarithms, and of weights."""
+    return (16 * n + 128) * ULP

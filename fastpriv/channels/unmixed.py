@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 
 import numpy as np
@@ -10,8 +11,9 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernels, Symmetric
-from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.dense import apply_rows
+from fastpriv.priors.markov import UnmixedMarkov
 from fastpriv.priors.product import flat_excess
 from fastpriv.priors.type_weights import inverse_matrix, substitute
 from fastpriv.priors.unmixing import clipped
@@ -49,10 +51,28 @@ def _(prior: Exchangeable, epsilon: float) -> Distribution:
     return Exchangeable._trusted(law)
 
 
+@unmixed.register
+def _(prior: Markov, epsilon: float) -> Distribution:
+    """Markov chain: kept as such where its databases are too many to list."""
+    if prior._long:
+        return UnmixedMarkov(prior, epsilon)
+    return unmixed.dispatch(Distribution)(prior, epsilon)
+
+
 @singledispatch
 def misfit(prior: Distribution, other: Distribution) -> float:
     """Return the largest |ln p(x)/q(x)| between two full-support laws of one structure."""
     return _log_misfit(prior._vector(), other._vector())
+
+
+@misfit.register
+def _(prior: Product, other: Distribution) -> float:
+    """Independent rows: the sum over rows."""
+    assert isinstance(other, Product)
+    pairs = np.stack([prior._assignment, other._assignment])
+    kinds, counts = np.unique(pairs, axis=1, return_counts=True)
+    parts = [_log_misfit(prior._laws[k], other._laws[j]) for k, j in kinds.T]
+    return math.fsum(counts * parts)
 
 
 @misfit.register

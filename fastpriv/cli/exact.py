@@ -56,7 +56,8 @@ def _levels(given: argparse.Namespace, prior: Distribution, notion: str) -> tupl
         return low, high
     least = prior.epsilon_x() if notion == "identifiability" else 0.0
     try:
-        last = prior.epsilon_tilde() if notion == "identifiability" else prior.epsilon_hat()
+        end = prior.epsilon_tilde if notion == "identifiability" else prior.epsilon_hat
+        last = float(end())
     except TooLarge:
         last = math.inf
     return least, last + _BEYOND if last < math.inf else least + _ENDLESS

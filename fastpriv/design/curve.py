@@ -28,6 +28,7 @@ from fastpriv.design.closed_form import h, h_inverse
 from fastpriv.design.common import constant_mechanism
 from fastpriv.design.programs import solve_pd_dp, solve_pd_i
 from fastpriv.design.rate_distortion import solve_pd_mip
+from fastpriv.design.solving import has_no_program
 from fastpriv.design.theorems import theorem_bracket, tilde_or_bound
 from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
 from fastpriv.notions.registry import DESIGNED, NOTIONS
@@ -115,18 +116,20 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
         return Bracket(math.inf, math.inf)
     sizes = [m for m in prior.space.sizes if m > 1]
     plain = h_inverse(cost, len(sizes), sizes)
+    closed = prior.epsilon_hat() if notion == "dp" else float(prior.epsilon_tilde())
+    if plain <= closed and has_no_program(prior):
+        return theorem_bracket(prior, cost, notion)
     if notion == "dp":
-        if plain > prior.epsilon_hat():
+        if plain > closed:
             return _around(plain)
         low = max(plain - prior.epsilon_x(), 0.0)
         return _search(prior, cost, solve_pd_dp, low, max(plain, 0.0), clock, bar)
-    tilde = prior.epsilon_tilde()
-    if plain >= tilde:
+    if plain >= closed:
         return _around(plain)
     # Beyond some distortion the prior's own level is reached: look there first.
     low = max(plain, least)
     first = low + 0.9 * _TOLERANCE * (1.0 + low)
-    return _search(prior, cost, solve_pd_i, low, tilde, clock, bar, first)
+    return _search(prior, cost, solve_pd_i, low, closed, clock, bar, first)
 
 
 def _around(value: float) -> Bracket:
@@ -351,7 +354,7 @@ def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tupl
     for notion, end in (("dp", prior.epsilon_hat), ("identifiability", prior.epsilon_tilde)):
         if notion in notions:
             with suppress(TooLarge):
-                level = end()
+                level = float(end())
                 result[notion] = float(h(level, space.n, space.sizes)), level
     return result
 

@@ -310,8 +310,8 @@ def _check_plain(
 
 
 def _tilde(prior: Distribution) -> float:
-    """Return eps_tilde, infinite where it cannot be had: a Markov prior beyond the dense form."""
+    """Return eps_tilde or the upper end of its bracket, infinite where neither can be had."""
     try:
-        return prior.epsilon_tilde()
+        return float(prior.epsilon_tilde())
     except TooLarge:
         return math.inf

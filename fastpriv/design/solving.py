@@ -30,9 +30,10 @@ from fastpriv.design.task import Task, told
 from fastpriv.errors import TooLarge, short
 from fastpriv.measures.distortion import expected_distance, hamming_distance
 from fastpriv.measures.dp import neighbour_level, posterior_level
-from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.results import Solution
 
+_UNSOLVED = "a chain this long has no program, only the bounds of theorems"
 #: Most databases of a program without structure.
 _DENSE = 1 << 13
 
@@ -45,7 +46,12 @@ def solve_program(prior: Distribution, task: Task) -> Solution:
         solution = _certify(
             prior, task, constant_mechanism(prior).channel, 0.0, "closed-form", None
         )
-    return told(solution, task)
+    return told(solution, task, why=_UNSOLVED if has_no_program(prior) else "")
+
+
+def has_no_program(prior: Distribution) -> bool:
+    """Whether only theorems bound the optimum: a Markov chain with too many databases."""
+    return isinstance(prior, Markov) and prior.space.size > _DENSE
 
 
 def _program(prior: Distribution, task: Task) -> Solution:
@@ -56,6 +62,8 @@ def _program(prior: Distribution, task: Task) -> Solution:
         solved = solve_reduced(types, type_weights(types, prior), task)
         channel: AbstractChannel = TypeChannel(types, solved.classes, solved.entries)
         return _certify(prior, task, channel, solved.bound, "types", solved.solver)
+    if isinstance(prior, Markov) and has_no_program(prior):
+        return _without_program(prior, task)
     if prior.space.size > _DENSE:
         raise TooLarge(
             f"the program of {prior!r} is solved over at most {_DENSE:,} databases, and there are "
@@ -70,6 +78,16 @@ def _program(prior: Distribution, task: Task) -> Solution:
     solved = solve_reduced(types, weights, task)
     channel = Channel(expand(types, solved.classes, solved.entries), dense.space)
     return _certify(dense, task, channel, solved.bound, "dense", solved.solver)
+
+
+def _without_program(prior: Markov, task: Task) -> Solution:
+    """Long chain: the better of a constant output and E_d, with the bound of Theorem 1.
+
+    E_d at epsilon - eps_X has identifiability epsilon (Wang-Ying-Zhang 2015, Lemma 5).
+    """
+    safe = task.epsilon - (prior.epsilon_x() if task.joint else 0.0)
+    channel = randomised_response(prior.space.sizes, max(safe, 0.0)).channel
+    return _certify(prior, task, channel, 0.0, "closed-form", None)
 
 
 def _rows(prior: Product, task: Task) -> Solution:

@@ -38,14 +38,16 @@ def made_task(epsilon: float, joint: bool, gap: float, time_limit: float, solver
     return Task(epsilon, joint, gap, time.monotonic() + time_limit, solver)
 
 
-def told(solution: Solution, task: Task, depth: int = 4) -> Solution:
+def told(solution: Solution, task: Task, depth: int = 4, why: str = "") -> Solution:
     """Return the solution, and warn where its gap is wider than was asked for.
 
-    ``depth`` is the number of frames up to the caller that the warning is meant for.
+    ``why`` says the reason if it is neither the time limit nor rounding. ``depth`` is the number
+    of frames up to the caller that the warning is meant for.
     """
     if solution.gap <= task.gap:
         return solution
-    why = "the time limit passed" if time.monotonic() > task.deadline else "rounding allows no less"
+    late = time.monotonic() > task.deadline
+    why = why or ("the time limit passed" if late else "rounding allows no less")
     warnings.warn(
         f"the certified gap is {solution.gap:.1e}, wider than gap={task.gap:g}: {why}",
         GapWarning,

@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from fastpriv.design.closed_form import h_inverse
 from fastpriv.errors import TooLarge
 from fastpriv.priors import Distribution
+from fastpriv.priors.unmixing import tilde_bound
 from fastpriv.results import Bracket
 
 _WIDEN = 1e-13
 
 
-def tilde_bound(sizes: Sequence[int], spread: float) -> float:
-    """Return a closed upper bound on eps_tilde from eps_X = ``spread`` and the row sizes.
-
-    R_e^(-1) p is non-negative when 2^(1/n) - 1 >= (m-1) e^(eps_X) / (e^e + m - 2) for every row:
-    the terms of odd distance in the inverse are then at most those of even distance. So eps_tilde
-    <= ln((m-1) e^(eps_X) / (2^(1/n) - 1) - m + 2), which is below ln(n (m-1)/ln 2 + 1) + eps_X.
-    """
-    sizes = [m for m in sizes if m > 1]
-    if not sizes:
-        return 0.0
-    if spread == math.inf:
-        return math.inf
-    part = math.expm1(math.log(2.0) / len(sizes))
-    m = max(sizes)
-    return (spread + math.log((m - 1) / part - (m - 2) * math.exp(-spread))) * (1.0 + _WIDEN)
-
-
 def tilde_or_bound(prior: Distribution) -> float:
-    """Return eps_tilde, or the closed bound on it where the dense form is too large."""
+    """Return eps_tilde, or the upper end of its bracket, or the closed bound on it."""
     try:
-        return prior.epsilon_tilde()
+        return float(prior.epsilon_tilde())
     except TooLarge:
         return tilde_bound(prior.space.sizes, prior.epsilon_x())
 
@@ -59,11 +42,14 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
     spread = prior.epsilon_x()
     plain = float(h_inverse(distortion, len(sizes), sizes))
     low, high = plain * (1.0 - _WIDEN), plain * (1.0 + _WIDEN)
-    exact = plain >= tilde_or_bound(prior)
+    tilde = tilde_or_bound(prior)
+    exact = plain >= tilde
     if notion == "dp":
         return Bracket(low if exact else max(low - spread, 0.0), max(high, 0.0))
     if notion == "identifiability":
-        return Bracket(max(low, spread), high if exact else max(high, 0.0) + spread)
+        # E_i at eps_tilde has a smaller distortion where this one is beyond h(eps_tilde).
+        beyond = min(max(high, 0.0) + spread, tilde * (1.0 + _WIDEN))
+        return Bracket(max(low, spread), high if exact else max(beyond, spread))
     noise = math.fsum(_noise(max(plain, 0.0), m) for m in sizes)
     entropy = float(prior.entropy())
     error = 1e-12 * (entropy + noise)

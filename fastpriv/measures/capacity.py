@@ -11,16 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
+from fastpriv._matrices.rewarded import rewarded_law
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
-from fastpriv.priors import Dense, Distribution, Product
+from fastpriv.priors import Dense, Distribution, Exchangeable, Product
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
 
@@ -67,7 +70,7 @@ def channel_capacity(
     with about ten steps of O(N^2 K). Beyond 64 rows it works on a subset of rows that may carry
     mass, and checking all rows costs O(N K). The capacities of independent rows add up, with one
     solution for each distinct row and a closed form for E_d. A query counts each of its answers
-    once. Other structured channels are solved as matrices.
+    once, and a mechanism on types each type. Other structured channels are solved as matrices.
 
     Examples
     --------
@@ -178,6 +181,51 @@ def _(channel: ProductChannel, gap: float) -> Bracket:
 
 
 @capacity.register
+def _(channel: TypeChannel, gap: float) -> Bracket:
+    """Take a law of types: rows may be permuted, and information is concave. Cost O(classes)."""
+    weights = rewarded_law(channel._type_matrix(), arrangement_gains(channel), 0.5 * gap)
+    D = type_divergences(channel, weights)
+    # Terms have relative errors of the sizes of classes, also where they nearly cancel.
+    terms = int(np.bincount(channel._stack.row).max())
+    off = type_error(channel.space.n) + (terms + 256) * ULP
+    slack = off * (2.0 * D + 4.0 * np.sqrt(D))
+    lower = math.fsum(weights * (D - slack)) / math.fsum(weights)
+    return Bracket(max(0.0, lower * (1.0 - 2.0**-50)), float((D + slack).max()))
+
+
+def arrangement_gains(channel: TypeChannel) -> Floats:
+    """Return what the output tells about the order of the rows, given the types of both.
+
+    For a database of each type, the divergence of the output from a uniform one of its type.
+    """
+    types = channel._type_matrix()
+    stack = channel._stack
+    even = np.exp(stack.log_outputs - channel._types.log_sizes[stack.kind])
+    expected = types[stack.row, stack.kind] * even
+    return _added(channel, expected)
+
+
+def type_divergences(channel: TypeChannel, weights: Floats) -> Floats:
+    """Return D(W_x || q) for a database x of each type, q being the law of Y for those types."""
+    stack = channel._stack
+    even = np.exp(stack.log_outputs - channel._types.log_sizes[stack.kind])
+    return _added(channel, channel._output_types(weights / weights.sum())[stack.kind] * even)
+
+
+def _added(channel: TypeChannel, expected: Floats) -> Floats:
+    """Add up terms of a divergence of the masses of classes, by the type of x."""
+    out, stack = np.empty(1), channel._stack
+    order = np.argsort(stack.row, kind="stable")
+    ends = np.cumsum(np.bincount(stack.row))[:-1]
+    totals = []
+    for part in np.split(order, ends):
+        mass, law = channel._mass[part][None], expected[part]
+        kernels.row_divergences(mass, law, np.zeros(len(part)), 0, 1, out)
+        totals.append(float(out[0]))
+    return np.array(totals)
+
+
+@capacity.register
 def _(channel: TiltedChannel, gap: float) -> Bracket:
     """Take the matrix, and allow for its errors."""
     return channel._widened(matrix_capacity(channel.matrix(), gap)[0])
@@ -211,6 +259,18 @@ def _(channel: ProductChannel, gap: float) -> Product:
     """Return independent rows, each with the law that is best for its channel."""
     kinds, rows = channel._kernels.distinct, channel._kernels.assignment
     return Product._trusted([row_capacity(kernel, gap / len(rows))[1] for kernel in kinds], rows)
+
+
+@optimal_prior.register
+def _(channel: TypeChannel, gap: float) -> Distribution:
+    """Return exchangeable rows with the best law of types."""
+    if channel.space.size == 1:
+        return Dense._trusted(np.ones(1), channel.space)
+    weights = rewarded_law(channel._type_matrix(), arrangement_gains(channel), 0.5 * gap)
+    table = np.zeros((channel.space.n + 1,) * (channel.space.sizes[0] - 1))
+    for kind, weight in zip(channel._types.counts, weights, strict=True):
+        table[kind[0][1:]] = weight
+    return Exchangeable._trusted(table / table.sum())
 
 
 @optimal_prior.register
@@ -251,6 +311,12 @@ def searched_entries(channel: AbstractChannel) -> int:
 def _(channel: QueryChannel) -> int:
     """Count the entries of the laws of the answers."""
     return int(channel._kernel.matrix.size)
+
+
+@searched_entries.register
+def _(channel: TypeChannel) -> int:
+    """Count the classes."""
+    return len(channel._entry)
 
 
 @searched_entries.register

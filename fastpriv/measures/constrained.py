@@ -112,7 +112,8 @@ def constrained_capacity(
     A query counts its answers in place of its databases, with the logarithm of how many databases
     have each answer. So counts, sums and histograms of thousands of rows are taken, up to 2^14
     answers (for each value of a row) and 2^22 entries of their output laws. For bits with more
-    than 12 outputs and about 100 answers or more, the upper end is the individual capacity.
+    than 12 outputs and about 100 answers or more, the upper end is max {I(X; Y): H(X) >= b}, which
+    is 3 to 12 percent above the lower end for counts of 200 and 1000 bits with geometric noise.
 
     Examples
     --------

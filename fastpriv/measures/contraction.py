@@ -18,12 +18,18 @@ from fastpriv._matrices.contraction import (
     largest_distance,
     matrix_contraction,
 )
+from fastpriv._structure.bit_pairs import listed_outputs, pair_contraction
+from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel, type_error
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.priors.type_weights import inverse_matrix
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["contraction_coefficient"]
@@ -31,8 +37,14 @@ __all__ = ["contraction_coefficient"]
 #: Base-2 logarithm of the most entries, and of the most terms over all pairs (in both orders), of
 #: a product channel whose pairs are listed.
 _LISTED, _TERMS = 22, 29
+#: Most entries of the matrix of a tilted channel that is formed.
+_SMALL = 1 << 22
 #: Most rows of E_d whose distances are summed.
 _MOST_ROWS = 1 << 24
+#: Most kinds of outputs of all kinds of pairs of databases that are listed.
+_PAIRED = 1 << 22
+#: Most entries of the matrix of a channel on types that is formed.
+_FORMED = 1 << 22
 
 
 @overload
@@ -63,7 +75,8 @@ def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket | B
     -----
     Equal rows are counted once. Hellinger distances, from one matrix product of cost O(N^2 K),
     rule out most pairs. Each pair left takes a few sums of K terms. For E_d the best two databases
-    differ in all n rows, with cost O(n). Rows of matrices are taken as the floats they are.
+    differ in all n rows, with cost O(n). Mechanisms on types of up to 25 bits go through all kinds
+    of pairs, O(n^7). Rows of matrices are taken as the floats they are.
 
     Examples
     --------
@@ -106,9 +119,76 @@ def _(channel: ProductChannel) -> Bracket:
 
 
 @contraction.register
+def _(channel: TypeChannel) -> Bracket:
+    """Bits: over kinds of pairs of databases, O(n^7). More values: a small matrix.
+
+    Otherwise the lower end is that of the types alone, and the upper end tanh^2(l/2) of the strong
+    level l: a pair of laws whose ratio is within e^-l and e^l is a mixture of pairs on two outputs,
+    for which it is largest with both ratios at an end.
+    """
+    n = channel.space.n
+    if channel.space.m != 2 and channel.space.size**2 <= _FORMED:
+        return matrix_contraction(channel.matrix())
+    if channel.space.m == 2 and listed_outputs(n) <= _PAIRED:
+        eta = pair_contraction(channel._by_overlap())
+    else:
+        alike = matrix_contraction(channel._type_matrix())
+        eta = Bracket(alike.lower, max(alike.lower, math.tanh(0.5 * extreme_level(channel)) ** 2))
+    off = type_error(n)
+    return Bracket(eta.lower * (1.0 - off), min(eta.upper * (1.0 + off), 1.0))
+
+
+@contraction.register
 def _(channel: TiltedChannel) -> Bracket:
-    """Take the matrix, and allow for its errors."""
-    return channel._widened(matrix_contraction(channel.matrix()))
+    """Through the matrix while it is small, otherwise between two bounds.
+
+    Below, the best two databases that hold one value in all rows. Above, two laws with ratios
+    within e^L, L the leakage capacity, have at most the tanh^2(L/2) of randomised response: with
+    r = P/Q the sum is 1 - E_Q r/(b r + 1 - b), of a concave function of r.
+    """
+    if channel.space.size**2 <= _SMALL:
+        return channel._widened(matrix_contraction(channel.matrix()))
+    rows, error = constant_rows(channel)
+    off = 2.0 * error + UNSUMMED
+    lower = max(math.sqrt(matrix_contraction(rows).lower) - off, 0.0) ** 2
+    upper = math.tanh(0.5 * extreme_level(channel)) ** 2 * (1.0 + 2.0**-48)
+    return Bracket(min(lower, upper, 1.0), min(upper, 1.0))
+
+
+def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
+    """Return the laws of the output given databases with one value in all rows, and their error.
+
+    Outputs of one type are taken together: the ratio of two of these laws is the same for them.
+    """
+    types, least = channel._by_type, min(channel.space.sizes)
+    if types is not None:
+        logs = types.log_law + channel.epsilon * types.types  # n - d(x, y) is the count of a value
+        laws = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return laws / laws.sum(axis=1, keepdims=True), types.error
+    if isinstance(channel, PosteriorChain):
+        return _first_output(channel), 4.0 * row_slack(channel._kernels)
+    law, sizes = channel._law._dense("contraction")._vector(), channel.space.sizes
+    rows = []
+    for value in (0, least - 1):
+        near = np.ones(1)
+        for m in sizes:
+            step = np.where(np.arange(m) == value, 1.0, math.exp(-channel.epsilon))
+            near = np.multiply.outer(near, step).reshape(-1)
+        rows.append(law * near / (law @ near))
+    return np.array(rows), 4.0 * row_slack(channel._kernels)
+
+
+def _first_output(channel: PosteriorChain) -> Floats:
+    """Return the laws of the first output of E_i, given databases with one value in all rows.
+
+    The other rows of R^-1 and R cancel: p(y_1 = b | x) is proportional to R[b, x_1] times
+    sum_s initial[s] R^-1[s, b] T[s, x_2].
+    """
+    chain, kernel = channel.prior, channel._kernels[0]
+    assert isinstance(kernel, Symmetric)
+    front = chain._initial[:, None] * inverse_matrix(kernel)
+    laws = np.maximum((front.T @ chain._transition).T * kernel.matrix, 0.0)
+    return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
 @contraction.register

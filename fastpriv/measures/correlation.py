@@ -23,16 +23,22 @@ from fastpriv._matrices.correlation import (
     sparse_correlation,
 )
 from fastpriv._matrices.excess import LEAST, SMALL
+from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
+from fastpriv.measures.contraction import rows_contraction
 from fastpriv.measures.sparse import sparse_matrix
 from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.priors import Distribution, Product
+from fastpriv.measures.type_correlation import fits, tilted_correlation, type_correlation
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.markov import HiddenMarkov
 from fastpriv.results import Bracket
 
 __all__ = ["maximal_correlation"]
@@ -43,23 +49,27 @@ _FORMED = 1 << 22
 _LONGEST = 1 << 24
 #: Most values of neighbouring rows that are treated as one row.
 _GROUP = 64
+#: Width up to which a bracket is that of rounding, and is returned as its upper end.
+_NARROW = 1e-5
 
 
 @overload
-def maximal_correlation(channel: AbstractChannel, prior: Distribution | ArrayLike) -> float: ...
+def maximal_correlation(
+    channel: AbstractChannel, prior: Distribution | ArrayLike
+) -> float | Bracket: ...
 @overload
 def maximal_correlation(
     channel: AbstractChannel | ArrayLike,
     prior: Distribution | ArrayLike,
     *,
     out: Floats | None = ...,
-) -> float | Floats: ...
+) -> float | Bracket | Floats: ...
 def maximal_correlation(
     channel: AbstractChannel | ArrayLike,
     prior: Distribution | ArrayLike,
     *,
     out: Floats | None = None,
-) -> float | Floats:
+) -> float | Bracket | Floats:
     """Maximal correlation rho of database and output (Hirschfeld, Gebelein, Renyi).
 
     The largest correlation of a function of the database with a function of the output, which is
@@ -79,20 +89,23 @@ def maximal_correlation(
 
     Returns
     -------
-    float, or array of length B for a stack
-        rho, rounded up. For matrices whose smaller side s is at most 4096, and for all channels
-        that reduce to such matrices, it is a proved upper bound, with a relative error of about
-        s^2 2^-53. Beyond, it is a singular value from the Lanczos method plus its residual of
-        1e-10. That no larger singular value exists is then certain up to the probability that the
-        fixed random start is orthogonal to its vector.
+    float or Bracket, or array of length B for a stack
+        rho, rounded up; a bracket where it is only bounded: for long Markov chains, and for
+        exchangeable rows of three or more values unless both bounds meet. For matrices whose
+        smaller side s is at most 4096, and for all channels that reduce to such matrices, it is a
+        proved upper bound, with a relative error of about s^2 2^-53. Beyond, it is a singular
+        value from the Lanczos method plus its residual of 1e-10. That no larger singular value
+        exists is then certain up to the probability that the fixed random start is orthogonal to
+        its vector.
 
     Notes
     -----
     The first singular pair is known. It is subtracted entry by entry, from differences of rows,
     so that no digits are lost at epsilon 1e-8. Cost O(N K s) for a matrix, and O(nonzeros) for
     each step with a sparse one. For independent rows rho is the largest of the rows' correlations
-    (Witsenhausen 1975), in closed form for E_d on the uniform prior. Row-by-row channels on other
-    priors cost O(N n) for each step.
+    (Witsenhausen 1975), in closed form for E_d on the uniform prior. For exchangeable bits
+    through one kernel it follows from the types, O(n^3). Row-by-row channels on other priors cost
+    O(N n) for each step.
 
     Examples
     --------
@@ -109,7 +122,8 @@ def maximal_correlation(
         matrix = sparse_matrix(channel)
         return sparse_correlation(matrix, _law(prior, matrix.shape[0])).upper
     mechanism, law = as_pair(channel, prior)
-    return correlation(mechanism, law).upper
+    rho = correlation(mechanism, law)
+    return rho.upper if rho.width <= _NARROW else rho
 
 
 def _law(prior: Distribution | ArrayLike, size: int) -> Any:
@@ -130,8 +144,14 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
 
 @correlation.register
 def _(channel: QueryChannel, prior: Distribution) -> Bracket:
-    """Take the answer in place of the database."""
-    return row_correlation(channel._kernel, channel._query.law(prior))
+    """Take the answer in place of the database.
+
+    If the law of the answer is off by a factor of at most 1 + e at every answer, rho is off by at
+    most (1 + e)/(1 - e): the centred matrix is multiplied by diagonal matrices and a projection.
+    """
+    rho = row_correlation(channel._kernel, channel._query.law(prior))
+    off = 4.0 * channel._query.law_error
+    return Bracket(rho.lower * (1.0 - off), min(rho.upper * (1.0 + off), 1.0))
 
 
 @correlation.register
@@ -151,6 +171,9 @@ def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
         return relative_correlation(*formed, channel._law._vector(), prior._vector())
     if channel._own(prior):
         return _own_correlation(channel)
+    types, same = channel._by_type, as_exchangeable(prior)
+    if types is not None and same is not None and types.fits:
+        return tilted_correlation(types, same)
     return matrix_correlation(channel.matrix(), prior._vector())
 
 
@@ -161,6 +184,25 @@ def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
     if formed is not None:
         return relative_correlation(*formed, channel._law._vector(), prior._vector())
     return correlation(channel._rows, prior)
+
+
+@correlation.register
+def _(channel: TypeChannel, prior: Distribution) -> Bracket:
+    """Bits under an exchangeable prior: part by part, O(n^4). Otherwise through the matrix."""
+    types = as_exchangeable(prior)
+    if types is None or channel.space.m != 2:
+        return matrix_correlation(channel.matrix(), prior._vector())
+    weights, output = type_weights(channel._types, types), channel._types.log_sizes
+    alike = matrix_correlation(channel._type_matrix(), weights)
+    with np.errstate(divide="ignore"):
+        law = np.log(channel._output_types(weights)) - output
+    own = log_type_weights(channel._types, types) - output
+    parts = block_norms(channel._by_overlap(), own[::-1], law[::-1])
+    # Relative errors of the entries are absolute errors of the norm.
+    off = type_error(channel.space.n)
+    return Bracket(
+        max(alike.lower - off, parts.lower, 0.0), min(max(alike.upper + off, parts.upper), 1.0)
+    )
 
 
 def _own_correlation(channel: TiltedChannel) -> Bracket:
@@ -186,6 +228,42 @@ def _(prior: Product, kernels: RowKernels) -> Bracket:
     laws, which, _, _ = prior._pairs(kernels)
     pairs = zip(laws, which, strict=True)
     return largest([row_correlation(kernels.distinct[j], prior._laws[k]) for k, j in pairs])
+
+
+@rows_correlation.register
+def _(prior: Exchangeable, kernels: RowKernels) -> Bracket:
+    """From types where all rows use one kernel. Exact for bits, at a cost of O(n^3).
+
+    For more values it is a bracket unless the bounds meet or the matrix is small.
+    """
+    kernel, n = kernels.distinct[0], prior.space.n
+    if len(kernels.distinct) > 1 or 1 in kernel.shape:
+        return vector_correlation(prior._dense("maximal correlation")._vector(), kernels)
+    rho = type_correlation(prior, kernel) if fits(n, kernel) else _between(prior, kernels)
+    listed = (kernel.shape[0] * kernel.shape[1]) ** n <= _FORMED
+    if listed and rho.width > 1e-3 * _NARROW * rho.upper:
+        return vector_correlation(prior._vector(), kernels)
+    return rho
+
+
+@rows_correlation.register(HiddenMarkov)
+@rows_correlation.register(Markov)
+def _(prior: Distribution, kernels: RowKernels) -> Bracket:
+    """Through the vector while it fits, otherwise a bracket."""
+    if prior.space.size <= _LONGEST:
+        return vector_correlation(prior._vector(), kernels)
+    return _between(prior, kernels)
+
+
+def _between(prior: Distribution, kernels: RowKernels) -> Bracket:
+    """Bracket from the first rows alone below, and from the contraction coefficient above.
+
+    Functions of the first rows and their outputs are functions of all, and rho^2 <= eta.
+    """
+    first = kernels.distinct[int(kernels.assignment[0])]
+    lower = row_correlation(first, prior.marginal(0)).lower
+    upper = min(math.sqrt(rows_contraction(kernels).upper) * (1.0 + 2.0**-50), 1.0)
+    return Bracket(min(lower, upper), upper)
 
 
 def largest(rows: list[Bracket]) -> Bracket:

@@ -22,12 +22,14 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.queries.sums import Histogram
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.stacks import as_stack, is_stack, stacked
 from fastpriv.priors import Distribution
+from fastpriv.priors.exchanged import as_exchangeable
 
 __all__ = ["distortion"]
 
@@ -162,12 +164,17 @@ def _(channel: HammingChannel, prior: Distribution) -> float:
 
 @expected_distance.register
 def _(channel: TiltedChannel, prior: Distribution) -> float:
-    """Return h(epsilon) under the channel's own prior. Cost O(N n) under another.
+    """Return h(epsilon) under the channel's own prior.
 
-    Through the matrix while it is small: its terms are positive.
+    Under another one the cost is O(N n), or O(types^2) for exchangeable rows. Through the matrix
+    while it is small: its terms are positive.
     """
     if channel._own(prior):
         return hamming_distance(channel._kernels)
+    types, same = channel._by_type, as_exchangeable(prior)
+    if types is not None and same is not None and types.fits:
+        joint = np.exp(types.log_joint(types.log_prior(same)))
+        return math.fsum((joint * types.pairs.mean_distance).reshape(-1))
     if channel.space.size**2 <= FORMED:
         return matrix_distance(channel, channel.matrix(), prior)
     return float((prior._vector() * tilted_distances(channel)).sum())
@@ -183,12 +190,12 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
 
 @expected_distance.register
 def _(channel: TypeChannel, prior: Distribution) -> float:
-    """Add up the classes. Cost O(classes), and O(N n) unless the rows are exchangeable."""
+    """Add up the classes. Cost O(classes) and the law of the counts of values."""
     stack, weights = channel._stack, channel._type_weights(prior)
     if weights is None:
-        law = prior._vector()
-        kinds = channel._types.number(channel.space.rows(np.arange(len(law))))
-        weights = np.asarray(np.bincount(kinds, law, len(channel._classes)), dtype=np.float64)
+        query = Histogram(channel.space.n, channel.space.sizes[0])
+        place = {tuple(counts): j for j, counts in enumerate(query.counts.tolist())}
+        weights = query.law(prior)[[place[kind[0]] for kind in channel._types.counts]]
     return math.fsum(weights[stack.row] * channel._mass * stack.distance)
 
 

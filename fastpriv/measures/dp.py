@@ -27,11 +27,13 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
+from fastpriv.measures.moves import likeliest_move, odds_level, type_odds
 from fastpriv.measures.stacks import is_stack, measured, stacked
-from fastpriv.priors import Dense, Distribution, Exchangeable
+from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.unmixing import rounding
 from fastpriv.spaces import Space
 
@@ -327,7 +329,14 @@ def _(channel: HammingChannel, prior: Distribution) -> float:
 
 @posterior_level.register
 def _(channel: QueryChannel, prior: Distribution) -> float:
-    """The largest sum of the answers' and the databases' log-ratios. Cost O(N n m)."""
+    """The largest sum of the answers' and the databases' log-ratios.
+
+    Cost O(K) for each pair of answers that neighbours have if the prior knows their odds, else
+    O(N n m).
+    """
+    odds = channel._query.odds(prior)
+    if odds is not None:
+        return odds_level(channel._kernel.matrix, odds)
     logs = prior._logs()
     error = 0.0 if logs is None else log_error(logs, 0.0)
     return round_up(likeliest_step(channel, prior)[0]) + error
@@ -354,17 +363,11 @@ def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, i
 
 @posterior_level.register
 def _(channel: TypeChannel, prior: Distribution) -> float:
-    """Under an exchangeable prior over classes, O(classes). Otherwise through the matrix."""
-    if not isinstance(prior, Exchangeable):
+    """Over moves of one row from class to class, O(classes), if the prior knows their odds."""
+    odds = type_odds(channel, prior)
+    if odds is None:
         return posterior_level(channel._plain(), prior)
-    return _class_level(channel, class_joint(channel, prior))
-
-
-def class_joint(channel: TypeChannel, prior: Exchangeable) -> Floats:
-    """Return the entry of every class times the chance of its database, up to a factor."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(type_weights(channel._types, prior)) - channel._types.log_sizes
-    return np.asarray(np.exp(logs - logs.max())[channel._stack.row] * channel._entry)
+    return round_up(likeliest_move(channel, odds)[0])
 
 
 @posterior_level.register
@@ -374,6 +377,10 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
         return 0.0
     if channel._own(prior):
         return channel._own_level
+    types, same = channel._by_type, as_exchangeable(prior)
+    if types is not None and same is not None:
+        ratios = types.log_ratios(types.log_prior(same) - types.log_home)
+        return _live_level(channel, [ratios]) + types.error + same._log_error
     logs = prior._logs()
     if logs is None and channel._listable:
         return _live_level(channel, [_all_ratios(channel, g, prior) for g in channel._groups])

@@ -22,13 +22,16 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.tilted_types import TypeTilt
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.dense import apply_rows
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.markov import chain_information
 from fastpriv.priors.type_weights import substitute, without_one
 from fastpriv.results import Bracket
@@ -123,7 +126,8 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
 
     Under its own prior it is the information of E_d applied to q. Under another dense prior it is
     E ln(R[x, y] / (v(x) c(y))), where v = R q and q c is the law of Y. These logarithms cancel, so
-    the absolute error is a few ulp of n ln m.
+    the absolute error is a few ulp of n ln m. In types for exchangeable rows, at a cost of
+    O(types^2).
     """
     formed = channel._excess()
     if formed is not None:
@@ -132,6 +136,9 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
         return matrix_information(channel.matrix(), prior._vector())
     if channel._own(prior):
         return rows_information(channel._law, channel._kernels)
+    types, same = channel._by_type, as_exchangeable(prior)
+    if types is not None and same is not None and types.fits:
+        return _type_information(types, same)
     law, home = channel._vectors()
     p = prior._vector()
     gain = apply_rows(p / home, channel._kernels)
@@ -140,6 +147,26 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
         spent += np.where(law * gain > 0, law * gain * np.log(gain), 0.0).sum()
     moved = channel.epsilon * float((p * tilted_distances(channel)).sum())
     return max(0.0, math.log(channel._scale()) - moved - float(spent))
+
+
+def _type_information(types: TypeTilt, prior: Exchangeable) -> float:
+    """Return E ln(R[x, y] / (v(x) c(y))) over pairs of types of the output and the database."""
+    pairs, log_p = types.pairs, types.log_prior(prior)
+    gain = pairs.log_sum(pairs.log_joint(log_p - types.log_each)) - pairs.log_output_sizes
+    joint = np.exp(types.log_joint(log_p))
+    moved = types.kernel.epsilon * pairs.mean_distance
+    known = np.where(types.occurs, gain, 0.0)
+    terms = joint * (types.log_stay - moved - types.log_each - known[:, None])
+    return max(0.0, math.fsum(terms.reshape(-1)))
+
+
+@information.register
+def _(channel: PosteriorChain, prior: Distribution) -> float | Bracket:
+    """Under its own prior H(X) - n H(row), because every posterior is R. Cost O(n m^2)."""
+    if channel._own(prior):
+        noise = compiled.entropy(channel._kernels[0].matrix[0])
+        return max(0.0, float(prior.entropy()) - channel.space.n * noise)
+    return information.dispatch(TiltedChannel)(channel, prior)
 
 
 @information.register

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
+from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio, log_total, round_up
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
@@ -26,6 +27,7 @@ from fastpriv.channels import (
     ProductChannel,
     TiltedChannel,
 )
+from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
@@ -34,6 +36,7 @@ from fastpriv.measures.entropy_gain import entropy_gain
 from fastpriv.measures.information import mutual_information
 from fastpriv.measures.stacks import Kernel, is_stack, measured, stacked
 from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.chain_unmixing import log_mean_inverse, opposite_path
 from fastpriv.results import Bracket
 
 __all__ = [
@@ -44,6 +47,8 @@ __all__ = [
     "worst_leakage_factor",
 ]
 
+#: Most decimal operations.
+_DECIMALS = 1 << 22
 #: Relative error of an entropy.
 _ENTROPY = 2.0**-46
 
@@ -132,8 +137,27 @@ def _(channel: TypeChannel) -> float:
 
 @maxima_level.register
 def _(channel: TiltedChannel) -> float:
-    """From the column maxima, which carry the rounding of n factors."""
-    return log_total(channel.column_maxima()) + 4.0 * row_slack(channel._kernels)
+    """From the column maxima, which carry the rounding of n factors.
+
+    The largest p(y|x) is at x = y. In types: ln sum_y q(y) R[y, y] / (R q)(y). Cost O(types).
+    """
+    tilt = channel._by_type
+    if tilt is None:
+        return log_total(channel.column_maxima()) + 4.0 * row_slack(channel._kernels)
+    terms = (tilt.log_stay + tilt.log_law - tilt.log_each)[tilt.occurs]
+    return round_up(max(0.0, float(np.logaddexp.reduce(terms)))) + tilt.error
+
+
+@maxima_level.register
+def _(channel: PosteriorChain) -> float:
+    """Chain: ln sum_y q(y) R[y, y] / p(y), by the forward recursion. Cost O(n m^4)."""
+    chain, n, m = channel.prior, channel.space.n, channel.prior.space.sizes[0]
+    check.fits(n * m**4, "maximal leakage of E_i", "use fewer rows", _DECIMALS)
+    mean = log_mean_inverse(chain._initial, chain._transition, n, channel.epsilon)
+    stay = -n * math.log1p((m - 1) * math.exp(-channel.epsilon))
+    # The floats of R, of the chain and of epsilon have relative errors of a few ulp for each row.
+    spread = channel.epsilon + chain.epsilon_x()
+    return round_up(max(0.0, mean + stay)) + 64.0 * n * ULP * (1.0 + spread)
 
 
 @maxima_level.register
@@ -228,10 +252,22 @@ def _(channel: TypeChannel) -> float:
 
 @extreme_level.register
 def _(channel: TiltedChannel) -> float:
-    """From the largest and least tilt behind every output. Cost O(N n m)."""
+    """From the largest and least tilt behind every output. Cost O(N n m), or O(types)."""
+    types = channel._by_type
+    if types is not None:
+        spread = (types.opposite - types.log_each)[types.occurs].max()
+        return round_up(channel.epsilon * types.n + float(spread)) + types.error
     occurs, tilt = channel._tilt()
     most, least = (tropical(tilt, channel._kernels, j) for j in (np.maximum, np.minimum))
     return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel._kernels)
+
+
+@extreme_level.register
+def _(channel: PosteriorChain) -> float:
+    """Chain: the worst x differs from the output y in every row. Cost O(n m^4)."""
+    chain, n = channel.prior, channel.space.n
+    best = opposite_path(chain._initial, chain._transition, n)
+    return (channel.epsilon * n + best) * (1.0 + (n + 16.0) * ULP)
 
 
 @extreme_level.register
@@ -338,6 +374,8 @@ def worst_leakage_factor(
     float or Bracket, or array of length B for a stack
         Between 0 and 1, rounded up; a bracket where the entropy is one. Cost O(N K) for a matrix,
         O(N n m) for row-by-row channels, O(distinct rows) where the rows are independent too.
+        Counts, sums and histograms cost O(n sums + answers K) under priors with a structure,
+        mechanisms on types O(classes) under exchangeable ones.
 
     Examples
     --------

@@ -11,14 +11,16 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
+from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.contraction import rows_contraction
-from fastpriv.measures.correlation import largest, rows_correlation
+from fastpriv.measures.contraction import contraction, rows_contraction
+from fastpriv.measures.correlation import correlation, largest, rows_correlation
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket, SdpiConstant
@@ -27,6 +29,8 @@ __all__ = ["sdpi_constant"]
 
 #: Most entries of the matrix of a row-by-row channel that is formed.
 _FORMED = 1 << 20
+#: Most entries of the laws of a query's answers on which searches are begun.
+_SEARCHED = 1 << 16
 
 
 def sdpi_constant(
@@ -106,9 +110,13 @@ def sdpi(
 def _(
     channel: QueryChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
-    """Take the answer in place of the database."""
-    bounds = matrix_sdpi(channel._kernel.matrix, channel._query.law(prior), gap, time_limit)
-    return Bracket(bounds.lower, bounds.upper)
+    """Take the answer in place of the database. Of large tables, take rho^2 and eta."""
+    laws, law = channel._kernel.matrix, channel._query.law(prior)
+    if laws.size <= _SEARCHED:
+        bounds = matrix_sdpi(laws, law, gap, time_limit)
+        return Bracket(bounds.lower, bounds.upper)
+    eta, rho = matrix_contraction(laws[law > 0.0]).upper, correlation(channel, prior).lower
+    return Bracket(min(rho**2 * (1.0 - 4.0 * ULP), eta), eta)
 
 
 @sdpi.register
@@ -117,6 +125,17 @@ def _(
 ) -> Bracket:
     """Row by row, in the structure of the prior."""
     return rows_sdpi(prior, channel._kernels, gap, time_limit)
+
+
+@sdpi.register
+def _(
+    channel: TypeChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
+) -> Bracket:
+    """Take rho^2 and eta of all databases where the matrix is large."""
+    if channel.space.size**2 <= _SEARCHED:
+        return matrix_sdpi(channel.matrix(), prior._vector(), gap, time_limit)
+    eta, rho = contraction(channel).upper, correlation(channel, prior).lower
+    return Bracket(min(rho**2 * (1.0 - 4.0 * ULP), eta), eta)
 
 
 @sdpi.register

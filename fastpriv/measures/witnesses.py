@@ -29,9 +29,11 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.causes import leading, steepest
-from fastpriv.measures.dp import class_joint, likeliest_step
+from fastpriv.measures.dp import likeliest_step
+from fastpriv.measures.moves import likeliest_move, type_odds
 from fastpriv.measures.pointwise.database import leakages, possible_types, type_leakages
-from fastpriv.priors import Dense, Distribution, Exchangeable
+from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.results import Witness
 from fastpriv.spaces import Space
 
@@ -276,11 +278,14 @@ def _(channel: QueryChannel, prior: Distribution) -> Witness:
 @step_witness.register
 def _(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
     """Over moves of one row from class to class. Cost O(classes)."""
-    if prior is not None and not isinstance(prior, Exchangeable):
-        return _matrix_step(channel, prior._vector())
-    entry = channel._entry if prior is None else class_joint(channel, prior)
     source, target = channel._stack.source, channel._stack.target
-    at = largest_ratio(entry[source], entry[target])
+    if prior is None:
+        at = largest_ratio(channel._entry[source], channel._entry[target])
+    else:
+        odds = type_odds(channel, prior) if as_exchangeable(prior) is not None else None
+        if odds is None:
+            return _matrix_step(channel, prior._vector())
+        at = likeliest_move(channel, odds)[1]
     pairs = channel._pair_counts(int(source[at]))
     moved = pairs - channel._pair_counts(int(target[at]))
     x, y = _laid_out(pairs)
@@ -304,10 +309,11 @@ def _(channel: TypeChannel) -> Witness:
 @leakage_witness.register
 def _(channel: TypeChannel, prior: Distribution) -> Witness:
     """Over types of outputs, under an exchangeable prior."""
-    if not isinstance(prior, Exchangeable):
+    types = as_exchangeable(prior)
+    if types is None:
         return leakage_witness.dispatch(AbstractChannel)(channel, prior)
-    j = int(type_leakages(channel, prior).above.argmax())
-    alive = possible_types(channel, prior)[channel._classes[j].row]
+    j = int(type_leakages(channel, types).above.argmax())
+    alive = possible_types(channel, types)[channel._classes[j].row]
     entry = np.where(alive, channel._entries[j], -1.0)
     x, y = _laid_out(channel._pair_counts(int(channel._stack.starts[j]) + int(entry.argmax())))
     return Witness(y, x)

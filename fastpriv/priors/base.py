@@ -124,7 +124,7 @@ class Distribution(Defined, ABC, family="prior"):
         """
 
     @abstractmethod
-    def epsilon_tilde(self) -> float:
+    def epsilon_tilde(self) -> float | Bracket:
         """Return the least epsilon for which E_i exists (Wang-Ying-Zhang 2015, Section 3).
 
         The least e with R_e^-1 p >= 0, where R_e is the Hamming kernel of E_d: from there on some

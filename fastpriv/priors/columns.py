@@ -17,8 +17,10 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_law
 from fastpriv._structure.leakage import Column, log_masses, row_slack, tropical, vector_column
 from fastpriv._structure.rows import RowKernel, RowKernels, distinct_sizes
+from fastpriv._structure.type_pairs import TypePairs
 from fastpriv.priors.base import Distribution
 from fastpriv.priors.exchangeable import Exchangeable
+from fastpriv.priors.exchanging import many_types
 from fastpriv.priors.markov import HiddenMarkov, Markov
 from fastpriv.priors.product import Product
 from fastpriv.priors.type_leakage import OutputForm
@@ -55,7 +57,8 @@ def _(prior: Product, kernels: RowKernels, y: Ints) -> Column:
 def _(prior: Exchangeable, kernels: RowKernels, y: Ints) -> Column:
     """Exchangeable rows: from the counts of ones, for two values per row.
 
-    Cost O(n) with at most two different factors, O(N) otherwise.
+    Cost O(n) with at most two different factors. For more values from pairs of types where
+    databases are many and use one kernel, and O(N) otherwise.
     """
     if any((kernel.tops[y[rows]] == 0.0).any() for kernel, rows in kernels.groups()):
         return Column(-math.inf, -math.inf, 0.0)  # no database has this output
@@ -65,7 +68,22 @@ def _(prior: Exchangeable, kernels: RowKernels, y: Ints) -> Column:
         if mass is not None:
             best = form.extreme(prior._possible)
             return Column(best, mass, form.error + prior._log_error)
+    pairs = many_types(prior, kernels) if prior._weights.ndim > 1 else None
+    if pairs is not None:
+        return _type_column(prior, pairs, y)
     return vector_column(prior._vector(), kernels, y, prior._logs())
+
+
+def _type_column(prior: Exchangeable, pairs: TypePairs, y: Ints) -> Column:
+    """Return the column of one output from the tables of pairs of types. Cost O(types^2)."""
+    counts = np.bincount(y, minlength=len(pairs.outputs))
+    at = int(np.flatnonzero((pairs.outputs == counts[:, None]).all(axis=0))[0])
+    log_prior = prior._log_weights[tuple(pairs.types[1:])]
+    best = float(pairs.nearest[log_prior > -math.inf, at].max())
+    scale = float(pairs.log_output_sizes[at] + pairs.log_tops[at])
+    mass = float(pairs.log_sum(pairs.log_joint(log_prior)[:, [at]])[0]) - scale
+    error = 4.0 * pairs.error + prior._log_error + 64.0 * ULP * (1.0 - best + abs(scale))
+    return Column(best, mass, error + 64.0 * ULP * abs(mass) if mass > -math.inf else error)
 
 
 @column.register

@@ -15,15 +15,20 @@ from fastpriv._core.defined import runs, unrolled
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
-from fastpriv._structure.rows import RowKernel, RowKernels
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.priors.base import Distribution
+from fastpriv.priors.chain_unmixing import chain_bound
 from fastpriv.priors.structured import LineDistribution, StructuredDistribution
+from fastpriv.priors.type_weights import inverse_matrix
+from fastpriv.priors.unmixing import tilde_bound
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 __all__ = ["HiddenMarkov", "Markov"]
 
+#: Longest vector in which eps_tilde is searched, and that of a part of a longer chain.
+_MAX_LISTED, _MAX_PART = 1 << 22, 1 << 12
 #: Largest joint law of past outputs and one row that information bounds look at.
 _MAX_WINDOW = 1 << 20
 
@@ -146,6 +151,38 @@ class Markov(LineDistribution):
         with np.errstate(divide="ignore"):
             start, steps = (np.log(p / p.sum(axis=-1, keepdims=True)) for p in chain)
         return start, np.ascontiguousarray(steps.T)
+
+    def epsilon_tilde(self) -> float | Bracket:
+        """Return the least epsilon for which E_i exists, a bracket for long chains.
+
+        From below by the first and the last rows alone, because what E_i does to some rows is E_i
+        of their law. From above by a cone that chains of any length stay in, and by a closed bound.
+        """
+        return self._epsilon_tilde
+
+    @property
+    def _long(self) -> bool:
+        """Whether the chain is too long for a list of its databases."""
+        return self.space.size > _MAX_LISTED
+
+    @cached_property
+    def _epsilon_tilde(self) -> float | Bracket:
+        if not self._long:
+            return self._dense("epsilon_tilde").epsilon_tilde()
+        spread = self.epsilon_x()
+        if spread == math.inf or spread == 0.0:
+            return spread
+        m, n = len(self._initial), self.space.n
+        window = min(n, max(1, int(math.log(_MAX_PART) / math.log(m))))
+        starts = self._initial, self.marginal(n - window)
+        parts = [
+            Markov(start / start.sum(), self._transition, window)._dense("a part").epsilon_tilde()
+            for start in starts
+        ]
+        # The last digits of a search with rounded laws are not those of a bound.
+        lower = max(self.epsilon_hat() * (1.0 - 1e-9), max(parts) * (1.0 - 1e-9) - 1e-9, 0.0)
+        high = tilde_bound(self.space.sizes, spread)
+        return Bracket(lower, chain_bound(self._initial, self._transition, lower, high))
 
     def _sample(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv.kernels import markov_paths
@@ -293,3 +330,29 @@ class HiddenMarkov(StructuredDistribution):
         from fastpriv._structure.drawing import draw_rows
 
         return draw_rows(self._kernels, self._chain._sample(k, rng), source(rng))
+
+
+class UnmixedMarkov(HiddenMarkov, form=True):
+    """The law R^-1 p of a Markov chain p: the outputs of E_i. Made for chains too long to list.
+
+    Its probabilities come from the forward recursion with R^-1, whose entries have both signs, in
+    the place of chances. From the upper end of ``epsilon_tilde`` on they are positive.
+    """
+
+    def __init__(self, chain: Markov, epsilon: float) -> None:
+        inverse = RowKernel(inverse_matrix(Symmetric(len(chain._initial), epsilon)))
+        super().__init__(chain, RowKernels([inverse], np.zeros(chain.space.n, dtype=np.int64)))
+
+    def entropy(self) -> float | Bracket:
+        """Return H(Y), through the dense form."""
+        return self._dense("the entropy of the outputs of E_i").entropy()
+
+    def _logs(self) -> Floats | None:
+        return self._all_logs()
+
+    def _through(self, kernels: RowKernels) -> Distribution:
+        """Law after R_epsilon: the chain."""
+        return self._chain
+
+    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+        return self._dense("a sample of the outputs of E_i")._sample(k, rng)

@@ -13,6 +13,7 @@ from fastpriv._core.logs import log_ratio, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.priors.base import Distribution
 from fastpriv.priors.dense import Dense
+from fastpriv.results import Bracket
 
 
 class StructuredDistribution(Distribution):
@@ -28,7 +29,7 @@ class StructuredDistribution(Distribution):
         )
         return Dense._trusted(self.pmf(), self.space, self._logs())
 
-    def epsilon_tilde(self) -> float:
+    def epsilon_tilde(self) -> float | Bracket:
         """Return the least epsilon for which E_i exists, through the vector of the law."""
         return self._dense("epsilon_tilde").epsilon_tilde()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from fastpriv._core.validation import Floats
 from fastpriv.errors import Infeasible
 
 _STEP = 0.25
+_WIDER = 1e-13
 #: Relative misfit of R p_Y to the prior beyond which a clipped p_Y is not its output law.
 _MISFIT = 1e-6
 
@@ -49,6 +50,23 @@ def least_epsilon(
             lower = middle
         else:
             upper = middle
+
+
+def tilde_bound(sizes: Sequence[int], spread: float) -> float:
+    """Return a closed upper bound on eps_tilde from eps_X = ``spread`` and the row sizes.
+
+    R_e^(-1) p is non-negative when 2^(1/n) - 1 >= (m-1) e^(eps_X) / (e^e + m - 2) for every row:
+    the terms of odd distance in the inverse are then at most those of even distance. So eps_tilde
+    <= ln((m-1) e^(eps_X) / (2^(1/n) - 1) - m + 2), which is below ln(n (m-1)/ln 2 + 1) + eps_X.
+    """
+    sizes = [m for m in sizes if m > 1]
+    if not sizes:
+        return 0.0
+    if spread == math.inf:
+        return math.inf
+    part = math.expm1(math.log(2.0) / len(sizes))
+    m = max(sizes)
+    return (spread + math.log((m - 1) / part - (m - 2) * math.exp(-spread))) * (1.0 + _WIDER)
 
 
 def clipped(

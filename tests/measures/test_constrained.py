@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 import oracles as o
+from fastpriv._core.clock import Meter
+from fastpriv._matrices.entropy_search.database import database_bound
 from fastpriv._matrices.entropy_search.posterior import Bit
 from fastpriv._matrices.entropy_search.search import Constrained, Search
-from fastpriv._matrices.entropy_search.slices import Slice
+from fastpriv._matrices.entropy_search.slices import Individual, Slice
 from fastpriv.channels.queries.query import Listed
 from fastpriv.channels.queries.sums import Histogram, Sum
 from fastpriv.channels.queries.ways import slice_ways, ways_error
@@ -449,16 +451,57 @@ def test_answers_with_multiplicities_are_all_databases(share, monkeypatch):
 
 
 def test_counts_of_many_rows():
-    """The least count has so few of 2^2000 databases that its share is no double."""
-    counting = fp.QueryChannel.count(2_000, np.linspace([0.9, 0.1], [0.1, 0.9], 2_001))
-    b = 0.9 * 2_000 * math.log(2.0)
-    bracket = fp.constrained_capacity(counting, b, time_limit=None)
-    assert 0.0 < bracket.lower <= bracket.upper <= 1.05 * bracket.lower
+    """The least count has so few of 2^1200 databases that its share is no double."""
+    n = 1_200
+    counting = fp.QueryChannel.count(n, np.linspace([0.9, 0.1], [0.1, 0.9], n + 1))
+    b = 0.9 * n * math.log(2.0)
+    bracket = fp.constrained_capacity(counting, b, time_limit=0.5)
     assert bracket.upper < fp.individual_capacity(counting).lower
     # Two classes of counts k and n - k that have just enough databases.
-    k = next(k for k in range(1_000) if math.log(math.comb(1_999, k)) >= b)
-    pair = counting._kernel.matrix[[k, 2_000 - k]]
+    k = next(k for k in range(n // 2) if math.log(math.comb(n - 1, k)) >= b)
+    pair = counting._kernel.matrix[[k, n - k]]
     assert bracket.lower >= fp.channel_capacity(pair).lower * (1.0 - 1e-3)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.8, 0.99])
+@pytest.mark.parametrize("weight", [0.1, 1.0, 50.0])
+def test_bound_on_the_whole_database(share, weight):
+    """No prior is above it, and for a single row it is the constrained capacity."""
+    W, b = channel((9,), 5, weight), share * math.log(9)
+    individual = Individual([(row[None], np.zeros(1)) for row in W])
+    bound = database_bound(individual, b, Meter(None, math.inf), math.inf)
+    priors = ob.random_priors(np.random.default_rng(1), W, 2_000)
+    told = ob.informations(W, (9,), priors).max(axis=0)[b <= ob.entropies(priors)]
+    assert told.max(initial=0.0) <= bound
+    exact = fp.constrained_capacity(W, b, gap=1e-6)
+    assert exact.lower <= bound <= 1.01 * exact.upper
+
+
+def test_bound_on_the_whole_database_without_time():
+    individual = Individual([(row[None], np.zeros(1)) for row in channel((4,), 3, 1.0)])
+    assert database_bound(individual, 1.0, Meter(None, 1.0), 0.0) == math.inf
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_both_sides_for_large_counts(share):
+    n, b = 5, share * 5 * math.log(2.0)
+    apart = np.abs(np.subtract.outer(np.arange(n + 1), np.arange(n + 1)))
+    W = np.exp(-0.4 * apart)
+    W /= W.sum(axis=1, keepdims=True)
+    logs = np.log([math.comb(n - 1, j) for j in range(n)])
+    below, above = 0.0, {t: 0.0 for t in (0.02, 0.1, 0.3)}
+    for x in range(n):  # with the bit 0
+        for other in range(1, n + 1):  # with the bit 1
+            for a in np.linspace(0.02, 0.98, 49):
+                told = o.mutual_information(W[[x, other]], np.array([a, 1.0 - a]))
+                spread = a * logs[x] + (1.0 - a) * logs[other - 1]
+                if spread - a * math.log(a) - (1.0 - a) * math.log(1.0 - a) >= b:
+                    below = max(below, told)
+                for t in above:
+                    above[t] = max(above[t], told + t * (spread + math.log(2 * n) - b))
+    bracket = fp.constrained_capacity(fp.QueryChannel.count(n, W), b, gap=1e-2, time_limit=1.0)
+    assert below <= bracket.upper
+    assert bracket.lower <= min(above.values())
 
 
 def test_wrong_settings():

@@ -22,6 +22,8 @@ _WIDER = 2.0**-46
 #: Bisection steps for the range of a ratio, and the multipliers that are tried.
 _BISECTIONS = 30
 _MULTIPLIERS = np.exp(np.linspace(-9.0, 5.0, 57))[:, None]
+#: Inputs up to which ranges are computed with all of these. Others make do with a few.
+_INPUTS = 256
 #: Units of work of two bounds, per entry of the matrix.
 _BOUND = 800
 
@@ -54,21 +56,28 @@ class Bit:
         if some t makes the right-hand side negative.
         """
         ends = []
+        few = len(F) <= _INPUTS
+        multipliers = _MULTIPLIERS if few else _MULTIPLIERS[::4]
+        bisections = _BISECTIONS if few else _BISECTIONS // 3
         scale = np.maximum(G.max(axis=0), 1e-300)
         for part in (F, G - F):
             low, high = np.zeros(F.shape[1]), np.ones(F.shape[1])
-            for _ in range(_BISECTIONS):
+            for _ in range(bisections):
                 middle = 0.5 * (low + high)
                 g = (part - middle * G) / scale
                 top = g.max(axis=0)
-                total = np.full((len(_MULTIPLIERS), len(top)), -math.inf)
-                for x, log in enumerate(self.logs):
-                    np.logaddexp(total, (g[x] - top) / _MULTIPLIERS + log, out=total)
-                most = top + _MULTIPLIERS * (total * (1.0 + 1e-12) - self.b + 1e-12)
+                total = self._log_sums((g - top) / multipliers[:, None])
+                most = top + multipliers * (total + 1e-12 * np.abs(total) - self.b + 1e-12)
                 proved = most.min(axis=0) < -1e-12
                 high, low = np.where(proved, middle, high), np.where(proved, low, middle)
             ends.append(high)
         return np.maximum(1.0 - ends[1] - 2.0 * ULP, 0.0), np.minimum(ends[0] + 2.0 * ULP, 1.0)
+
+    def _log_sums(self, g: Floats) -> Floats:
+        """Return ln sum_x k_x e^g for every multiplier and output."""
+        scores = g + self.logs[:, None]
+        most = scores.max(axis=1, keepdims=True)
+        return np.asarray(most[:, 0] + np.log(np.exp(scores - most).sum(axis=1)))
 
     def cell(self, low: Floats, high: Floats, z: Floats, floor: float, reach: float) -> Cell:
         """Bound over the priors whose posteriors are within ranges, starting from the point z."""

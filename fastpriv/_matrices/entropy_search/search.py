@@ -21,6 +21,7 @@ from fastpriv import kernels
 from fastpriv._core.clock import Meter
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.warm_up import load_kernels
+from fastpriv._matrices.entropy_search.database import database_bound
 from fastpriv._matrices.entropy_search.posterior import Bit, Cell
 from fastpriv._matrices.entropy_search.slices import (
     Individual,
@@ -47,6 +48,8 @@ _OUTPUTS, _LEAST = 12, 1e-8
 _FEW_INPUTS = 64
 #: Most variables of a bound over slices.
 _VARIABLES = 400
+#: Variables up to which a bound takes milliseconds.
+_QUICK = 100
 #: Units of work of a search without a time limit, of an ascent per entry of the matrix, and of two
 #: bounds: per entry, and per cube of the variables (Newton's method).
 _WORK, _CLIMB, _BOUND, _NEWTON = 1e9, 4000, 6000, 20
@@ -299,6 +302,10 @@ class Search:
         """Return what the meter shows when a fraction of the limit is used."""
         return share * self.meter.limit
 
+    def too_late(self, individual: Individual) -> bool:
+        """Whether the limit is used up. First bounds that take no time are never left out."""
+        return individual.variables > _QUICK and self.meter.used() >= self.deadline(1.0)
+
     def climb(self, individual: Individual, p: Floats) -> None:
         """Ascend from p, and keep the law if its information exceeds the best so far."""
         self.meter.spend(_CLIMB * individual.W.size)
@@ -320,18 +327,22 @@ class Search:
                     break
                 self.climb(individual, p)
         upper = self.most
-        if upper > self.floor and self.meter.used() < self.deadline(1.0):
+        if upper > self.floor:
             upper = min(upper, self.bound())
         return Bracket(self.lower, max(upper, self.lower))
 
     def bound(self) -> float:
         """Return an upper bound over all individuals."""
+        if any(len(individual.W) > _FEW_INPUTS for individual in self.individuals):
+            self.most = min(self.most, self.by_database(self.individuals))
+            if self.most <= self.floor:
+                return self.most
         few = [individual for individual in self.individuals if self.few(individual)]
         rest = [individual for individual in self.individuals if individual not in few]
         level = self.by_posteriors(few) if few else 0.0
         if level <= self.floor:
             return max(level, self.by_slices(rest)) if rest else level
-        whole = self.by_slices(self.individuals)
+        whole = min(self.most, self.by_slices(self.individuals))
         return whole if rest else min(level, whole)
 
     def few(self, individual: Individual) -> bool:
@@ -348,7 +359,7 @@ class Search:
         reach = 0.1 * self.gap * min(1.0, self.lower)
         heap: list[Cell] = []
         for individual in individuals:
-            if self.meter.used() >= self.deadline(1.0):
+            if self.too_late(individual):
                 return self.most
             heap.append(Bit(individual, self.b).root(self.floor, reach))
         heapq.heapify(heap)
@@ -367,7 +378,7 @@ class Search:
         if any(individual.variables > _VARIABLES for individual in individuals):
             return self.most
         for k, individual in enumerate(individuals):
-            if self.meter.used() >= self.deadline(1.0):
+            if self.too_late(individual):
                 return self.most
             node = self.root(individual, begin + half * (k + 1) / len(individuals))
             owners[id(node.problem)] = individual
@@ -379,6 +390,11 @@ class Search:
             self.meter,
             self.deadline(1.0),
         )
+
+    def by_database(self, individuals: list[Individual]) -> float:
+        """Return an upper bound from what the output tells about the whole database."""
+        end = self.deadline(0.5)
+        return max(database_bound(each, self.b, self.meter, end) for each in individuals)
 
     def level(self, individual: Individual, p: Floats, often: int) -> float:
         """Return the floor, after an ascent from p now and then."""

@@ -19,7 +19,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.contraction import matrix_contraction
 
 #: Most steps of an ascent, the steps times entries that are allowed, and the least steps.
-_CLIMB, _CLIMB_WORK, _LEAST_CLIMB = 500, 1 << 26, 20
+_CLIMB, _CLIMB_WORK, _LEAST_CLIMB = 500, 1 << 26, 8
 #: Most rows of a slice whose contraction is computed. That of others is taken to be 1.
 _CONTRACTED = 256
 #: Output probabilities of the uniform law below the first are raised by a mean of all rows.

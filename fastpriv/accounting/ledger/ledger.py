@@ -60,7 +60,7 @@ class Ledger:
     as: ten spends of 0.1 are 1. ``spent`` is rounded up and ``remaining`` down to floats.
 
     How levels add up is in ``laws``. DP levels, leakage capacities ("strong-dp",
-    "pml-all-priors"), maximal leakage and individual capacities add, even when a mechanism is
+    "pml-all-priors"), individual capacities and maximal leakage add, even when a mechanism is
     chosen after seeing earlier outputs. Mutual information adds for releases that are independent
     given the database, all under one prior. The identifiability level is that of the first release
     plus the DP levels of later ones: posterior odds are the first ones times later likelihood

@@ -11,7 +11,9 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv._matrices.leakage import log_law
+from fastpriv.channels.queries.arranged import arranged_law
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.rare import log_convolve, log_power
 
 #: Most terms of a convolution: as many as for 200,000 rows of two values.
@@ -26,15 +28,15 @@ def score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Float
 
     The general algorithm takes the vector of the prior. Cost O(N).
     """
-    pmf, total = prior._dense("the law of a sum")._vector(), _sums(scores, which)
-    return np.asarray(np.bincount(total, pmf, _largest_sum(scores, which) + 1), np.float64)
+    pmf, total = prior._dense("the law of a sum")._vector(), sums(scores, which)
+    return np.asarray(np.bincount(total, pmf, largest_sum(scores, which) + 1), np.float64)
 
 
 @score_law.register
 def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
     """Convolve row by row, with positive terms only. Cost O(n sums)."""
     laws = _steps(prior, scores, which)
-    most = _largest_sum(scores, which)
+    most = largest_sum(scores, which)
     work = prior.space.n * (most + 1)
     check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_TERMS)
     total, end = np.zeros(most + 1), 1
@@ -50,12 +52,29 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
 
 @score_law.register
 def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Take the types of databases where all rows have the same scores. Cost O(types)."""
+    """Take the types of databases. Cost O(types) where all rows have the same scores.
+
+    Where they differ, the arrangements of a type are equally likely.
+    """
     if len(scores) > 1:
-        return score_law(prior._dense("the law of a sum"), scores, which)
-    total, inside = _type_sums(prior, scores[0])
+        return np.asarray(
+            np.tensordot(prior._weights, arranged_law(scores, which), prior._weights.ndim)
+        )
+    total, inside = type_sums(prior, scores[0])
     most = prior.space.n * int(scores[0].max())
     return np.asarray(np.bincount(total, prior._weights[inside], most + 1), np.float64)
+
+
+@score_law.register
+def _(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Carry the joint law of the sum and the last row along the chain. Cost O(n m^2 sums)."""
+    most, steps = largest_sum(scores, which), prior._transition.T
+    _check_chain(prior, most)
+    joint = np.zeros((len(steps), most + 1))
+    joint[np.arange(len(steps)), scores[which[0]]] = prior._initial
+    for kind in which[1:].tolist():
+        joint = shifted(steps @ joint, scores[kind])
+    return np.asarray(joint.sum(axis=0))
 
 
 @singledispatch
@@ -64,8 +83,8 @@ def log_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> F
 
     The general algorithm takes the logs of all databases. Cost O(N).
     """
-    logs = np.full(_largest_sum(scores, which) + 1, -math.inf)
-    np.logaddexp.at(logs, _sums(scores, which), prior._all_logs())
+    logs = np.full(largest_sum(scores, which) + 1, -math.inf)
+    np.logaddexp.at(logs, sums(scores, which), prior._all_logs())
     return logs
 
 
@@ -73,7 +92,7 @@ def log_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> F
 def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
     """Convolve in logarithms. Cost O(n) for equal bits, O(n sums) otherwise."""
     pairs = Counter(zip(prior._assignment.tolist(), which.tolist(), strict=True))
-    laws, most = _steps(prior, scores, which), _largest_sum(scores, which)
+    laws, most = _steps(prior, scores, which), largest_sum(scores, which)
     if len(pairs) > 1 or any(len(steps) > 2 for steps in laws.values()):
         work = prior.space.n * (most + 1)
         check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_LOGS)
@@ -85,14 +104,41 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
 
 @log_score_law.register
 def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Take the types of databases where all rows have the same scores. Cost O(types)."""
-    logs = np.full(_largest_sum(scores, which) + 1, -math.inf)
+    """Take the types of databases. Cost O(types) where all rows have the same scores."""
+    logs = np.full(largest_sum(scores, which) + 1, -math.inf)
     if len(scores) > 1:
-        np.logaddexp.at(logs, _sums(scores, which), prior._all_logs())
-        return logs
-    total, inside = _type_sums(prior, scores[0])
+        table = arranged_law(scores, which).reshape(-1, len(logs))
+        return log_law(table, prior._log_weights.reshape(-1))
+    total, inside = type_sums(prior, scores[0])
     np.logaddexp.at(logs, total, prior._log_weights[inside])
     return logs
+
+
+@log_score_law.register
+def _(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Carry the logs of the joint law along the chain. Cost O(n m^2 sums)."""
+    start, steps = prior._log_chain
+    most, m = largest_sum(scores, which), len(start)
+    _check_chain(prior, most)
+    joint = np.full((m, most + 1), -math.inf)
+    joint[np.arange(m), scores[which[0]]] = start
+    for kind in which[1:].tolist():
+        ahead = [np.logaddexp.reduce(joint + step[:, None], axis=0) for step in steps]
+        joint = shifted(np.stack(ahead), scores[kind], -math.inf)
+    return np.asarray(np.logaddexp.reduce(joint, axis=0))
+
+
+def _check_chain(prior: Markov, most: int) -> None:
+    work = prior.space.n * prior.space.sizes[0] ** 2 * (most + 1)
+    check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_LOGS)
+
+
+def shifted(joint: Floats, by: Ints, empty: float = 0.0) -> Floats:
+    """Move every row of an array to the right by a number of its own; nothing falls off."""
+    out = np.full_like(joint, empty)
+    for row, part, step in zip(out, joint, by.tolist(), strict=True):
+        row[step:] = part[: len(part) - step]
+    return out
 
 
 @singledispatch
@@ -102,7 +148,7 @@ def histogram_law(prior: Distribution) -> Floats:
     Entry (c_1, ..., c_(m-1)) in C order of arrays with n + 1 entries along every axis. In general
     it is the law of a sum: value v = 1 .. m-1 scores (n + 1)^(m-1-v).
     """
-    law = score_law(prior, [_histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
+    law = score_law(prior, [histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
     return np.pad(law, (0, _histograms(prior) - len(law)))
 
 
@@ -115,7 +161,7 @@ def _(prior: Exchangeable) -> Floats:
 @singledispatch
 def log_histogram_law(prior: Distribution) -> Floats:
     """Logs of :func:`histogram_law`, -inf only where impossible."""
-    law = log_score_law(prior, [_histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
+    law = log_score_law(prior, [histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
     return np.pad(law, (0, _histograms(prior) - len(law)), constant_values=-math.inf)
 
 
@@ -130,7 +176,7 @@ def _histograms(prior: Distribution) -> int:
     return int((prior.space.n + 1) ** (prior.space.sizes[0] - 1))
 
 
-def _histogram_scores(prior: Distribution) -> Ints:
+def histogram_scores(prior: Distribution) -> Ints:
     """Return scores whose sum tells the histogram: digits in base n + 1."""
     base = (prior.space.n + 1) ** np.arange(prior.space.sizes[0] - 1)[::-1]
     return np.concatenate([[0], base]).astype(np.int64)
@@ -147,20 +193,20 @@ def _steps(
     return laws
 
 
-def _type_sums(prior: Exchangeable, scores: Ints) -> tuple[Ints, np.ndarray]:
+def type_sums(prior: Exchangeable, scores: Ints) -> tuple[Ints, np.ndarray]:
     """Return the sum for every type of database, and which entries of the weights are types."""
     counts = np.stack([prior._rest, *np.indices(prior._weights.shape)])
     inside = prior._rest >= 0
     return np.tensordot(scores, counts, 1)[inside], inside
 
 
-def _largest_sum(scores: Sequence[Ints], which: Ints) -> int:
+def largest_sum(scores: Sequence[Ints], which: Ints) -> int:
     """Largest sum over rows of ``scores[which[i]]``."""
     tops = [int(score.max()) for score in scores]
     return sum(tops[kind] for kind in which.tolist())
 
 
-def _sums(scores: Sequence[Ints], which: Ints) -> Ints:
+def sums(scores: Sequence[Ints], which: Ints) -> Ints:
     """Sum over rows of ``scores[which[i]][x_i]``, for every database."""
     total = np.zeros(1, dtype=np.int64)
     for kind in which:

@@ -13,6 +13,8 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import surprise
+from fastpriv.channels.queries.odds import Odds
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
@@ -79,6 +81,22 @@ class Query(ABC):
     @abstractmethod
     def log_law(self, prior: Distribution) -> Floats | None:
         """Logs of the law of the answer if some probability may underflow, otherwise None."""
+
+    @abstractmethod
+    def surprise(self, prior: Distribution) -> Floats:
+        """Sum of p(x) ln p(x) over the databases behind each answer."""
+
+    def odds(self, prior: Distribution) -> Odds | None:
+        """Return the largest p(x)/p(x') of neighbours by their answers; None where by a list."""
+        return None
+
+    def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats] | None:
+        """Joint laws [v, answer] of each of some rows and the answer; None where by a list."""
+        return None
+
+    def log_row_law(self, prior: Distribution, i: int) -> Floats:
+        """Logs of the joint law [v, answer] of row i and the answer."""
+        raise NotImplementedError
 
     @abstractmethod
     def prior(self, law: Floats) -> Distribution:
@@ -178,6 +196,11 @@ class Listed(Query):
         totals = np.full(self.answers, -math.inf)
         np.logaddexp.at(totals, self.values, logs)
         return totals
+
+    def surprise(self, prior: Distribution) -> Floats:
+        """Sum of p(x) ln p(x) over the databases behind each answer."""
+        own = surprise(prior._vector())
+        return np.asarray(np.bincount(self.values, own, minlength=self.answers), np.float64)
 
     def prior(self, law: Floats) -> Distribution:
         """Return a prior on the first database of every answer."""

@@ -18,10 +18,12 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels.queries.laws import (
     histogram_law,
+    histogram_scores,
     log_histogram_law,
     log_score_law,
     score_law,
 )
+from fastpriv.channels.queries.odds import Odds, largest_odds, score_odds
 from fastpriv.channels.queries.query import (
     MANY,
     Candidates,
@@ -33,6 +35,8 @@ from fastpriv.channels.queries.query import (
     unlike_groups,
     values_by_total,
 )
+from fastpriv.channels.queries.rows import log_row_score_law, row_score_laws
+from fastpriv.channels.queries.surprise import score_surprise
 from fastpriv.priors import Dense, Distribution, Exchangeable
 from fastpriv.priors.rare import log_binomials
 from fastpriv.spaces import Space
@@ -141,6 +145,23 @@ class Sum(Query):
         if prior._log_least() > math.log(TINY):
             return None
         return log_score_law(prior, self.scores, self.which)
+
+    def surprise(self, prior: Distribution) -> Floats:
+        """Sum of p(x) ln p(x) over the databases behind each sum, in the prior's structure."""
+        return score_surprise(prior, self.scores, self.which)
+
+    def odds(self, prior: Distribution) -> Odds | None:
+        """Return the largest p(x)/p(x') of neighbours by their sums, in the prior's structure."""
+        chunks = score_odds(prior, self.scores, self.which)
+        return None if chunks is None else largest_odds(chunks, self.answers)
+
+    def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats]:
+        """Joint laws [v, sum] of each of some rows and the sum."""
+        return row_score_laws(prior, self.scores, self.which, rows)
+
+    def log_row_law(self, prior: Distribution, i: int) -> Floats:
+        """Logs of the joint law [v, sum] of row i and the sum."""
+        return log_row_score_law(prior, self.scores, self.which, i)
 
     def prior(self, law: Floats) -> Distribution:
         """Return a prior with that law of the sum: exchangeable bits for a count."""
@@ -283,6 +304,34 @@ class Histogram(Query):
         if prior._log_least() > math.log(TINY):
             return None
         return np.asarray(log_histogram_law(prior)[self._place >= 0])
+
+    def surprise(self, prior: Distribution) -> Floats:
+        """Sum of p(x) ln p(x) over the databases behind each histogram."""
+        scores = histogram_scores(prior)
+        return self._inside(score_surprise(prior, [scores], self.kinds()))
+
+    def odds(self, prior: Distribution) -> Odds | None:
+        """Return the largest p(x)/p(x') of neighbours by their histograms."""
+        chunks = score_odds(prior, [histogram_scores(prior)], self.kinds())
+        if chunks is None:
+            return None
+        numbered = (
+            c._replace(first=self._place[c.first], second=self._place[c.second]) for c in chunks
+        )
+        return largest_odds(numbered, self.answers)
+
+    def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats]:
+        """Joint laws [v, histogram] of each of some rows and the histogram."""
+        for law in row_score_laws(prior, [histogram_scores(prior)], self.kinds(), rows):
+            yield self._inside(law)
+
+    def log_row_law(self, prior: Distribution, i: int) -> Floats:
+        """Logs of the joint law [v, histogram] of row i and the histogram."""
+        return self._inside(log_row_score_law(prior, [histogram_scores(prior)], self.kinds(), i))
+
+    def _inside(self, per_sum: Floats) -> Floats:
+        """Turn numbers by the sum of digits [..., sum] into numbers by histogram."""
+        return np.asarray(per_sum[..., np.flatnonzero(self._place >= 0)])
 
     def prior(self, law: Floats) -> Distribution:
         """Return an exchangeable prior with that law of the histogram."""

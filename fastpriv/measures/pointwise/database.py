@@ -23,14 +23,20 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.posterior import PosteriorChain
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.types import TypeChannel, type_weights
+from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
+from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
+from fastpriv.measures.pointwise.types import tilted_types
 from fastpriv.measures.stacks import measured
-from fastpriv.priors import Distribution, Exchangeable
+from fastpriv.priors import Distribution, Exchangeable, Markov
 from fastpriv.priors.columns import column
+from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.results import Bracket
 
 __all__ = ["conditional_pml", "pml"]
 
@@ -154,6 +160,16 @@ def leakage_levels(channel: AbstractChannel, prior: Distribution) -> tuple[float
     return leakages(channel, prior).largest()
 
 
+def level_bounds(
+    channel: AbstractChannel, prior: Distribution
+) -> tuple[float | Bracket, float | Bracket]:
+    """Return the largest of both leakages, as brackets where a long chain has only bounds."""
+    kernels = row_kernels(channel)
+    if kernels is not None and isinstance(prior, Markov) and is_long(prior):
+        return leakage_bounds(prior, kernels)
+    return leakage_levels(channel, prior)
+
+
 @singledispatch
 def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
     """Return the pointwise maximal leakage of one output, given as a row of the output space."""
@@ -228,23 +244,30 @@ def _answer_leakages(channel: QueryChannel, laws: Floats, prior: Distribution) -
 @leakages.register
 def _(channel: TypeChannel, prior: Distribution) -> Leakages:
     """Under an exchangeable prior by the type of the output, otherwise through the matrix."""
-    if not isinstance(prior, Exchangeable):
+    types = as_exchangeable(prior)
+    if types is None:
         return leakages(channel._plain(), prior)
-    return Leakages(*map(channel._spread_out, type_leakages(channel, prior)))
+    return Leakages(*map(channel._spread_out, type_leakages(channel, types)))
 
 
 @leakage_levels.register
 def _(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
-    if not isinstance(prior, Exchangeable):
+    types = as_exchangeable(prior)
+    if types is None:
         return leakage_levels(channel._plain(), prior)
-    return type_leakages(channel, prior).largest()
+    return type_leakages(channel, types).largest()
 
 
 @leakage_at.register
 def _(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
-    if not isinstance(prior, Exchangeable):
-        return leakage_at(channel._plain(), prior, y)
-    return float(type_leakages(channel, prior).above[channel._types.number(y[None])[0]])
+    """By its type under an exchangeable prior, otherwise from the law of the database's class."""
+    types = as_exchangeable(prior)
+    if types is None:
+        law, logs = channel._class_law(prior, y)
+        entry = channel._entries[int(channel._types.number(y[None])[0])]
+        error = type_error(channel.space.n)
+        return float(matrix_leakages(entry[:, None], law, error, logs).above[0])
+    return float(type_leakages(channel, types).above[channel._types.number(y[None])[0]])
 
 
 def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
@@ -268,8 +291,7 @@ def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
 
 def possible_types(channel: TypeChannel, prior: Exchangeable) -> NDArray[np.bool_]:
     """Return which types of databases can occur."""
-    logs = [prior._log_weights[kind[0][1:]] for kind in channel._types.counts]
-    return np.asarray(np.array(logs) > -math.inf)
+    return np.asarray(log_type_weights(channel._types, prior) > -math.inf)
 
 
 @leakages.register
@@ -278,6 +300,53 @@ def _(channel: TiltedChannel, prior: Distribution) -> Leakages:
     occurs, tilt = channel._tilt()
     both = vector_leakages(prior._vector(), channel._kernels, prior._logs(), tilt)
     return Leakages(*(np.where(occurs, part, 0.0) for part in both))
+
+
+@leakage_levels.register
+def _(channel: TiltedChannel, prior: Distribution) -> tuple[float, float]:
+    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    by_type = tilted_types(channel, prior)
+    return (leakages(channel, prior) if by_type is None else by_type).largest()
+
+
+@leakage_at.register
+def _(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
+    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    by_type = tilted_types(channel, prior)
+    if by_type is None:
+        return float(leakages(channel, prior).above[channel.output_space.index(y)])
+    assert channel._by_type is not None
+    counts = np.bincount(y, minlength=len(channel._by_type.types))
+    at = np.flatnonzero((channel._by_type.types == counts[:, None]).all(axis=0))
+    return float(by_type.above[at[0]])
+
+
+@leakage_levels.register
+def _(channel: PosteriorChain, prior: Distribution) -> tuple[float, float]:
+    """Chain: ln R[y, y]/p(y) at the rarest y, ln p(x)/R[x, y] at the commonest x. O(n m^2)."""
+    if not channel._own(prior):
+        return leakage_levels.dispatch(TiltedChannel)(channel, prior)
+    scale, n = _log_stay(channel), channel.space.n
+    above = scale - prior._log_least()
+    below = n * channel.epsilon - scale - prior.min_entropy()
+    error = (n + 16.0) * ULP * (abs(scale) + n * channel.epsilon - prior._log_least())
+    return max(above, 0.0) + error, max(below, 0.0) + error
+
+
+@leakage_at.register
+def _(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
+    """Chain: ln R[y, y]/p(y). Cost O(n)."""
+    if not channel._own(prior):
+        return leakage_at.dispatch(TiltedChannel)(channel, prior, y)
+    log = float(prior._log_prob(y[None, :])[0])
+    error = (channel.space.n + 16.0) * ULP * (abs(_log_stay(channel)) - log)
+    return max(_log_stay(channel) - log, 0.0) + error
+
+
+def _log_stay(channel: PosteriorChain) -> float:
+    """Return ln R[y, y]."""
+    move = (channel.prior.space.sizes[0] - 1) * math.exp(-channel.epsilon)
+    return -channel.space.n * math.log1p(move)
 
 
 @leakages.register

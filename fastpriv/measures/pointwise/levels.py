@@ -12,12 +12,13 @@ from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel, as_pair, row_number
-from fastpriv.measures.pointwise.database import leakage_levels
-from fastpriv.measures.pointwise.row import row_level
+from fastpriv.measures.pointwise.database import level_bounds
+from fastpriv.measures.pointwise.row import row_level, worst_row_level
 from fastpriv.measures.pointwise.sets import set_level
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Distribution
 from fastpriv.priors.sets import PriorSet
+from fastpriv.results import Bracket
 
 __all__ = ["information_privacy_level", "max_information", "pml_level"]
 
@@ -28,7 +29,7 @@ PriorLike = Distribution | ArrayLike
 @overload
 def pml_level(
     channel: AbstractChannel, prior: PriorLike | PriorSet, row: int | str | None = ...
-) -> float: ...
+) -> float | Bracket: ...
 @overload
 def pml_level(
     channel: ChannelLike,
@@ -36,14 +37,14 @@ def pml_level(
     row: int | str | None = ...,
     *,
     out: Floats | None = ...,
-) -> float | Floats: ...
+) -> float | Bracket | Floats: ...
 def pml_level(
     channel: ChannelLike,
     prior: PriorLike | PriorSet,
     row: int | str | None = None,
     *,
     out: Floats | None = None,
-) -> float | Floats:
+) -> float | Bracket | Floats:
     """Pointwise maximal leakage of the worst output, under one prior or the worst of a set.
 
     The least epsilon for which the mechanism is (epsilon, P)-PML (Saeidian et al. 2024,
@@ -63,8 +64,9 @@ def pml_level(
 
     Returns
     -------
-    float, or array of length B for a stack
-        Level in nats, rounded up. Independent rows and row-by-row channels: O(distinct rows). All
+    float or Bracket, or array of length B for a stack
+        Level in nats, rounded up; a bracket for row-by-row channels on Markov chains that are too
+        long to list. Independent rows and row-by-row channels: O(distinct rows). All
         priors, and all product priors: the leakage capacity (Theorems 2.8, 4.5); about the worst
         row the leakage capacity (4.5) and the differential privacy level (4.2). Box: a knapsack
         per output. Polytope: a linear program per output, certified by weak duality; a database
@@ -97,20 +99,21 @@ def pml_level(
         return set_level(prior, as_channel(channel, space), row)
     mechanism, law = as_pair(channel, prior)
     if row is None:
-        return leakage_levels(mechanism, law)[0]
-    rows = range(mechanism.space.n) if row == "worst" else [row_number(mechanism, row)]
-    return max(row_level(mechanism, law, i) for i in rows)
+        return level_bounds(mechanism, law)[0]
+    if row == "worst":
+        return worst_row_level(mechanism, law)
+    return row_level(mechanism, law, row_number(mechanism, row))
 
 
 @overload
-def max_information(channel: AbstractChannel, prior: PriorLike) -> float: ...
+def max_information(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
 @overload
 def max_information(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
-) -> float | Floats: ...
+) -> float | Bracket | Floats: ...
 def max_information(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
-) -> float | Floats:
+) -> float | Bracket | Floats:
     """Largest ln p(y|x)/p_Y(y) over databases and outputs that occur, which is ``pml_level``.
 
     Parameters
@@ -135,18 +138,18 @@ def max_information(
     """
     if is_stack(channel, out):
         return stacked(_above, max_information, channel, prior, out)
-    return leakage_levels(*as_pair(channel, prior))[0]
+    return level_bounds(*as_pair(channel, prior))[0]
 
 
 @overload
-def information_privacy_level(channel: AbstractChannel, prior: PriorLike) -> float: ...
+def information_privacy_level(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
 @overload
 def information_privacy_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
-) -> float | Floats: ...
+) -> float | Bracket | Floats: ...
 def information_privacy_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
-) -> float | Floats:
+) -> float | Bracket | Floats:
     """Information privacy level: the largest |ln p(x|y)/p(x)| over databases and outputs.
 
     Infinite as soon as an output rules out a database that can occur (Makhdoumi-Fawaz 2013,
@@ -174,7 +177,10 @@ def information_privacy_level(
     """
     if is_stack(channel, out):
         return stacked(_either, information_privacy_level, channel, prior, out)
-    return max(leakage_levels(*as_pair(channel, prior)))
+    above, below = level_bounds(*as_pair(channel, prior))
+    if isinstance(above, Bracket) and isinstance(below, Bracket):
+        return Bracket(max(above.lower, below.lower), max(above.upper, below.upper))
+    return max(above, below)
 
 
 def _above(W: Floats, P: Floats, off: float, out: Floats) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator, Sequence
 from functools import singledispatch
 from typing import overload
 
@@ -12,23 +14,29 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import matrix_log_output
+from fastpriv._matrices.leakage import TINY, log_error, log_law, matrix_log_output
 from fastpriv._matrices.leakage import row_leakages as leakages_of_laws
 from fastpriv._structure.leakage import Column, log_masses, row_slack, tilted
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.rowwise import row_kinds
 from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel, log_type_weights
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
 from fastpriv.measures.pointwise.database import leakage_levels, leakages
 from fastpriv.measures.pointwise.rows import rows_levels, rows_log_output
 from fastpriv.measures.pointwise.scaled import scaled_matrix
-from fastpriv.priors import Distribution, Product
+from fastpriv.priors import Distribution, Exchangeable, Product
 from fastpriv.priors.columns import column, log_marginal
+from fastpriv.priors.exchanged import as_exchangeable
 
 __all__ = ["row_pml"]
 
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
+
+#: Rows whose joint laws with the answer go through a query together.
+_TOGETHER = 64
 
 
 @overload
@@ -88,12 +96,121 @@ def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Float
     return leakages_of_laws(laws, marginal[values], law_error(channel)) + off
 
 
+@row_leakages.register
+def _(channel: QueryChannel, prior: Distribution, i: int) -> Floats:
+    """From the joint law of the row and the answer."""
+    laws = channel._query.row_laws(prior, np.array([i]))
+    if laws is None or channel.space.n == 1:
+        return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
+    return next(_joint_leakages(channel, prior, [i], laws))
+
+
+def _joint_leakages(
+    channel: QueryChannel, prior: Distribution, rows: Sequence[int], joints: Iterator[Floats]
+) -> Iterator[Floats]:
+    """Yield the leakage of every output about some rows, from the joint laws [v, answer]."""
+    matrix, error = channel._kernel.matrix, law_error(channel)
+    while joints_now := list(itertools.islice(joints, _TOGETHER)):
+        # A power of two keeps products of small numbers from underflowing, and is exact.
+        outputs = np.concatenate(joints_now) * 2.0**900 @ matrix
+        ends = np.cumsum([len(joint) for joint in joints_now])
+        for joint, law in zip(joints_now, np.split(outputs, ends[:-1]), strict=True):
+            i, *rows = rows
+            marginal, off = log_marginal(prior, i)
+            values = np.flatnonzero(marginal > -math.inf)
+            rare = np.flatnonzero(law[values].min(axis=0) < 2.0**900 * TINY)
+            with np.errstate(divide="ignore"):
+                laws = np.log(law[values]) - 900.0 * math.log(2.0)
+                if len(rare):
+                    exact = prior._log_least() > math.log(TINY)
+                    logs = np.log(joint) if exact else channel._query.log_row_law(prior, i)
+                    laws[:, rare] = [log_law(matrix[:, rare], logs[v]) for v in values]
+            given = list(laws - marginal[values, None])
+            yield leakages_of_laws(given, marginal[values], error) + off
+
+
+@row_leakages.register
+def _(channel: TypeChannel, prior: Distribution, i: int) -> Floats:
+    """Under an exchangeable prior, by the type of the output and its value in the row."""
+    types = as_exchangeable(prior)
+    if types is None:
+        return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
+    check.fits(channel.space.size, "a vector over outputs", "give one y=")
+    outputs = channel.space.rows(np.arange(channel.space.size))
+    return type_row_leakages(channel, types)[channel._types.number(outputs), outputs[:, i]]
+
+
+def type_row_leakages(channel: TypeChannel, prior: Exchangeable) -> Floats:
+    """Leakage about a row of an output of each type with each value in that row. O(classes m^2).
+
+    Of the rows where y holds u, a share holds v in x; it is the chance of v in the row if the class
+    of x is known.
+    """
+    marginal, off = log_marginal(prior, 0)
+    values = np.flatnonzero(marginal > -math.inf)
+    leaks = np.zeros((len(channel._classes), len(marginal)))
+    if len(values) == 1:
+        return leaks
+    weights, sizes = log_type_weights(channel._types, prior), channel._types.log_sizes
+    for kind, classes, entry, leak in zip(
+        channel._types.counts, channel._classes, channel._entries, leaks, strict=True
+    ):
+        with np.errstate(divide="ignore"):
+            logs = weights[classes.row] - sizes[classes.row] + classes.log_count + np.log(entry)
+        error = log_error(logs, 0.0) / 16.0 + (len(logs) + 64) * ULP
+        for u in np.flatnonzero(kind[0]).tolist():
+            held = classes.held(u, len(marginal))[values]
+            laws = [_log_mean(logs, share / kind[0][u]) for share in held]
+            given = list((np.array(laws) - marginal[values])[:, None])
+            leak[u] = leakages_of_laws(given, marginal[values], error)[0] + off
+    return leaks
+
+
+def _log_mean(logs: Floats, shares: Floats) -> float:
+    """Log of sum shares e^logs, from the largest term down."""
+    logs, shares = logs[shares > 0], shares[shares > 0]
+    top = float(logs.max(initial=-math.inf))
+    return top + math.log(shares @ np.exp(logs - top)) if top > -math.inf else top
+
+
+@singledispatch
+def worst_row_level(channel: AbstractChannel, prior: Distribution) -> float:
+    """Return the largest leakage of an output about a row, rows that are alike taken once."""
+    return max(row_level(channel, prior, i) for i in unlike_rows(channel, prior).tolist())
+
+
+@worst_row_level.register
+def _(channel: QueryChannel, prior: Distribution) -> float:
+    """From the joint laws of rows and the answer, which share the sums of the rows beside."""
+    rows = unlike_rows(channel, prior)
+    laws = channel._query.row_laws(prior, rows)
+    if laws is None or channel.space.n == 1:
+        return worst_row_level.dispatch(AbstractChannel)(channel, prior)
+    return max(float(leaks.max()) for leaks in _joint_leakages(channel, prior, rows.tolist(), laws))
+
+
+def unlike_rows(channel: AbstractChannel, prior: Distribution) -> Ints:
+    """Return one row of each kind: rows that play the same part in the channel and the prior."""
+    kinds = row_kinds(channel)
+    firsts = [rows[np.unique(kinds[rows], return_index=True)[1]] for rows in prior._alike()]
+    return np.sort(np.concatenate(firsts))
+
+
 @singledispatch
 def row_level(channel: AbstractChannel, prior: Distribution, i: int) -> float:
     """Return the largest leakage of an output about row i."""
     if channel.space.n == 1:
         return leakage_levels(channel, prior)[0]
     return float(row_leakages(channel, prior, i).max())
+
+
+@row_level.register
+def _(channel: TypeChannel, prior: Distribution, i: int) -> float:
+    """Over types of outputs, under an exchangeable prior."""
+    types = as_exchangeable(prior)
+    if types is None:
+        return row_level.dispatch(AbstractChannel)(channel, prior, i)
+    return float(type_row_leakages(channel, types).max())
 
 
 @row_level.register
@@ -132,6 +249,15 @@ def _(channel: ProductChannel, prior: Distribution, i: int, y: Ints) -> float:
     mass = float(np.logaddexp.reduce(logs))
     error += 16.0 * ULP * (1.0 + abs(best) + abs(mass))
     return Column(best, mass, error).leakage()
+
+
+@row_leakage_at.register
+def _(channel: TypeChannel, prior: Distribution, i: int, y: Ints) -> float:
+    """From the type of the output and its value in the row."""
+    types = as_exchangeable(prior)
+    if types is None:
+        return row_leakage_at.dispatch(AbstractChannel)(channel, prior, i, y)
+    return float(type_row_leakages(channel, types)[channel._types.number(y[None])[0], y[i]])
 
 
 @row_leakage_at.register

@@ -14,7 +14,10 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages
 from fastpriv._structure.leakage import Column, log_masses, vector_leakages
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
-from fastpriv.priors import Distribution, Exchangeable, Product
+from fastpriv.measures.chain_bounds import is_long, leakage_bounds
+from fastpriv.measures.pointwise.types import rows_types
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
+from fastpriv.priors.exchanging import many_types
 from fastpriv.priors.type_leakage import OutputForm
 
 
@@ -105,11 +108,26 @@ def _(kernel: Symmetric, law: Floats) -> tuple[float, float]:
 
 
 @rows_levels.register
+def _(prior: Markov, kernels: RowKernels) -> tuple[float, float]:
+    """Chain: by the vector, or the upper ends of brackets where it is too long for one."""
+    if is_long(prior):
+        above, below = leakage_bounds(prior, kernels)
+        return above.upper, below.upper
+    return rows_leakages(prior, kernels).largest()
+
+
+@rows_levels.register
 def _(prior: Exchangeable, kernels: RowKernels) -> tuple[float, float]:
-    """Exchangeable bits with one kernel: over types of outputs, O(n^2). Otherwise by the vector."""
+    """Exchangeable rows with one kernel: over types of outputs, O(n^2) for bits.
+
+    For more values over pairs of types where databases are many. Otherwise by the vector.
+    """
     by_type = count_leakages(prior, kernels)
     if by_type is None:
-        return rows_leakages(prior, kernels).largest()
+        pairs = many_types(prior, kernels)
+        if pairs is None:
+            return rows_leakages(prior, kernels).largest()
+        return rows_types(prior, pairs).largest()
     return max(up for _, up, _ in by_type), max(down for *_, down in by_type)
 
 

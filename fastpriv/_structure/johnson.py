@@ -1,0 +1,90 @@
+"""Maximal correlation of bits across a channel that no permutation of the rows changes.
+
+The functions of n bits split into parts that permutations do not mix. Part k = 0 .. n/2 has one
+copy for every number of ones k .. n - k. The copies are all spanned alike, by
+
+    f(x) = prod over l <= k of (x_(2l-1) - x_(2l)), restricted to the x with i ones,
+
+and the permutations of its rows. The operator g -> E(g(Y) | X = .) turns a copy into copies, so it
+is one matrix of order n - 2k + 1 for each part (Schrijver 2005). Evaluated at x = (1, 0, ...,
+1, 0, rest), the pairs (y_(2l-1), y_(2l)) take k-th differences of p(y|x) in the overlap of x and y,
+
+    c_k[i, j] = sum_h C(i-k, h) C(n-i-k, j-k-h) (D^k W_ij)(h),
+
+where W_ij(t) = p(y|x) for i ones in x, j in y, t in both. Part 0 is the channel from type to type.
+Without signs, the same sums are entries of an operator of norm at most 1. So relative errors of the
+terms are absolute errors of the norm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.correlation import norm_bounds
+from fastpriv.results import Bracket
+
+
+def block_norms(entries: Floats, log_p: Floats, log_q: Floats) -> Bracket:
+    """Return the largest norm of parts k >= 1 of a channel on bits.
+
+    Parameters
+    ----------
+    entries : array (n + 1, n + 1, n + 1)
+        p(y|x) for i ones in x, j in y and t in both, 0 where there are no such pairs.
+    log_p, log_q : arrays of length n + 1
+        Log-probability of one x with i ones, and of one y with j ones.
+
+    Notes
+    -----
+    Cost O(n^4) for the entries, n/2 matrices of order up to n to bound.
+    """
+    n = len(log_p) - 1
+    binomials = log_binomial_table(n)
+    with np.errstate(invalid="ignore"):
+        scale = 0.5 * (log_p[:, None] - log_q)
+    scale[~np.isfinite(log_p)] = -math.inf
+    scale[:, ~np.isfinite(log_q)] = -math.inf
+    differences: Any = entries
+    lower = upper = 0.0
+    for k in range(1, n // 2 + 1):
+        differences = np.diff(differences, axis=2)
+        block = _block(differences, binomials, scale, n, k)
+        # Sums of squares bound the norm, and rule most parts out.
+        if float(np.linalg.norm(block)) * (1.0 + block.size * ULP) > lower:
+            low, high = norm_bounds(block)
+            lower, upper = max(lower, low), max(upper, high)
+    # Binomials of up to 2^n have logarithms of an ulp of n each; eight of them are added.
+    error = (16 * n + 256) * ULP
+    return Bracket(max(lower - error, 0.0), upper + error if n > 1 else 0.0)
+
+
+def _block(differences: Floats, binomials: Floats, scale: Floats, n: int, k: int) -> Floats:
+    """Return the matrix of part k between unit vectors, from k-th differences."""
+    size = n - 2 * k + 1
+    ones = np.arange(size)  # beyond k, in x along the first axis, in y along the second
+    both = ones[None, None, :]
+    rest = ones[None, :, None] - both
+    missing = n - 2 * k - ones
+    chosen = binomials[ones[:, None, None], np.broadcast_to(both, (1, 1, size))]
+    outside = binomials[missing[:, None, None], np.where(rest >= 0, rest, n + 1)]
+    copies = 0.5 * binomials[n - 2 * k, ones]
+    logs = (
+        chosen
+        + outside
+        + (copies[:, None] - copies + scale[k : n - k + 1, k : n - k + 1])[..., None]
+    )
+    part = differences[k : n - k + 1, k : n - k + 1, :size]
+    return np.asarray((np.exp(logs) * part).sum(axis=2))
+
+
+def log_binomial_table(n: int) -> Floats:
+    """Return ln C(a, b) for a, b = 0 .. n + 1, -inf where b > a."""
+    table = np.full((n + 2, n + 2), -math.inf)
+    for a in range(n + 2):
+        table[a, : a + 1] = [math.log(math.comb(a, b)) for b in range(a + 1)]
+    return table
