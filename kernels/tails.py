@@ -23,6 +23,8 @@ def tail_tables(
     down: 1 - e^-(a+b) = (1 - e^-a) + e^-a (1 - e^-b), so that nothing is subtracted.
     """
     last = losses.size - 1
+    if last < 0:  # nothing to sum, and no place to write to
+        return
     both[last] = masses[last]
     above[last] = 0.0
     for j in range(last - 1, -1, -1):

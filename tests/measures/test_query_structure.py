@@ -170,3 +170,9 @@ def test_identifiability_of_a_long_chain_by_hand():
     # a one between two ones needs a count of at least 3; a zero between zeros of at most 117
     truth = max(odds[0] + steps[0][2:].max(), odds[1] + steps[1][:118].max())
     assert fp.identifiability_level(channel, CHAIN) == pytest.approx(truth, rel=1e-12)
+
+
+def test_leakage_about_a_row_is_not_below_the_truth():
+    kernel = [[0.75, 0.25], [0.8125, 0.1875], [0.9375, 0.0625]]
+    leaks = fp.row_pml(fp.QueryChannel.count(2, kernel), fp.Uniform(2, 2), 0)
+    assert leaks[0] >= 0.055059777183027399  # ln(0.875 / 0.828125), all dyadic

@@ -199,6 +199,8 @@ def table(
     *others, longest = sorted(parts, key=lambda part: len(part.losses))
     if math.prod(len(part.losses) for part in others) > _SHIFTS:
         raise TooMany
+    if not all(len(part.losses) for part in parts):  # all masses are less than any double
+        raise TooMany
     shifts, weights = np.zeros(1), np.ones(1)
     for part in others:
         shifts = np.add.outer(shifts, part.losses).reshape(-1)

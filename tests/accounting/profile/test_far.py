@@ -1,0 +1,51 @@
+"""Levels far out and chances too rare for a double: right answers, no raw errors, no zeros."""
+
+import math
+
+import numpy as np
+import pytest
+
+import fastpriv as fp
+
+P = fp.accounting.PrivacyProfile
+
+
+@pytest.mark.parametrize("t", [1e5, 1e10, 1e20, 1e200, 1e308])
+def test_unbounded_losses_are_never_impossible(t):
+    for profile in (P.gaussian(1.0), P.zcdp(0.5), P.zcdp(0.5).compose(P.laplace(1.0))):
+        delta = profile.delta(t)
+        assert delta.lower == 0.0
+        assert 0.0 < delta.upper < 1e-300
+
+
+def test_zcdp_never_proves_pure_privacy():
+    with pytest.raises(fp.Infeasible, match="no noise"):
+        fp.accounting.calibrate(lambda s: P.zcdp(1 / (2 * s * s)), epsilon=1.0, delta=0.0)
+
+
+def test_the_rarest_first_errors():
+    for profile in (P.gaussian(1.0), P.zcdp(0.5)):
+        assert profile.tradeoff(0.0).upper == 1.0
+        rare = profile.tradeoff(1e-310)
+        assert profile.tradeoff(1e-300).lower <= rare.lower <= rare.upper <= 1.0
+        assert not math.isnan(profile.tpr(0.0).upper)
+
+
+def test_a_table_of_nothing_writes_nothing():
+    empty, guard = np.empty(0), np.full(4, 7.0)
+    fp.kernels.tail_tables(empty, empty, empty, 1.0, guard[2:2], guard[2:2])
+    assert guard.tolist() == [7.0] * 4
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: P.gaussian(1.0).self_compose(10**30),
+        lambda: P.discrete_gaussian(1.0, 10**30),
+        lambda: P.from_json(3),
+        lambda: fp.accounting.calibrate(3, epsilon=1.0, delta=1e-5),
+    ],
+)
+def test_refused_in_words(call):
+    with pytest.raises(fp.FastprivError):
+        call()
