@@ -14,6 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
+from fastpriv._matrices.excess import LEAST
 from fastpriv._matrices.rewarded import rewarded_law
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
@@ -298,7 +299,9 @@ def _(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
     mean, m = 1.0 / kernel.m, kernel.m
     stays = kernels.divergence(kernel.stay, mean, kernel.gap * (m - 1) / m)
     value = stays + (m - 1) * kernels.divergence(kernel.off, mean, -kernel.gap / m)
-    return Bracket(value * (1.0 - 2.0**-44), value * (1.0 + 2.0**-44)), np.full(m, mean)
+    least = LEAST if m > 1 and kernel.epsilon > 0.0 else 0.0  # less than any other double
+    upper = max(value * (1.0 + 2.0**-44), least)
+    return Bracket(value * (1.0 - 2.0**-44), upper), np.full(m, mean)
 
 
 @singledispatch

@@ -18,6 +18,7 @@ from fastpriv._matrices.contraction import (
     largest_distance,
     matrix_contraction,
 )
+from fastpriv._matrices.excess import LEAST
 from fastpriv._structure.bit_pairs import listed_outputs, pair_contraction
 from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
@@ -207,7 +208,8 @@ def row_contraction(kernel: RowKernel) -> Bracket:
 def _(kernel: Symmetric) -> Bracket:
     """Return (a - b)^2/(a + b), that of any two inputs at even odds."""
     value = kernel.gap**2 / (kernel.stay + kernel.off) if kernel.m > 1 else 0.0
-    return Bracket(value * (1.0 - 2.0**-49), min(value * (1.0 + 2.0**-49), 1.0))
+    least = LEAST if kernel.m > 1 and kernel.epsilon > 0.0 else 0.0
+    return Bracket(value * (1.0 - 2.0**-49), min(max(value * (1.0 + 2.0**-49), least), 1.0))
 
 
 @row_contraction.register
@@ -265,7 +267,8 @@ def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
     """
     value = kernels.net_contraction(n, kernel.m, kernel.epsilon)
     error = (24 * n + 256) * ULP
-    return Bracket(min(value * (1.0 - error), 1.0), min(value * (1.0 + error), 1.0))
+    least = LEAST if kernel.epsilon > 0.0 else 0.0  # where the square is less than any double
+    return Bracket(min(value * (1.0 - error), 1.0), min(max(value * (1.0 + error), least), 1.0))
 
 
 def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:

@@ -205,7 +205,7 @@ QUESTIONS = {
         weight=1,
     ),
     "sdpi_constant": Question(
-        lambda c: fp.sdpi_constant(c.channel, c.prior),
+        lambda c: fp.sdpi_constant(c.channel, c.prior, time_limit=None),
         lambda c: (_sdpi_least(c), mpf(1)),
         "bracket",
         prior=True,

@@ -62,7 +62,7 @@ def same(value, truth):
     return value == truth or abs(value - truth) <= 1e-12 * (1 + truth)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases())
 def test_structure_agrees_with_the_matrix(case):
     channel, prior = case
@@ -87,7 +87,8 @@ def test_structure_agrees_with_the_matrix(case):
     np.testing.assert_allclose(
         fp.row_pml(channel, prior, last), fp.row_pml(plain, dense, last), rtol=1e-12, atol=1e-12
     )
-    bracket, truth = fp.sdpi_constant(channel, prior), fp.sdpi_constant(plain, dense)
+    bracket = fp.sdpi_constant(channel, prior, time_limit=None)
+    truth = fp.sdpi_constant(plain, dense, time_limit=None)
     assert bracket.lower <= truth.upper
     assert truth.lower <= bracket.upper
 

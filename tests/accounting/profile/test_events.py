@@ -354,7 +354,7 @@ PARTS = [
 ]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.integers(0, len(PARTS) - 1), min_size=1, max_size=4), st.integers(10, 200))
 def test_trees(chosen, count):
     parts = [PARTS[i] for i in chosen]
