@@ -19,7 +19,7 @@ from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.measures.information import information
 from fastpriv.measures.leakage import worst_leakage_factor
-from fastpriv.measures.sdpi import sdpi
+from fastpriv.measures.sdpi import accurate_sdpi
 from fastpriv.measures.witnesses import step_witness
 from fastpriv.results import Bracket, Value, Witness, top
 
@@ -173,7 +173,7 @@ UNDER_PRIOR: dict[str, Line] = {
         share(
             "Of whatever such databases tell about any other secret, at most {} reaches the output."
         ),
-        lambda case: sdpi(case.search(), case.prior),
+        lambda case: accurate_sdpi(case.search(), case.prior),
     ),
     "constrained-capacity": Line(
         amount(

@@ -97,10 +97,22 @@ def sdpi_constant(
     mechanism, law = as_pair(as_mechanism(channel, prior), prior)
     gap = check.real(gap, "gap", least=0.0)
     limit = check.optional_limit(time_limit, "time_limit")
-    bracket = _between(mechanism, law) if _is_close(mechanism) else sdpi(mechanism, law, gap, limit)
+    bracket = accurate_sdpi(mechanism, law, gap, limit)
     if isinstance(bracket, SdpiConstant):
         return bracket
     return SdpiConstant(bracket.lower, bracket.upper, None)
+
+
+def accurate_sdpi(
+    channel: AbstractChannel,
+    prior: Distribution,
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+) -> Bracket:
+    """Strong data-processing constant, not from the matrix where that has lost its digits."""
+    if _is_close(channel):
+        return _between(channel, prior)
+    return sdpi(channel, prior, gap, time_limit)
 
 
 def _is_close(channel: AbstractChannel) -> bool:

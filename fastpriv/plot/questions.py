@@ -132,7 +132,7 @@ def renyi(
     >>> import fastpriv as fp
     >>> ax = fp.plot.renyi(fp.accounting.PrivacyProfile.gaussian(1.0))
     >>> ax.get_xlabel()
-    'order'
+    'order of the divergence'
     """
     at = 1.0 + np.geomspace(0.01, 64.0, 33)
     if orders is not None:
@@ -141,7 +141,7 @@ def renyi(
             raise InvalidInput("orders must be above 1, finite and rising")
     ax = _curves(mechanisms, labels, at, PrivacyProfile.renyi_level, True, ax)
     ax.set_xscale("log")
-    finish(ax, "order", "Renyi divergence (nats)", legend=legend)
+    finish(ax, "order of the divergence", "Renyi divergence (nats)", legend=legend)
     return ax
 
 

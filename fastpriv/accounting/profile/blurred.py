@@ -153,6 +153,8 @@ def _by_moments(losses: Floats, law: Floats, k: int, reach: float) -> float:
     second, fourth = float(away**2 @ law), float(away**4 @ law)
     V, W = second * (1.0 - 1e-9), (2.0 * fourth + 6.0 * second**2) * (1.0 + 1e-9)
     wanted = -math.expm1(-2.0 * _NOTHING / k) * (1.0 + 1e-6) + 1e-13
+    if W == 0.0:  # losses as small as that do not turn
+        return reach
     if not 0.0 < wanted < 6.0 * V * (V / W) or reach**2 * W > 12.0 * V:
         return reach
     # The smaller root of 1 - wanted = 1 - x V + x^2 W / 24.

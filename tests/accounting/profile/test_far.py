@@ -40,7 +40,6 @@ def test_a_table_of_nothing_writes_nothing():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: P.gaussian(1.0).self_compose(10**30),
         lambda: P.discrete_gaussian(1.0, 10**30),
         lambda: P.from_json(3),
         lambda: fp.accounting.calibrate(3, epsilon=1.0, delta=1e-5),
