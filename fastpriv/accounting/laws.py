@@ -46,7 +46,7 @@ def compose_levels(notion: str, levels: Iterable[float]) -> float:
     1.5
     """
     check.word(notion, "notion", LAWS)
-    if not isinstance(levels, Iterable):
+    if not isinstance(levels, Iterable) or getattr(levels, "ndim", 1) == 0:
         raise InvalidInput(f"levels must be one number per release, got {levels!r:.60}")
     given = []
     for level in levels:

@@ -21,7 +21,7 @@ from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Pair
 from fastpriv.accounting.profile.relations import amount_of_noise, as_relation
 from fastpriv.accounting.profile.samples import replaced_in_sample
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 
 if TYPE_CHECKING:
     from fastpriv.accounting.profile.composed import Part
@@ -201,7 +201,7 @@ class Noise:
         scale = check.real(sigma, "sigma", least=0.0, most=1e4)
         distance = check.integer(sensitivity, "sensitivity", 0)
         if distance > 1 << 20:
-            raise InvalidInput(f"sensitivity must be at most 2^20, got {distance:.3g}")
+            raise InvalidInput(f"sensitivity must be at most 2^20, got {short(distance)}")
         kind = as_relation(relation)
         if distance == 0:
             return cls({}, kind)

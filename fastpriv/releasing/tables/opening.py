@@ -26,7 +26,11 @@ def open_table(
 ) -> Table:
     """Recognise a table by what it is."""
     if isinstance(table, str | os.PathLike):
-        return _open_file(Path(table), None if out is None else Path(out), overwrite)
+        try:
+            return _open_file(Path(table), None if out is None else Path(out), overwrite)
+        except OSError as problem:  # such as a name that is too long
+            reason = problem.strerror or "it cannot be opened"
+            raise InvalidInput(f"no table can be read at {str(table)!r:.60}: {reason}") from None
     if out is not None:
         raise InvalidInput("out is for files; other tables come back as the result's .table")
     if (kind := _kind(table)) is not None:
