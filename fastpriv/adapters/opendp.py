@@ -91,11 +91,11 @@ def measurement_profile(measurement: Any, d_in: Any = 1) -> PrivacyProfile:
     What OpenDP knows is a bound, so the profile is one from above:
 
     - max-divergence, also approximate: the worst mechanism of that level;
-    - zero-concentrated divergence, also approximate: :meth:`PrivacyProfile.zcdp`, and with the
+    - zero-concentrated divergence, also approximate: ``PrivacyProfile.zcdp``, and with the
       probability delta everything is shown;
     - smoothed max-divergence: a curve, read at 1,025 levels. The curve of a mechanism is convex in
       e^epsilon, so it is below the chords of these, and below the last point beyond it;
-    - Renyi divergence: :meth:`PrivacyProfile.renyi` at 160 orders.
+    - Renyi divergence: ``PrivacyProfile.renyi`` at 160 orders.
 
     Composed here they spend far less than OpenDP's sums of levels.
 
