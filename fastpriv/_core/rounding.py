@@ -7,6 +7,8 @@ from fractions import Fraction
 
 #: Unit roundoff of a double: the relative error of one operation.
 ULP = 2.0**-53
+#: Least positive double: the least upper bound that is not zero.
+LEAST = 5e-324
 
 
 def sum_up(parts: list[float]) -> float:

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._core.validation import Floats
 from fastpriv.results import Bracket
 
@@ -18,8 +18,6 @@ from fastpriv.results import Bracket
 FORMED = 1 << 20
 #: Largest epsilon n for which differences are taken; beyond, weights differ too much for them.
 SMALL = 30.0
-#: Least positive double.
-LEAST = 5e-324
 #: Terms of the series of 2 (atanh(s) - s) in s^2, enough for |s| <= 1/8.
 _TERMS = 9
 

@@ -12,11 +12,10 @@ import math
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.correlation import matrix_correlation
-from fastpriv._matrices.excess import LEAST
 from fastpriv._matrices.sdpi_search import LARGEST, Search, divergence
 from fastpriv.results import Bracket, SdpiConstant
 

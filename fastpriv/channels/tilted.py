@@ -17,7 +17,7 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.excess import FORMED, SMALL, far_matrix, perturbed, relative_excess
 from fastpriv._matrices.leakage import TINY
@@ -43,8 +43,6 @@ __all__ = ["TiltedChannel"]
 
 #: Most databases that are gone through one by one.
 _LISTED = 1 << 16
-#: Least positive double.
-_LEAST = 5e-324
 
 
 class TiltedChannel(AbstractChannel):
@@ -259,7 +257,7 @@ class TiltedProduct(TiltedChannel, form=True):
         Samplers turn it into 2^-64, so an output that can occur stays possible for all databases.
         """
         matrices = [kernel.matrix for kernel in self._rows._kernels.distinct]
-        raised = [np.where((W == 0.0) & (W.max(axis=0) > 0.0), _LEAST, W) for W in matrices]
+        raised = [np.where((W == 0.0) & (W.max(axis=0) > 0.0), LEAST, W) for W in matrices]
         assignment = self._rows._kernels.assignment
         return ProductChannel._trusted(RowKernels([RowKernel(W) for W in raised], assignment))
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import (
     UNSUMMED,
@@ -18,7 +18,6 @@ from fastpriv._matrices.contraction import (
     largest_distance,
     matrix_contraction,
 )
-from fastpriv._matrices.excess import LEAST
 from fastpriv._structure.bit_pairs import listed_outputs, pair_contraction
 from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import LEAST
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.correlation import (
     SCALE,
@@ -22,7 +23,7 @@ from fastpriv._matrices.correlation import (
     shrinking_correlation,
     sparse_correlation,
 )
-from fastpriv._matrices.excess import LEAST, SMALL
+from fastpriv._matrices.excess import SMALL
 from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow

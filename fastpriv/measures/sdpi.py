@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._matrices.contraction import matrix_contraction
-from fastpriv._matrices.excess import LEAST
 from fastpriv._matrices.sdpi import matrix_sdpi
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import (
