@@ -16,8 +16,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.excess import FORMED, SMALL, far_matrix, perturbed, relative_excess
 from fastpriv._matrices.leakage import TINY

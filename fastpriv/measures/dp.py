@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
-from fastpriv._core.logs import log_ratio, round_up
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.rounding import round_up
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import log_error

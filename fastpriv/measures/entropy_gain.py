@@ -7,8 +7,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import matrix_gain
 from fastpriv._structure.leakage import tilted, vector_gain

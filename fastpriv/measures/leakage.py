@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, log_total, round_up
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.logs import log_ratio, log_total
+from fastpriv._core.rounding import LEAST, ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._structure.leakage import row_slack, tropical

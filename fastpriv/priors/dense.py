@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.infinities import numbers
-from fastpriv._core.logs import log_spread, round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.logs import log_spread
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.threads import split
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints

@@ -7,8 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP, product_up
+from fastpriv._core.rounding import ULP, product_up, round_up
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import TooLarge

@@ -15,8 +15,7 @@ import math
 
 import numpy as np
 
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import Symmetric
 from fastpriv.results import Bracket

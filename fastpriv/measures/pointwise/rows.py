@@ -8,8 +8,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages
 from fastpriv._structure.leakage import Column, log_masses, vector_leakages
