@@ -68,7 +68,7 @@ def _same_labels(channel: object, prior: object) -> None:
     )
 
 
-def row_number(mechanism: AbstractChannel, i: Any) -> int:
+def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
     """Return the number of a row, checked."""
     number = check.integer(i, "row", 0)
     if number >= mechanism.space.n:
