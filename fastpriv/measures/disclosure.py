@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import (
     AbstractChannel,
@@ -261,7 +261,7 @@ def disclosure_threshold(prior: Distribution | ArrayLike) -> float:
     log_least = as_prior(prior)._log_least()
     if log_least >= 0.0:
         return math.inf
-    return _normal(-math.log1p(-math.exp(log_least)) * (1.0 - 8.0 * ULP))
+    return _normal(lowered(-math.log1p(-math.exp(log_least)), 8.0))
 
 
 def _normal(bound: float) -> float:
@@ -310,7 +310,7 @@ def remaining_uncertainty_bound(
     log_odds = log_least - math.log1p(-math.exp(log_least)) - level
     if log_odds == -math.inf:
         return 0.0
-    return _normal(math.log1p(math.exp(log_odds * (1.0 + 8.0 * ULP) - 8.0 * ULP)))
+    return _normal(math.log1p(math.exp(lowered(log_odds, 8.0) - 8.0 * ULP)))
 
 
 def lower_entropy_attribute(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import ULP, sum_up
+from fastpriv._core.rounding import ULP, raised, sum_up
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
@@ -139,7 +139,7 @@ def _row_by_row(first: RowKernels, second: RowKernels, time_limit: float) -> Ref
     ]
     lower = max(part.deficiency.lower for part in parts)
     uppers = [part.deficiency.upper for part in parts]
-    total = sum_up([u * count * (1.0 + 2.0 * ULP) for u, count in zip(uppers, counts, strict=True)])
+    total = sum_up([raised(u * count, 2.0) for u, count in zip(uppers, counts, strict=True)])
     kernels = RowKernels(
         [RowKernel(np.array(part.processing)) for part in parts], which.reshape(-1)
     )
@@ -232,5 +232,5 @@ def _variation(A: Floats, B: Floats, R: Floats) -> float:
     """Largest total variation between rows of A R and B. Rounded up."""
     reached = A @ R
     missing = np.maximum(B - reached, 0.0) + (A.shape[1] + 4) * ULP * (B + reached)
-    worst = missing.sum(axis=1).max() * (1.0 + (B.shape[1] + 8) * ULP)
+    worst = raised(missing.sum(axis=1).max(), B.shape[1] + 8)
     return min(float(worst), 1.0)

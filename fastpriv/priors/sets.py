@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, short
 from fastpriv.spaces import Space
@@ -100,7 +100,7 @@ class PriorSet:
         count = check.integer(size, "size", 1)
         check.fits(count, "a law over the databases", "use fewer databases")
         least, most = check.real(b, "b", 0.0), math.log(count)
-        if least > most * (1.0 + 4.0 * ULP):
+        if least > raised(most, 4.0):
             raise Infeasible(f"no law over {count} databases has an entropy of {least!r} nats")
         # H(p) = ln N - D(p || uniform); the radius is rounded up.
         radius = max(0.0, most - least) + 4.0 * ULP * most
@@ -112,9 +112,9 @@ class PriorSet:
         count = check.integer(size, "size", 1)
         check.fits(count, "a law over the databases", "use fewer databases")
         least = check.real(b, "b", 0.0)
-        if least > math.log(count) * (1.0 + 4.0 * ULP):
+        if least > raised(math.log(count), 4.0):
             raise Infeasible(f"no law over {count} databases has a min-entropy of {least!r} nats")
-        most = min(1.0, max(1.0 / count, math.exp(-least)) * (1.0 + 4.0 * ULP))
+        most = min(1.0, raised(max(1.0 / count, math.exp(-least)), 4.0))
         return Box(np.zeros(count), np.full(count, most))
 
 
@@ -236,7 +236,7 @@ class VariationBall(ConvexPriors):
         """Move as much as allowed from the largest entries to the least. Cost O(N log N)."""
         order = np.argsort(column)[::-1]
         law, values = self._centre[order], column[order]
-        radius = self._radius * (1.0 + 4.0 * ULP)
+        radius = raised(self._radius, 4.0)
         taken = np.clip(radius - (np.cumsum(law) - law), 0.0, law)
         least = float(values[-1])
         mean = least * float(taken.sum()) + float(values @ (law - taken))
@@ -280,7 +280,7 @@ class DivergenceBall(ConvexPriors):
                 a = high - ratio * (high - low)
                 at_a = self._dual(law, gaps, a)
             best = max(best, at_a, at_b)
-        return (least + best) * (1.0 - 4.0 * ULP)
+        return lowered(least + best, 4.0)
 
     def _dual(self, law: Floats, gaps: Floats, log_t: float) -> float:
         """Return -t radius - t ln sum law e^(-gaps/t), rounded down."""
