@@ -26,26 +26,33 @@ LEAST = 5e-324
 LIBM = 4
 _LARGEST = 1.7976931348623157e308
 
-Number = TypeVar("Number", float, Floats)
+Number = TypeVar("Number", float, Floats, "float | Floats")
 
 
 def raised(value: Number, units: float) -> Number:
     """Return a bound above every number that rounding may have turned into ``value``.
 
     It holds for relative errors of up to (units - 2) u, and of one u for 2 units: value (1 + units
-    u), upwards whatever the sign, and as many times the least double. A zero is taken to be exact.
+    u), upwards whatever the sign, and as many times the least double for what was lost to
+    underflow. Rounding keeps the sign, so a negative number stays one; a zero is exact.
     """
     if isinstance(value, np.ndarray):
-        factor = np.where(value >= 0.0, 1.0 + units * ULP, 1.0 - units * ULP)
-        return np.asarray(value * factor + units * LEAST * (value != 0.0))
-    if value == 0.0:
-        return value
-    return value * (1.0 + units * ULP if value > 0.0 else 1.0 - units * ULP) + units * LEAST
+        below = np.minimum(value * (1.0 - units * ULP) + units * LEAST, 0.0)
+        above = value * (1.0 + units * ULP) + units * LEAST * (value > 0.0)
+        return np.where(value < 0.0, below, above)
+    if value > 0.0:
+        return value * (1.0 + units * ULP) + units * LEAST
+    return min(value * (1.0 - units * ULP) + units * LEAST, 0.0) if value < 0.0 else value
 
 
 def lowered(value: Number, units: float) -> Number:
     """Return a bound below them, as :func:`raised` does above."""
     return -raised(-value, units)
+
+
+def directed(value: Number, units: float, up: bool) -> Number:
+    """Return one bound or the other."""
+    return raised(value, units) if up else lowered(value, units)
 
 
 def round_up(level: float) -> float:

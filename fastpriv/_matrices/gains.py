@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_total, round_up
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.logs import log_total
+from fastpriv._core.rounding import LEAST, ULP, round_up
 from fastpriv._core.validation import Floats
 
 

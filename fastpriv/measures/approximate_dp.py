@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import raised
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import (
@@ -177,7 +178,7 @@ def _(channel: HammingChannel, epsilons: Floats) -> Floats:
     It is largest for the rows with the fewest values.
     """
     gaps = np.minimum(epsilons - channel.epsilon, 0.0)
-    return -_most_kept(channel) * np.expm1(gaps) * (1.0 + 2.0**-49)
+    return raised(-_most_kept(channel) * np.expm1(gaps), 16.0)
 
 
 def _most_kept(channel: HammingChannel) -> float:

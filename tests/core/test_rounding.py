@@ -84,8 +84,12 @@ def test_raised_and_lowered_cover_their_errors(value, units, share):
     up, down = raised(value, units), lowered(value, units)
     if value != 0.0:
         error += Fraction(LEAST) * (units - 1) / 2
-    assert up == math.inf or Fraction(up) >= Fraction(value) + error
-    assert down == -math.inf or Fraction(down) <= Fraction(value) - error
+    if up < math.inf:  # rounding keeps the sign
+        top = Fraction(value) + error
+        assert Fraction(up) >= (min(top, 0) if value < 0.0 else top)
+    if down > -math.inf:
+        least = Fraction(value) - error
+        assert Fraction(down) <= (max(least, 0) if value > 0.0 else least)
 
 
 @given(st.floats(-1e300, 1e300), st.integers(2, 64))
@@ -109,7 +113,9 @@ def test_zero_and_infinity_stay():
     assert raised(math.inf, 8.0) == math.inf == -lowered(-math.inf, 8.0)
     assert raised(-math.inf, 8.0) == -math.inf
     assert raised(LEAST, 4.0) == 5 * LEAST
-    assert lowered(LEAST, 4.0) < 0.0  # nothing is known of it
+    assert lowered(LEAST, 4.0) == 0.0 == raised(-LEAST, 4.0)  # rounding keeps the sign
+    assert rounding.directed(1.0, 4.0, True) == raised(1.0, 4.0)
+    assert rounding.directed(1.0, 4.0, False) == lowered(1.0, 4.0)
     assert round_up(1.0) == 1.0 + 2.0**-51
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, directed
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import Pairs
 from fastpriv.accounting.profile.measures import SAME, Measure, merged, on_lattice
@@ -218,12 +218,11 @@ def from_envelope(lines: Floats, up: bool) -> Measure:
     """
     infinite = float(lines[0, 0])
     dD, dT = np.diff(lines[:, 0])[::-1], np.diff(lines[:, 1])[::-1]
-    sign = 1.0 if up else -1.0
     with np.errstate(over="ignore", under="ignore"):
         ratio = dD / dT
         losses = np.where(ratio < math.inf, np.log1p(ratio), np.log(dD) - np.log(dT))
-    losses = losses * (1.0 + sign * 8.0 * ULP)
-    masses = (dD + dT) * (1.0 + sign * 8.0 * ULP)
+    losses = directed(losses, 8.0, up)
+    masses = directed(dD + dT, 8.0, up)
     losses, masses = merged(losses, masses, up)
     fine, step = on_lattice(losses, up)
     return Measure.symmetric(fine, np.log(masses.astype(np.longdouble)), infinite, up, step)
