@@ -19,6 +19,7 @@ from .channels import (
     TiltedChannel,
 )
 from .channels.types import TypeChannel
+from .design.capacity_program import solve_pd_capacity
 from .design.closed_form import h, h_inverse
 from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
 from .design.exact.curve import ExactCurve, ExactPiece, exact_curve
@@ -281,6 +282,7 @@ __all__ = [
     "singles_out",
     "solve",
     "solve_minimax",
+    "solve_pd_capacity",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",
