@@ -9,6 +9,8 @@ from fractions import Fraction
 ULP = 2.0**-53
 #: Least positive double: the least upper bound that is not zero.
 LEAST = 5e-324
+#: Least normal double: a smaller number has lost digits, and no relative error holds for it.
+NORMAL = 2.0**-1022
 
 
 def sum_up(parts: list[float]) -> float:
