@@ -128,7 +128,7 @@ def listed(copies: int, kernel: Symmetric) -> Bracket:
         weight = weight[:-1]
     near = np.exp(-epsilon * below)
     mean = near @ weight / m
-    gains = _divergence(near, np.expm1(-epsilon * below), mean, weight / m)
+    gains = posterior_gains(near, np.expm1(-epsilon * below), mean, weight / m)
     logs = _log_outputs(parts, m) - epsilon * (copies - parts[:, 0])
     logs -= copies * math.log1p((m - 1) * math.exp(-epsilon))
     value = math.fsum(np.exp(logs) * mean * gains)
@@ -156,7 +156,7 @@ def _log_outputs(parts: Ints, m: int) -> Floats:
     return np.asarray(logs)
 
 
-def _divergence(near: Floats, minus: Floats, mean: Floats, share: Floats) -> Floats:
+def posterior_gains(near: Floats, minus: Floats, mean: Floats, share: Floats) -> Floats:
     """Return D(posterior || uniform) for posteriors near/mean/m, given minus = near - 1.
 
     The terms are w ln w - w + 1 with w = near/mean. For w about 1 the difference w - 1 is taken
