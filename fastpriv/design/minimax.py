@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.design.metric_privacy import certified_level, solve_metric
@@ -190,7 +190,7 @@ class _Minimax:
 
     def _worst(self, matrix: Floats) -> float:
         """Upper bound on the expected cost over the set."""
-        loss = (matrix * self.cost).sum(axis=1) * (1.0 + 4.0 * matrix.shape[1] * ULP)
+        loss = raised((matrix * self.cost).sum(axis=1), 4.0 * matrix.shape[1])
         most = float(loss.max())
         if most == 0.0 or not isinstance(self.priors, ConvexPriors):
             return most

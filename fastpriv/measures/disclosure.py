@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, lowered
 from fastpriv._core.validation import Floats
 from fastpriv.channels import (
     AbstractChannel,
@@ -273,7 +273,7 @@ def disclosure_threshold(
     log_least = law._log_least()
     if log_least >= 0.0:
         return math.inf
-    return _normal(-math.log1p(-math.exp(log_least)) * (1.0 - 8.0 * ULP))
+    return _normal(lowered(-math.log1p(-math.exp(log_least)), 8.0))
 
 
 def _attribute_threshold(prior: Distribution, attribute: Any, row: int | None) -> float:
@@ -350,7 +350,7 @@ def remaining_uncertainty_bound(
     log_odds = log_least - math.log1p(-math.exp(log_least)) - level
     if log_odds == -math.inf:
         return 0.0
-    return _normal(math.log1p(math.exp(log_odds * (1.0 + 8.0 * ULP) - 8.0 * ULP)))
+    return _normal(math.log1p(math.exp(lowered(log_odds, 8.0) - 8.0 * ULP)))
 
 
 def lower_entropy_attribute(

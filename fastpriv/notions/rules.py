@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fastpriv._core.rounding import LEAST, product_up, sum_up
+from fastpriv._core.rounding import LEAST, product_up, raised, sum_up
 
 if TYPE_CHECKING:
     from fastpriv.results import Bracket
@@ -100,7 +100,7 @@ def capacity_bound(level: float, facts: Facts) -> float | None:
         x = (level + math.expm1(-level)) / -math.expm1(-level)
     value = sum((-x) ** k / k for k in range(10, 1, -1)) if x < 0.05 else x - math.log1p(x)
     # Subnormal numbers would lose digits in later rules, and a chain of rules could go round.
-    return min(level, max(value * (1.0 + 2.0**-44), 1e-290))
+    return min(level, max(raised(value, 512.0), 1e-290))
 
 
 def twice(level: float, facts: Facts) -> float | None:
@@ -119,7 +119,7 @@ def two_sided(level: float, facts: Facts) -> float | None:
     if facts.log_least >= 0.0 or level == 0.0:
         return 0.0
     odds = math.exp(facts.log_least) / -math.expm1(facts.log_least)
-    drop = math.expm1(level) / odds * (1.0 + 2.0**-49) if odds > 0.0 and level < 1.0 else 1.0
+    drop = raised(math.expm1(level) / odds, 16.0) if odds > 0.0 and level < 1.0 else 1.0
     return max(level, -math.log1p(-drop) * _FEW) if drop < 1.0 else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.least_mean import Least, box_least, divergence_least, variation_least
 from fastpriv.errors import Infeasible, InvalidInput, short
@@ -96,7 +96,7 @@ class PriorSet:
         count = check.integer(size, "size", 1)
         check.fits(count, "a law over the databases", "use fewer databases")
         least, most = check.real(b, "b", 0.0), math.log(count)
-        if least > most * (1.0 + 4.0 * ULP):
+        if least > raised(most, 4.0):
             raise Infeasible(f"no law over {count} databases has an entropy of {least!r} nats")
         # H(p) = ln N - D(p || uniform); the radius is rounded up.
         radius = max(0.0, most - least) + 4.0 * ULP * most
@@ -108,9 +108,9 @@ class PriorSet:
         count = check.integer(size, "size", 1)
         check.fits(count, "a law over the databases", "use fewer databases")
         least = check.real(b, "b", 0.0)
-        if least > math.log(count) * (1.0 + 4.0 * ULP):
+        if least > raised(math.log(count), 4.0):
             raise Infeasible(f"no law over {count} databases has a min-entropy of {least!r} nats")
-        most = min(1.0, max(1.0 / count, math.exp(-least)) * (1.0 + 4.0 * ULP))
+        most = min(1.0, raised(max(1.0 / count, math.exp(-least)), 4.0))
         return Box(np.zeros(count), np.full(count, most))
 
 

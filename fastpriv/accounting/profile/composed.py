@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.attained import common
 from fastpriv.accounting.profile.contour import Term
@@ -170,7 +170,7 @@ class Composed:
         if whole < 2 or len(ranges) < len(self._pairs) + len(self._atoms) + len(self._lopsided):
             return []
         # A range of e is e^2/8-zCDP (Cesar and Rogers 2021).
-        rho = [(Moments((), (), pair.e**2 / 8.0 * (1.0 + 4.0 * ULP), 0.0), k) for pair, k in ranges]
+        rho = [(Moments((), (), raised(pair.e**2 / 8.0, 4.0), 0.0), k) for pair, k in ranges]
         result: list[Chosen | Chernoff] = [Chernoff([*rho, *self._moments], [], [])]
         if levels(whole) and not self._moments and len(ranges) == 1:
             result.append(Chosen(ranges[0][0].e, whole))

@@ -9,8 +9,7 @@ from functools import singledispatch
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised, round_up
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
 from fastpriv.measures.leakage import add_over_rows
@@ -90,7 +89,7 @@ def _shares(t: Floats, A: Floats, B: Floats, top: float) -> Floats:
     with np.errstate(divide="ignore", over="ignore"):
         share = up / (up + other) / np.maximum(t * (1.0 - slack) - slack, 0.0)
         bound = top / (np.maximum(low, 0.0) + other)
-    return np.asarray(np.minimum(share, bound) * (1.0 + 8.0 * ULP))
+    return np.asarray(raised(np.minimum(share, bound), 8.0))
 
 
 def corners(box: Box) -> Floats:

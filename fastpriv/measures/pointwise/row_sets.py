@@ -26,8 +26,7 @@ import math
 
 import numpy as np
 
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.cutting import best_tangents
 from fastpriv.channels import AbstractChannel
