@@ -74,10 +74,11 @@ def pml_level(
         entropies: a formula or a certified dual per output. Polytope: a linear program per output.
         What its multipliers prove is reported, which is above the supremum where entries of A span
         so many orders of magnitude that the solver loses the small ones; a database counts as
-        possible unless a row of A with b = 0 rules it out, which can only raise the level.
-        Independent bits: all corners by one O(N n K) transform, or each row by itself. Bits with a
-        common chance: polynomials in it, bounded by their Bernstein coefficients on smaller and
-        smaller intervals, to a relative 1e-10.
+        possible unless a row of A with b = 0 rules it out, which can only raise the level. Balls
+        and polytopes, about a row: branch and bound, to about 1e-6 nats. Independent bits: all
+        corners by one O(N n K) transform, or each row by itself. Bits with a common chance:
+        polynomials in it, bounded by their Bernstein coefficients on smaller and smaller
+        intervals, to a relative 1e-10.
 
     Examples
     --------
