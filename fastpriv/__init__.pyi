@@ -107,6 +107,7 @@ from .measures.pointwise import (
 )
 from .measures.realised import realised_level
 from .measures.refinement import Refinement, refines
+from .measures.sampled import SampledLeakage, leakage_from_counts, leakage_from_samples
 from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
@@ -194,6 +195,7 @@ __all__ = [
     "Refinement",
     "Release",
     "ReleaseReport",
+    "SampledLeakage",
     "SdpiConstant",
     "Solution",
     "SolverFailure",
@@ -254,6 +256,8 @@ __all__ = [
     "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
+    "leakage_from_counts",
+    "leakage_from_samples",
     "least_capacity",
     "least_distortion",
     "lower_entropy_attribute",
