@@ -108,6 +108,7 @@ from .measures.pointwise import (
 )
 from .measures.realised import realised_level
 from .measures.refinement import Refinement, refines
+from .measures.sampled import SampledLeakage, leakage_from_counts, leakage_from_samples
 from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
@@ -195,6 +196,7 @@ __all__ = [
     "Refinement",
     "Release",
     "ReleaseReport",
+    "SampledLeakage",
     "SdpiConstant",
     "Solution",
     "SolverFailure",
@@ -255,6 +257,8 @@ __all__ = [
     "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
+    "leakage_from_counts",
+    "leakage_from_samples",
     "least_capacity",
     "least_distortion",
     "lower_entropy_attribute",
