@@ -15,8 +15,7 @@ import math
 
 import numpy as np
 
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import Symmetric
 from fastpriv.measures.individual.merged import merged
@@ -66,7 +65,7 @@ def mixed_bracket(law: Floats, kernel: Symmetric) -> Bracket:
     told += [extended(r, kernel, last, fitting) for r in range(fitting + 1, n + 1)]
     lower = math.fsum(law * [part.lower for part in told])
     upper = math.fsum(law * [part.upper for part in told])
-    return Bracket(lower * (1.0 - 4.0 * ULP), upper * (1.0 + 4.0 * ULP))
+    return Bracket(lowered(lower, 4.0), raised(upper, 4.0))
 
 
 def extended(copies: int, kernel: Symmetric, last: list[Bracket], fitting: int) -> Bracket:
@@ -80,11 +79,11 @@ def extended(copies: int, kernel: Symmetric, last: list[Bracket], fitting: int) 
     before, at = last
     all_of_it = math.log(kernel.m)
     rise = (copies - fitting) * (at.upper - before.lower)
-    most = min(round_up(all_of_it), (at.upper + rise) * (1.0 + 4.0 * ULP))
+    most = min(round_up(all_of_it), raised(at.upper + rise, 4.0))
     # sqrt(a) - sqrt(b) = sqrt(a) (1 - e^(-epsilon/2))
     apart = kernel.stay * math.expm1(-0.5 * kernel.epsilon) ** 2
-    missed = (kernel.m - 1) * math.exp(copies * math.log1p(-apart) * (1.0 - 16.0 * ULP))
-    least = all_of_it * (1.0 - 4.0 * ULP) - missed * (1.0 + 16.0 * ULP)
+    missed = (kernel.m - 1) * math.exp(raised(copies * math.log1p(-apart), 16.0))
+    least = lowered(all_of_it, 4.0) - raised(missed, 16.0)
     return Bracket(max(at.lower, least), max(at.lower, most))
 
 
