@@ -71,7 +71,7 @@ def individual_capacity(
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
         Where to search a matrix or a query under all priors: a process pool, a Dask client, ...
         The search becomes at least 16 tasks, each with the whole time limit. Other channels and
-        independent rows have formulas or short searches, which run here.
+        other priors have formulas or short searches, which run here.
 
     Returns
     -------
@@ -117,13 +117,14 @@ def individual_capacity(
         return group_capacity(channel, 1, gap=gap, time_limit=time_limit, executor=executor)
     mechanism, gap = as_channel(channel), check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
+    clock = Clock(math.inf if seconds is None else seconds)
     if kind == "markov":
-        return chain_leak(mechanism, gap)
+        return chain_leak(mechanism, gap, clock)
     if isinstance(kind, BernoulliPriors):
         if mechanism.space != kind.space:
             raise InvalidInput(f"the priors are on {kind.space!r}, not on {mechanism.space!r}")
-        return interval_leak(mechanism, kind.c, gap)
-    return independent_leak(mechanism, gap, Clock(math.inf if seconds is None else seconds))
+        return interval_leak(mechanism, kind.c, gap, clock)
+    return independent_leak(mechanism, gap, clock)
 
 
 def _kind(priors: str | PriorSet) -> str | BernoulliPriors:
