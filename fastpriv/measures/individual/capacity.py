@@ -16,6 +16,7 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
+from fastpriv.measures.individual.alike import alike, by_types
 from fastpriv.measures.individual.codes import with_code
 from fastpriv.measures.individual.copies import by_copies, by_part
 from fastpriv.measures.individual.flips import by_flips, fits
@@ -92,6 +93,9 @@ def individual_capacity(
     Bits that all pass through one channel need a sum over the net numbers of outputs for each
     number of bits that the two databases of the adversary flip against each other, O(n^3) for two
     outputs.
+
+    Rows with more values that all pass through one channel, too many for a search, have a lower end
+    from the types of their outputs: all rows copy x_i, except some that share another function.
 
     For E_d with rows of one size the worst adversary makes all rows equal and x_i uniform. The
     result is a sum over the partitions of n into at most m parts, or O(n) for bits. Beyond about
@@ -253,7 +257,8 @@ _general = largest_leak.dispatch(object)
 def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
     """Bits with one channel by the number of flips. Others are searched while the matrix is small.
 
-    Otherwise search some of the rows for the lower end. The upper end is the capacity of all rows.
+    Otherwise rows with one channel go by types. For others some of the rows are searched for the
+    lower end, and the upper end is the capacity of all rows.
     """
 
     def search(part: ProductChannel) -> IndividualCapacity:
@@ -262,8 +267,12 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
     if k == 1 and fits(channel._kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)
         return by_flips(channel._kernels, gap, clock, capacity(channel, 1e-3).upper)
-    small = channel.space.size * channel.output_space.size <= _SEARCHED
-    return search(channel) if small else by_part(channel, _SEARCHED, k, search)
+    if channel.space.size * channel.output_space.size <= _SEARCHED:
+        return search(channel)
+    if k == 1 and alike(channel._kernels):
+        clock = Clock(math.inf if time_limit is None else time_limit)
+        return by_types(channel._kernels, gap, clock, capacity(channel, 1e-9).upper)
+    return by_part(channel, _SEARCHED, k, search)
 
 
 @largest_leak.register
