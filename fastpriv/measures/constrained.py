@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.entropy_search.bit import bit_capacity
 from fastpriv._matrices.entropy_search.search import Constrained
@@ -192,8 +192,8 @@ def balance_and_capacity(
 ) -> tuple[Any, Any]:
     """Return g(b) and C_1^b from one search."""
     worst, capacity = _solve(channel, b, gap, time_limit)
-    lower = np.maximum((worst.lower - capacity.upper) * (1.0 - 2.0 * ULP), 0.0)
-    upper = (worst.upper - capacity.lower) * (1.0 + 2.0 * ULP)
+    lower = np.maximum(lowered(worst.lower - capacity.upper, 2.0), 0.0)
+    upper = raised(worst.upper - capacity.lower, 2.0)
     upper = np.where(np.asarray(b) == 0.0, 0.0, upper)  # the same number, however wide its bracket
     if isinstance(capacity, Bracket):
         return Bracket(float(lower), float(upper), guaranteed="lower"), capacity
@@ -297,4 +297,4 @@ def _seen(blocks: list[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
 def _entropy(law: Floats) -> float:
     """H, rounded down."""
     seen = law[law > 0.0] / math.fsum(law)
-    return -math.fsum(seen * np.log(seen)) * (1.0 - 2.0**-48)
+    return lowered(-math.fsum(seen * np.log(seen)), 32.0)

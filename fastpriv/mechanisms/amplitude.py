@@ -29,7 +29,7 @@ from functools import lru_cache
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv.results import Bracket
@@ -57,7 +57,7 @@ ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 def shannon_bound(a: float) -> float:
     """Return ln(1 + a^2)/2, the capacity under a bound a^2 on the power. Rounded up."""
     half = 0.5 * math.log1p(a * a) if a < 1e150 else math.log(a)
-    return half * (1.0 + 8.0 * ULP) + 4.0 * math.ulp(0.0)  # a^2 may be lost, or lose digits
+    return raised(half, 8.0) + 4.0 * math.ulp(0.0)  # a^2 may be lost, or lose digits
 
 
 def amplitude_capacity(a: float, m: float, gap: float) -> Bracket:
@@ -98,7 +98,7 @@ def _closed(a: float, m: float) -> Bracket:
         elif error == 0.0:
             least = max(least, math.log(points) * (1.0 - 1e-15))
     slack = 64.0 * ULP * (1.0 + math.log(top))
-    return Bracket(max(0.0, least - slack), most * (1.0 + 8.0 * ULP))
+    return Bracket(max(0.0, least - slack), raised(most, 8.0))
 
 
 def quadrature_step(a: float, scale: float = 1.0) -> tuple[float, float]:
@@ -177,7 +177,7 @@ class Mixture:
     def information(self) -> float:
         """Return the mutual information of the law. Rounded down."""
         value, _, error = self.divergences(self.points)
-        return float(((value - error) * self.weights).sum() * (1.0 - 16.0 * ULP)) - self._error
+        return float(lowered(((value - error) * self.weights).sum(), 16.0)) - self._error
 
     def ceiling(self, target: float) -> float:
         """Upper bound on D over [-a, a]: cells are halved until they stay below the target.
@@ -197,7 +197,7 @@ class Mixture:
             most = max(most, float(bound[~rest].max(initial=0.0)))
             half *= 0.5
             middle = np.concatenate([middle[rest] - half, middle[rest] + half])
-        return most * (1.0 + 8.0 * ULP)
+        return raised(most, 8.0)
 
 
 def _symmetric(a: float, inner: Floats, centre: bool) -> Floats:
