@@ -234,7 +234,6 @@ def main():
     options = parser.parse_args()
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     import flint  # noqa: F401 - before the fork: every mutant needs them
-    import hypothesis  # noqa: F401
     import mpmath  # noqa: F401
     import numba  # noqa: F401
     import pytest  # noqa: F401
@@ -253,6 +252,8 @@ def main():
         tests = options.tests or (["tests/core/test_rounding.py"] if everywhere else [])
         cases = 0 if everywhere else options.cases
         source, count, left = path.read_text(), 0, 0
+        if noticed(module_name(path), path, ast.parse(source), cases, tests, options):
+            sys.exit(f"{path}: the tests fail without a mutant")
         for number, (line, what, tree) in enumerate(mutants(source, everywhere)):
             if number % options.every:
                 continue
