@@ -4,11 +4,18 @@ The search for wrong numbers asks small matrices, which a slack of a few units w
 every term of the error bounds is needed: what is returned must not be below the exact level.
 """
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
 import numpy as np
 import pytest
 from flint import arb, ctx
 
 import fastpriv as fp
+import plain_kernels
 from fuzz import balls
 
 MANY = 3000
@@ -101,3 +108,13 @@ def test_stacks_of_nearly_equal_rows_are_not_below_the_truth():
     for name, (measure, exact) in MEASURES.items():
         truths = [[exact(W, p) for W in readings(matrix)] for matrix in stack]
         assert not below(measure(stack, prior), truths), name
+
+
+def test_bounds_inside_kernels():
+    # As plain Python: in a process of its own, unless nothing is compiled anyway.
+    if numba.config.DISABLE_JIT:
+        plain_kernels.check_all()
+        return
+    script = Path(plain_kernels.__file__)
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, str(script)], env=environment, check=True)
