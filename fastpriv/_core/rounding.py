@@ -22,6 +22,8 @@ from fastpriv._core.validation import Floats
 ULP = 2.0**-53
 #: Least positive double: the least upper bound that is not zero.
 LEAST = 5e-324
+#: Least normal double: a smaller number has lost digits, and no relative error holds for it.
+NORMAL = 2.0**-1022
 #: Units in the last place that log, log1p, exp and expm1 may be off by.
 LIBM = 4
 _LARGEST = 1.7976931348623157e308

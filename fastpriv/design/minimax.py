@@ -23,9 +23,9 @@ from fastpriv.priors.sets import (
     AllPriors,
     Box,
     ConvexPriors,
+    PolytopePriors,
     PriorSet,
     ProductPriors,
-    _Polytope,
 )
 from fastpriv.results import Solution
 from fastpriv.spaces import Space
@@ -218,6 +218,6 @@ def _inequalities(priors: PriorSet) -> tuple[Floats, Floats]:
         return np.empty((0, size)), np.empty(0)  # point masses are products
     if isinstance(priors, Box):
         return np.vstack([np.eye(size), -np.eye(size)]), np.append(priors._upper, -priors._lower)
-    if isinstance(priors, _Polytope):
-        return priors._A, priors._b
+    if isinstance(priors, PolytopePriors):
+        return priors._laws.A, priors._laws.b
     raise InvalidInput(f"{priors!r} is not a polytope of laws; use a box around it")

@@ -35,7 +35,7 @@ from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv.results import Bracket
 
 #: Half-width R of the window of integration, and phi(R).
-_WINDOW = 9.9
+WINDOW = 9.9
 _TAIL = 2.1e-22
 #: Angle a v at which the integrand is bounded.
 _ANGLE = 1.2
@@ -51,7 +51,7 @@ _BLOCK = 1 << 20
 _FINEST, _COARSE = 1e-11, 1e-4
 #: Most times that a point is added.
 _ROUNDS = 12
-_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
 def shannon_bound(a: float) -> float:
@@ -101,10 +101,10 @@ def _closed(a: float, m: float) -> Bracket:
     return Bracket(max(0.0, least - slack), raised(most, 8.0))
 
 
-def _step(a: float, scale: float) -> tuple[float, float]:
+def quadrature_step(a: float, scale: float = 1.0) -> tuple[float, float]:
     """Return a power of two as step, and the error of rule and window, well below an ulp of scale.
 
-    The window is taken wide enough for phi(R) to be phi(_WINDOW) times the scale.
+    The window is taken wide enough for phi(R) to be phi(WINDOW) times the scale.
     """
     step = 0.25
     while True:
@@ -123,11 +123,11 @@ def _two_ends(a: float) -> Bracket:
     D(a) is the integral of w (e - ln(1 + e)), and these terms are positive.
     """
     scale = a * a
-    reach = a + math.sqrt(_WINDOW**2 - 2.0 * math.log(scale))
-    step, error = _step(a, scale)
+    reach = a + math.sqrt(WINDOW**2 - 2.0 * math.log(scale))
+    step, error = quadrature_step(a, scale)
     k = np.arange(math.ceil(-reach / step), math.floor(reach / step) + 1)
     y = k * step
-    weights = step * np.exp(-0.5 * (y - a) ** 2) / _ROOT_TWO_PI
+    weights = step * np.exp(-0.5 * (y - a) ** 2) / ROOT_TWO_PI
     excess = 0.5 * np.expm1(-2.0 * a * y)
     value = math.fsum(
         w * kernels.divergence(1.0, 1.0 + e, -e)
@@ -142,8 +142,8 @@ class _Mixture:
 
     def __init__(self, a: float, points: Floats, weights: Floats) -> None:
         self.a, self.points, self.weights = a, points, weights
-        self.step, self._error = _step(a, 1.0)
-        self._first = math.floor(-(a + _WINDOW) / self.step) - 3
+        self.step, self._error = quadrature_step(a)
+        self._first = math.floor(-(a + WINDOW) / self.step) - 3
         y = np.arange(self._first, -self._first + 1, dtype=np.float64) * self.step
         self.log_density = self._logs(y)
         # A sum of weights of 1 + t shifts every divergence by ln(1 + t).
@@ -157,16 +157,16 @@ class _Mixture:
 
     def divergences(self, x: Floats) -> tuple[Floats, Floats, Floats]:
         """Return D(x), D'(x) and a bound on the error of either, for every input."""
-        span = np.arange(2 * math.ceil(_WINDOW / self.step) + 1)
+        span = np.arange(2 * math.ceil(WINDOW / self.step) + 1)
         value, slope, error = np.empty((3, len(x)))
         rows = max(1, _BLOCK // len(span))
         for start in range(0, len(x), rows):
             part = slice(start, start + rows)
-            index = np.floor((x[part, None] - _WINDOW) / self.step).astype(np.int64) + span
+            index = np.floor((x[part, None] - WINDOW) / self.step).astype(np.int64) + span
             off = index * self.step - x[part, None]
             square = off * off
             logs = self.log_density[index - self._first]
-            weights = (self.step / _ROOT_TWO_PI) * np.exp(-0.5 * square)
+            weights = (self.step / ROOT_TWO_PI) * np.exp(-0.5 * square)
             terms = weights * (-0.5 * square - logs)
             value[part], slope[part] = terms.sum(axis=1), (terms * off).sum(axis=1)
             # Exponents are good to 4 units each, logarithms and sums to 16 and the logs' own size.
@@ -211,9 +211,9 @@ def _solve(a: float, points: Floats) -> tuple[float, Floats, Floats]:
     Nothing of this is certified, and a step of 1/8 is good to all digits in practice: the zeros of
     the output density keep off the real line by pi over the distance of points.
     """
-    reach = math.ceil(8.0 * (a + _WINDOW))
+    reach = math.ceil(8.0 * (a + WINDOW))
     y = np.arange(-reach, reach + 1) * 0.125
-    rows = np.exp(-0.5 * (y - points[:, None]) ** 2) * (0.125 / _ROOT_TWO_PI)
+    rows = np.exp(-0.5 * (y - points[:, None]) ** 2) * (0.125 / ROOT_TWO_PI)
     capacity, law = matrix_capacity(rows, 1e-13)
     law = 0.5 * (law + law[::-1])
     mixed = rows * law[:, None]
