@@ -346,7 +346,7 @@ def _(channel: QueryChannel, prior: Distribution) -> float:
     if odds is not None:
         return odds_level(channel._kernel.matrix, odds)
     logs = prior._logs()
-    error = 0.0 if logs is None else log_error(logs, 0.0)
+    error = _products_error(prior) if logs is None else log_error(logs, 0.0)
     return round_up(likeliest_step(channel, prior)[0]) + error
 
 
