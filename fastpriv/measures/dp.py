@@ -25,6 +25,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
@@ -122,6 +123,12 @@ def _(channel: HammingChannel) -> float:
 def _(channel: QueryChannel) -> float:
     """The largest ratio over pairs of answers that neighbours have. Cost O(K) for each pair."""
     return query_level(channel, channel._kernel.matrix)
+
+
+@neighbour_level.register
+def _(channel: SupportChannel) -> float:
+    """The logarithm of the one ratio there is: every value can take the place of every other."""
+    return channel._level
 
 
 def query_level(channel: QueryChannel, laws: Floats) -> float:
@@ -396,3 +403,9 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
     if not channel._moves:
         return 0.0
     return channel._own_level if channel._own(prior) else posterior_level(channel._rows, prior)
+
+
+@posterior_level.register
+def _(channel: SupportChannel, prior: Distribution) -> float:
+    """Every two values are told apart by some report: epsilon + eps_X."""
+    return round_up(channel._level + prior.epsilon_x())

@@ -22,10 +22,12 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.tilted_types import TypeTilt
 from fastpriv.channels.types import TypeChannel
+from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
 from fastpriv.measures.stacks import is_stack, stacked
@@ -198,6 +200,14 @@ def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
     seen = weights[stack.row] > 0
     terms = kl_div(channel._mass[seen], expected[seen])
     return math.fsum(weights[stack.row][seen] * terms)
+
+
+@information.register
+def _(channel: SupportChannel, prior: Distribution) -> float | Bracket:
+    """From the masses of the supports, or a bracket where reports cannot be listed."""
+    if channel._is_small():
+        return matrix_information(channel.matrix(), prior._vector())
+    return supports.information(channel, prior)
 
 
 @singledispatch

@@ -23,11 +23,13 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.errors import InvalidInput
+from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_pair, output_rows, row_number
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.pointwise.chains import leakage_given
@@ -388,3 +390,23 @@ def _(channel: TiltedProduct, prior: Distribution) -> tuple[float, float]:
 @leakage_at.register
 def _(channel: TiltedProduct, prior: Distribution, y: Ints) -> float:
     return leakage_at(channel._rows, prior, y) + channel._rounding
+
+
+@leakages.register
+def _(channel: SupportChannel, prior: Distribution) -> Leakages:
+    """From the masses of the supports where reports are listed, otherwise through the matrix."""
+    if channel.listed is not None:
+        return supports.leakages(channel, prior)
+    return matrix_leakages(channel.matrix(), prior._vector(), logs=prior._logs())
+
+
+@leakage_levels.register
+def _(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
+    """From the least and the largest support. Cost O(k log k), or a pass over the reports."""
+    return supports.leakage_levels(channel, prior)
+
+
+@leakage_at.register
+def _(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
+    """From the values that the report supports. Cost O(k)."""
+    return supports.leakage_at(channel, prior, y)
