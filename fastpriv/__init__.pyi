@@ -10,6 +10,7 @@ from .auditing.run import audit
 from .channels import (
     AbstractChannel,
     Channel,
+    ColumnsChannel,
     HadamardChannel,
     HammingChannel,
     HashingChannel,
@@ -149,6 +150,7 @@ __all__ = [
     "BudgetExceeded",
     "Channel",
     "Collusion",
+    "ColumnsChannel",
     "Comparison",
     "Dense",
     "Distribution",

@@ -1,6 +1,7 @@
 """Channels: mechanisms p(y|x), each answering the primitives in its own structure."""
 
 from fastpriv.channels.base import AbstractChannel
+from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.dense import Channel
 from fastpriv.channels.hamming import HammingChannel
 from fastpriv.channels.local import (
@@ -21,6 +22,7 @@ from fastpriv.channels.types import TypeChannel
 __all__ = [
     "AbstractChannel",
     "Channel",
+    "ColumnsChannel",
     "HadamardChannel",
     "HammingChannel",
     "HashingChannel",

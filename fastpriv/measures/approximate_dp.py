@@ -32,6 +32,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
@@ -253,6 +254,13 @@ def _(channel: SupportChannel) -> Iterator[Pairs]:
 
 
 @neighbour_laws.register
+def _(channel: ColumnsChannel) -> Iterator[Pairs]:
+    """Those of every column: the factors of the others sum to one."""
+    for column in channel.columns:
+        yield from neighbour_laws(column)
+
+
+@neighbour_laws.register
 def _(channel: QueryChannel) -> Iterator[Pairs]:
     """The kernel, and the pairs of answers that neighbours have, each pair once."""
     pairs = channel._query.neighbours()
@@ -312,6 +320,11 @@ def _(channel: TiltedChannel) -> float:
 @laws_apart.register
 def _(channel: SupportChannel) -> float:
     return apart_by(3, 1)
+
+
+@laws_apart.register
+def _(channel: ColumnsChannel) -> float:
+    return max(laws_apart(column) for column in channel.columns)
 
 
 @laws_apart.register

@@ -18,6 +18,7 @@ from fastpriv._matrices.rewarded import rewarded_law
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
@@ -236,6 +237,13 @@ def _(channel: SupportChannel, gap: float) -> Bracket:
 
 
 @capacity.register
+def _(channel: ColumnsChannel, gap: float) -> Bracket:
+    """Add up the capacities of the columns, each to its share of the gap."""
+    share = gap / len(channel.columns)
+    return repeated([(1, capacity(column, share)) for column in channel.columns])
+
+
+@capacity.register
 def _(channel: TiltedChannel, gap: float) -> Bracket:
     """Take the matrix, and allow for its errors."""
     return channel._widened(matrix_capacity(channel.matrix(), gap)[0])
@@ -356,3 +364,9 @@ def _(channel: TiltedProduct) -> int:
 def _(channel: SupportChannel) -> int:
     """Count the entries of a small matrix; larger ones are not searched."""
     return channel.k if channel.symmetric or not channel._is_small() else channel.matrix().size
+
+
+@searched_entries.register
+def _(channel: ColumnsChannel) -> int:
+    """Count those of the columns."""
+    return sum(searched_entries(column) for column in channel.columns)

@@ -22,6 +22,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
@@ -208,6 +209,19 @@ def _(channel: SupportChannel, prior: Distribution) -> float | Bracket:
     if channel._is_small():
         return matrix_information(channel.matrix(), prior._vector())
     return supports.information(channel, prior)
+
+
+@information.register
+def _(channel: ColumnsChannel, prior: Distribution) -> float | Bracket:
+    """The sum over columns where they are independent, otherwise through the matrix."""
+    if not isinstance(prior, Product):
+        return matrix_information(channel.matrix(), prior._vector())
+    laws = [prior._laws[k] for k in prior._assignment.tolist()]
+    pairs = zip(channel.columns, laws, strict=True)
+    parts = [information(c, Dense._trusted(law, c.space)) for c, law in pairs]
+    low = math.fsum(part.lower if isinstance(part, Bracket) else part for part in parts)
+    high = math.fsum(part.upper if isinstance(part, Bracket) else part for part in parts)
+    return Bracket(low, high) if any(isinstance(part, Bracket) for part in parts) else high
 
 
 @singledispatch

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio, log_total, round_up
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, sum_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._structure.leakage import row_slack, tropical
@@ -26,6 +26,7 @@ from fastpriv.channels import (
     ProductChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.record import RecordChannel
@@ -173,6 +174,12 @@ def _(channel: SupportChannel) -> float:
     return supports.maxima(channel)
 
 
+@maxima_level.register
+def _(channel: ColumnsChannel) -> float:
+    """The sum over columns."""
+    return sum_up([maxima_level(column) for column in channel.columns])
+
+
 def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
     """Add a number over rows, given its value for each distinct kernel. Rounded up."""
     counts = np.bincount(channel._kernels.assignment, minlength=len(per_kernel))
@@ -287,6 +294,12 @@ def _(channel: TiltedProduct) -> float:
 def _(channel: SupportChannel) -> float:
     """The logarithm of the one ratio there is."""
     return channel._level
+
+
+@extreme_level.register
+def _(channel: ColumnsChannel) -> float:
+    """The sum over columns."""
+    return sum_up([extreme_level(column) for column in channel.columns])
 
 
 @overload

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, sum_up
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._sampling.thresholds import LawThresholds, log_up
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
@@ -21,6 +21,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
@@ -212,3 +213,16 @@ def _(channel: SupportChannel) -> tuple[AbstractChannel, float]:
     the law b, which tells nothing, has any ratio from 1 to e. Unary encoding is drawn as it is.
     """
     return channel._at(drawn_level(channel)), 0.0
+
+
+@drawn_level.register
+def _(channel: ColumnsChannel) -> float:
+    """The level of what the worst column draws."""
+    return max(drawn_level(column) for column in channel.columns)
+
+
+@realised.register
+def _(channel: ColumnsChannel) -> tuple[AbstractChannel, float]:
+    """What the columns draw, and the sum of their slacks."""
+    parts = [realised(column) for column in channel.columns]
+    return ColumnsChannel([part[0] for part in parts]), sum_up([part[1] for part in parts])

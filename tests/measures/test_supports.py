@@ -191,3 +191,29 @@ def test_large_channels_answer_in_their_structure():
         assert lower < fp.pml_level(channel, p) <= 2.0
         with pytest.raises(fp.TooLarge, match="matrix"):
             fp.sdpi_constant(channel, p)
+
+
+def test_columns_through_unlike_mechanisms():
+    channel = fp.ColumnsChannel([fp.SubsetChannel(4, 0.5, 2), fp.HammingChannel(1, 3, 1.0)])
+    dense = fp.Channel(channel.matrix(), [4, 3])
+    record, whole = fp.RecordChannel(channel), fp.Channel(channel.matrix())
+    for measure in (
+        fp.dp_level,
+        fp.leakage_capacity,
+        fp.maximal_leakage,
+        fp.channel_capacity,
+        fp.realised_level,
+    ):
+        _agree(measure(channel), measure(dense))
+        _agree(measure(record), measure(whole))
+    _agree(fp.hockey_stick(channel, 0.3), fp.hockey_stick(dense, 0.3))
+    prior = fp.Product([[0.1, 0.2, 0.3, 0.4], [0.5, 0.25, 0.25]])
+    joint = fp.Dense(np.random.default_rng(1).dirichlet(np.ones(12)), [4, 3])
+    for law in (prior, joint):
+        for measure in (fp.mutual_information, fp.pml_level, fp.identifiability_level):
+            _agree(measure(channel, law), measure(dense, law))
+    assert fp.AbstractChannel.from_json(channel.to_json()) == channel
+    assert fp.AbstractChannel.from_json(record.to_json()) == record
+    assert channel.sample([[1, 2], [3, 0]], rng=1).shape == (2, 3)
+    with pytest.raises(fp.InvalidInput, match="one row each"):
+        fp.ColumnsChannel([fp.HammingChannel(2, 2, 1.0)])

@@ -150,7 +150,7 @@ class SupportChannel(AbstractChannel):
         base, member = self._columns()
         with localcontext(EXACT):
             low, high = float(1 / self._total()), float(self._odds / self._total())
-        return np.asarray(base * np.where(member, high, low))
+        return np.ascontiguousarray(base * np.where(member, high, low))
 
     def _is_small(self) -> bool:
         """Whether the matrix is small enough to be taken instead of a bracket."""

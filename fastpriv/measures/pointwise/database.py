@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, sum_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, Leakages, matrix_leakages
 from fastpriv._structure.leakage import vector_leakages
@@ -23,6 +23,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.rowwise import row_kernels
@@ -36,7 +37,7 @@ from fastpriv.measures.pointwise.chains import leakage_given
 from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
 from fastpriv.measures.pointwise.types import tilted_types
 from fastpriv.measures.stacks import measured
-from fastpriv.priors import Distribution, Exchangeable, Markov
+from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.columns import column
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.markov import HiddenMarkov
@@ -410,3 +411,14 @@ def _(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
 def _(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
     """From the values that the report supports. Cost O(k)."""
     return supports.leakage_at(channel, prior, y)
+
+
+@leakage_levels.register
+def _(channel: ColumnsChannel, prior: Distribution) -> tuple[float, float]:
+    """The sums over columns where they are independent, otherwise through the matrix."""
+    if not isinstance(prior, Product):
+        return leakages(channel, prior).largest()
+    laws = [prior._laws[k] for k in prior._assignment.tolist()]
+    pairs = zip(channel.columns, laws, strict=True)
+    parts = [leakage_levels(c, Dense._trusted(law, c.space)) for c, law in pairs]
+    return sum_up([part[0] for part in parts]), sum_up([part[1] for part in parts])
