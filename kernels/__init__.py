@@ -71,6 +71,7 @@ from fastpriv.kernels.metric import (
 from fastpriv.kernels.noise import draw_noise, tilted_sums
 from fastpriv.kernels.posterior import posterior_bound
 from fastpriv.kernels.records import number_records, remember_record, spell_records
+from fastpriv.kernels.reports import draw_bits, draw_subsets
 from fastpriv.kernels.sampling import (
     chain_draws,
     guide_tables,
