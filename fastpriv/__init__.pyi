@@ -11,12 +11,19 @@ from .auditing.run import audit
 from .channels import (
     AbstractChannel,
     Channel,
+    ColumnsChannel,
+    HadamardChannel,
     HammingChannel,
+    HashingChannel,
     PosteriorChannel,
     ProductChannel,
+    ProjectiveChannel,
     QueryChannel,
     RecordChannel,
+    SubsetChannel,
+    SupportChannel,
     TiltedChannel,
+    UnaryChannel,
 )
 from .channels.types import TypeChannel
 from .design.capacity_program import solve_pd_capacity
@@ -109,6 +116,7 @@ from .measures.pointwise import (
 )
 from .measures.realised import realised_level
 from .measures.refinement import Refinement, refines
+from .measures.sampled import SampledLeakage, leakage_from_counts, leakage_from_samples
 from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
@@ -160,6 +168,7 @@ __all__ = [
     "BudgetExceeded",
     "Channel",
     "Collusion",
+    "ColumnsChannel",
     "Comparison",
     "Dense",
     "Distribution",
@@ -172,7 +181,9 @@ __all__ = [
     "Frequencies",
     "GainCapacity",
     "GapWarning",
+    "HadamardChannel",
     "HammingChannel",
+    "HashingChannel",
     "HiddenMarkov",
     "Hyper",
     "Implications",
@@ -190,20 +201,25 @@ __all__ = [
     "PriorSet",
     "Product",
     "ProductChannel",
+    "ProjectiveChannel",
     "QueryChannel",
     "RecordChannel",
     "RateDistortion",
     "Refinement",
     "Release",
     "ReleaseReport",
+    "SampledLeakage",
     "SdpiConstant",
     "Solution",
     "SolverFailure",
     "Space",
+    "SubsetChannel",
+    "SupportChannel",
     "TiltedChannel",
     "TooLarge",
     "TradeoffCurve",
     "TypeChannel",
+    "UnaryChannel",
     "Uniform",
     "UnknownName",
     "Witness",
@@ -257,6 +273,8 @@ __all__ = [
     "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
+    "leakage_from_counts",
+    "leakage_from_samples",
     "least_capacity",
     "least_distortion",
     "lower_entropy_attribute",

@@ -20,8 +20,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import Symmetric
 from fastpriv.measures.individual.copies import opposite_capacity
