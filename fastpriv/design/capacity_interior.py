@@ -34,7 +34,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import SolverFailure
 
@@ -132,7 +132,7 @@ class Capped:
             spent += math.fsum(weight.reshape(-1))
         error = (64.0 + 4.0 * max(part.rows.size for part in self.parts)) * ULP
         least = math.fsum((total - error * size).min(axis=1))
-        return least - self.epsilon * spent * (1.0 + 4.0 * ULP) - 8.0 * ULP * abs(least)
+        return lowered(least, 8.0) - raised(self.epsilon * spent, 8.0) - 8.0 * ULP * abs(least)
 
     def solve(self, W: Floats, gap: float, clock: Clock) -> tuple[Floats, float]:
         """Return a channel strictly within the bounds, and the best lower bound on the cost.
