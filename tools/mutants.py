@@ -157,17 +157,18 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(tree, str(self.path), "exec"), module.__dict__)
 
 
-def noticed(name, path, tree, cases, tests, seconds):
+def noticed(name, path, tree, cases, tests, options):
     """Whether a mutant is caught, in a process of its own: wrong numbers, errors, a hang."""
     child = os.fork()
     if child == 0:
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
-        signal.alarm(int(seconds))
+        signal.alarm(int(options.seconds))
         try:
             sys.meta_path.insert(0, Loader(name, path, tree))
-            caught = _searched(cases) or (tests and _tested(tests))
+            searched = cases and _searched(cases, options.like)
+            caught = searched or (tests and _tested(tests))
         except BaseException:
             caught = True
         os._exit(1 if caught else 0)
@@ -175,11 +176,11 @@ def noticed(name, path, tree, cases, tests, seconds):
     return status != 0
 
 
-def _searched(cases):
-    return any(number not in _broken for number in _wrong(cases))
+def _searched(cases, like):
+    return any(number not in _broken for number in _wrong(cases, like))
 
 
-def _wrong(cases):
+def _wrong(cases, like):
     """Yield the numbers of cases that break a claim; those of the corpus count from -1 down."""
     from fuzz import claims
     from fuzz.__main__ import case_of, corpus
@@ -187,14 +188,15 @@ def _wrong(cases):
     for number, case in enumerate(corpus()):
         if claims.answer(case):
             yield -1 - number
+    names = [name for name in claims.QUESTIONS if name.startswith(like)]
     for number in range(cases):
-        if claims.answer(case_of(2026, number)):
+        if claims.answer(case_of(2026, number, names[number % len(names)])):
             yield number
 
 
-def _wrong_already(cases):
+def _wrong_already(cases, like):
     """Return the cases that are broken without a mutant, asked in another process."""
-    code = f"import mutants; print(*mutants._wrong({cases}))"
+    code = f"import mutants; print(*mutants._wrong({cases}, {like!r}))"
     paths = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tools")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     run = subprocess.run(
@@ -226,12 +228,12 @@ def main():
     parser.add_argument("files", nargs="*", type=Path, help="files to break")
     parser.add_argument("--tests", nargs="*", default=[], help="tests to run besides the search")
     parser.add_argument("--cases", type=int, default=120, help="cases of the search")
+    parser.add_argument("--like", default="", help="questions that begin like this")
     parser.add_argument("--seconds", type=float, default=120.0, help="most time of a mutant")
     parser.add_argument("--every", type=int, default=1, help="take only every so many mutants")
     options = parser.parse_args()
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     import flint  # noqa: F401 - before the fork: every mutant needs them
-    import hypothesis  # noqa: F401
     import mpmath  # noqa: F401
     import numba  # noqa: F401
     import pytest  # noqa: F401
@@ -243,18 +245,20 @@ def main():
         *sorted((ROOT / "kernels").glob("*.py")),
     ]
     if any(path.name != "rounding.py" for path in files):
-        _broken.update(_wrong_already(options.cases))
+        _broken.update(_wrong_already(options.cases, options.like))
     survivors, total, start = [], 0, time.monotonic()
     for path in files:
         everywhere = path.name == "rounding.py"
         tests = options.tests or (["tests/core/test_rounding.py"] if everywhere else [])
         cases = 0 if everywhere else options.cases
         source, count, left = path.read_text(), 0, 0
+        if noticed(module_name(path), path, ast.parse(source), cases, tests, options):
+            sys.exit(f"{path}: the tests fail without a mutant")
         for number, (line, what, tree) in enumerate(mutants(source, everywhere)):
             if number % options.every:
                 continue
             count += 1
-            if not noticed(module_name(path), path, tree, cases, tests, options.seconds):
+            if not noticed(module_name(path), path, tree, cases, tests, options):
                 left += 1
                 survivors.append(f"{path.resolve().relative_to(ROOT)}:{line}: {what}")
                 print("survived:", survivors[-1], flush=True)

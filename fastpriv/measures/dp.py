@@ -26,6 +26,8 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
@@ -33,7 +35,7 @@ from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.moves import likeliest_move, odds_level, type_odds
 from fastpriv.measures.stacks import is_stack, measured, stacked
-from fastpriv.priors import Dense, Distribution, Uniform
+from fastpriv.priors import Dense, Distribution, Product, Uniform
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.unmixing import rounding
 from fastpriv.spaces import Space
@@ -123,6 +125,18 @@ def _(channel: HammingChannel) -> float:
 def _(channel: QueryChannel) -> float:
     """The largest ratio over pairs of answers that neighbours have. Cost O(K) for each pair."""
     return query_level(channel, channel._kernel.matrix)
+
+
+@neighbour_level.register
+def _(channel: SupportChannel) -> float:
+    """The logarithm of the one ratio there is: every value can take the place of every other."""
+    return channel._level
+
+
+@neighbour_level.register
+def _(channel: ColumnsChannel) -> float:
+    """The level of the worst column."""
+    return max(neighbour_level(column) for column in channel.columns)
 
 
 def query_level(channel: QueryChannel, laws: Floats) -> float:
@@ -346,7 +360,7 @@ def _(channel: QueryChannel, prior: Distribution) -> float:
     if odds is not None:
         return odds_level(channel._kernel.matrix, odds)
     logs = prior._logs()
-    error = 0.0 if logs is None else log_error(logs, 0.0)
+    error = _products_error(prior) if logs is None else log_error(logs, 0.0)
     return round_up(likeliest_step(channel, prior)[0]) + error
 
 
@@ -404,3 +418,19 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
     if not channel._moves:
         return 0.0
     return channel._own_level if channel._own(prior) else posterior_level(channel._rows, prior)
+
+
+@posterior_level.register
+def _(channel: ColumnsChannel, prior: Distribution) -> float:
+    """The level of the worst column where they are independent, otherwise through the matrix."""
+    if not isinstance(prior, Product):
+        return _joint_level(channel.matrix(), prior, channel.space)
+    laws = [prior._laws[k] for k in prior._assignment.tolist()]
+    pairs = zip(channel.columns, laws, strict=True)
+    return max(posterior_level(c, Dense._trusted(law, c.space)) for c, law in pairs)
+
+
+@posterior_level.register
+def _(channel: SupportChannel, prior: Distribution) -> float:
+    """Every two values are told apart by some report: epsilon + eps_X."""
+    return round_up(channel._level + prior.epsilon_x())

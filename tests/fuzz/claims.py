@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from flint import arb, ctx
 
 import fastpriv as fp
@@ -254,6 +255,33 @@ def _group(case):
     return 1 + case.spec["count"] % len(case.sizes)
 
 
+def many(measure, truth, claim=None, prior=True, **options):
+    """Return the question of a stack of two plain matrices, of which the first is judged.
+
+    The floats of the matrix are what was given, and databases are values of one row.
+    """
+
+    def ask(case):
+        matrix = np.array(case.channel.matrix())
+        stack = np.stack([matrix, np.full_like(matrix, 1.0 / matrix.shape[1])])
+        given = (stack, case.prior.pmf()) if prior else (stack,)
+        return float(measure(*given, *((case.spec["epsilon"],) if options.get("level") else ()))[0])
+
+    def judge(case, _, given):
+        W = balls.balls(case.channel.matrix())
+        p = balls.normal(case.prior.pmf().tolist())
+        pairs = [(i, j) for i in range(len(W)) for j in range(len(W)) if i != j]
+        readings = W, [balls.normal(row) for row in W]
+        value = [truth(V, p, pairs, case) for V in readings]
+        if claim == "near":
+            rooms = [abs(v) * arb("1e-12") + arb("1e-300") for v in value]
+            off = zip(value, rooms, strict=True)
+            return {"far"} if all(less(room, abs(v - ball(given))) for v, room in off) else set()
+        return {"below"} if all(less(ball(given), v) for v in value) else set()
+
+    return Question(ask, judge, weight=1)
+
+
 QUESTIONS = {
     "dp_level": Question(
         lambda c: fp.dp_level(c.channel), level(lambda c, W: balls.dp_level(W, c.pairs))
@@ -313,12 +341,14 @@ QUESTIONS = {
     ),
     "individual_capacity": Question(
         lambda c: fp.individual_capacity(c.channel, time_limit=None),
-        between(lambda c, W: optima.group_capacity(W, c.sizes, 1)),
+        lambda c, W, given: _compared(given, *optima.group_capacity(W, c.sizes, 1, given.lower)),
         weight=1,
     ),
     "group_capacity": Question(
         lambda c: fp.group_capacity(c.channel, _group(c), time_limit=None),
-        between(lambda c, W: optima.group_capacity(W, c.sizes, _group(c))),
+        lambda c, W, given: _compared(
+            given, *optima.group_capacity(W, c.sizes, _group(c), given.lower)
+        ),
         weight=1,
     ),
     "profile": Question(
@@ -347,6 +377,32 @@ QUESTIONS = {
         ),
     ),
     "epsilon_tilde": Question(lambda c: c.prior.epsilon_tilde(), _epsilon_tilde),
+    "many dp_level": many(
+        fp.dp_level, lambda W, p, pairs, c: balls.dp_level(W, pairs), prior=False
+    ),
+    "many strong_dp_level": many(
+        fp.strong_dp_level, lambda W, p, pairs, c: balls.strong_dp_level(W), prior=False
+    ),
+    "many maximal_leakage": many(
+        fp.maximal_leakage, lambda W, p, pairs, c: balls.maximal_leakage(W), prior=False
+    ),
+    "many hockey_stick": many(
+        fp.hockey_stick,
+        lambda W, p, pairs, c: balls.hockey_stick(W, pairs, c.spec["epsilon"]),
+        prior=False,
+        level=True,
+    ),
+    "many identifiability_level": many(
+        fp.identifiability_level,
+        lambda W, p, pairs, c: balls.identifiability_level(W, p, pairs),
+    ),
+    "many pml_level": many(fp.pml_level, lambda W, p, pairs, c: balls.pml_level(W, p)),
+    "many information_privacy_level": many(
+        fp.information_privacy_level, lambda W, p, pairs, c: balls.information_privacy(W, p)
+    ),
+    "many mutual_information": many(
+        fp.mutual_information, lambda W, p, pairs, c: balls.mutual_information(W, p), claim="near"
+    ),
     "solve_pd_dp": Question(programs.ask_dp, programs.judge_dp, weight=1, databases=4),
     "solve_pd_i": Question(programs.ask_i, programs.judge_i, weight=1, databases=4),
     "solve_pd_pml": Question(programs.ask_pml, programs.judge_pml, weight=1, databases=4),

@@ -1,5 +1,6 @@
 """Optima whose proof is exact: doubles look for a good point, balls and fractions judge it."""
 
+import math
 from functools import lru_cache
 from itertools import combinations, product
 
@@ -104,21 +105,26 @@ def selections(sizes, k):
     return chosen
 
 
-def group_capacity(W, sizes, k):
-    """Return a lower bound on C_k, and an upper one: of all selections."""
+def group_capacity(W, sizes, k, claimed=math.inf):
+    """Return a lower bound on C_k, and an upper one of all selections where that is needed.
+
+    A lower end that was claimed is true if a selection reaches it.
+    """
     base, rows = offsets_of(W)
-    best, most = ZERO, None
+    best, tried = ZERO, []
     for choices in selections(tuple(sizes), k):
         laws, values = capacity_laws(base, rows[choices])
+        tried.append((choices, laws))
         top = int(values.argmax())
-        low, _ = capacity_bounds([W[j] for j in choices[top]], laws[top])
-        best = best.max(low)
-        # An upper bound of every selection takes long; one that is far below the best needs none.
-        near = np.flatnonzero(values >= values.max() * (1.0 - 1e-3))[:16]
-        for one in near:
-            high = capacity_bounds([W[j] for j in choices[one]], laws[one])[1]
-            most = high if most is None else most.max(high)
-    return best, most
+        best = best.max(capacity_bounds([W[j] for j in choices[top]], laws[top])[0])
+    if claimed < math.inf and best >= claimed:
+        return best, best
+    uppers = (
+        capacity_bounds([W[j] for j in chosen], law)[1]
+        for choices, laws in tried
+        for chosen, law in zip(choices, laws, strict=True)
+    )
+    return best, balls.largest(uppers)
 
 
 # Programs.

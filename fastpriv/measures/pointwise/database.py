@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, sum_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, Leakages, matrix_leakages
 from fastpriv._structure.leakage import vector_leakages
@@ -23,11 +23,14 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.errors import InvalidInput, short
+from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_channel, as_pair, output_rows, row_number
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.pointwise.chains import leakage_given
@@ -35,7 +38,7 @@ from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
 from fastpriv.measures.pointwise.set_outputs import set_conditional_leakages
 from fastpriv.measures.pointwise.types import tilted_types
 from fastpriv.measures.stacks import measured
-from fastpriv.priors import Distribution, Exchangeable, Markov
+from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.columns import column
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.markov import HiddenMarkov
@@ -428,3 +431,34 @@ def _(channel: TiltedProduct, prior: Distribution) -> tuple[float, float]:
 @leakage_at.register
 def _(channel: TiltedProduct, prior: Distribution, y: Ints) -> float:
     return leakage_at(channel._rows, prior, y) + channel._rounding
+
+
+@leakages.register
+def _(channel: SupportChannel, prior: Distribution) -> Leakages:
+    """From the masses of the supports where reports are listed, otherwise through the matrix."""
+    if channel.listed is not None:
+        return supports.leakages(channel, prior)
+    return matrix_leakages(channel.matrix(), prior._vector(), logs=prior._logs())
+
+
+@leakage_levels.register
+def _(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
+    """From the least and the largest support. Cost O(k log k), or a pass over the reports."""
+    return supports.leakage_levels(channel, prior)
+
+
+@leakage_at.register
+def _(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
+    """From the values that the report supports. Cost O(k)."""
+    return supports.leakage_at(channel, prior, y)
+
+
+@leakage_levels.register
+def _(channel: ColumnsChannel, prior: Distribution) -> tuple[float, float]:
+    """The sums over columns where they are independent, otherwise through the matrix."""
+    if not isinstance(prior, Product):
+        return leakages(channel, prior).largest()
+    laws = [prior._laws[k] for k in prior._assignment.tolist()]
+    pairs = zip(channel.columns, laws, strict=True)
+    parts = [leakage_levels(c, Dense._trusted(law, c.space)) for c, law in pairs]
+    return sum_up([part[0] for part in parts]), sum_up([part[1] for part in parts])
