@@ -90,6 +90,8 @@ GOOD = {
     fp.h_inverse: {"distortion": 0.5, "n": 2, "m": 2},
     fp.solve_pd_dp: {"prior": PRIOR, "epsilon": 1.0},
     fp.solve_pd_i: {"prior": PRIOR, "epsilon": 2.0},
+    fp.solve_pd_pml: {"prior": PRIOR, "epsilon": 0.5},
+    fp.solve_pd_capacity: {"prior": PRIOR, "epsilon": 0.1, "priors": "all"},
     fp.solve_r_pd: {"n": 2, "m": 2, "epsilon": 1.0},
     fp.solve_pd_mip: {"prior": PRIOR, "distortion": 0.3},
     fp.privacy_level: {"prior": PRIOR, "distortion": 0.5, "notion": "dp"},
@@ -127,6 +129,9 @@ GOOD = {
     fp.mechanisms.GeometricCount: {"n": 5, "epsilon": 1.0},
     fp.mechanisms.binary_symmetric: {"values": [0, 1], "p": 0.2, "space": [2]},
     fp.mechanisms.gaussian_delta: {"noise_variance": 1.0, "epsilon": 1.0},
+    fp.mechanisms.gaussian_query_capacity: {"values": [0.0, 1.0], "sigma": 1.0, "space": [2]},
+    fp.mechanisms.laplace_query_capacity: {"values": [0.0, 1.0, 3.0], "scale": 1.0, "space": [3]},
+    fp.mechanisms.laplace_query_leakage: {"values": [0.0, 1.0], "scale": 1.0},
 }
 
 HOSTILE = [
