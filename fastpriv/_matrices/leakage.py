@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import NORMAL, ULP
+from fastpriv._core.rounding import NORMAL, ULP, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 
@@ -94,7 +94,7 @@ def matrix_leakages(
         down[rare] = np.maximum(mean - ends[1], 0.0) + off
     slack = (2 * len(p) + 16) * ULP + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
-        both = [np.maximum(v, 0.0) * (1.0 + 8.0 * ULP) + slack for v in (up, down)]
+        both = [raised(np.maximum(v, 0.0), 8.0) + slack for v in (up, down)]
         return Leakages(*(np.where(seen, v, 0.0) for v in both))
     clear = seen.copy()
     clear[rare] = False

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import NORMAL, ULP
+from fastpriv._core.rounding import NORMAL, ULP, lowered, raised, round_up
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
@@ -39,13 +38,13 @@ def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
     for laws, pairs in groups:
         task = partial(kernels.largest_excess, laws, pairs, slopes)
         result = np.max(split(task, len(pairs), _grain(laws)), axis=0)
-        worst = np.maximum(worst, result * (1.0 + (laws.shape[1] + 8.0) * ULP))
+        worst = np.maximum(worst, raised(result, laws.shape[1] + 8.0))
     return worst
 
 
 def rounded_slopes(epsilons: Floats) -> Floats:
     """Return e^epsilon - 1, rounded down by a few units."""
-    return np.asarray(np.expm1(np.minimum(epsilons, _LARGEST)) * (1.0 - 8.0 * ULP))
+    return np.asarray(lowered(np.expm1(np.minimum(epsilons, _LARGEST)), 8.0))
 
 
 def crossing(groups: Iterable[Pairs], delta: float) -> float:

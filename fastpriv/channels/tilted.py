@@ -16,10 +16,16 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, raised, round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.excess import FORMED, SMALL, far_matrix, perturbed, relative_excess
+from fastpriv._matrices.excess import (
+    FORMED,
+    SMALL,
+    Excess,
+    far_matrix,
+    perturbed,
+    relative_excess,
+)
 from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
@@ -118,11 +124,11 @@ class TiltedChannel(AbstractChannel):
 
         ln R[x, y] and ln (R q)(x) change by epsilon n at most from one database to another.
         """
-        strong = 2.0 * self.epsilon * self.space.n * (1.0 + 2.0**-50)
+        strong = raised(2.0 * self.epsilon * self.space.n, 8.0)
         return perturbed(bracket, self._error, strong)
 
-    def _excess(self) -> tuple[Floats, Floats] | None:
-        """Return u with W[x, y] = q(y) (1 + u[x, y]) and its errors.
+    def _excess(self) -> Excess | None:
+        """Return u with W[x, y] = q(y) (1 + u[x, y]).
 
         None if that is too large, or not needed because the matrix has all digits.
         """

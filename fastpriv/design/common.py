@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, lowered
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks
 from fastpriv.channels import HammingChannel, PosteriorChannel, ProductChannel
@@ -63,7 +63,7 @@ def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Sol
 
 def _rounded_down(distortion: float, n: int) -> float:
     """Return a distortion of n rows less its rounding error, also where digits underflow."""
-    return max(distortion * (1.0 - 8 * ULP) - 4.0 * n * LEAST, 0.0)
+    return max(lowered(distortion, 8.0) - 4.0 * n * LEAST, 0.0)
 
 
 def symmetries(prior: Dense) -> Blocks:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv.accounting.profile.blurred import Blurred, blurred_line
 from fastpriv.accounting.profile.bounds import TooMany
 from fastpriv.accounting.profile.contour import (
@@ -81,9 +81,9 @@ class Side:
             if measure.infinite >= 1.0:
                 return 1.0, 1.0
             part = -math.expm1(k * math.log1p(-measure.infinite))
-            low += part * (1.0 - low) * (1.0 - 16.0 * ULP)
-            high += part * (1.0 - high) * (1.0 + 16.0 * ULP)
-        return low * (1.0 - 4.0 * ULP), min(high * (1.0 + 4.0 * ULP), 1.0)
+            low += lowered(part * (1.0 - low), 16.0)
+            high += raised(part * (1.0 - high), 16.0)
+        return lowered(low, 4.0), min(raised(high, 4.0), 1.0)
 
     @cached_property
     def top(self) -> tuple[float, float]:
@@ -109,7 +109,7 @@ class Side:
                 result = self._at(tilt_at(self._terms, t), t)
         except TooCostly:
             return low, 1.0
-        return low + result[0] * (1.0 - 2.0 * ULP), min((high + result[1]) * (1.0 + 2.0 * ULP), 1.0)
+        return low + lowered(result[0], 2.0), min(raised(high + result[1], 2.0), 1.0)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Lower and upper bounds on the least t >= 0 with delta(t) <= delta."""
@@ -217,7 +217,7 @@ class Side:
         if not self._finite:
             return made.bounds(t)
         low, high = made.bounds(t + self._moved)[0], made.bounds(t - self._moved)[1]
-        slack = math.expm1(min(self._slack, 700.0)) * (1.0 + 8.0 * ULP)
+        slack = raised(math.expm1(min(self._slack, 700.0)), 8.0)
         return max(low * (1.0 - slack), 0.0), min(high * (1.0 + slack) + 1e-322, 1.0)
 
     def _grid(self, c: float, t: float) -> Gridded | None:
@@ -309,10 +309,10 @@ def _search(
     """Where bounds on the finite part of a curve, and infinite losses, cross delta."""
 
     def below(t: float) -> bool:
-        return (infinite[0] + bounds(t)[0]) * (1.0 - 4.0 * ULP) > delta
+        return lowered(infinite[0] + bounds(t)[0], 4.0) > delta
 
     def above(t: float) -> bool:
-        return (infinite[1] + bounds(t)[1]) * (1.0 + 4.0 * ULP) > delta
+        return raised(infinite[1] + bounds(t)[1], 4.0) > delta
 
     return _last(below, start)[0], _last(above, start)[1]
 
