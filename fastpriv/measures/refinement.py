@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, sum_up
+from fastpriv._core.rounding import raised, sum_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.deficiency import Deficiency, deficiency
 from fastpriv._structure.rows import RowKernel, RowKernels
@@ -186,7 +186,7 @@ def _row_by_row(
     ]
     lower = max(part.lower for part in parts)
     uppers = [part.upper for part in parts]
-    total = sum_up([u * count * (1.0 + 2.0 * ULP) for u, count in zip(uppers, counts, strict=True)])
+    total = sum_up([raised(u * count, 2.0) for u, count in zip(uppers, counts, strict=True)])
     kernels = RowKernels(
         [RowKernel(np.array(part.processing)) for part in parts], which.reshape(-1)
     )
