@@ -4,7 +4,8 @@ Draws compositions of releases from a seed and asks every accountant that is ins
 at a delta. An answer below our certified lower end is no guarantee: two neighbours are easier to
 tell apart than it says. Ours is checked as well: where all outcomes can be listed, or a closed form
 is known, delta at both ends of our bracket is computed with 60 digits by tests/oracles.
-``--write FILE`` writes the verdicts as a page of the documentation.
+``--write FILE`` writes the verdicts as a page of the documentation; ``--alone`` draws only cases
+that can be computed so, and asks nobody else.
 """
 
 import argparse
@@ -26,7 +27,7 @@ import fastpriv as fp  # noqa: E402
 from accountants import FASTPRIV, PEERS, NotTaken  # noqa: E402
 from contenders import guarded, words  # noqa: E402
 from events import FAMILIES, Sampled, draw, leaves  # noqa: E402
-from oracles.enumeration import exact_delta  # noqa: E402
+from oracles.enumeration import exact_curve  # noqa: E402
 from verdicts import page, report  # noqa: E402
 
 #: A shortfall below this is that of parameters which had to be rounded for the accountant.
@@ -84,14 +85,15 @@ def plain(leaf):
     return (name, *vars(leaf).values())
 
 
-def checked(tree, delta, bracket):
-    """Whether delta at both ends of our bracket could be computed, and whether they hold."""
-    counts = Counter({plain(leaf): count for leaf, count in leaves(tree).items()})
-    high = exact_delta(counts, bracket.upper)
-    if high is None:
-        return False, True
-    low = exact_delta(counts, bracket.lower)
-    return True, bool(high <= delta and (bracket.lower == 0.0 or low >= delta))
+def exactly(tree):
+    """delta of a tree as a function of epsilon, or None where it cannot be computed."""
+    return exact_curve(Counter({plain(leaf): count for leaf, count in leaves(tree).items()}))
+
+
+def holds(curve, delta, bracket):
+    """Whether the exact curve crosses delta inside our bracket."""
+    high, low = curve(bracket.upper), curve(bracket.lower)
+    return bool(high <= delta and (bracket.lower == 0.0 or low >= delta))
 
 
 def ask(accountant, tree, delta, limit):
@@ -117,9 +119,13 @@ def ask(accountant, tree, delta, limit):
     return answer
 
 
-def tried(number, rng, families, peers, limit):
-    """One case, heard in full."""
-    family, tree, delta = draw(rng, families)
+def tried(number, seed, families, peers, limit):
+    """One case, heard in full; without peers None where nothing is known to check ours by."""
+    # Each case has a seed of its own, so that one can be heard again alone.
+    family, tree, delta = draw(random.Random(f"{seed}/{number}"), families)
+    curve = exactly(tree)
+    if not peers and curve is None:
+        return None
     case = Case(number, family, repr(tree), delta, FASTPRIV.line(tree, delta))
     start = time.perf_counter()
     try:
@@ -129,7 +135,8 @@ def tried(number, rng, families, peers, limit):
         return case
     case.seconds = time.perf_counter() - start
     case.lower, case.upper = bracket.lower, bracket.upper
-    case.checked, case.holds = checked(tree, delta, bracket)
+    if curve is not None:
+        case.checked, case.holds = True, holds(curve, delta, bracket)
     case.answers = [ask(peer, tree, delta, limit) for peer in peers]
     return case
 
@@ -153,18 +160,21 @@ def main(arguments=None):
     parser.add_argument("--seed", type=int, default=0, metavar="S")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for one answer")
     parser.add_argument("--family", action="append", choices=FAMILIES, help="draw only from these")
-    parser.add_argument("--alone", action="store_true", help="check ours, ask nobody else")
+    parser.add_argument(
+        "--alone", action="store_true", help="check ours where delta is known, ask nobody else"
+    )
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every answer")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the verdicts as a page")
     given = parser.parse_args(arguments)
     logging.disable()  # what accountants warn of is not what they answer
     peers, versions = installed(() if given.alone else PEERS)
     families = tuple(given.family or FAMILIES)
-    cases = []
-    for number in range(given.cases):
-        # Each case has a seed of its own, so that one can be heard again alone.
-        rng = random.Random(f"{given.seed}/{number}")
-        cases.append(tried(number, rng, families, peers, given.limit))
+    cases, number, end = [], 0, time.monotonic() + given.seconds
+    while len(cases) < given.cases and time.monotonic() < end:
+        case = tried(number, given.seed, families, peers, given.limit)
+        cases += [] if case is None else [case]
+        number += 1
     run = {"seed": given.seed, "families": families, "limit": given.limit, "versions": versions}
     if given.json is not None:
         content = run | {"cases": [asdict(case) for case in cases]}

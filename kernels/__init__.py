@@ -106,5 +106,6 @@ from fastpriv.kernels.stacks import (
 from fastpriv.kernels.tails import characteristic_powers, tail_excess, tail_tables
 from fastpriv.kernels.transform import contiguous, strided
 from fastpriv.kernels.type_forms import multiply_linear, substitute_pair
+from fastpriv.kernels.vulnerability import bayes_vulnerabilities
 
 __all__ = ["KERNELS", *KERNELS]

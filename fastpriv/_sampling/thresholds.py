@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
+from fastpriv._core.rounding import lowered
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.source import Source, Words
@@ -122,7 +123,7 @@ class LawThresholds(Thresholds):
         if np.any(least[seen] == 0):
             return math.inf
         ratios = most[seen] / least[seen]
-        close = ratios >= ratios.max(initial=0.0) * (1.0 - 2.0**-48)
+        close = ratios >= lowered(ratios.max(initial=0.0), 32.0)
         pairs = set(zip(most[seen][close].tolist(), least[seen][close].tolist(), strict=True))
         return log_up(max((Fraction(*pair) for pair in pairs), default=Fraction(1)))
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.excess import Excess, Variable
 from fastpriv.accounting.profile.crossing import certified, each
@@ -160,7 +160,7 @@ class ShuffledProfile:
         if start < self._top and self._upper(start, decided) > delta:
             return Bracket(low, math.inf)
         _, high = _crossing(lambda t: self._upper(t, decided) > delta, start)
-        return certified(low, min(high, self._top * (1.0 + 16.0 * ULP)))
+        return certified(low, min(high, raised(self._top, 16.0)))
 
     def _upper(self, t: float, enough: Callable[[float, float], bool]) -> float:
         """Upper bound on delta(t), by blankets."""
@@ -296,7 +296,7 @@ def _refined(
         return shown - slack, shown + slack
     while True:
         low, high = (end + shown for end in excess.bounds)
-        low, high = (low - slack) * (1.0 - 2.0 * ULP), (high + slack) * (1.0 + 2.0 * ULP)
+        low, high = lowered(low - slack, 2.0), raised(high + slack, 2.0)
         if enough(low, high) or not excess.refine():
             return low, high
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import NORMAL, raised
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import (
@@ -23,7 +24,9 @@ from fastpriv._matrices.pairs import (
     excesses,
     rounded_slopes,
 )
-from fastpriv._structure.rows import Symmetric
+from fastpriv._structure.leakage import tropical
+from fastpriv._structure.rows import RowKernel, Symmetric
+from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -39,6 +42,7 @@ from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.priors.columns import log_marginal
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
@@ -189,7 +193,7 @@ def _(channel: SupportChannel, epsilons: Floats) -> Floats:
 
 def _kept_excess(kept: float, level: float, epsilons: Floats) -> Floats:
     """Return a (1 - e^(t - epsilon)) for a chance a that is e^epsilon times that of x'."""
-    return np.asarray(-kept * np.expm1(np.minimum(epsilons - level, 0.0)) * (1.0 + 2.0**-49))
+    return raised(-kept * np.expm1(np.minimum(epsilons - level, 0.0)), 16.0)
 
 
 def _most_kept(channel: HammingChannel) -> float:
@@ -296,14 +300,39 @@ def _(channel: TiltedChannel) -> Iterator[Pairs]:
         mixed = mix(law.copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
         values = mixed.reshape(-1, 1, m, inner).swapaxes(2, 3)
         laws = (channel._kernels[i].matrix[:, None, :] * values).reshape(-1, m)
-        yield from apart(laws / laws.sum(axis=1, keepdims=True), space._steps_of(i), space.n)
+        if channel._rare:
+            laws = _rare_laws(channel, i)
+        else:
+            laws /= laws.sum(axis=1, keepdims=True)
+        occurs = log_marginal(channel._law, i)[0] > -math.inf
+        yield from apart(laws, space._steps_of(i), _factors(channel), occurs)
+
+
+def _factors(channel: TiltedChannel) -> int:
+    """Return the factors that the error of the laws is counted in; a logarithm t is |t| of them."""
+    n = channel.space.n
+    return n + math.ceil(n * (channel.epsilon + 10.0) + 1000.0) if channel._rare else n
+
+
+def _rare_laws(channel: TiltedChannel, i: int) -> Floats:
+    """Laws of y_i given x by logarithms, where weights underflow."""
+    logs = channel._law._logs()
+    with np.errstate(divide="ignore"):
+        start = np.log(channel._law._vector()) if logs is None else logs
+    own, m, inner = channel._kernels[i], channel.space.sizes[i], int(channel.space._strides[i])
+    kept = [RowKernel(np.eye(m)) if j == i else k for j, k in enumerate(channel._kernels)]
+    others = tropical(start, kept, np.logaddexp).reshape(-1, 1, m, inner).swapaxes(2, 3)
+    terms = (own.log_near[:, None, :] + others).reshape(-1, m)
+    return np.asarray(np.exp(terms - np.logaddexp.reduce(terms, axis=1)[:, None]))
 
 
 @neighbour_laws.register
 def _(channel: TiltedProduct) -> Iterator[Pairs]:
     """Those of the rows, rounded apart."""
-    for laws, pairs in neighbour_laws(channel._rows):
-        yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
+    for kernel in channel._rows._kernels.distinct:
+        occurs = kernel._occurs if isinstance(kernel, TiltedRow) else None
+        for laws, pairs in all_pairs(kernel.matrix):
+            yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1, occurs)
 
 
 @singledispatch
@@ -314,7 +343,12 @@ def laws_apart(channel: AbstractChannel) -> float:
 
 @laws_apart.register
 def _(channel: TiltedChannel) -> float:
-    return apart_by(max(channel.space.sizes), channel.space.n)
+    return apart_by(max(channel.space.sizes), _factors(channel))
+
+
+@laws_apart.register
+def _(channel: TiltedProduct) -> float:
+    return apart_by(max(channel.space.sizes), 1)
 
 
 @laws_apart.register
@@ -330,6 +364,28 @@ def _(channel: ColumnsChannel) -> float:
 @laws_apart.register
 def _(channel: TypeChannel) -> float:
     return apart_by(len(channel._entry), channel.space.n)
+
+
+@singledispatch
+def laws_lost(channel: AbstractChannel) -> float:
+    """Return the absolute error of the entries of ``neighbour_laws``, where digits underflow.
+
+    0 for channels that are given by entries, whose zeros are zeros.
+    """
+    return 0.0
+
+
+@laws_lost.register
+def _(channel: TiltedChannel) -> float:
+    """A zero may be a chance below the range of a double."""
+    return 2.0 * NORMAL
+
+
+@laws_lost.register
+def _(channel: TypeChannel) -> float:
+    """Entries that are given are multiplied by sizes of classes and by shares of them."""
+    given = channel._entry[channel._entry > 0.0]
+    return 2.0 * NORMAL if given.min() < NORMAL * channel.space.n else 0.0
 
 
 @singledispatch

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
 from fastpriv._matrices.rewarded import rewarded_law
@@ -193,7 +193,7 @@ def _(channel: TypeChannel, gap: float) -> Bracket:
     off = type_error(channel.space.n) + (terms + 256) * ULP
     slack = off * (2.0 * D + 4.0 * np.sqrt(D))
     lower = math.fsum(weights * (D - slack)) / math.fsum(weights)
-    return Bracket(max(0.0, lower * (1.0 - 2.0**-50)), float((D + slack).max()))
+    return Bracket(max(0.0, lowered(lower, 8.0)), float((D + slack).max()))
 
 
 def arrangement_gains(channel: TypeChannel) -> Floats:
@@ -325,8 +325,8 @@ def _(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
     stays = kernels.divergence(kernel.stay, mean, kernel.gap * (m - 1) / m)
     value = stays + (m - 1) * kernels.divergence(kernel.off, mean, -kernel.gap / m)
     least = LEAST if m > 1 and kernel.epsilon > 0.0 else 0.0  # less than any other double
-    upper = max(value * (1.0 + 2.0**-44), least)
-    return Bracket(value * (1.0 - 2.0**-44), upper), np.full(m, mean)
+    upper = max(raised(value, 512.0), least)
+    return Bracket(lowered(value, 512.0), upper), np.full(m, mean)
 
 
 @singledispatch

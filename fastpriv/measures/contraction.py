@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import (
     UNSUMMED,
@@ -161,7 +161,7 @@ def _(channel: TiltedChannel) -> Bracket:
     rows, error = constant_rows(channel)
     off = 2.0 * error + UNSUMMED
     lower = max(math.sqrt(matrix_contraction(rows).lower) - off, 0.0) ** 2
-    upper = math.tanh(0.5 * extreme_level(channel)) ** 2 * (1.0 + 2.0**-48)
+    upper = raised(math.tanh(0.5 * extreme_level(channel)) ** 2, 32.0)
     return Bracket(min(lower, upper, 1.0), min(upper, 1.0))
 
 
@@ -218,7 +218,7 @@ def _(kernel: Symmetric) -> Bracket:
     """Return (a - b)^2/(a + b), that of any two inputs at even odds."""
     value = kernel.gap**2 / (kernel.stay + kernel.off) if kernel.m > 1 else 0.0
     least = LEAST if kernel.m > 1 and kernel.epsilon > 0.0 else 0.0
-    return Bracket(value * (1.0 - 2.0**-49), min(max(value * (1.0 + 2.0**-49), least), 1.0))
+    return Bracket(lowered(value, 16.0), min(max(raised(value, 16.0), least), 1.0))
 
 
 @row_contraction.register
@@ -239,7 +239,7 @@ def _(kernel: Symmetric) -> tuple[float, float]:
     if kernel.m == 1:
         return 0.0, 0.0
     value = (kernel.gap / (math.sqrt(kernel.stay) + math.sqrt(kernel.off))) ** 2
-    return value * (1.0 - 2.0**-48), value * (1.0 + 2.0**-48)
+    return lowered(value, 32.0), raised(value, 32.0)
 
 
 def rows_contraction(row_kernels: RowKernels) -> Bracket:

@@ -134,7 +134,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     """
     formed = channel._excess()
     if formed is not None:
-        return excess_information(formed[0], channel._law._vector(), prior._vector())
+        return excess_information(formed, channel._law._vector(), prior._vector())
     if channel.space.size**2 <= FORMED:
         return matrix_information(channel.matrix(), prior._vector())
     if channel._own(prior):
@@ -182,7 +182,7 @@ def _(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
         return rows_information(channel._law, channel._kernels)
     formed = None if isinstance(prior, Product) else channel._excess()
     if formed is not None:
-        return excess_information(formed[0], channel._law._vector(), prior._vector())
+        return excess_information(formed, channel._law._vector(), prior._vector())
     return information(channel._rows, prior)
 
 

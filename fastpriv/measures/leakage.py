@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, log_total, round_up
-from fastpriv._core.rounding import LEAST, ULP, sum_up
+from fastpriv._core.logs import log_ratio, log_total
+from fastpriv._core.rounding import LEAST, ULP, raised, round_up, sum_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._structure.leakage import row_slack, tropical
@@ -281,7 +281,7 @@ def _(channel: PosteriorChain) -> float:
     """Chain: the worst x differs from the output y in every row. Cost O(n m^4)."""
     chain, n = channel.prior, channel.space.n
     best = opposite_path(chain._initial, chain._transition, n)
-    return (channel.epsilon * n + best) * (1.0 + (n + 16.0) * ULP)
+    return raised(channel.epsilon * n + best, n + 16.0)
 
 
 @extreme_level.register

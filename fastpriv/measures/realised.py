@@ -8,8 +8,7 @@ from functools import partial, singledispatch
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP, sum_up
+from fastpriv._core.rounding import ULP, round_up, sum_up
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._sampling.thresholds import LawThresholds, log_up
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric

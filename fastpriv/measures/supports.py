@@ -15,8 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import LEAST
+from fastpriv._core.rounding import LEAST, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages
 from fastpriv.channels.local import SubsetChannel, SupportChannel

@@ -7,8 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP, product_up
+from fastpriv._core.rounding import lowered, product_up, round_up
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, ColumnsChannel, HammingChannel
 from fastpriv.errors import TooLarge
@@ -188,7 +187,7 @@ class Levels:
             return
         value = self.levels[one]
         if isinstance(value, Bracket):
-            lower = self._n * value.lower * (1.0 - 4.0 * ULP)
+            lower = lowered(self._n * value.lower, 4.0)
             self.levels[slug] = Bracket(lower, product_up(self._n, value.upper))
         else:
             self.levels[slug] = product_up(self._n, value)

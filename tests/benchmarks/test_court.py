@@ -165,7 +165,7 @@ def test_answers_that_are_too_low_are_named(optimist, tmp_path, capsys):
 
 
 def test_ours_is_named_where_it_is_wrong(monkeypatch, capsys):
-    monkeypatch.setattr(court, "exact_delta", lambda counts, t: mpf(1))
+    monkeypatch.setattr(court, "exact_curve", lambda counts: lambda t: mpf(1))
     assert court.main(["--cases", "1", "--alone"]) == 1
     assert "OURS IS WRONG: PrivacyProfile" in capsys.readouterr().out
 

@@ -5,11 +5,13 @@ Leaves are given as tuples: ``("response", m, epsilon)``, ``("discrete laplace",
 Parameters are the doubles they are given as.
 """
 
+import math
 from collections import Counter
+from functools import partial
 
 from mpmath import erfc, exp, log, mpf, sqrt, workdps
 
-from oracles.profile import delta_of, response_masses
+from oracles.profile import response_masses
 
 DIGITS = 60
 #: Discrete Gaussian noise is listed up to this many sigmas: what is left is below 1e-380.
@@ -32,6 +34,11 @@ def units(leaf):
     return 1 / (2 * sigma**2), {1 - 2 * x: w / whole for x, w in weights.items()}
 
 
+def size(leaf):
+    """Return how many losses a finite leaf has."""
+    return 3 if leaf[0] != "discrete gaussian" else 2 * int(REACH * leaf[1]) + 5
+
+
 def repeated(masses, count):
     """Return the masses of a sum of independent integers."""
     total = {0: mpf(1)}
@@ -44,20 +51,26 @@ def repeated(masses, count):
     return total
 
 
-def listed_delta(counts, t):
-    """Return delta(t) of finite leaves, {leaf: count}; None if there are too many outcomes."""
+def listed_delta(counts):
+    """Return t -> delta(t) of finite leaves, {leaf: count}; None if there are too many outcomes."""
+    if any(size(leaf) ** 2 * count**2 > MOST for leaf, count in counts.items()):
+        return None
     laws = []
     for leaf, count in counts.items():
         unit, masses = units(leaf)
-        if len(masses) * (len(masses) * count) * count > MOST:
-            return None
-        laws.append([(unit * i, p) for i, p in repeated(masses, count).items() if p > 0])
-    joint = [(mpf(0), mpf(1))]
+        law = [(unit * i, p) for i, p in repeated(masses, count).items() if p > 0]
+        laws.append([(loss, p, p * exp(-loss)) for loss, p in law])
+    if math.prod(map(len, laws)) > MOST:
+        return None
+    joint = [(mpf(0), mpf(1), mpf(1))]
     for law in laws:
-        if len(joint) * len(law) > MOST:
-            return None
-        joint = [(loss + l, mass * p) for loss, mass in joint for l, p in law]
-    return delta_of(joint, t)
+        joint = [(loss + l, p * a, q * b) for loss, p, q in joint for l, a, b in law]
+
+    def delta(t):
+        above = [(p, q) for loss, p, q in joint if loss > t]
+        return sum(p for p, _ in above) - exp(t) * sum(q for _, q in above)
+
+    return delta
 
 
 def above(x):
@@ -91,16 +104,27 @@ def sampled_gaussian_delta(sigma, q, t):
     return max(removed, below - exp(t) * ((1 - q) * below + q * moved))
 
 
-def exact_delta(counts, t):
-    """Return delta(t) of {leaf: count} in mpmath, or None where it is not known."""
+def exact_curve(counts):
+    """Return t -> delta(t) of {leaf: count} in mpmath, or None where it is not known."""
     kinds = {leaf[0] for leaf in counts}
+    curve = None
     with workdps(DIGITS):
-        t = mpf(t)
         if kinds == {"gaussian"}:
-            return gaussian_delta(counts, t)
-        if kinds == {"sampled gaussian"} and sum(counts.values()) == 1:
+            curve = partial(gaussian_delta, counts)
+        elif kinds == {"sampled gaussian"} and sum(counts.values()) == 1:
             ((_, sigma, q),) = counts
-            return sampled_gaussian_delta(sigma, q, t)
-        if kinds <= {"response", "discrete laplace", "discrete gaussian"}:
-            return listed_delta(counts, t)
-        return None
+            curve = partial(sampled_gaussian_delta, sigma, q)
+        elif kinds <= {"response", "discrete laplace", "discrete gaussian"}:
+            curve = listed_delta(counts)
+    return curve and partial(_in_digits, curve)
+
+
+def _in_digits(curve, t):
+    with workdps(DIGITS):
+        return curve(mpf(t))
+
+
+def exact_delta(counts, t):
+    """Return delta(t) of {leaf: count}, or None where it is not known."""
+    curve = exact_curve(counts)
+    return curve and curve(t)
