@@ -103,6 +103,7 @@ from fastpriv.kernels.stacks import (
     ratio_levels,
     stack_excess,
 )
+from fastpriv.kernels.sums import add_laws
 from fastpriv.kernels.tails import characteristic_powers, tail_excess, tail_tables
 from fastpriv.kernels.transform import contiguous, strided
 from fastpriv.kernels.type_forms import multiply_linear, substitute_pair
