@@ -9,6 +9,7 @@ from .gaussian_comparison import (
 )
 from .gaussian_noise import GaussianNoise
 from .max_entropy import MaxEntropyNoise
+from .selection import permute_and_flip, report_noisy_max
 from .symmetric import binary_symmetric, binary_symmetric_flip
 from .utility import mean_deviation_bound, noise_comparison
 
@@ -31,4 +32,6 @@ __all__ = [
     "laplace_count_pml",
     "mean_deviation_bound",
     "noise_comparison",
+    "permute_and_flip",
+    "report_noisy_max",
 ]
