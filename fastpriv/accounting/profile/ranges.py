@@ -28,7 +28,7 @@ from fastpriv._core.validation import Floats
 #: Values of the recursion in all, and most and least levels in one range.
 _WORK, _FINE, _COARSE = 6e7, 256, 8
 #: Halvings of the distance of points in the search for a level that is attained.
-_HALVED = 3
+_HALVED = 4
 #: Values that are looked at together.
 _BLOCK = 1 << 18
 
@@ -43,7 +43,7 @@ class Chosen:
     """Bounds on delta of k releases of bounded range e.
 
     V_k is bounded at multiples of h = e/m, and above between them by chords in e^t. Cost
-    O(k^2 m^2), and for the lower end of a level four times that.
+    O(k^2 m^2), and for the lower end of a level five times that.
     """
 
     def __init__(self, e: float, k: int) -> None:
