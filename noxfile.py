@@ -56,6 +56,13 @@ def coverage(session):
 
 
 @nox.session
+def mutants(session):
+    """Break the lines that round, one at a time; arguments go to tools/mutants.py."""
+    session.install("-e", ".[test]")
+    session.run("python", "tools/mutants.py", *session.posargs)
+
+
+@nox.session
 def benchmarks(session):
     """Time everything, beside the last run that was kept; arguments go to pytest."""
     session.install("-e", ".[bench,peers]")

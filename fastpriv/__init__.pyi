@@ -1,4 +1,5 @@
 from . import accounting as accounting
+from . import gains as gains
 from . import mechanisms as mechanisms
 from . import notions as notions
 from . import plot as plot
@@ -10,14 +11,22 @@ from .auditing.run import audit
 from .channels import (
     AbstractChannel,
     Channel,
+    ColumnsChannel,
+    HadamardChannel,
     HammingChannel,
+    HashingChannel,
     PosteriorChannel,
     ProductChannel,
+    ProjectiveChannel,
     QueryChannel,
     RecordChannel,
+    SubsetChannel,
+    SupportChannel,
     TiltedChannel,
+    UnaryChannel,
 )
 from .channels.types import TypeChannel
+from .design.capacity_program import solve_pd_capacity
 from .design.closed_form import h, h_inverse
 from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
 from .design.exact.curve import ExactCurve, ExactPiece, exact_curve
@@ -74,6 +83,14 @@ from .measures.distortion import distortion
 from .measures.dp import dp_level, identifiability_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.fano import error_probability_bound
+from .measures.gain_capacity import (
+    GainCapacity,
+    additive_g_capacity,
+    additive_gain_capacity,
+    g_capacity,
+    gain_capacity,
+)
+from .measures.hyper import Hyper, hyper
 from .measures.individual import (
     cross_capacity,
     group_capacity,
@@ -98,6 +115,7 @@ from .measures.pointwise import (
 )
 from .measures.realised import realised_level
 from .measures.refinement import Refinement, refines
+from .measures.sampled import SampledLeakage, leakage_from_counts, leakage_from_samples
 from .measures.sdpi import sdpi_constant
 from .measures.symmetry import (
     data_independent_bound,
@@ -105,6 +123,12 @@ from .measures.symmetry import (
     is_weakly_symmetric,
 )
 from .measures.uncertainty import remaining_uncertainty
+from .measures.vulnerability import (
+    additive_g_leakage,
+    g_leakage,
+    posterior_vulnerability,
+    vulnerability,
+)
 from .notions.implications import Implications, implications
 from .priors import (
     Dense,
@@ -143,6 +167,7 @@ __all__ = [
     "BudgetExceeded",
     "Channel",
     "Collusion",
+    "ColumnsChannel",
     "Comparison",
     "Dense",
     "Distribution",
@@ -153,9 +178,13 @@ __all__ = [
     "Exchangeable",
     "FastprivError",
     "Frequencies",
+    "GainCapacity",
     "GapWarning",
+    "HadamardChannel",
     "HammingChannel",
+    "HashingChannel",
     "HiddenMarkov",
+    "Hyper",
     "Implications",
     "Implied",
     "IndividualCapacity",
@@ -171,23 +200,31 @@ __all__ = [
     "PriorSet",
     "Product",
     "ProductChannel",
+    "ProjectiveChannel",
     "QueryChannel",
     "RecordChannel",
     "RateDistortion",
     "Refinement",
     "Release",
     "ReleaseReport",
+    "SampledLeakage",
     "SdpiConstant",
     "Solution",
     "SolverFailure",
     "Space",
+    "SubsetChannel",
+    "SupportChannel",
     "TiltedChannel",
     "TooLarge",
     "TradeoffCurve",
     "TypeChannel",
+    "UnaryChannel",
     "Uniform",
     "UnknownName",
     "Witness",
+    "additive_g_capacity",
+    "additive_g_leakage",
+    "additive_gain_capacity",
     "audit",
     "audit_many",
     "balance_function",
@@ -215,6 +252,9 @@ __all__ = [
     "estimate",
     "estimate_frequencies",
     "exact_curve",
+    "g_capacity",
+    "g_leakage",
+    "gain_capacity",
     "group_bound",
     "group_capacity",
     "h",
@@ -222,6 +262,7 @@ __all__ = [
     "h_inverse",
     "hockey_stick",
     "hockey_stick_epsilon",
+    "hyper",
     "identifiability_level",
     "implications",
     "individual_capacity",
@@ -230,6 +271,8 @@ __all__ = [
     "is_weakly_symmetric",
     "leakage_capacity",
     "leakage_factor",
+    "leakage_from_counts",
+    "leakage_from_samples",
     "least_capacity",
     "least_distortion",
     "lower_entropy_attribute",
@@ -243,6 +286,7 @@ __all__ = [
     "perfect_privacy",
     "pml",
     "pml_level",
+    "posterior_vulnerability",
     "preview_release",
     "privacy_level",
     "realised_level",
@@ -256,6 +300,7 @@ __all__ = [
     "singles_out",
     "solve",
     "solve_minimax",
+    "solve_pd_capacity",
     "solve_pd_dp",
     "solve_pd_i",
     "solve_pd_mip",
@@ -266,6 +311,7 @@ __all__ = [
     "threshold_query_leakage",
     "tradeoff_curve",
     "two_dataset_bound",
+    "vulnerability",
     "warm_up",
     "worst_leakage_factor",
 ]

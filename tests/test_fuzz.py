@@ -1,9 +1,19 @@
 """The searches for wrong numbers and raw errors: past failures, and a sample from a fixed seed."""
 
-import pytest
+import dataclasses
+import json
+import math
 
-from fuzz import claims, hostile
-from fuzz.__main__ import case_of, corpus
+import mpmath
+import numpy as np
+import pytest
+from flint import arb, fmpq
+
+import fastpriv as fp
+from fuzz import balls, claims, hostile, optima, plain, programs, specs
+from fuzz.__main__ import case_of, corpus, instance, search
+from oracles import fraction_programs, nums
+from oracles.individual import group_capacity
 
 
 @pytest.mark.parametrize("case", corpus(), ids=lambda case: case["question"])
@@ -13,9 +23,106 @@ def test_past_failures_stay_mended(case):
 
 @pytest.mark.parametrize("question", claims.QUESTIONS)
 def test_answers_are_on_the_right_side_of_the_truth(question):
-    count = 5 * claims.QUESTIONS[question].weight  # fewer of those that take long
+    count = 10 * claims.QUESTIONS[question].weight  # fewer of those that take long
     broken = [claims.answer(case_of(2026, number, question)) for number in range(count)]
     assert not [str(violation) for violation in broken if violation]
+
+
+@pytest.mark.parametrize("question", plain.TRUTHS)
+def test_the_references_agree(question):
+    # The plain ones take long where digits are many: a few cases of moderate numbers.
+    drawn = (case_of(2027, 12 * number, question) for number in range(60))
+    cases = [case for case in drawn if specs.least_number(case) > 1e-20][:4]
+    assert cases
+    broken = [claims.answer(case, check=True) for case in cases]
+    assert not [str(violation) for violation in broken if violation]
+
+
+@pytest.mark.parametrize("question", claims.QUESTIONS)
+def test_a_wrong_answer_is_noticed(monkeypatch, question):
+    asked = claims.QUESTIONS[question]
+    # of strong data processing only lower bounds are known, by a few laws
+    share = 0.5 if question == "sdpi_constant" else 1e-6
+    wrong = dataclasses.replace(asked, ask=lambda c: _lowered(asked.ask(c), share))
+    monkeypatch.setitem(claims.QUESTIONS, question, wrong)
+    assert any(claims.answer(case_of(3, 12 * number, question)) for number in range(60))
+
+
+def _lowered(given, share):
+    """Return an answer that is a little too low."""
+    if isinstance(given, fp.Solution):
+        return dataclasses.replace(given, value=given.value * (1.0 - share), level=0.0)
+    if isinstance(given, fp.Bracket):
+        return fp.Bracket(0.0, given.upper * (1.0 - share))
+    return given * (1.0 - share)
+
+
+@pytest.mark.parametrize("question", ["channel_capacity", "group_capacity", "composed_epsilon"])
+def test_a_lower_end_that_is_too_high_is_noticed(monkeypatch, question):
+    asked = claims.QUESTIONS[question]
+
+    def ask(case):
+        given = asked.ask(case)
+        return fp.Bracket(2.0 * given.upper, math.inf)
+
+    monkeypatch.setitem(claims.QUESTIONS, question, dataclasses.replace(asked, ask=ask))
+    assert any(claims.answer(case_of(3, 12 * number, question)) for number in range(60))
+
+
+@pytest.mark.parametrize("question", ["solve_pd_dp", "solve_pd_i", "solve_pd_pml", "solve_pd_mip"])
+def test_a_bound_above_the_optimum_is_noticed(monkeypatch, question):
+    asked = claims.QUESTIONS[question]
+
+    def ask(case):
+        given = asked.ask(case)
+        return dataclasses.replace(given, bound=given.value * (1.0 + 1e-3))
+
+    monkeypatch.setitem(claims.QUESTIONS, question, dataclasses.replace(asked, ask=ask))
+    kinds = [claims.answer(case_of(3, 12 * number, question)) for number in range(60)]
+    assert any(v and "bound above the optimum" in v.kind for v in kinds)
+
+
+def test_cases_depend_on_their_number_alone():
+    ahead = case_of(7, 1000)
+    instance.cache_clear()
+    assert json.dumps(case_of(7, 1000)) == json.dumps(ahead)
+    asked, _, _ = search(7, 1.0, 48, first=12, step=2)
+    assert sum(asked.values()) == 24  # the second of two workers: every other bundle
+
+
+@pytest.mark.parametrize("joint", [False, True], ids=["dp", "identifiability"])
+@pytest.mark.parametrize("sizes", [(2,), (3,), (2, 2)])
+def test_programs_in_fractions_agree_with_the_plain_ones(sizes, joint):
+    weights = list(range(2, 2 + int(np.prod(sizes))))
+    p = fraction_programs.law(weights)
+    ratio = fraction_programs.Fraction(5)
+    plainly = fraction_programs.least_distortion(p, list(sizes), ratio, joint)
+    ours = optima.least_distortion([fmpq(*v.as_integer_ratio()) for v in p], sizes, fmpq(5), joint)
+    assert ours == fmpq(*plainly.as_integer_ratio())
+
+
+def test_leakage_program_is_the_identity_from_the_rarest_on():
+    p = programs.fractions({"kind": "dense", "sizes": [3], "pmf": [0.5, 0.25, 0.25]})
+    assert optima.least_leaking(p, (3,), fmpq(4)) == 0
+    assert optima.least_leaking(p, (3,), fmpq(1)) == fmpq(1, 2)  # nothing is told
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_selections_agree_with_the_plain_list(k):
+    rng = np.random.default_rng(4)
+    matrix = rng.dirichlet([1.0] * 3, size=6)
+    low, high = optima.group_capacity(balls.balls(matrix), (2, 3), k)
+    plainly = group_capacity(matrix.tolist(), [2, 3], k)
+    assert float(low.mid()) == pytest.approx(plainly[0], rel=1e-6)
+    assert float(high.mid()) >= plainly[0] * (1 - 1e-9)
+
+
+def test_balls_hold_the_plain_truth():
+    W, p = [[0.5, 0.25, 0.25], [0.125, 0.875, 0.0]], [0.75, 0.25]
+    value = balls.mutual_information(balls.balls(W), [arb(v) for v in p])
+    digits = mpmath.nstr(plain.o.mutual_information(nums(W), p), 15)
+    assert abs(float(value.mid()) - float(digits)) < 1e-15
+    assert value.rad() < 1e-14
 
 
 def test_bad_input_gets_one_sentence():

@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats
 
 #: Quotients beyond the range of a double are computed times this power of two.
 _SCALE = 2.0**-500
-#: A few times the least double, which is the rounding error of levels as small as that.
-_FEW_LEAST = 2e-323
 
 
 def log_ratio(top: Floats, bottom: Floats) -> Floats:
@@ -40,11 +39,6 @@ def log_spread(worst: Callable[[float], float]) -> float:
         return math.log1p(plain)
     scaled = worst(_SCALE)
     return math.log(scaled) - math.log(_SCALE) if scaled < math.inf else math.inf
-
-
-def round_up(level: float) -> float:
-    """Push a computed positive level past its own rounding error of a few ulp."""
-    return level * (1.0 + 2.0**-51) + _FEW_LEAST if level > 0.0 else 0.0
 
 
 def log_total(maxima: Floats) -> float:

@@ -28,6 +28,14 @@ _LOOKS: dict[str, dict[str, Any]] = {
         "markersize": 3.5,
         "linestyle": "-.",
     },
+    "pml": {"color": FAMILY[3], "linewidth": 1.2, "marker": "D", "markersize": 3.0},
+    "individual-capacity": {
+        "color": FAMILY[4],
+        "linewidth": 1.2,
+        "marker": "v",
+        "markersize": 3.5,
+        "linestyle": "--",
+    },
 }
 _NATS = "least mutual information (nats)"
 #: Relative difference of distortions that count as one.

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from fastpriv import kernels
+from fastpriv._core.rounding import lowered, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.results import Bracket
@@ -113,4 +114,4 @@ def repeated(parts: list[tuple[int, Bracket]]) -> Bracket:
     """Sum of brackets with their multiplicities, rounded outwards."""
     lower = math.fsum(count * part.lower for count, part in parts)
     upper = math.fsum(count * part.upper for count, part in parts)
-    return Bracket(lower * (1.0 - 2.0**-51), upper * (1.0 + 2.0**-51))
+    return Bracket(lowered(lower, 4.0), raised(upper, 4.0))

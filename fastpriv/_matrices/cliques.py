@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.laws import Laws
 
@@ -82,7 +81,7 @@ class Cliques:
         outer = np.clip(1.0 - np.stack([low, high]), 1e-300, 1.0)
         entropy = (-inner * np.log(inner) - outer * np.log(outer)).max(axis=0)
         entropy[(low <= 0.5) & (high >= 0.5)] = math.log(2.0)
-        return np.asarray(np.minimum(entropy * (1.0 + 8.0 * ULP), self.most))
+        return np.asarray(np.minimum(raised(entropy, 8.0), self.most))
 
     def largest(self, m: int) -> float:
         """Bound the capacity of m rows."""
@@ -90,7 +89,7 @@ class Cliques:
             return 0.0
         most = self.most
         for j in range(3, m + 1):  # one value and j - 1 others
-            by_split = float((self.within + self.edges[1:] * most).max()) * (1.0 + 4.0 * ULP)
+            by_split = raised(float((self.within + self.edges[1:] * most).max()), 4.0)
             most = min(by_split, round_up(math.log(j)), round_up(self.most * mean_questions(j)))
         return most
 
@@ -103,9 +102,9 @@ class Cliques:
             if level <= others * (1.0 + 1e-12):
                 continue  # the others alone may reach the level
             ends = np.stack([self.edges[:-1], self.edges[1:]]).clip(1e-300)
-            room = level * (1.0 - 8.0 * ULP) - self.within - (1.0 - ends) * others
+            room = lowered(level, 8.0) - self.within - (1.0 - ends) * others
             least[j] = float((room / ends).min())
-        return np.maximum(least * (1.0 - 8.0 * ULP), 0.0)
+        return np.maximum(lowered(least, 8.0), 0.0)
 
     def listed(
         self, slices: Sequence[Ints], level: float, outside: NDArray[np.bool_]

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.results import Bracket
@@ -90,7 +90,7 @@ def _distances(rows: Floats, start: int, stop: int) -> tuple[Floats, Floats]:
     doubt = (3 * rows.shape[1] + 16) * ULP * sums
     low = np.maximum(np.sqrt(np.maximum(square - doubt, 0.0)) - 16.0 * ULP, 0.0)
     high = np.sqrt(np.maximum(square + doubt, 0.0)) + 16.0 * ULP
-    return 0.5 * low**2 * (1.0 - 8.0 * ULP), 0.5 * high**2 * (1.0 + 8.0 * ULP)
+    return lowered(0.5 * low**2, 8.0), raised(0.5 * high**2, 8.0)
 
 
 def largest_distance(matrix: Floats) -> tuple[float, float]:

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import centred
+from fastpriv._matrices.excess import Excess, centred
 from fastpriv.results import Bracket
 
 #: A power of two that keeps products of small probabilities from underflowing. It cancels in B.
@@ -71,25 +71,26 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     if (excess == excess[0]).all():
         return Bracket(0.0, 0.0)
     weight = np.sqrt(p * SCALE)[:, None] / np.sqrt(q)
-    before = np.linalg.norm(weight * excess)
-    for _ in range(2):  # the second pass removes the rounding error of the first
-        excess = excess - p @ excess
-    B = weight * excess
-    # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2 ulp.
-    rho = _certified(B, 16.0 * ULP * float(before + np.linalg.norm(B)) + _UNDERFLOW)
+    with np.errstate(over="ignore"):  # an output as rare as e^-745: then the bracket is wide
+        before = np.linalg.norm(weight * excess)
+        for _ in range(2):  # the second pass removes the rounding error of the first
+            excess = excess - p @ excess
+        B = weight * excess
+        # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2.
+        rho = _certified(B, 16.0 * ULP * float(before + np.linalg.norm(B)) + _UNDERFLOW)
     lower = math.sqrt(max(rho.lower**2 - UNSUMMED**2, 0.0))  # rows that do not sum to one
     return Bracket(lower, rho.upper)
 
 
-def relative_correlation(u: Floats, errors: Floats, law: Floats, prior: Floats) -> Bracket:
-    """Maximal correlation from W[x, y] = law(y) (1 + u[x, y]), bounds on the errors of u, a prior.
+def relative_correlation(excess: Excess, law: Floats, prior: Floats) -> Bracket:
+    """Maximal correlation from W[x, y] = law(y) (1 + u[x, y]) and a prior.
 
     B[x, y] = sqrt(p(x) p_Y(y)) r[x, y] with r = W/p_Y - 1.
     """
     seen, alive = prior > 0.0, law > 0.0
     p, q = prior[seen] / prior.sum(), law[alive] / law.sum()
-    u, errors = u[np.ix_(seen, alive)], errors[np.ix_(seen, alive)]
-    r, ratio = centred(u, p)
+    u, errors, growth = excess.restricted(seen, alive)
+    r, ratio = centred(u, growth, p)
     weight = np.sqrt(p)[:, None] * np.sqrt(q * ratio)
     B = weight * r
     doubt = weight * ((errors + p @ errors) / ratio + 16.0 * ULP * (np.abs(r) + p @ np.abs(r)))
@@ -120,12 +121,12 @@ def norm_bounds(B: Floats) -> tuple[float, float]:
     if size > _CERTIFIED:
         norm = lanczos(lambda v: B @ v, lambda u: B.T @ u, size)
         return scale * norm.lower, scale * norm.upper
-    frobenius = float(np.linalg.norm(B)) * (1.0 + 4.0 * B.size * ULP)
+    frobenius = raised(float(np.linalg.norm(B)), 4.0 * B.size)
     gram = B @ B.T
     full = size <= _FULL  # otherwise a vector accurate to 1e-7 gives the value to 1e-14
     top = _leading(gram.copy()) if full else _top(lambda v: gram @ v, size, 1e-7)
     reached = float(np.linalg.norm(top @ B)) - size * ULP * frobenius
-    lower = max(reached, 0.0) / (float(np.linalg.norm(top)) * (1.0 + 4.0 * (size + length) * ULP))
+    lower = max(reached, 0.0) / (raised(float(np.linalg.norm(top)), 4.0 * (size + length)))
     noise = 1.01 * length * ULP * frobenius**2
     margin = 4.0 * (size + 2) * size * ULP + noise / max(lower, ULP) ** 2 + 1e-13
     while margin < 1.0:
@@ -136,7 +137,7 @@ def norm_bounds(B: Floats) -> tuple[float, float]:
             margin *= 4.0
             continue
         bound = mu + 1.01 * (size + 4) * ULP * size * mu + noise
-        return scale * lower, scale * min(math.sqrt(bound) * (1.0 + 4.0 * ULP), frobenius)
+        return scale * lower, scale * min(raised(math.sqrt(bound), 4.0), frobenius)
     return scale * lower, scale * frobenius
 
 

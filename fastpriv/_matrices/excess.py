@@ -7,6 +7,7 @@ from q and epsilon, from which information and correlation follow with all their
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,8 +40,23 @@ def far_matrix(law: Floats, sizes: tuple[int, ...], epsilon: float) -> Floats:
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def relative_excess(law: Floats, sizes: tuple[int, ...], epsilon: float) -> tuple[Floats, Floats]:
-    """Return u[x, y] for the law q tilted by e^(-epsilon d(x, y)), and bounds on its errors.
+class Excess(NamedTuple):
+    """A channel W[x, y] = q(y) (1 + u[x, y]): u, bounds on its errors, and 1 + u.
+
+    Where u is close to -1 the sum 1 + u would have lost its digits.
+    """
+
+    u: Floats
+    errors: Floats
+    growth: Floats
+
+    def restricted(self, seen: np.ndarray, alive: np.ndarray) -> Excess:
+        """Return the part of some inputs and outputs."""
+        return Excess(*(part[np.ix_(seen, alive)] for part in self))
+
+
+def relative_excess(law: Floats, sizes: tuple[int, ...], epsilon: float) -> Excess:
+    """Return u[x, y] for the law q tilted by e^(-epsilon d(x, y)).
 
     Relative to the likeliest output h, B = e^(-epsilon (d(x, y) - d(x, h))) - 1 and
     T(x) = sum_y q(y) B[x, y], in which h has no part, so u = (B - T) / (1 + T). Each of B and T is
@@ -48,32 +64,33 @@ def relative_excess(law: Floats, sizes: tuple[int, ...], epsilon: float) -> tupl
     """
     distance = distances(sizes)
     q, likeliest = law / law.sum(), int(np.argmax(law))
-    closer = np.expm1(-epsilon * (distance - distance[:, [likeliest]]))
+    logs = -epsilon * (distance - distance[:, [likeliest]])
+    closer = np.expm1(logs)
     mean = (closer @ q)[:, None]
     size = (np.abs(closer) + np.abs(closer) @ q[:, None]) / (1.0 + mean)
     errors = (len(law) + 16) * ULP * size + np.where(closer == 0.0, 0.0, LEAST)
-    return (closer - mean) / (1.0 + mean), errors
+    whole = np.exp(logs) @ q
+    return Excess((closer - mean) / (1.0 + mean), errors, np.exp(logs) / whole[:, None])
 
 
-def centred(u: Floats, p: Floats) -> tuple[Floats, Floats]:
-    """Return r = W/p_Y - 1 under the prior p, and 1 + the p-mean of u, which is p_Y/q.
+def centred(u: Floats, growth: Floats, p: Floats) -> tuple[Floats, Floats]:
+    """Return r = W/p_Y - 1 under the prior p, and p_Y/q, the p-mean of 1 + u.
 
     The likeliest row is subtracted first: differences from it are exact where rows are close.
     """
-    likeliest = u[np.argmax(p)]
-    apart = u - likeliest
-    shift = p @ apart
-    ratio = 1.0 + (likeliest + shift)
+    apart = u - u[np.argmax(p)]
+    ratio = p @ growth
     for _ in range(2):  # the second pass removes the rounding error of the first
         apart = apart - p @ apart
     return np.divide(apart, ratio, out=np.full_like(apart, -1.0), where=ratio > 0.0), ratio
 
 
-def excess_information(u: Floats, law: Floats, p: Floats) -> float:
+def excess_information(excess: Excess, law: Floats, p: Floats) -> float:
     """Return I(X; Y) = sum_x p(x) sum_y p_Y(y) f(r), f(r) = (1 + r) ln(1 + r) - r >= 0."""
     seen, alive = p > 0.0, law > 0.0
     p, q = p[seen] / p.sum(), law[alive] / law.sum()
-    r, ratio = centred(u[np.ix_(seen, alive)], p)
+    part = excess.restricted(seen, alive)
+    r, ratio = centred(part.u, part.growth, p)
     terms = _divergence(np.maximum(r, -1.0))
     return max(0.0, float(p @ (terms @ (q * ratio))))
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 
@@ -96,7 +96,7 @@ class Laws:
                 divergences[first : first + len(part)] = here
 
         split(task, len(rows), max(1, _LOGS // self.outputs))
-        return np.asarray(divergences * (1.0 + (self.outputs + 128) * ULP) + LEAST)
+        return np.asarray(raised(divergences, self.outputs + 128) + LEAST)
 
     def pairs(self, left: Ints, right: Ints) -> Floats:
         """Bound the capacity of every pair of rows, one from each list."""

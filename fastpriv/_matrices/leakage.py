@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import NORMAL, ULP, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 
@@ -27,8 +27,6 @@ from fastpriv._core.validation import Floats
 _THREADED = 1 << 17
 #: Masses below it may have lost terms to underflow, and are added up as logarithms instead.
 TINY = 1e-280
-#: From here on doubles have all their digits.
-_NORMAL = 2.0**-1022
 
 
 class Leakages(NamedTuple):
@@ -86,7 +84,7 @@ def matrix_leakages(
     law[~seen] = most[~seen] = least[~seen] = 1.0
     up, down = log_ratio(most, law), log_ratio(law, least)
     # What underflowed is below the least normal double, times the largest entry if it is prior.
-    rare = np.flatnonzero(law < (_NORMAL if logs is None else np.maximum(_NORMAL, TINY * most)))
+    rare = np.flatnonzero(law < (NORMAL if logs is None else np.maximum(NORMAL, TINY * most)))
     if len(rare):
         with np.errstate(divide="ignore"):
             logs = np.log(prior / prior.sum()) if logs is None else logs
@@ -96,7 +94,7 @@ def matrix_leakages(
         down[rare] = np.maximum(mean - ends[1], 0.0) + off
     slack = (2 * len(p) + 16) * ULP + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
-        both = [np.maximum(v, 0.0) * (1.0 + 8.0 * ULP) + slack for v in (up, down)]
+        both = [raised(np.maximum(v, 0.0), 8.0) + slack for v in (up, down)]
         return Leakages(*(np.where(seen, v, 0.0) for v in both))
     clear = seen.copy()
     clear[rare] = False

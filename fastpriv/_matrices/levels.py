@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from fastpriv import kernels
-from fastpriv._core.logs import log_spread, round_up
+from fastpriv._core.logs import log_spread
+from fastpriv._core.rounding import round_up
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 

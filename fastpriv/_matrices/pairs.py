@@ -7,24 +7,24 @@ from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import NORMAL, ULP, lowered, raised, round_up
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
 
 #: Laws as the rows of a matrix, and which rows to compare: (P, 2).
 Pairs = tuple[Floats, Ints]
+#: Which outputs occur.
+Mask = NDArray[np.bool_]
 
 #: Beyond this level e^epsilon overflows. The curves fall, so the value there is an upper bound.
 _LARGEST = 709.0
 #: Fewest entries worth a thread.
 _GRAIN = 1 << 16
-#: Least normal double: smaller ones have lost digits.
-_NORMAL = 2.0**-1022
 
 
 def _grain(laws: Floats) -> int:
@@ -38,13 +38,13 @@ def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
     for laws, pairs in groups:
         task = partial(kernels.largest_excess, laws, pairs, slopes)
         result = np.max(split(task, len(pairs), _grain(laws)), axis=0)
-        worst = np.maximum(worst, result * (1.0 + (laws.shape[1] + 8.0) * ULP))
+        worst = np.maximum(worst, raised(result, laws.shape[1] + 8.0))
     return worst
 
 
 def rounded_slopes(epsilons: Floats) -> Floats:
     """Return e^epsilon - 1, rounded down by a few units."""
-    return np.asarray(np.expm1(np.minimum(epsilons, _LARGEST)) * (1.0 - 8.0 * ULP))
+    return np.asarray(lowered(np.expm1(np.minimum(epsilons, _LARGEST)), 8.0))
 
 
 def crossing(groups: Iterable[Pairs], delta: float) -> float:
@@ -68,10 +68,21 @@ def apart_by(outputs: int, n: int) -> float:
     return (16 * n + 64 + outputs) * ULP
 
 
-def apart(laws: Floats, steps: Iterable[tuple[Ints, Ints]], n: int) -> Iterable[Pairs]:
-    """Yield pairs of laws that were computed from n factors, rounded up and down respectively."""
+def apart(
+    laws: Floats, steps: Iterable[tuple[Ints, Ints]], n: int, occurs: Mask | None = None
+) -> Iterable[Pairs]:
+    """Yield pairs of laws that were computed from n factors, rounded up and down respectively.
+
+    Below the normal doubles no relative error holds. There an output that ``occurs`` under every
+    law is rounded to the least normal double and to zero; without the mask, zeros are zeros.
+    """
     error = apart_by(laws.shape[1], n)
-    both = np.concatenate([laws * (1.0 + error), laws * (1.0 - error)])
+    above, below = laws * (1.0 + error), laws * (1.0 - error)
+    rare = laws < NORMAL
+    if rare.any():
+        above[rare & (laws > 0.0 if occurs is None else occurs)] = NORMAL
+        below[rare] = 0.0
+    both = np.concatenate([above, below])
     for x, other in steps:
         yield both, np.stack([x, other + len(laws)], axis=1)
 
@@ -88,9 +99,9 @@ def joint_laws(first: Floats, second: Floats) -> Floats:
     with np.errstate(under="ignore"):
         pairs = first[:, :, None] * second[:, None, :]
     # A product that loses digits, or vanishes, would hide what this output tells.
-    if first[first > 0.0].min() * second[second > 0.0].min() < _NORMAL:
+    if first[first > 0.0].min() * second[second > 0.0].min() < NORMAL:
         possible = (first > 0.0)[:, :, None] & (second > 0.0)[:, None, :]
-        if (possible & (pairs < _NORMAL)).any():
+        if (possible & (pairs < NORMAL)).any():
             raise InvalidInput(
                 "two outputs together have a chance below the range of a double; merge outputs "
                 "that almost never occur before composing"

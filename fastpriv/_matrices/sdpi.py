@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.correlation import matrix_correlation
@@ -38,7 +38,7 @@ def matrix_sdpi(
     if len(rows) == 1:
         return SdpiConstant(0.0, 0.0, prior / prior.sum())
     rho, eta = matrix_correlation(rows, p), matrix_contraction(rows)
-    lower, upper, law = rho.lower**2 * (1.0 - 4.0 * ULP), eta.upper, None
+    lower, upper, law = lowered(rho.lower**2, 4.0), eta.upper, None
     if len(rows) == 2 and upper > lower:
         lower, upper, law = _two_inputs(rows, p, rho, lower, upper)
     elif upper > lower:
@@ -47,12 +47,27 @@ def matrix_sdpi(
             search.narrow(gap, time_limit)
         lower, law = search.lower, search.law
         # The rows as laws: sums that are off by d change the root of the constant by about d.
-        upper = min(upper, (math.sqrt(search.upper) + 8.0 * off) ** 2 * (1.0 + 64.0 * ULP))
+        upper = min(upper, raised((math.sqrt(search.upper) + 8.0 * off) ** 2, 64.0))
     whole = np.zeros(len(prior))
     # Databases with equal rows share the weight of their class as they do under the prior.
     whole[seen] = prior[seen] / prior.sum() * ((p if law is None else law) / p)[which]
     # Rows that differ tell something, though it may be less than the least double.
     return SdpiConstant(min(lower, upper), max(upper, LEAST), whole)
+
+
+def entries_off(bracket: Bracket, error: float) -> Bracket:
+    """Bounds on S* of a channel whose matrix has entries with a relative error e.
+
+    With q_t = p + t (q - p) and m_t = q_t W, D(qW || pW) is the integral of (1 - t) N_t(m - r)^2
+    from 0 to 1, N_t(v)^2 = sum_y v(y)^2/m_t(y), and likewise D(q || p). An error of the entries
+    adds at most e |q - p| W to m - r, of which N_t is at most the norm of q - p (Cauchy-Schwarz),
+    and lowers m_t by a factor 1 - e at most. By Minkowski's inequality the root of S* is at most
+    (root + e) / sqrt(1 - e).
+    """
+    e = 2.0 * error
+    low = max(math.sqrt(bracket.lower) * (1.0 - e) - e, 0.0) ** 2
+    high = ((math.sqrt(bracket.upper) + e) * (1.0 + e)) ** 2
+    return Bracket(lowered(low, 8.0), min(raised(high, 8.0), 1.0))
 
 
 class _Pair:
@@ -72,9 +87,11 @@ class _Pair:
             gained = float(self.Q[missing].sum())
             lost = float((self.d[~missing] ** 2 / self.P[~missing]).sum())
             return gained, gained - lost, self.error * (gained + lost)
-        r = self.d / (t * self.P + rest * self.Q)
-        rise, fall = rest**2 * float(self.Q @ r**2), t**2 * float(self.P @ r**2)
-        return t * rest * float(self.d @ r), rise - fall, self.error * (rise + fall)
+        mean = t * self.P + rest * self.Q
+        with np.errstate(over="ignore"):  # a weight as small as 1e-300 may make the rise infinite
+            up, down = rest * self.d / mean, t * self.d / mean
+            rise, fall = float((self.Q * up) @ up), float((self.P * down) @ down)
+            return rest * float(self.d @ down), rise - fall, self.error * (rise + fall)
 
     def divergences(self, s: float) -> tuple[float, float]:
         """Return D(p + s || p) and D(m || q), each with a relative error of ``error``."""
@@ -118,7 +135,7 @@ def _two_inputs(
     lower = max(lower, reached * (1.0 - 4.0 * pair.error))
     if slope <= doubt:  # g is largest at p up to rounding, so that rho^2 and eta agree
         return lower, upper, law
-    level, margin = max(reached, rho.upper**2 * (1.0 + 4.0 * ULP)), 4.0 * pair.error
+    level, margin = max(reached, raised(rho.upper**2, 4.0)), 4.0 * pair.error
     while level * (1.0 + margin) < upper:
         if _proved(pair, s, level * (1.0 + margin)):
             return lower, level * (1.0 + margin), law

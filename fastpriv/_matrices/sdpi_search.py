@@ -13,7 +13,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.clock import Meter
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
 
@@ -60,9 +60,9 @@ class Ratios:
         off = (size + 8) * ULP * (np.abs(u) @ np.abs(self.excess)) + 2.0**-1000
         depth = 1.0 + float(np.maximum(-logs, 0.0).max())
         relative = (size + len(mean) + 160) * ULP * depth
-        below = divergence(r, self.p, u) * (1.0 + (size + 160) * ULP)
+        below = raised(divergence(r, self.p, u), size + 160)
         above = divergence(mean, self.q, shift) * (1.0 - relative) - float(np.abs(logs) @ off)
-        return above / below * (1.0 - 8.0 * ULP) if below >= _NEAR_PRIOR else 0.0
+        return lowered(above / below, 8.0) if below >= _NEAR_PRIOR else 0.0
 
     def tilted(self, u: Floats, level: Floats | float) -> Floats:
         """Return p e^(h/l), h(x) = sum_y W[x, y] ln(rW/q)(y): F of no law in between is larger.
@@ -162,7 +162,7 @@ class Search:
         for _ in range(_RAISES):
             moved = self.ratios.minimiser(r, ratio) if ratio > 0.0 else r
             reached = self.ratios.ratio(moved)
-            if reached <= ratio * (1.0 + 4.0 * ULP):
+            if reached <= raised(ratio, 4.0):
                 break
             r, ratio = moved, reached
         self._note(r)

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.clock import Meter
-from fastpriv._core.logs import round_up
+from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.cliques import mean_questions, pair_work

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.correlation import norm_bounds
 from fastpriv.results import Bracket
@@ -55,7 +55,7 @@ def block_norms(entries: Floats, log_p: Floats, log_q: Floats) -> Bracket:
         differences = np.diff(differences, axis=2)
         block = _block(differences, binomials, scale, n, k)
         # Sums of squares bound the norm, and rule most parts out.
-        if float(np.linalg.norm(block)) * (1.0 + block.size * ULP) > lower:
+        if raised(float(np.linalg.norm(block)), block.size) > lower:
             low, high = norm_bounds(block)
             lower, upper = max(lower, low), max(upper, high)
     # Binomials of up to 2^n have logarithms of an ulp of n each; eight of them are added.

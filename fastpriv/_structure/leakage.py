@@ -14,10 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, Leakages, surprise
 from fastpriv._structure.rows import RowKernel
+
+#: Losses below this number lose digits, or all of them, when they are multiplied by weights.
+_FINE = 2.0**-900
 
 
 def contract(
@@ -53,6 +56,12 @@ def row_slack(kernels: Sequence[RowKernel]) -> float:
 def log_slack(kernels: Sequence[RowKernel]) -> float:
     """Bound the relative error of its logarithm where logarithms are added up."""
     return ULP * (8 + sum(kernel.shape[0] for kernel in kernels))
+
+
+def lost_losses(kernels: Sequence[RowKernel]) -> float:
+    """Bound what sums of losses, each at most a few terms long, may have lost to underflow."""
+    rare = [kernel for kernel in kernels if ((kernel.loss > 0.0) & (kernel.loss < _FINE)).any()]
+    return 4.0 * LEAST * sum(kernel.shape[0] for kernel in rare)
 
 
 def log_masses(weights: Floats, kernels: Sequence[RowKernel], logs: Floats | None = None) -> Floats:
@@ -113,7 +122,7 @@ def vector_leakages(
     with np.errstate(invalid="ignore"):
         above, below = best + spent - shift, shift - spent - worst
         error = slack * np.minimum(4.0 * spent, 1.0) + (0.0 if tilt is None else 4.0 * slack)
-        error += (log_slack(kernels) + own) * spent
+        error += (log_slack(kernels) + own) * spent + lost_losses(kernels)
         scale = (len(kernels) + 8) * ULP
         above = np.maximum(above, 0.0) + error + scale * np.abs(best)
         below = np.maximum(below, 0.0) + error + scale * np.abs(worst)
@@ -149,6 +158,7 @@ def vector_column(
     slack = row_slack(kernels)
     own = log_slack(kernels) + (0.0 if logs is None else 64.0 * ULP)
     error = slack * min(1.0, -4.0 * mass) - own * mass - (len(y) + 8) * ULP * best
+    error += lost_losses(columns)
     return Column(best, mass, error)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
+from fastpriv._core.rounding import LEAST
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
 
@@ -118,7 +119,9 @@ class Symmetric(RowKernel):
         self.m, self.epsilon = m, epsilon
         r = math.exp(-epsilon)
         total = 1.0 + (m - 1) * r
-        self.stay, self.off, self.gap = 1.0 / total, r / total, -math.expm1(-epsilon) / total
+        self.stay, self.off = 1.0 / total, r / total
+        # Less than the least double is not nothing.
+        self.gap = max(-math.expm1(-epsilon) / total, min(epsilon, LEAST))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.excess import (
     SMALL,
+    Excess,
     excess_information,
     far_matrix,
     perturbed,
@@ -54,20 +55,22 @@ class TiltedRow(RowKernel):
         self.error = (len(law) + 32) * ULP
 
     @cached_property
-    def excess(self) -> tuple[Floats, Floats]:
+    def excess(self) -> Excess:
         """W[s, y] / q(y) - 1 from epsilon and q, and bounds on its errors."""
         return relative_excess(self._law, (len(self._law),), self._epsilon)
 
     def widened(self, bracket: Bracket) -> Bracket:
         """Bounds on a capacity or a contraction, for the error of the matrix."""
-        return perturbed(bracket, self.error, 2.0 * self._epsilon * (1.0 + 2.0**-50))
+        return perturbed(bracket, self.error, raised(2.0 * self._epsilon, 8.0))
 
     def information(self, joint: Floats) -> float:
         """Return I(S; Y | L) times the total of ``joint[l, s]``, from differences of rows."""
         if len(joint) > _LINES or self._epsilon > SMALL:
             return super().information(joint)
-        u, lines = self.excess[0], [line for line in joint if line.any()]
-        return math.fsum(line.sum() * excess_information(u, self._law, line) for line in lines)
+        lines = [line for line in joint if line.any()]
+        return math.fsum(
+            line.sum() * excess_information(self.excess, self._law, line) for line in lines
+        )
 
     @cached_property
     def log_ratios(self) -> Floats:

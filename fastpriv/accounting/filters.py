@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import lowered, raised
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.errors import InvalidInput
@@ -106,7 +106,7 @@ class PrivacyFilter(_Spends):
         if self.rule == "basic":
             self._most, self._deltas = amount(self.epsilon, "epsilon"), amount(self.delta, "delta")
         else:
-            rest = (self.delta - self.reserved) * (1.0 - ULP)
+            rest = lowered(self.delta - self.reserved, 2.0)
             self._most = amount(_largest_rho(self.epsilon, rest), "rho")
             self._deltas = amount(self.reserved, "reserved")
 
@@ -293,7 +293,7 @@ def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
     chance = check.real(delta, "delta", least=0.0, most=1.0)
     if concentrated:
         # Of randomised response, exactly: Harrison and Manurangsi (2025); it is below e^2/2.
-        level = level * math.tanh(0.5 * level) * (1.0 + 8.0 * ULP)
+        level = raised(level * math.tanh(0.5 * level), 8.0)
     return level, chance
 
 

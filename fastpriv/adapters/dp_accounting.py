@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import raised
 from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel
@@ -141,7 +141,7 @@ def _pmf(measure: Measure, width: float) -> Any:
         raise InvalidInput(f"losses up to {measure.top:g} need a wider grid than {width:g}")
     steps = np.ceil(measure.losses / width).astype(np.int64)
     steps += steps * width < measure.losses
-    masses = np.exp(measure.logs).astype(np.float64) * (1.0 + 4.0 * ULP)
+    masses = raised(np.exp(measure.logs).astype(np.float64), 4.0)
     totals: dict[int, float] = {}
     for step, mass in zip(steps.tolist(), masses.tolist(), strict=True):
         totals[step] = totals.get(step, 0.0) + mass

@@ -9,7 +9,7 @@ from typing import Any
 
 from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
-from fastpriv._core.logs import round_up
+from fastpriv._core.rounding import round_up
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.repeated import repeat_and_select
 from fastpriv.channels import AbstractChannel

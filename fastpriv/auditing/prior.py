@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import lowered
 from fastpriv._text.numbers import down, quantity, up
 from fastpriv.auditing.case import SEARCHED, Case, Line, amount, number, ratio, share, wrong
 from fastpriv.auditing.words import DIGITS, converted, factor, nats
@@ -188,7 +189,7 @@ UNDER_PRIOR: dict[str, Line] = {
 def _lacking(case: Case) -> float:
     """Entropy of the prior, from below, and at most ln N."""
     entropy = case.prior.entropy()
-    least = entropy.lower if isinstance(entropy, Bracket) else entropy * (1.0 - 2.0**-44)
+    least = entropy.lower if isinstance(entropy, Bracket) else lowered(entropy, 512.0)
     return min(least, math.log(case.channel.space.size))
 
 

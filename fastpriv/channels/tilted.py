@@ -16,14 +16,20 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, raised, round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.excess import FORMED, SMALL, far_matrix, perturbed, relative_excess
+from fastpriv._matrices.excess import (
+    FORMED,
+    SMALL,
+    Excess,
+    far_matrix,
+    perturbed,
+    relative_excess,
+)
 from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
-from fastpriv._structure.leakage import log_masses
+from fastpriv._structure.leakage import log_masses, tropical
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels.base import AbstractChannel
@@ -118,11 +124,11 @@ class TiltedChannel(AbstractChannel):
 
         ln R[x, y] and ln (R q)(x) change by epsilon n at most from one database to another.
         """
-        strong = 2.0 * self.epsilon * self.space.n * (1.0 + 2.0**-50)
+        strong = raised(2.0 * self.epsilon * self.space.n, 8.0)
         return perturbed(bracket, self._error, strong)
 
-    def _excess(self) -> tuple[Floats, Floats] | None:
-        """Return u with W[x, y] = q(y) (1 + u[x, y]) and its errors.
+    def _excess(self) -> Excess | None:
+        """Return u with W[x, y] = q(y) (1 + u[x, y]).
 
         None if that is too large, or not needed because the matrix has all digits.
         """
@@ -165,9 +171,21 @@ class TiltedChannel(AbstractChannel):
         return round_up(self.epsilon + rounding(self.space.n))
 
     @cached_property
+    def _far(self) -> bool:
+        """Whether some database is too far from all outputs for its weight in a double."""
+        return bool(self._vectors()[1].min() < TINY)
+
+    @cached_property
+    def _rare(self) -> bool:
+        """Whether some weight q(y) R[x, y] may underflow, or lose digits."""
+        law = self._law._vector()
+        least = math.log(law[law > 0.0].min()) - self.space.n * (self.epsilon + 10.0)
+        return self._law._logs() is not None or least < math.log(TINY)
+
+    @cached_property
     def _listable(self) -> bool:
         """Whether databases are few, and none too far from all outputs for its weight."""
-        return self.space.size <= _LISTED and bool(self._vectors()[1].min() >= TINY)
+        return self.space.size <= _LISTED and not self._far
 
     @property
     def _misfit(self) -> float:
@@ -192,28 +210,38 @@ class TiltedChannel(AbstractChannel):
     def _all_alive(self) -> bool:
         return all(map(np.all, self._alive))
 
-    def _closure(self, start: Floats, move: float) -> Floats:
-        """Max over x of start(x) move^d(x, y), for every y, axis by axis. Cost O(N n)."""
-        best = start.copy()
-        for i, m in enumerate(self.space.sizes):
-            if m > 1:
-                kernels.axis_closure(best, move, int(self.space._strides[i]), m)
-        return best
-
     def _scale(self) -> float:
         """R[x, x], the chance that no row moves."""
         return math.prod(k.stay for k in self._kernels if isinstance(k, Symmetric))
 
+    def _log_columns(self, extreme: Floats) -> Floats:
+        """q(y) e^extreme(y), over the total of q, where weights of R q are out of range."""
+        law, logs = self._law._vector(), self._law._logs()
+        with np.errstate(divide="ignore"):
+            own = np.log(law) if logs is None else logs
+        return np.asarray(np.exp(np.minimum(own - math.log(law.sum()) + extreme, 0.0)))
+
     def column_maxima(self) -> Floats:
-        """Largest p(y|x) over x, for every output y. Cost O(N n)."""
+        """Largest p(y|x) over x, for every output y: at x = y. Cost O(N n).
+
+        (R q)(x) >= e^(-epsilon d(x, y)) (R q)(y), because R[x, z] >= e^(-epsilon d(x, y)) R[y, z].
+        """
+        if self._far:
+            return self._log_columns(self._tilt()[1])
         law, home = self._vectors()
-        return self._scale() * law * self._closure(1.0 / home, math.exp(-self.epsilon))
+        return np.asarray(self._scale() * law / home)
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y. Cost O(N n)."""
-        law, home = self._vectors()
-        with np.errstate(over="ignore"):  # beyond the range of a double the minimum rounds to 0
-            return self._scale() * law / self._closure(home, float(np.exp(self.epsilon)))
+        """Least p(y|x) over x, for every output y; 0 beyond the range of a double. Cost O(N n)."""
+        if self._far:
+            return self._log_columns(tropical(self._tilt()[1], self._kernels, np.minimum))
+        law, farthest = self._vectors()
+        with np.errstate(over="ignore"):
+            away = float(np.exp(self.epsilon))
+        for i, m in enumerate(self.space.sizes):
+            if m > 1:
+                kernels.axis_closure(farthest, away, int(self.space._strides[i]), m)
+        return np.asarray(self._scale() * law / farthest)
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         drawn = tilted_draws(self._law, rows.astype(np.int64), self.epsilon, source)

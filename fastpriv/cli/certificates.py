@@ -130,7 +130,8 @@ def _check(given: argparse.Namespace) -> None:
         raise InvalidInput(f"{given.notion} needs --{needed}; see fastpriv solve --help")
     if given.epsilon is not None and given.notion == INFERENCE:
         raise InvalidInput(f"{given.notion} is minimised at a distortion: give --distortion")
-    if None not in (given.gap, given.distortion) and given.notion in ("dp", "identifiability"):
+    searched = given.notion not in ("mutual-information", INFERENCE)
+    if None not in (given.gap, given.distortion) and searched:
         raise InvalidInput("levels are searched to 1e-6; --gap is for --epsilon")
 
 

@@ -27,6 +27,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "below.\n\n"
         "  dp, identifiability, mutual-information\n"
         "             --prior with --epsilon or --distortion\n"
+        "  pml, individual-capacity\n"
+        "             the same, for priors on few databases\n"
         "  inference  --joint, a file with P(S = s, X = x), with --distortion: what is released\n"
         "             for X tells least about S",
         epilog=examples(
@@ -35,6 +37,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
             "fastpriv audit best.csv --prior beta-binomial:a=0.5,b=0.8,n=4",
             "fastpriv solve identifiability --prior prior.csv --distortion 0.2 --json",
             "fastpriv solve dp --prior beta-binomial:a=0.5,b=0.8,n=4 --epsilon 1 --exact",
+            "fastpriv solve pml --prior prior.csv --epsilon 0.5 --out leaks.csv",
             "fastpriv solve inference --joint joint.csv --distortion 0.1 --out mapping.npy",
         ),
     )

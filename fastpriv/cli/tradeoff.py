@@ -15,7 +15,7 @@ from fastpriv.cli import exact, files
 from fastpriv.cli.mechanisms import add_prior, load_prior
 from fastpriv.cli.parser import add_file, add_force, add_json, examples
 from fastpriv.errors import InvalidInput
-from fastpriv.notions.registry import DESIGNED
+from fastpriv.notions.registry import COMPARED, DESIGNED
 
 if TYPE_CHECKING:
     from fastpriv.design.curve import TradeoffCurve
@@ -32,12 +32,17 @@ def add(commands: Any) -> argparse.ArgumentParser:
             "fastpriv tradeoff --prior iid:p=0.7,0.3,n=3 --distortions 0.3,0.6",
             "fastpriv tradeoff --prior prior.csv --notions dp --points 5 --out curve.csv",
             "fastpriv tradeoff --prior uniform:n=2,m=2 --points 4 --plot curve.svg --json",
+            "fastpriv tradeoff --prior prior.csv --notions pml individual-capacity --points 3",
             "fastpriv tradeoff --prior iid:p=0.7,0.3,n=3 --exact --levels 1,2",
         ),
     )
     add_prior(parser, required=True)
     parser.add_argument(
-        "--notions", nargs="+", choices=DESIGNED, default=DESIGNED, help="default: all three"
+        "--notions",
+        nargs="+",
+        choices=DESIGNED,
+        default=COMPARED,
+        help=f"some of {', '.join(DESIGNED)} (default: {', '.join(COMPARED)})",
     )
     grid = parser.add_mutually_exclusive_group()
     grid.add_argument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,12 +26,11 @@ from fastpriv._text.encoding import to_json
 from fastpriv._text.tabular import Tabular, written
 from fastpriv.design.closed_form import h, h_inverse
 from fastpriv.design.common import constant_mechanism
-from fastpriv.design.programs import solve_pd_dp, solve_pd_i
-from fastpriv.design.rate_distortion import solve_pd_mip
+from fastpriv.design.rate_distortion import RateDistortion, solve_pd_mip
 from fastpriv.design.solving import has_no_program
 from fastpriv.design.theorems import theorem_bracket, tilde_or_bound
 from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
-from fastpriv.notions.registry import DESIGNED, NOTIONS
+from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket, Solution
@@ -44,6 +43,8 @@ __all__ = ["TradeoffCurve", "privacy_level", "tradeoff_curve"]
 #: A level counts as found when its bracket is this narrow, relative to 1 + level.
 _TOLERANCE = 1e-6
 _WIDEN = 1e-13
+#: Relative error of a distortion.
+_ROUNDED = 2.0**-46
 #: Seconds that a program is given at least, so that it says something.
 _LEAST = 1e-3
 #: Most points of a curve.
@@ -70,8 +71,9 @@ def privacy_level(
         Law of the databases; a plain vector is that of one row.
     distortion : float
         Largest expected number of changed rows, between 0 and n.
-    notion : {"dp", "identifiability", "mutual-information"}
-        Which level.
+    notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
+        Which level. The last two are searched over few databases (:func:`solve_pd_pml`,
+        :func:`solve_pd_capacity`).
     time_limit : float
         Seconds for all programs that are solved on the way; then the bracket is returned as it is.
     progress : bool
@@ -108,10 +110,12 @@ def privacy_level(
 def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any) -> Bracket:
     if notion == "mutual-information":
         point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _LEAST))
-        return Bracket(point.bound, point.value * (1.0 + _WIDEN))
+        return Bracket(point.bound, point.value * (1.0 + _WIDEN) + _beyond(prior, point, cost))
     least = prior.epsilon_x() if notion == "identifiability" else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
         return Bracket(least, least)  # what the prior tells is all there is; a constant output does
+    if notion not in COMPARED:
+        return _from_theorems(prior, cost, notion, clock, bar)
     if cost == 0.0:
         return Bracket(math.inf, math.inf)
     sizes = [m for m in prior.space.sizes if m > 1]
@@ -123,13 +127,39 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
         if plain > closed:
             return _around(plain)
         low = max(plain - prior.epsilon_x(), 0.0)
-        return _search(prior, cost, solve_pd_dp, low, max(plain, 0.0), clock, bar)
+        return _search(prior, cost, notion, low, max(plain, 0.0), clock, bar)
     if plain >= closed:
         return _around(plain)
     # Beyond some distortion the prior's own level is reached: look there first.
     low = max(plain, least)
     first = low + 0.9 * _TOLERANCE * (1.0 + low)
-    return _search(prior, cost, solve_pd_i, low, closed, clock, bar, first)
+    return _search(prior, cost, notion, low, closed, clock, bar, first)
+
+
+def _from_theorems(
+    prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
+) -> Bracket:
+    """Narrow what the theorems say; a distortion of 0 asks for the identity where p(x) > 0."""
+    known = theorem_bracket(prior, cost, notion)
+    if cost > 0.0:
+        return _search(prior, cost, notion, known.lower, known.upper, clock, bar)
+    if notion == "pml":
+        return Bracket(known.upper * (1.0 - 4.0 * _WIDEN), known.upper)
+    seen = prior.space.rows(np.flatnonzero(prior._vector()))
+    values = max(len(np.unique(column)) for column in seen.T)
+    return Bracket(math.log(values) * (1.0 - _WIDEN), known.upper)
+
+
+def _beyond(prior: Distribution, point: RateDistortion, cost: float) -> float:
+    """What a distortion that may be over the one asked for, by rounding, saves at most.
+
+    The curve is convex and at most H(X) <= ln N at distortion 0, so from c down to ``cost`` it
+    rises by at most ln N (c - cost) / c.
+    """
+    reached = point.distortion * (1.0 + _ROUNDED)
+    if reached <= cost:
+        return 0.0
+    return math.fsum(map(math.log, prior.space.sizes)) * (reached - cost) / reached
 
 
 def _around(value: float) -> Bracket:
@@ -140,7 +170,7 @@ def _around(value: float) -> Bracket:
 def _search(
     prior: Distribution,
     cost: float,
-    solve: Callable[..., Solution],
+    notion: str,
     low: float,
     high: float,
     clock: Clock,
@@ -152,6 +182,7 @@ def _search(
     The least distortion falls convexly enough in epsilon for interpolation to land close, and
     stepping past the estimate by a little makes both ends move.
     """
+    low, high = low * (1.0 - _WIDEN), high * (1.0 + _WIDEN)  # closed forms are rounded
     ends: list[tuple[float, float] | None] = [None, None]  # (epsilon, distortion) at low and high
     while high - low > _TOLERANCE * (1.0 + high) and clock.left() > 0.0:
         width = high - low
@@ -162,24 +193,23 @@ def _search(
             nudge = max(0.02 * width, 0.4 * _TOLERANCE * (1.0 + high))
             guess += nudge if guess - low < high - guess else -nudge
             guess = min(max(guess, low + 0.01 * width), high - 0.01 * width)
-        solution = _quietly(solve, prior, guess, clock, bar)
-        if solution.value <= cost:
+        solution = _quietly(notion, prior, guess, clock, bar)
+        if solution.value * (1.0 + _ROUNDED) <= cost:
             high, ends[1] = guess, (guess, solution.value)
         elif solution.bound > cost:
             low, ends[0] = guess, (guess, solution.bound)
         else:  # the certificate straddles the distortion: step aside until it no longer does
-            low, high = _aside(prior, cost, solve, low, guess, high, clock, bar)
+            low, high = _aside(prior, cost, notion, low, guess, high, clock, bar)
             break
     return Bracket(low, high)
 
 
-def _quietly(
-    solve: Callable[..., Solution], prior: Distribution, epsilon: float, clock: Clock, bar: Any
-) -> Solution:
+def _quietly(notion: str, prior: Distribution, epsilon: float, clock: Clock, bar: Any) -> Solution:
     """Solve a program whose gap, met or not, shows in the width of the bracket."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GapWarning)
-        solution = solve(prior, epsilon, gap=2e-7, time_limit=max(clock.left(), _LEAST))
+        limit = max(clock.left(), _LEAST)
+        solution = NOTIONS[notion].solve(prior, epsilon, gap=2e-7, time_limit=limit)
     bar.update(1)
     return solution
 
@@ -187,7 +217,7 @@ def _quietly(
 def _aside(
     prior: Distribution,
     cost: float,
-    solve: Callable[..., Solution],
+    notion: str,
     low: float,
     middle: float,
     high: float,
@@ -202,8 +232,8 @@ def _aside(
             guess = middle + sign * step * 4.0**k
             if not low < guess < high or clock.left() <= 0.0:
                 break
-            solution = _quietly(solve, prior, guess, clock, bar)
-            if (solution.bound > cost, solution.value <= cost)[side]:
+            solution = _quietly(notion, prior, guess, clock, bar)
+            if (solution.bound > cost, solution.value * (1.0 + _ROUNDED) <= cost)[side]:
                 ends[side] = guess
                 break
     return ends[0], ends[1]
@@ -272,7 +302,7 @@ class TradeoffCurve(Tabular):
 
 def tradeoff_curve(
     prior: Distribution | ArrayLike,
-    notions: Sequence[str] = DESIGNED,
+    notions: Sequence[str] = COMPARED,
     distortions: ArrayLike | None = None,
     executor: Executor | Any = None,
     progress: bool = False,
@@ -287,7 +317,8 @@ def tradeoff_curve(
     prior : Distribution or 1-D array
         Law of the databases; a plain vector is that of one row.
     notions : sequence of str
-        Any of "dp", "identifiability", "mutual-information".
+        Any of "dp", "identifiability", "mutual-information" (the default) and, over few
+        databases, "pml" and "individual-capacity".
     distortions : array, optional
         The grid; by default ``points`` of them, evenly up to where a constant output is as good.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
@@ -328,7 +359,7 @@ def tradeoff_curve(
     closed = _closed_forms(prior, names)
     constant = constant_mechanism(prior).value
     reached = grid.size > 0 and grid.min() < constant * _BEFORE and constant <= grid.max() * _REACH
-    falling = [name for name in names if name != "mutual-information"] if reached else []
+    falling = [name for name in names if not NOTIONS[name].information] if reached else []
     tasks += [(prior, constant * _BEFORE, name) for name in falling]
     seconds = Clock(time_limit).share(len(tasks))
     results: Any = mapping(executor)(partial(_point, seconds), tasks)

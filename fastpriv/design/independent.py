@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered
 from fastpriv._core.validation import Floats
 from fastpriv.priors import Product
 
@@ -24,7 +24,7 @@ def common_slope(prior: Product, target: float) -> float:
     from scipy.optimize import brentq
 
     laws = [np.sort(law)[::-1] for law in prior._laws]
-    aim = target * (1.0 - 32.0 * ULP)  # so that rounding leaves us on the right side
+    aim = lowered(target, 32.0)  # so that rounding leaves us on the right side
 
     def surplus(slope: float) -> float:
         return prior._sum([_row_distortion(law, slope) for law in laws]) - aim

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.design.task import made_task, told
@@ -78,7 +78,7 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
         )
     cost, most = cost - least[:, None], most - least
     silent = _silent(cost, most)
-    if (cost @ silent * (1.0 + 4.0 * len(silent) * ULP) <= most).all():
+    if (raised(cost @ silent, 4.0 * len(silent)) <= most).all():
         channel = Channel(np.tile(silent, (len(cost), 1)))
         return Solution(0.0, 0.0, channel, 0.0, "closed-form")
     problem = _Minimax(cost, most)
@@ -178,7 +178,7 @@ class _Minimax:
         """Return the tilted rows, with a trace of the cheapest output where rounding overspends."""
         tilted = self._tilted(q, self.slopes(q))
         rows = tilted / tilted.sum(axis=1, keepdims=True)
-        spent = (rows * self.cost).sum(axis=1) * (1.0 + 16.0 * self.cost.shape[1] * ULP)
+        spent = raised((rows * self.cost).sum(axis=1), 16.0 * self.cost.shape[1])
         with np.errstate(divide="ignore", invalid="ignore"):
             kept = np.where(spent > self.budget, self.budget / spent, 1.0)
         cheapest = np.eye(self.cost.shape[1])[self.cost.argmin(axis=1)]

@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 
@@ -93,7 +93,7 @@ class Program:
     def repaired(self, V: Floats) -> Floats:
         """Return V mixed with the mechanism of least distortion until it meets the budget."""
         most = self.budget[0]
-        spent = self._distortion(V) * (1.0 + V.size * ULP)
+        spent = raised(self._distortion(V), V.size)
         if spent <= most:
             return V
         share = min(1.0, (spent - most) / spent * (1.0 + 1e-9) + 4.0 * ULP)
@@ -128,7 +128,7 @@ class Program:
         floor = np.where(self.allowed > 0.0, prices - lost * size, np.inf).min(axis=0)
         total = math.fsum(self.inputs * floor)
         spare = (len(self.secrets) + 8) * ULP * math.fsum(self.inputs * np.abs(floor))
-        return total - spare - slope * self.budget[1] * (1.0 + 4.0 * ULP)
+        return total - spare - raised(slope * self.budget[1], 4.0)
 
 
 def solve_mapping(program: Program, gap: float, deadline: float) -> tuple[Floats, float]:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import TINY
@@ -125,7 +125,7 @@ def certified_level(matrix: Floats, distance: Floats) -> float:
     apart = distance[(distance > 0.0) & np.isfinite(distance)]
     size = float(np.abs(logs[np.isfinite(logs)]).max(initial=1.0))
     error = 4.0 * ULP * size / float(apart.min(initial=math.inf))
-    return max(parts) * (1.0 + 4.0 * ULP) + error
+    return raised(max(parts), 4.0) + error
 
 
 def _check_feasible(prior: Floats, distance: Floats, epsilon: float) -> None:

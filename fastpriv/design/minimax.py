@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.design.metric_privacy import certified_level, solve_metric
@@ -23,9 +23,9 @@ from fastpriv.priors.sets import (
     AllPriors,
     Box,
     ConvexPriors,
+    PolytopePriors,
     PriorSet,
     ProductPriors,
-    _Polytope,
 )
 from fastpriv.results import Solution
 from fastpriv.spaces import Space
@@ -190,7 +190,7 @@ class _Minimax:
 
     def _worst(self, matrix: Floats) -> float:
         """Upper bound on the expected cost over the set."""
-        loss = (matrix * self.cost).sum(axis=1) * (1.0 + 4.0 * matrix.shape[1] * ULP)
+        loss = raised((matrix * self.cost).sum(axis=1), 4.0 * matrix.shape[1])
         most = float(loss.max())
         if most == 0.0 or not isinstance(self.priors, ConvexPriors):
             return most
@@ -218,6 +218,6 @@ def _inequalities(priors: PriorSet) -> tuple[Floats, Floats]:
         return np.empty((0, size)), np.empty(0)  # point masses are products
     if isinstance(priors, Box):
         return np.vstack([np.eye(size), -np.eye(size)]), np.append(priors._upper, -priors._lower)
-    if isinstance(priors, _Polytope):
-        return priors._A, priors._b
+    if isinstance(priors, PolytopePriors):
+        return priors._laws.A, priors._laws.b
     raise InvalidInput(f"{priors!r} is not a polytope of laws; use a box around it")

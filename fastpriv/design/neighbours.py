@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered
 from fastpriv._core.validation import Floats
 from fastpriv.errors import InvalidInput
 from fastpriv.spaces import Space
@@ -61,7 +61,7 @@ def distances(neighbours: ArrayLike, size: int) -> Floats:
     graph = csgraph_from_dense(lengths, null_value=np.inf)
     shortest = shortest_path(graph, directed=False)
     # Where a chain is shorter by rounding only, the pair's own length stands.
-    return np.where(shortest >= lengths * (1.0 - 64.0 * ULP), lengths, shortest)
+    return np.where(shortest >= lowered(lengths, 64.0), lengths, shortest)
 
 
 def _lengths(neighbours: Any, size: int) -> Floats:

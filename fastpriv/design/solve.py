@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,12 +15,10 @@ from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.design.common import constant_mechanism
 from fastpriv.design.curve import privacy_level
-from fastpriv.design.programs import solve_pd_dp, solve_pd_i
-from fastpriv.design.rate_distortion import solve_pd_mip
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.draws import INFORMATION_ERROR
-from fastpriv.notions.registry import DESIGNED, NOTIONS
+from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution, top
@@ -42,11 +39,8 @@ _GAP = 2e-7
 #: Width of a level, relative to 1 + level, from which on its lower end is tried as well.
 _WIDE = 1e-5
 
-_PROGRAMS: Mapping[str, Callable[..., Solution]] = {
-    "dp": solve_pd_dp,
-    "identifiability": solve_pd_i,
-    "mutual-information": solve_pd_mip,
-}
+#: Notions whose optima are also found in rational arithmetic.
+_RATIONAL = ("dp", "identifiability")
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,8 +101,8 @@ def solve(
     ----------
     prior : Distribution or 1-D array
         Law of the databases; a plain vector is that of one row.
-    notion : {"dp", "identifiability", "mutual-information"}
-        Which level.
+    notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
+        Which level. The last two have programs over few databases.
     epsilon : float, optional
         Largest level: the distortion is minimised. Give this or ``distortion``.
     distortion : float, optional
@@ -119,8 +113,8 @@ def solve(
     exact : bool
         Whether to solve in rational arithmetic, for "dp" and "identifiability" at a level.
     gap : float, optional
-        Certified gap at which a program stops; by default that of the program. Levels of "dp" and
-        "identifiability" at a distortion are searched to 1e-6 and take none.
+        Certified gap at which a program stops; by default that of the program. Levels at a
+        distortion, other than of "mutual-information", are searched to 1e-6 and take none.
     time_limit : float
         Seconds for each program that is solved on the way.
 
@@ -138,10 +132,11 @@ def solve(
     Notes
     -----
     At a level, and for the information at a distortion, one program is solved
-    (:func:`solve_pd_dp`, :func:`solve_pd_i`, :func:`solve_pd_mip`). The least level at a
-    distortion is that of :func:`privacy_level`, with the channel at the proved end. The least
-    distortion at an information is found by bisection over distortions: the least information
-    falls with the distortion, so that both ends are proved. A matrix has N^2 entries.
+    (:func:`solve_pd_dp`, :func:`solve_pd_i`, :func:`solve_pd_mip`, :func:`solve_pd_pml`,
+    :func:`solve_pd_capacity`). The least level at a distortion is that of :func:`privacy_level`,
+    with the channel at the proved end. The least distortion at an information is found by bisection
+    over distortions: the least information falls with the distortion, so that both ends are proved.
+    A matrix has N^2 entries.
 
     Examples
     --------
@@ -156,7 +151,7 @@ def solve(
         raise InvalidInput("give exactly one of epsilon and distortion")
     if gap is not None and epsilon is None and notion != "mutual-information":
         raise InvalidInput("levels at a distortion are searched to 1e-6; gap is for epsilon")
-    if exact and (epsilon is None or notion == "mutual-information"):
+    if exact and (epsilon is None or notion not in _RATIONAL):
         raise InvalidInput("exact=True is for dp and identifiability at a level: give epsilon")
     if exact and (gap is not None or time_limit != math.inf):
         raise InvalidInput("an exact optimum has no gap: leave out gap and time_limit")
@@ -189,12 +184,13 @@ class _Problem:
 
     def program(self, goal: Any, **limits: float) -> Solution:
         """Solve the notion's program for a level, or of the information for a distortion."""
-        return _PROGRAMS[self.notion](self.prior, goal, **(self.limits | limits))
+        return NOTIONS[self.notion].solve(self.prior, goal, **(self.limits | limits))
 
     def optimum(self, solution: Solution, minimised: str, bound: float) -> Optimum:
         """Measure the matrix, or take the channel as it is."""
         channel, level = solution.channel, solution.level
-        if self.dense:
+        # Programs that return a matrix have certified that matrix.
+        if self.dense and (not isinstance(channel, Channel) or self.notion in COMPARED):
             channel = Channel(channel.matrix(), self.prior.space)
             level = top(NOTIONS[self.notion].level(channel, self.prior))
             if NOTIONS[self.notion].information:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import lowered
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, expand, types_of
@@ -136,7 +136,7 @@ def _one_bit(law: Floats, epsilon: float, extra: float) -> tuple[Floats, float]:
         matrix[:, int(law.argmax())] = 1.0
     else:
         matrix = np.array([[1.0 - flip, flip], [flip, 1.0 - flip]])
-    return matrix, min(rare, best) * (1.0 - 8 * ULP)
+    return matrix, lowered(min(rare, best), 8)
 
 
 def _certify(

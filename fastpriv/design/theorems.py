@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+from fastpriv.channels import HammingChannel
 from fastpriv.design.closed_form import h_inverse
 from fastpriv.errors import TooLarge
+from fastpriv.measures.individual import individual_capacity
 from fastpriv.priors import Distribution
 from fastpriv.priors.unmixing import tilde_bound
 from fastpriv.results import Bracket
@@ -29,15 +31,21 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
     Main Result 1); e itself from eps_tilde on. Mutual information is at least H(X) - H(row noise)
     by Fano's inequality for every row, and E_d reaches at most ln N - H(row noise).
 
+    Pointwise maximal leakage is at least the information. It is at most n e with E_d, and -ln p_min
+    with any mechanism. The individual capacity is at least 1/n of the information, by the chain
+    rule: what is told about a row given others is told under another prior. E_d has the rest.
+
     Parameters
     ----------
     prior : Distribution
         Law of the databases.
     distortion : float
         Expected number of changed rows.
-    notion : {"dp", "identifiability", "mutual-information"}
-        Which level.
+    notion : str
+        A notion with a program.
     """
+    if notion in ("pml", "individual-capacity"):
+        return _beside_information(prior, distortion, notion)
     sizes = [m for m in prior.space.sizes if m > 1]
     spread = prior.epsilon_x()
     plain = float(h_inverse(distortion, len(sizes), sizes))
@@ -58,7 +66,25 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
     return Bracket(least, max(min(most - noise, entropy), 0.0) + error)
 
 
+def _beside_information(prior: Distribution, distortion: float, notion: str) -> Bracket:
+    """Bracket a leakage by the information that it bounds, and by what E_d leaks."""
+    sizes, n = [m for m in prior.space.sizes if m > 1], prior.space.n
+    told = theorem_bracket(prior, distortion, "mutual-information")
+    level = max(float(h_inverse(distortion, len(sizes), sizes)), 0.0) * (1.0 + _WIDEN)
+    if notion == "pml":
+        most = min(n * level, -prior._log_least()) * (1.0 + _WIDEN)
+        return Bracket(min(told.lower, most), most)
+    least = told.lower / n * (1.0 - _WIDEN)
+    most = math.log(max(sizes)) * (1.0 + _WIDEN)
+    if level < math.inf:
+        channel = HammingChannel(n, prior.space.sizes, level)
+        most = min(most, individual_capacity(channel, time_limit=None).upper)
+    return Bracket(min(least, most), most)
+
+
 def _noise(level: float, m: int) -> float:
     """Entropy of a row of the m-ary symmetric channel."""
+    if level == math.inf:
+        return 0.0
     move = (m - 1) * math.exp(-level)
     return math.log1p(move) + level * move / (1.0 + move)

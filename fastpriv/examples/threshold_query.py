@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import raised
 from fastpriv.errors import InvalidInput
 
 __all__ = ["threshold_query_bound", "threshold_query_leakage"]
@@ -68,7 +68,7 @@ def threshold_query_leakage(n: int, t: int, p: float, answer: bool = True) -> fl
     tail = _log_tail(n, t + 1, chance) if yes else _log_tail(n, n - t, 1 - chance)
     level = -tail if yes == bool(answer) else _log_complement(tail)
     spread = math.sqrt(n * float(chance * (1 - chance)))
-    return level * (1.0 + ULP * (64.0 + 6.0 * spread + min(-tail, 745.0)))
+    return raised(level, 64.0 + 6.0 * spread + min(-tail, 745.0))
 
 
 def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> float:
@@ -115,7 +115,7 @@ def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> floa
         exponent = float(
             sum(k * (_decimal(Fraction(k)) / _decimal(n * c)).ln() for k, c in parts if k)
         )
-    return _log_complement(-exponent) * (1.0 + 2.0 * ULP * (16.0 + exponent))
+    return raised(_log_complement(-exponent), 2.0 * (16.0 + exponent))
 
 
 def _checked(n: int, t: int, p: float) -> tuple[int, int, Fraction]:

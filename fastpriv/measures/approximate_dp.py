@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import NORMAL, raised
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import (
@@ -23,7 +24,9 @@ from fastpriv._matrices.pairs import (
     excesses,
     rounded_slopes,
 )
-from fastpriv._structure.rows import Symmetric
+from fastpriv._structure.leakage import tropical
+from fastpriv._structure.rows import RowKernel, Symmetric
+from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -32,11 +35,14 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.priors.columns import log_marginal
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
@@ -176,8 +182,18 @@ def _(channel: HammingChannel, epsilons: Floats) -> Floats:
 
     It is largest for the rows with the fewest values.
     """
-    gaps = np.minimum(epsilons - channel.epsilon, 0.0)
-    return -_most_kept(channel) * np.expm1(gaps) * (1.0 + 2.0**-49)
+    return _kept_excess(_most_kept(channel), channel.epsilon, epsilons)
+
+
+@excess.register
+def _(channel: SupportChannel, epsilons: Floats) -> Floats:
+    """The reports that support x and not x', as the one output of E_d."""
+    return _kept_excess(channel._pair()[0, 0], channel._level, epsilons)
+
+
+def _kept_excess(kept: float, level: float, epsilons: Floats) -> Floats:
+    """Return a (1 - e^(t - epsilon)) for a chance a that is e^epsilon times that of x'."""
+    return raised(-kept * np.expm1(np.minimum(epsilons - level, 0.0)), 16.0)
 
 
 def _most_kept(channel: HammingChannel) -> float:
@@ -194,14 +210,23 @@ def excess_crossing(channel: AbstractChannel, delta: float) -> float:
 @excess_crossing.register
 def _(channel: HammingChannel, delta: float) -> float:
     """E_d: a (1 - e^(t - epsilon)) falls to delta at t = epsilon + ln(1 - delta/a)."""
-    stay = _most_kept(channel)
-    share = delta / stay if delta < stay else 1.0
+    return _kept_crossing(_most_kept(channel), channel.epsilon, delta)
+
+
+@excess_crossing.register
+def _(channel: SupportChannel, delta: float) -> float:
+    """The same for the reports that support x and not x'."""
+    return _kept_crossing(channel._pair()[0, 0], channel._level, delta)
+
+
+def _kept_crossing(kept: float, epsilon: float, delta: float) -> float:
+    share = delta / kept if delta < kept else 1.0
     if share >= 1.0:
         return 0.0
-    level = channel.epsilon + math.log1p(-share)
+    level = epsilon + math.log1p(-share)
     # The chance a is good to 4 units, which log1p amplifies where the share is close to 1.
-    level += 2.0**-50 * (channel.epsilon + share / (1.0 - share))
-    return min(max(level, 0.0), neighbour_level(channel))
+    level += 2.0**-50 * (epsilon + share / (1.0 - share))
+    return min(max(level, 0.0), epsilon)
 
 
 @singledispatch
@@ -220,6 +245,23 @@ def _(channel: ProductChannel) -> Iterator[Pairs]:
     """Laws of one row, per distinct kernel: the factors of the other rows sum to one."""
     for kernel in channel._kernels.distinct:
         yield from all_pairs(kernel.matrix)
+
+
+@neighbour_laws.register
+def _(channel: SupportChannel) -> Iterator[Pairs]:
+    """Reports that support one, the other, or both or none of two values told apart best.
+
+    The excess of a pair is proportional to the chance to support one of them and not the other.
+    """
+    steps = np.array([0, 1]), np.array([1, 0])
+    yield from apart(channel._pair(), [steps], 1)
+
+
+@neighbour_laws.register
+def _(channel: ColumnsChannel) -> Iterator[Pairs]:
+    """Those of every column: the factors of the others sum to one."""
+    for column in channel.columns:
+        yield from neighbour_laws(column)
 
 
 @neighbour_laws.register
@@ -258,14 +300,39 @@ def _(channel: TiltedChannel) -> Iterator[Pairs]:
         mixed = mix(law.copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
         values = mixed.reshape(-1, 1, m, inner).swapaxes(2, 3)
         laws = (channel._kernels[i].matrix[:, None, :] * values).reshape(-1, m)
-        yield from apart(laws / laws.sum(axis=1, keepdims=True), space._steps_of(i), space.n)
+        if channel._rare:
+            laws = _rare_laws(channel, i)
+        else:
+            laws /= laws.sum(axis=1, keepdims=True)
+        occurs = log_marginal(channel._law, i)[0] > -math.inf
+        yield from apart(laws, space._steps_of(i), _factors(channel), occurs)
+
+
+def _factors(channel: TiltedChannel) -> int:
+    """Return the factors that the error of the laws is counted in; a logarithm t is |t| of them."""
+    n = channel.space.n
+    return n + math.ceil(n * (channel.epsilon + 10.0) + 1000.0) if channel._rare else n
+
+
+def _rare_laws(channel: TiltedChannel, i: int) -> Floats:
+    """Laws of y_i given x by logarithms, where weights underflow."""
+    logs = channel._law._logs()
+    with np.errstate(divide="ignore"):
+        start = np.log(channel._law._vector()) if logs is None else logs
+    own, m, inner = channel._kernels[i], channel.space.sizes[i], int(channel.space._strides[i])
+    kept = [RowKernel(np.eye(m)) if j == i else k for j, k in enumerate(channel._kernels)]
+    others = tropical(start, kept, np.logaddexp).reshape(-1, 1, m, inner).swapaxes(2, 3)
+    terms = (own.log_near[:, None, :] + others).reshape(-1, m)
+    return np.asarray(np.exp(terms - np.logaddexp.reduce(terms, axis=1)[:, None]))
 
 
 @neighbour_laws.register
 def _(channel: TiltedProduct) -> Iterator[Pairs]:
     """Those of the rows, rounded apart."""
-    for laws, pairs in neighbour_laws(channel._rows):
-        yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
+    for kernel in channel._rows._kernels.distinct:
+        occurs = kernel._occurs if isinstance(kernel, TiltedRow) else None
+        for laws, pairs in all_pairs(kernel.matrix):
+            yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1, occurs)
 
 
 @singledispatch
@@ -276,12 +343,49 @@ def laws_apart(channel: AbstractChannel) -> float:
 
 @laws_apart.register
 def _(channel: TiltedChannel) -> float:
-    return apart_by(max(channel.space.sizes), channel.space.n)
+    return apart_by(max(channel.space.sizes), _factors(channel))
+
+
+@laws_apart.register
+def _(channel: TiltedProduct) -> float:
+    return apart_by(max(channel.space.sizes), 1)
+
+
+@laws_apart.register
+def _(channel: SupportChannel) -> float:
+    return apart_by(3, 1)
+
+
+@laws_apart.register
+def _(channel: ColumnsChannel) -> float:
+    return max(laws_apart(column) for column in channel.columns)
 
 
 @laws_apart.register
 def _(channel: TypeChannel) -> float:
     return apart_by(len(channel._entry), channel.space.n)
+
+
+@singledispatch
+def laws_lost(channel: AbstractChannel) -> float:
+    """Return the absolute error of the entries of ``neighbour_laws``, where digits underflow.
+
+    0 for channels that are given by entries, whose zeros are zeros.
+    """
+    return 0.0
+
+
+@laws_lost.register
+def _(channel: TiltedChannel) -> float:
+    """A zero may be a chance below the range of a double."""
+    return 2.0 * NORMAL
+
+
+@laws_lost.register
+def _(channel: TypeChannel) -> float:
+    """Entries that are given are multiplied by sizes of classes and by shares of them."""
+    given = channel._entry[channel._entry > 0.0]
+    return 2.0 * NORMAL if given.min() < NORMAL * channel.space.n else 0.0
 
 
 @singledispatch

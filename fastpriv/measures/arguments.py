@@ -50,7 +50,10 @@ def as_pair(
 ) -> tuple[AbstractChannel, Distribution]:
     """Return a channel and a prior on its space; a plain matrix takes the prior's space."""
     if isinstance(prior, PriorSet):
-        raise InvalidInput("one prior is needed here; a PriorSet is taken by pml_level only")
+        raise InvalidInput(
+            "one prior is needed here; a PriorSet is taken by pml_level, row_pml, conditional_pml "
+            "and individual_capacity"
+        )
     _same_labels(channel, prior)
     mechanism = as_channel(channel, prior.space if isinstance(prior, Distribution) else None)
     return mechanism, as_prior(prior, mechanism.space)
@@ -68,7 +71,7 @@ def _same_labels(channel: object, prior: object) -> None:
     )
 
 
-def row_number(mechanism: AbstractChannel, i: Any) -> int:
+def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
     """Return the number of a row, checked."""
     number = check.integer(i, "row", 0)
     if number >= mechanism.space.n:

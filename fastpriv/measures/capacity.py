@@ -11,19 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
 from fastpriv._matrices.rewarded import rewarded_law
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.errors import InvalidInput
+from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_channel
-from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+from fastpriv.priors import Dense, Distribution, Exchangeable, Product, Uniform
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
 
@@ -190,7 +193,7 @@ def _(channel: TypeChannel, gap: float) -> Bracket:
     off = type_error(channel.space.n) + (terms + 256) * ULP
     slack = off * (2.0 * D + 4.0 * np.sqrt(D))
     lower = math.fsum(weights * (D - slack)) / math.fsum(weights)
-    return Bracket(max(0.0, lower * (1.0 - 2.0**-50)), float((D + slack).max()))
+    return Bracket(max(0.0, lowered(lower, 8.0)), float((D + slack).max()))
 
 
 def arrangement_gains(channel: TypeChannel) -> Floats:
@@ -223,6 +226,21 @@ def _added(channel: TypeChannel, expected: Floats) -> Floats:
         kernels.row_divergences(mass, law, np.zeros(len(part)), 0, 1, out)
         totals.append(float(out[0]))
     return np.array(totals)
+
+
+@capacity.register
+def _(channel: SupportChannel, gap: float) -> Bracket:
+    """Closed form for subsets and bits; otherwise the uniform prior and a bound by concavity."""
+    if channel._is_small() and not channel.symmetric:
+        return matrix_capacity(channel.matrix(), gap)[0]
+    return supports.capacity(channel)
+
+
+@capacity.register
+def _(channel: ColumnsChannel, gap: float) -> Bracket:
+    """Add up the capacities of the columns, each to its share of the gap."""
+    share = gap / len(channel.columns)
+    return repeated([(1, capacity(column, share)) for column in channel.columns])
 
 
 @capacity.register
@@ -274,6 +292,14 @@ def _(channel: TypeChannel, gap: float) -> Distribution:
 
 
 @optimal_prior.register
+def _(channel: SupportChannel, gap: float) -> Distribution:
+    """Return the uniform prior, or what a search finds where the matrix is small."""
+    if channel._is_small() and not channel.symmetric:
+        return Dense._trusted(matrix_capacity(channel.matrix(), gap)[1], channel.space)
+    return Uniform(1, channel.k)
+
+
+@optimal_prior.register
 def _(channel: TiltedProduct, gap: float) -> Distribution:
     """Take the rows."""
     return optimal_prior(channel._rows, gap)
@@ -299,8 +325,8 @@ def _(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
     stays = kernels.divergence(kernel.stay, mean, kernel.gap * (m - 1) / m)
     value = stays + (m - 1) * kernels.divergence(kernel.off, mean, -kernel.gap / m)
     least = LEAST if m > 1 and kernel.epsilon > 0.0 else 0.0  # less than any other double
-    upper = max(value * (1.0 + 2.0**-44), least)
-    return Bracket(value * (1.0 - 2.0**-44), upper), np.full(m, mean)
+    upper = max(raised(value, 512.0), least)
+    return Bracket(lowered(value, 512.0), upper), np.full(m, mean)
 
 
 @singledispatch
@@ -332,3 +358,15 @@ def _(channel: ProductChannel) -> int:
 def _(channel: TiltedProduct) -> int:
     """Count those of the rows."""
     return searched_entries(channel._rows)
+
+
+@searched_entries.register
+def _(channel: SupportChannel) -> int:
+    """Count the entries of a small matrix; larger ones are not searched."""
+    return channel.k if channel.symmetric or not channel._is_small() else channel.matrix().size
+
+
+@searched_entries.register
+def _(channel: ColumnsChannel) -> int:
+    """Count those of the columns."""
+    return sum(searched_entries(column) for column in channel.columns)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.extras import progress_bar
-from fastpriv._core.rounding import ULP, sum_up
+from fastpriv._core.rounding import raised, sum_up
 from fastpriv._matrices.pairs import joint_laws
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
@@ -204,7 +204,7 @@ def group_bound(
     with progress_bar(1, "search", progress) as bar:
         one = individual_capacity(mechanism, gap=gap, time_limit=time_limit).upper
         bar.update(1)
-    return k * one * (1.0 + 2.0 * ULP)
+    return raised(k * one, 2.0)
 
 
 def two_dataset_bound(

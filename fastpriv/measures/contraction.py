@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import (
     UNSUMMED,
@@ -23,6 +23,7 @@ from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
@@ -113,6 +114,15 @@ def _(channel: QueryChannel) -> Bracket:
 
 
 @contraction.register
+def _(channel: SupportChannel) -> Bracket:
+    """Take the two values that are told apart best.
+
+    The sum over reports of a pair is proportional to the chance to support one and not the other.
+    """
+    return matrix_contraction(channel._pair())
+
+
+@contraction.register
 def _(channel: ProductChannel) -> Bracket:
     """Row by row: closed form for E_d, pairs that are listed or bounds for other products."""
     return rows_contraction(channel._kernels)
@@ -151,7 +161,7 @@ def _(channel: TiltedChannel) -> Bracket:
     rows, error = constant_rows(channel)
     off = 2.0 * error + UNSUMMED
     lower = max(math.sqrt(matrix_contraction(rows).lower) - off, 0.0) ** 2
-    upper = math.tanh(0.5 * extreme_level(channel)) ** 2 * (1.0 + 2.0**-48)
+    upper = raised(math.tanh(0.5 * extreme_level(channel)) ** 2, 32.0)
     return Bracket(min(lower, upper, 1.0), min(upper, 1.0))
 
 
@@ -208,7 +218,7 @@ def _(kernel: Symmetric) -> Bracket:
     """Return (a - b)^2/(a + b), that of any two inputs at even odds."""
     value = kernel.gap**2 / (kernel.stay + kernel.off) if kernel.m > 1 else 0.0
     least = LEAST if kernel.m > 1 and kernel.epsilon > 0.0 else 0.0
-    return Bracket(value * (1.0 - 2.0**-49), min(max(value * (1.0 + 2.0**-49), least), 1.0))
+    return Bracket(lowered(value, 16.0), min(max(raised(value, 16.0), least), 1.0))
 
 
 @row_contraction.register
@@ -229,7 +239,7 @@ def _(kernel: Symmetric) -> tuple[float, float]:
     if kernel.m == 1:
         return 0.0, 0.0
     value = (kernel.gap / (math.sqrt(kernel.stay) + math.sqrt(kernel.off))) ** 2
-    return value * (1.0 - 2.0**-48), value * (1.0 + 2.0**-48)
+    return lowered(value, 32.0), raised(value, 32.0)
 
 
 def rows_contraction(row_kernels: RowKernels) -> Bracket:

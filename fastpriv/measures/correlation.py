@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST
+from fastpriv._core.rounding import lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.correlation import (
     SCALE,
@@ -28,11 +28,13 @@ from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.errors import InvalidInput
+from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.contraction import rows_contraction
+from fastpriv.measures.contraction import contraction, rows_contraction
 from fastpriv.measures.sparse import sparse_matrix
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.measures.type_correlation import fits, tilted_correlation, type_correlation
@@ -52,6 +54,8 @@ _LONGEST = 1 << 24
 _GROUP = 64
 #: Width up to which a bracket is that of rounding, and is returned as its upper end.
 _NARROW = 1e-5
+#: Differences of rows below this number may be lost to underflow.
+_LOST = 2.0**-900
 
 
 @overload
@@ -169,7 +173,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
     """
     formed = channel._excess()
     if formed is not None:
-        return relative_correlation(*formed, channel._law._vector(), prior._vector())
+        return relative_correlation(formed, channel._law._vector(), prior._vector())
     if channel._own(prior):
         return _own_correlation(channel)
     types, same = channel._by_type, as_exchangeable(prior)
@@ -183,7 +187,7 @@ def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
     """Take the rows; where these need a dense prior, differences of all rows while they fit."""
     formed = None if isinstance(prior, Product) else channel._excess()
     if formed is not None:
-        return relative_correlation(*formed, channel._law._vector(), prior._vector())
+        return relative_correlation(formed, channel._law._vector(), prior._vector())
     return correlation(channel._rows, prior)
 
 
@@ -204,6 +208,17 @@ def _(channel: TypeChannel, prior: Distribution) -> Bracket:
     return Bracket(
         max(alike.lower - off, parts.lower, 0.0), min(max(alike.upper + off, parts.upper), 1.0)
     )
+
+
+@correlation.register
+def _(channel: SupportChannel, prior: Distribution) -> Bracket:
+    """Closed form under a uniform prior; otherwise at most the root of the contraction."""
+    if channel._is_small():
+        return matrix_correlation(channel.matrix(), prior._vector())
+    p = prior._vector()
+    if channel.symmetric and p.min() == p.max():
+        return supports.correlation(channel)
+    return Bracket(0.0, math.sqrt(contraction(channel).upper) * (1.0 + 2.0**-50))
 
 
 def _own_correlation(channel: TiltedChannel) -> Bracket:
@@ -263,7 +278,7 @@ def _between(prior: Distribution, kernels: RowKernels) -> Bracket:
     """
     first = kernels.distinct[int(kernels.assignment[0])]
     lower = row_correlation(first, prior.marginal(0)).lower
-    upper = min(math.sqrt(rows_contraction(kernels).upper) * (1.0 + 2.0**-50), 1.0)
+    upper = min(raised(math.sqrt(rows_contraction(kernels).upper), 8.0), 1.0)
     return Bracket(min(lower, upper), upper)
 
 
@@ -282,8 +297,7 @@ def row_correlation(kernel: RowKernel, law: Floats) -> Bracket:
 def _(kernel: Symmetric, law: Floats) -> Bracket:
     """Return a - b for the uniform law. Take the matrix for others."""
     if kernel.m > 1 and np.ptp(law) == 0.0:
-        upper = max(kernel.gap * (1.0 + 2.0**-50), min(kernel.epsilon, LEAST))
-        return Bracket(kernel.gap * (1.0 - 2.0**-50), min(upper, 1.0))
+        return Bracket(lowered(kernel.gap, 8.0), min(raised(kernel.gap, 8.0), 1.0))
     return shrinking_correlation(kernel.gap, kernel.off, law)
 
 
@@ -291,7 +305,7 @@ def _(kernel: Symmetric, law: Floats) -> Bracket:
 def _(kernel: TiltedRow, law: Floats) -> Bracket:
     """Take differences of rows that keep their digits while epsilon is small."""
     if kernel._epsilon <= SMALL:
-        return relative_correlation(*kernel.excess, kernel._law, law)
+        return relative_correlation(kernel.excess, kernel._law, law)
     rho = matrix_correlation(kernel.matrix, law)
     error = 4.0 * kernel.error
     return Bracket(max(rho.lower - error, 0.0), min(rho.upper + error, 1.0))
@@ -324,7 +338,10 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
     outputs = math.prod(len(axis.law) for axis in axes)
     if inputs * outputs <= _FORMED:
         whole, seen = reduce(Axis.times, axes), p > 0.0
-        return excess_correlation(whole.excess[seen], p[seen], (p * SCALE) @ whole.matrix)
+        # Differences as small as 1e-300 may be lost when they are multiplied.
+        least = _LOST if any(0.0 < np.abs(a.excess).max() < _LOST for a in axes) else 0.0
+        rho = excess_correlation(whole.excess[seen], p[seen], (p * SCALE) @ whole.matrix)
+        return Bracket(rho.lower, max(rho.upper, least if seen.sum() > 1 else 0.0))
     check.fits(max(inputs, outputs), "a vector of the search", "use fewer rows", _LONGEST)
     axes = _grouped(axes)
     back = [axis.turned() for axis in axes]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.rounding import LEAST, ULP, lowered
+from fastpriv._core.validation import Floats
 from fastpriv.channels import (
     AbstractChannel,
     HammingChannel,
@@ -19,11 +21,21 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.errors import InvalidInput, short
-from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.errors import InvalidInput
+from fastpriv.measures.arguments import as_channel, as_pair, row_number
+from fastpriv.measures.attributes import (
+    RowFunction,
+    every_database,
+    possible_databases,
+    row_codes,
+    row_settled,
+    settled,
+    value_range,
+)
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.priors import Distribution
+from fastpriv.priors import Distribution, Product
 from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.columns import log_marginal
 
 __all__ = [
     "disclosure_threshold",
@@ -33,16 +45,13 @@ __all__ = [
     "singles_out",
 ]
 
-#: Neutral elements of the least and the largest attribute value.
-_NO_LOW, _NO_HIGH = np.iinfo(np.int64).max, -1
-#: How many entries of a boolean matrix are read at a time.
-_BLOCK = 1 << 20
-
 
 def discloses(
     channel: AbstractChannel | ArrayLike,
-    attribute: ArrayLike,
+    attribute: ArrayLike | RowFunction,
     prior: Distribution | ArrayLike | None = None,
+    *,
+    row: int | None = None,
 ) -> bool:
     """Whether some output settles the value of an attribute U of the database beyond doubt.
 
@@ -54,16 +63,22 @@ def discloses(
     ----------
     channel : channel or 2-D array
         The mechanism.
-    attribute : 1-D integer array or 2-D array
-        A label g(x) for every database, or a kernel p(u|x) with one row for every database.
+    attribute : 1-D integer array, 2-D array, function or mapping
+        A label g(x) for every database, or a kernel p(u|x) with one row for every database. With
+        ``row=i``, a function of x_i: a callable, a mapping from the values of row i to labels, or
+        a list of m_i labels.
     prior : Distribution or 1-D array, optional
         Databases of probability zero under it are left out. By default every one is possible.
+    row : int, optional
+        The row that the attribute is a function of.
 
     Returns
     -------
     bool
         Cost O(N K) for a matrix, one row after the other for channels that act row by row. E_d,
-        E_i and tilted laws disclose nothing, also where a chance is too small for a double.
+        E_i and tilted laws disclose nothing, also where a chance is too small for a double. With
+        ``row=i`` no databases are listed for channels that act row by row and for queries, unless
+        a prior with dependent rows rules some of them out: O(m_i K).
 
     Examples
     --------
@@ -73,105 +88,31 @@ def discloses(
     (True, True)
     >>> fp.discloses(channel, [0, 0, 1], prior=[0.5, 0.5, 0.0])  # constant then
     False
+    >>> ages = fp.ProductChannel([[[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]]] * 1_000_000)
+    >>> fp.discloses(ages, lambda age: age == 2, row=7)
+    True
+    >>> fp.discloses(ages, {0: "young", 1: "old", 2: "old"}, row=7)
+    True
     """
     mechanism = as_channel(channel) if prior is None else as_pair(channel, prior)[0]
-    low, high = _value_range(mechanism, attribute, prior)
-    return bool(_settled(mechanism, low, high).size)
+    if row is not None:
+        i = row_number(mechanism, row)
+        law = None if prior is None else as_prior(prior, mechanism.space)
+        return row_settled(mechanism, row_codes(attribute, i, mechanism.space.sizes[i]), i, law)
+    return bool(settled(mechanism, *value_range(mechanism.space, _listed(attribute), prior)).size)
 
 
-def _value_range(
-    channel: AbstractChannel, attribute: ArrayLike, prior: Distribution | ArrayLike | None
-) -> tuple[Ints, Ints]:
-    """Return the least and largest attribute value of every database, neutral if impossible."""
-    given = check.array(attribute, "attribute")
-    size = channel.space.size
-    if given.ndim not in (1, 2) or len(given) != size:
-        raise InvalidInput(
-            f"attribute must hold a label or a row p(u|x) for each of the {short(size)} databases, "
-            f"got shape {given.shape}"
-        )
-    if given.ndim == 1:
-        if given.dtype.kind not in "iub":
-            raise InvalidInput(f"labels must be integers, got {given.dtype}")
-        low = np.unique(given, return_inverse=True)[1].reshape(-1).astype(np.int64)
-        high = low.copy()
-    else:
-        possible = check.stochastic(given, "attribute") > 0.0
-        low = np.argmax(possible, axis=1)
-        high = possible.shape[1] - 1 - np.argmax(possible[:, ::-1], axis=1)
-    if prior is not None:
-        never = as_prior(prior, channel.space)._vector() == 0.0
-        low[never], high[never] = _NO_LOW, _NO_HIGH
-    return low, high
+def _listed(attribute: Any) -> ArrayLike:
+    """Return an attribute of the whole database, which has an entry for each of them."""
+    if callable(attribute) or isinstance(attribute, Mapping):
+        raise InvalidInput("a function of one row needs the number of the row, row=i")
+    given: ArrayLike = attribute
+    return given
 
 
-def _settled(channel: AbstractChannel, low: Ints, high: Ints) -> Ints:
-    """Return the attribute values that some output settles; none for a constant attribute."""
-    if low.min() == high.max():
-        return np.empty(0, dtype=np.int64)
-    least, most = attribute_range(channel, low, high)
-    return np.unique(least[least == most])
-
-
-@singledispatch
-def attribute_range(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Return the least ``low`` and largest ``high`` over the databases that can cause each output.
-
-    Through the matrix. An output that nothing causes keeps the neutral elements.
-    """
-    return _support_range(np.array(channel.matrix()) > 0.0, low, high)
-
-
-@attribute_range.register
-def _(channel: ProductChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """One row after the other."""
-    for i, m in enumerate(channel.space.sizes):
-        # Rows before i are outputs by now. Row i comes first, the rest behind it.
-        seen = channel._kernels[i].matrix > 0.0
-        before = math.prod(channel.output_space.sizes[:i])
-        low, high = (np.moveaxis(v.reshape(before, m, -1), 1, 0) for v in (low, high))
-        least, most = _support_range(seen, low, high)
-        low, high = (np.moveaxis(v, 0, 1).reshape(-1) for v in (least, most))
-    return low, high
-
-
-@attribute_range.register(HammingChannel)
-@attribute_range.register(TiltedChannel)
-def _(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Every database can cause every output that occurs, also where its chance rounds to 0."""
-    return low.min(keepdims=True), high.max(keepdims=True)
-
-
-@attribute_range.register
-def _(channel: QueryChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Per answer, then per output."""
-    answers = channel._kernel.shape[0]
-    least = np.full(answers, _NO_LOW, dtype=np.int64)
-    most = np.full(answers, _NO_HIGH, dtype=np.int64)
-    values = channel._query.listed()
-    np.minimum.at(least, values, low)
-    np.maximum.at(most, values, high)
-    return _support_range(channel._kernel.matrix > 0.0, least, most)
-
-
-def _support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Return the least ``low[x]`` and largest ``high[x]`` over the x with ``seen[x, y]``, per y.
-
-    ``low`` and ``high`` may have further axes after the first. Cost O(N K) for each of them.
-    """
-    tail = low.shape[1:]
-    least = np.full((seen.shape[1], *tail), _NO_LOW, dtype=np.int64)
-    most = np.full((seen.shape[1], *tail), _NO_HIGH, dtype=np.int64)
-    rows = max(1, _BLOCK // (seen.shape[1] * math.prod(tail)))
-    for start in range(0, len(seen), rows):
-        part = slice(start, start + rows)
-        mask = seen[part].reshape(*seen[part].shape, *(1,) * len(tail))
-        np.minimum(least, np.where(mask, low[part, None], _NO_LOW).min(axis=0), out=least)
-        np.maximum(most, np.where(mask, high[part, None], _NO_HIGH).max(axis=0), out=most)
-    return least, most
-
-
-def singles_out(channel: AbstractChannel | ArrayLike) -> bool:
+def singles_out(
+    channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike | None = None
+) -> bool:
     """Whether some output leaves a single database possible: the attribute U = X is disclosed.
 
     Saeidian et al. 2024, Definition 3.9. It cannot happen below a pointwise maximal leakage of
@@ -181,11 +122,15 @@ def singles_out(channel: AbstractChannel | ArrayLike) -> bool:
     ----------
     channel : channel or 2-D array
         The mechanism.
+    prior : Distribution or 1-D array, optional
+        Databases of probability zero under it are left out: an output may single out one of the
+        others. By default every one is possible.
 
     Returns
     -------
     bool
-        Cost O(distinct rows) for channels that act row by row, O(N K) for a matrix.
+        Cost O(distinct rows) for channels that act row by row, O(N K) for a matrix. Databases are
+        listed if dependent rows rule some of them out. A point mass leaves nothing to single out.
 
     Examples
     --------
@@ -194,9 +139,45 @@ def singles_out(channel: AbstractChannel | ArrayLike) -> bool:
     True
     >>> fp.singles_out(fp.HammingChannel(1_000_000, 2, 5.0))
     False
+    >>> halves = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
+    >>> fp.singles_out(halves), fp.singles_out(halves, [0.5, 0.5, 0.0])
+    (False, True)
     """
-    mechanism = as_channel(channel)
-    return mechanism.space.size > 1 and least_support(mechanism) == 1
+    if prior is None:
+        return _alone(as_channel(channel))
+    mechanism, law = as_pair(channel, prior)
+    if every_database(law):
+        return _alone(mechanism)
+    if isinstance(mechanism, HammingChannel | TiltedChannel):
+        return False  # every database can cause every output
+    if isinstance(mechanism, ProductChannel) and isinstance(law, Product):
+        return _rows_alone(mechanism, law)
+    check.fits(
+        mechanism.space.size,
+        "the list of databases, needed where dependent rows rule some of them out,",
+        "use independent rows or a prior that allows every database",
+    )
+    return bool(
+        settled(mechanism, *value_range(mechanism.space, np.arange(law.space.size), law)).size
+    )
+
+
+def _alone(channel: AbstractChannel) -> bool:
+    """Whether an output has a single cause, if every database is possible."""
+    return channel.space.size > 1 and least_support(channel) == 1
+
+
+def _rows_alone(channel: ProductChannel, prior: Product) -> bool:
+    """Whether every row has an output with a single cause. Cost O(distinct rows)."""
+    laws, which, _, _ = prior._pairs(channel._kernels)
+    choices = False
+    for law, kernel in zip(laws, which, strict=True):
+        occurs = prior._laws[law] > 0.0
+        causes = (channel._kernels.distinct[kernel].matrix[occurs] > 0.0).sum(axis=0)
+        choices = choices or int(occurs.sum()) > 1
+        if not (causes == 1).any():
+            return False
+    return choices
 
 
 @singledispatch
@@ -232,23 +213,44 @@ def _(channel: QueryChannel) -> int:
     return int(counts[counts > 0].min())
 
 
-def disclosure_threshold(prior: Distribution | ArrayLike) -> float:
-    """Pointwise maximal leakage below which nothing at all can be disclosed.
+def disclosure_threshold(
+    prior: Distribution | ArrayLike,
+    attribute: ArrayLike | RowFunction | None = None,
+    *,
+    row: int | None = None,
+) -> float:
+    """Pointwise maximal leakage below which nothing, or a given attribute, cannot be disclosed.
 
-    It is ln 1/(1 - p_min), where p_min is the least positive probability of a database (Saeidian
-    et al. 2024, Proposition 3.8). At that level an output may rule out the least likely database.
-    Below it no output can rule out any.
+    Without an attribute it is ln 1/(1 - p_min), where p_min is the least positive probability of a
+    database (Saeidian et al. 2024, Proposition 3.8). At that level an output may rule out the least
+    likely database. Below it no output can rule out any.
+
+    The threshold of an attribute U is -ln max_u P(S_u), where S_u is the set of databases for which
+    U is certainly u. For a function of the database that is the min-entropy of U (Theorem 3.5
+    there), for a kernel it is larger.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
         Law of the databases.
+    attribute : 1-D integer array, 2-D array, function or mapping, optional
+        As for :func:`discloses`.
+    row : int, optional
+        The row that the attribute is a function of.
 
     Returns
     -------
     float
         Level in nats, rounded down: 0 where p_min is below the range of a double, infinite for a
-        point mass. Never lists the databases of a structured prior.
+        point mass and for attributes that no mechanism discloses (constant ones, and kernels that
+        leave U in doubt for every database). Never lists the databases of a structured prior,
+        except for an attribute that lists them.
+
+    Notes
+    -----
+    An output that settles U = u comes from databases in S_u only. So it leaks
+    ln max W[x, y]/sum p(x) W[x, y] >= -ln P(S_u). A mechanism attains this: it tells with a small
+    probability that the database is in S_u, if it is.
 
     Examples
     --------
@@ -257,11 +259,49 @@ def disclosure_threshold(prior: Distribution | ArrayLike) -> float:
     0.223144
     >>> fp.disclosure_threshold(fp.Product.iid([0.9, 0.1], 200)) < 1e-199
     True
+    >>> round(fp.disclosure_threshold([0.5, 0.3, 0.2], [0, 0, 1]), 6)  # -ln 0.8, its min-entropy
+    0.223144
+    >>> chain = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 1_000_000)
+    >>> round(fp.disclosure_threshold(chain, lambda value: value, row=999), 6)  # -ln 2/3
+    0.405465
     """
-    log_least = as_prior(prior)._log_least()
+    law = as_prior(prior)
+    if attribute is not None:
+        return _attribute_threshold(law, attribute, row)
+    if row is not None:
+        raise InvalidInput("row= says which row an attribute is a function of; give the attribute")
+    log_least = law._log_least()
     if log_least >= 0.0:
         return math.inf
-    return _normal(-math.log1p(-math.exp(log_least)) * (1.0 - 8.0 * ULP))
+    return _normal(lowered(-math.log1p(-math.exp(log_least)), 8.0))
+
+
+def _attribute_threshold(prior: Distribution, attribute: Any, row: int | None) -> float:
+    """Return -ln max_u P(U is certainly u), rounded down."""
+    if row is None:
+        low, high = value_range(prior.space, _listed(attribute), None)
+        weights, error = prior._vector(), 0.0
+        occurs = possible_databases(prior)
+    else:
+        i = row_number(prior, row)
+        low = high = row_codes(attribute, i, prior.space.sizes[i])
+        logs, error = log_marginal(prior, i)
+        weights, occurs = np.exp(logs), logs > -math.inf
+    sure = occurs & (low == high)
+    if not sure.any():
+        return math.inf
+    weights = np.maximum(weights, LEAST)  # a probability may underflow
+    u = int(np.bincount(low[sure], weights[sure]).argmax())
+    others = occurs & ~(sure & (low == u))
+    if not others.any():
+        return math.inf  # a constant
+    slack = (2.0 * len(weights) + 16.0 * prior.space.n * (max(prior.space.sizes) + 4)) * ULP
+    slack += 64.0 * ULP + 2.0 * error
+    rest = math.fsum(weights[others])
+    if rest < 0.5:  # near 1 the probability is known by what it lacks
+        return _normal(-math.log1p(-rest) * (1.0 - 2.0 * slack))
+    chance = math.fsum(weights[sure & (low == u)])
+    return max(0.0, -math.log(chance) - slack)
 
 
 def _normal(bound: float) -> float:
@@ -310,7 +350,7 @@ def remaining_uncertainty_bound(
     log_odds = log_least - math.log1p(-math.exp(log_least)) - level
     if log_odds == -math.inf:
         return 0.0
-    return _normal(math.log1p(math.exp(log_odds * (1.0 + 8.0 * ULP) - 8.0 * ULP)))
+    return _normal(math.log1p(math.exp(lowered(log_odds, 8.0) - 8.0 * ULP)))
 
 
 def lower_entropy_attribute(
@@ -346,15 +386,14 @@ def lower_entropy_attribute(
            [0.66666667, 0.33333333]])
     """
     mechanism, law = as_pair(channel, prior)
-    low, high = _value_range(mechanism, attribute, law)
-    settled = _settled(mechanism, low, high)
-    if not settled.size:
+    told = settled(mechanism, *value_range(mechanism.space, attribute, law))
+    if not told.size:
         raise InvalidInput(
             "the mechanism does not disclose this attribute; only a disclosed one (see discloses) "
             "takes another with it"
         )
     kernel = _as_kernel(attribute)
-    u = int(settled[0])
+    u = int(told[0])
     values = law._vector() @ kernel
     # 1 - lambda is half of the largest value allowed. Complements are computed as sums.
     others = [float(np.delete(values, v).sum()) for v in (values.argmax(), u)]

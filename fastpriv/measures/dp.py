@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
-from fastpriv._core.logs import log_ratio, round_up
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import log_error
@@ -25,6 +26,8 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
@@ -32,7 +35,7 @@ from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.moves import likeliest_move, odds_level, type_odds
 from fastpriv.measures.stacks import is_stack, measured, stacked
-from fastpriv.priors import Dense, Distribution
+from fastpriv.priors import Dense, Distribution, Product, Uniform
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.unmixing import rounding
 from fastpriv.spaces import Space
@@ -122,6 +125,18 @@ def _(channel: HammingChannel) -> float:
 def _(channel: QueryChannel) -> float:
     """The largest ratio over pairs of answers that neighbours have. Cost O(K) for each pair."""
     return query_level(channel, channel._kernel.matrix)
+
+
+@neighbour_level.register
+def _(channel: SupportChannel) -> float:
+    """The logarithm of the one ratio there is: every value can take the place of every other."""
+    return channel._level
+
+
+@neighbour_level.register
+def _(channel: ColumnsChannel) -> float:
+    """The level of the worst column."""
+    return max(neighbour_level(column) for column in channel.columns)
 
 
 def query_level(channel: QueryChannel, laws: Floats) -> float:
@@ -287,14 +302,21 @@ def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
         return _rare_level(matrix, logs, space)
     # A power of two keeps products of small numbers from underflowing, and is exact.
     level = matrix_level((p * 2.0**900)[:, None] * matrix, space._axes)
+    rounded = _products_error(prior)
     if level >= _SMALL:
-        return level
+        return level + rounded
     # Close to zero, products p W carry rounding errors as large as the level. Work with
     # p W / (p_0 W_0) - 1 = a + b + a b instead, where a and b come from exact differences.
     a = (p - p[0]) / p[0]
     first = matrix[0]
     b = np.where(first > 0, (matrix - first) / np.where(first > 0, first, 1.0), 0.0)
-    return matrix_level(a[:, None] + b + a[:, None] * b, space._axes, 1.0)
+    return matrix_level(a[:, None] + b + a[:, None] * b, space._axes, 1.0) + rounded
+
+
+def _products_error(prior: Distribution) -> float:
+    """Bound the error of a log-ratio of probabilities that were multiplied along the rows."""
+    listed = isinstance(prior, Dense | Uniform) or prior.space.n == 1
+    return 0.0 if listed else 4.0 * (prior.space.n + 1) * ULP
 
 
 def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
@@ -338,7 +360,7 @@ def _(channel: QueryChannel, prior: Distribution) -> float:
     if odds is not None:
         return odds_level(channel._kernel.matrix, odds)
     logs = prior._logs()
-    error = 0.0 if logs is None else log_error(logs, 0.0)
+    error = _products_error(prior) if logs is None else log_error(logs, 0.0)
     return round_up(likeliest_step(channel, prior)[0]) + error
 
 
@@ -396,3 +418,19 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
     if not channel._moves:
         return 0.0
     return channel._own_level if channel._own(prior) else posterior_level(channel._rows, prior)
+
+
+@posterior_level.register
+def _(channel: ColumnsChannel, prior: Distribution) -> float:
+    """The level of the worst column where they are independent, otherwise through the matrix."""
+    if not isinstance(prior, Product):
+        return _joint_level(channel.matrix(), prior, channel.space)
+    laws = [prior._laws[k] for k in prior._assignment.tolist()]
+    pairs = zip(channel.columns, laws, strict=True)
+    return max(posterior_level(c, Dense._trusted(law, c.space)) for c, law in pairs)
+
+
+@posterior_level.register
+def _(channel: SupportChannel, prior: Distribution) -> float:
+    """Every two values are told apart by some report: epsilon + eps_X."""
+    return round_up(channel._level + prior.epsilon_x())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastpriv._core.logs import round_up
+from fastpriv._core.rounding import round_up
 
 #: Relative error of an information that is computed as a float, far above its few ulp.
 INFORMATION_ERROR = 2.0**-40

@@ -7,8 +7,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import matrix_gain
 from fastpriv._structure.leakage import tilted, vector_gain
@@ -121,7 +120,7 @@ def own_gain(channel: TiltedChannel) -> float:
         largest += len(rows) * (channel.epsilon - math.log(kernel.stay))
     whole = float(channel.prior.entropy())
     error = 2.0**-46 * (whole + noise) + math.expm1(2.0 * channel._misfit) * largest
-    return min(max(0.0, whole - noise) + error, whole * (1.0 + 2.0**-46))
+    return min(max(0.0, whole - noise) + error, raised(whole, 128.0))
 
 
 @entropy_gain.register

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket
@@ -79,5 +79,5 @@ def _inverse_binary_entropy(bits: float) -> float:
         if middle in (low, high):
             return low
         entropy = -(middle * math.log(middle) + (1.0 - middle) * math.log1p(-middle))
-        rounded = entropy / math.log(2.0) * (1.0 + 2.0**-50)
+        rounded = raised(entropy / math.log(2.0), 8.0)
         low, high = (middle, high) if rounded <= bits else (low, middle)

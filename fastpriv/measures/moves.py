@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastpriv._core.logs import log_ratio, round_up
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats
 from fastpriv.channels.queries.odds import Odds
 from fastpriv.channels.queries.sums import Histogram

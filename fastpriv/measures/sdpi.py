@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, lowered
 from fastpriv._matrices.contraction import matrix_contraction
-from fastpriv._matrices.sdpi import matrix_sdpi
+from fastpriv._matrices.sdpi import entries_off, matrix_sdpi
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import (
     AbstractChannel,
@@ -111,7 +111,23 @@ def accurate_sdpi(
     """Strong data-processing constant, not from the matrix where that has lost its digits."""
     if _is_close(channel):
         return _between(channel, prior)
-    return sdpi(channel, prior, gap, time_limit)
+    bracket, error = sdpi(channel, prior, gap, time_limit), _entry_error(channel, prior)
+    if error == 0.0 or bracket.upper == 0.0:
+        return bracket
+    wider = entries_off(bracket, error)
+    if isinstance(bracket, SdpiConstant):
+        return SdpiConstant(wider.lower, wider.upper, bracket.law)
+    return wider
+
+
+def _entry_error(channel: AbstractChannel, prior: Distribution) -> float:
+    """Bound the relative error of the entries that a matrix of the channel was rounded to."""
+    if isinstance(channel, TiltedChannel):
+        return channel._error
+    if isinstance(channel, HammingChannel):
+        return 16.0 * channel.space.n * ULP
+    products = isinstance(channel, ProductChannel) and not isinstance(prior, Product)
+    return 2.0 * channel.space.n * ULP if products else 0.0
 
 
 def _is_close(channel: AbstractChannel) -> bool:
@@ -128,7 +144,7 @@ def _between(channel: AbstractChannel, prior: Distribution) -> Bracket:
     except TooLarge:
         rho = 0.0
     upper = contraction(channel).upper
-    return Bracket(min(max(rho**2 * (1.0 - 4.0 * ULP) - LEAST, 0.0), upper), upper)
+    return Bracket(min(max(lowered(rho**2, 4.0) - LEAST, 0.0), upper), upper)
 
 
 @singledispatch
@@ -155,7 +171,7 @@ def _(
         bounds = matrix_sdpi(laws, law, gap, time_limit)
         return Bracket(bounds.lower, bounds.upper)
     eta, rho = matrix_contraction(laws[law > 0.0]).upper, correlation(channel, prior).lower
-    return Bracket(min(rho**2 * (1.0 - 4.0 * ULP), eta), eta)
+    return Bracket(min(lowered(rho**2, 4.0), eta), eta)
 
 
 @sdpi.register
@@ -174,7 +190,7 @@ def _(
     if channel.space.size**2 <= _SEARCHED:
         return matrix_sdpi(channel.matrix(), prior._vector(), gap, time_limit)
     eta, rho = contraction(channel).upper, correlation(channel, prior).lower
-    return Bracket(min(rho**2 * (1.0 - 4.0 * ULP), eta), eta)
+    return Bracket(min(lowered(rho**2, 4.0), eta), eta)
 
 
 @sdpi.register
@@ -205,9 +221,7 @@ def rows_sdpi(
         rho = rows_correlation(prior, row_kernels)
     except TooLarge:
         rho = Bracket(0.0, 1.0)
-    return Bracket(
-        min(max(bounds.lower, rho.lower**2 * (1.0 - 4.0 * ULP)), bounds.upper), bounds.upper
-    )
+    return Bracket(min(max(bounds.lower, lowered(rho.lower**2, 4.0)), bounds.upper), bounds.upper)
 
 
 @rows_sdpi.register

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.queries.query import Listed, Query
@@ -96,7 +96,7 @@ def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
         # Rows differ by rounding. The largest divergence bounds the capacities in any case.
         most = kernels.row_divergences(laws, uniform, off, 0, len(laws), np.empty(len(laws)))
         total.append(count * most)
-    return math.fsum(total) * (1.0 + 4.0 * ULP)
+    return raised(math.fsum(total), 4.0)
 
 
 def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:

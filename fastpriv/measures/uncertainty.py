@@ -7,7 +7,7 @@ from functools import singledispatch
 
 from numpy.typing import ArrayLike
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.measures.arguments import as_pair
@@ -61,7 +61,7 @@ def remaining_uncertainty(
     log_least = _log_rarest(mechanism, law)
     if log_least >= 0.0:
         return math.inf
-    return -math.log1p(-math.exp(log_least)) * (1.0 - 2.0**-49)
+    return lowered(-math.log1p(-math.exp(log_least)), 16.0)
 
 
 @singledispatch
@@ -84,7 +84,7 @@ def _(channel: ProductChannel, prior: Distribution) -> float:
         own = prior._laws[law]
         matrix = channel._kernels.distinct[kernel].near[own > 0.0]
         total += float(count) * _log_least(matrix, own[own > 0.0], 16.0)
-    return total * (1.0 + 4.0 * len(counts) * ULP)
+    return lowered(total, 4.0 * len(counts))
 
 
 def _log_least(matrix: Floats, weights: Floats, units: float) -> float:
@@ -96,4 +96,4 @@ def _log_least(matrix: Floats, weights: Floats, units: float) -> float:
     if least.min() < _TINY:
         return -math.inf
     ratio = float((least / total).min())
-    return math.log(ratio) * (1.0 + 4.0 * ULP) - (2.0 * len(weights) + units + 16.0) * ULP
+    return lowered(math.log(ratio), 4.0) - (2.0 * len(weights) + units + 16.0) * ULP

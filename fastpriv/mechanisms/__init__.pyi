@@ -9,6 +9,7 @@ from .gaussian_comparison import (
 )
 from .gaussian_noise import GaussianNoise
 from .max_entropy import MaxEntropyNoise
+from .noisy_query import gaussian_query_capacity, laplace_query_capacity, laplace_query_leakage
 from .selection import permute_and_flip, report_noisy_max
 from .symmetric import binary_symmetric, binary_symmetric_flip
 from .utility import mean_deviation_bound, noise_comparison
@@ -27,9 +28,12 @@ __all__ = [
     "exponential_rate",
     "gaussian_delta",
     "gaussian_distortion",
+    "gaussian_query_capacity",
     "gaussian_variance",
     "laplace_count_leakage",
     "laplace_count_pml",
+    "laplace_query_capacity",
+    "laplace_query_leakage",
     "mean_deviation_bound",
     "noise_comparison",
     "permute_and_flip",

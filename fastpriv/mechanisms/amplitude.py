@@ -29,19 +29,19 @@ from functools import lru_cache
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv.results import Bracket
 
 #: Half-width R of the window of integration, and phi(R).
-_WINDOW = 9.9
+WINDOW = 9.9
 _TAIL = 2.1e-22
 #: Angle a v at which the integrand is bounded.
 _ANGLE = 1.2
 #: Largest a for which points are moved; largest for which points a fixed distance apart are
 #: weighed, which leaves a bracket of 0.003; beyond it there are closed bounds.
-_MOVED, _LARGEST = 12.0, 64.0
+MOVED, _LARGEST = 12.0, 64.0
 _APART = 0.7
 #: Smallest a; below it, the capacity is at most a^2/2 and nothing more is said.
 _SMALLEST = 1e-140
@@ -51,13 +51,13 @@ _BLOCK = 1 << 20
 _FINEST, _COARSE = 1e-11, 1e-4
 #: Most times that a point is added.
 _ROUNDS = 12
-_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
 def shannon_bound(a: float) -> float:
     """Return ln(1 + a^2)/2, the capacity under a bound a^2 on the power. Rounded up."""
     half = 0.5 * math.log1p(a * a) if a < 1e150 else math.log(a)
-    return half * (1.0 + 8.0 * ULP) + 4.0 * math.ulp(0.0)  # a^2 may be lost, or lose digits
+    return raised(half, 8.0) + 4.0 * math.ulp(0.0)  # a^2 may be lost, or lose digits
 
 
 def amplitude_capacity(a: float, m: float, gap: float) -> Bracket:
@@ -98,13 +98,13 @@ def _closed(a: float, m: float) -> Bracket:
         elif error == 0.0:
             least = max(least, math.log(points) * (1.0 - 1e-15))
     slack = 64.0 * ULP * (1.0 + math.log(top))
-    return Bracket(max(0.0, least - slack), most * (1.0 + 8.0 * ULP))
+    return Bracket(max(0.0, least - slack), raised(most, 8.0))
 
 
-def _step(a: float, scale: float) -> tuple[float, float]:
+def quadrature_step(a: float, scale: float = 1.0) -> tuple[float, float]:
     """Return a power of two as step, and the error of rule and window, well below an ulp of scale.
 
-    The window is taken wide enough for phi(R) to be phi(_WINDOW) times the scale.
+    The window is taken wide enough for phi(R) to be phi(WINDOW) times the scale.
     """
     step = 0.25
     while True:
@@ -123,11 +123,11 @@ def _two_ends(a: float) -> Bracket:
     D(a) is the integral of w (e - ln(1 + e)), and these terms are positive.
     """
     scale = a * a
-    reach = a + math.sqrt(_WINDOW**2 - 2.0 * math.log(scale))
-    step, error = _step(a, scale)
+    reach = a + math.sqrt(WINDOW**2 - 2.0 * math.log(scale))
+    step, error = quadrature_step(a, scale)
     k = np.arange(math.ceil(-reach / step), math.floor(reach / step) + 1)
     y = k * step
-    weights = step * np.exp(-0.5 * (y - a) ** 2) / _ROOT_TWO_PI
+    weights = step * np.exp(-0.5 * (y - a) ** 2) / ROOT_TWO_PI
     excess = 0.5 * np.expm1(-2.0 * a * y)
     value = math.fsum(
         w * kernels.divergence(1.0, 1.0 + e, -e)
@@ -137,13 +137,13 @@ def _two_ends(a: float) -> Bracket:
     return Bracket(value - error, value + error)
 
 
-class _Mixture:
+class Mixture:
     """The output density of weights on points in [-a, a], a >= 1, and divergences from it."""
 
     def __init__(self, a: float, points: Floats, weights: Floats) -> None:
         self.a, self.points, self.weights = a, points, weights
-        self.step, self._error = _step(a, 1.0)
-        self._first = math.floor(-(a + _WINDOW) / self.step) - 3
+        self.step, self._error = quadrature_step(a)
+        self._first = math.floor(-(a + WINDOW) / self.step) - 3
         y = np.arange(self._first, -self._first + 1, dtype=np.float64) * self.step
         self.log_density = self._logs(y)
         # A sum of weights of 1 + t shifts every divergence by ln(1 + t).
@@ -157,16 +157,16 @@ class _Mixture:
 
     def divergences(self, x: Floats) -> tuple[Floats, Floats, Floats]:
         """Return D(x), D'(x) and a bound on the error of either, for every input."""
-        span = np.arange(2 * math.ceil(_WINDOW / self.step) + 1)
+        span = np.arange(2 * math.ceil(WINDOW / self.step) + 1)
         value, slope, error = np.empty((3, len(x)))
         rows = max(1, _BLOCK // len(span))
         for start in range(0, len(x), rows):
             part = slice(start, start + rows)
-            index = np.floor((x[part, None] - _WINDOW) / self.step).astype(np.int64) + span
+            index = np.floor((x[part, None] - WINDOW) / self.step).astype(np.int64) + span
             off = index * self.step - x[part, None]
             square = off * off
             logs = self.log_density[index - self._first]
-            weights = (self.step / _ROOT_TWO_PI) * np.exp(-0.5 * square)
+            weights = (self.step / ROOT_TWO_PI) * np.exp(-0.5 * square)
             terms = weights * (-0.5 * square - logs)
             value[part], slope[part] = terms.sum(axis=1), (terms * off).sum(axis=1)
             # Exponents are good to 4 units each, logarithms and sums to 16 and the logs' own size.
@@ -177,7 +177,7 @@ class _Mixture:
     def information(self) -> float:
         """Return the mutual information of the law. Rounded down."""
         value, _, error = self.divergences(self.points)
-        return float(((value - error) * self.weights).sum() * (1.0 - 16.0 * ULP)) - self._error
+        return float(lowered(((value - error) * self.weights).sum(), 16.0)) - self._error
 
     def ceiling(self, target: float) -> float:
         """Upper bound on D over [-a, a]: cells are halved until they stay below the target.
@@ -197,7 +197,7 @@ class _Mixture:
             most = max(most, float(bound[~rest].max(initial=0.0)))
             half *= 0.5
             middle = np.concatenate([middle[rest] - half, middle[rest] + half])
-        return most * (1.0 + 8.0 * ULP)
+        return raised(most, 8.0)
 
 
 def _symmetric(a: float, inner: Floats, centre: bool) -> Floats:
@@ -211,9 +211,9 @@ def _solve(a: float, points: Floats) -> tuple[float, Floats, Floats]:
     Nothing of this is certified, and a step of 1/8 is good to all digits in practice: the zeros of
     the output density keep off the real line by pi over the distance of points.
     """
-    reach = math.ceil(8.0 * (a + _WINDOW))
+    reach = math.ceil(8.0 * (a + WINDOW))
     y = np.arange(-reach, reach + 1) * 0.125
-    rows = np.exp(-0.5 * (y - points[:, None]) ** 2) * (0.125 / _ROOT_TWO_PI)
+    rows = np.exp(-0.5 * (y - points[:, None]) ** 2) * (0.125 / ROOT_TWO_PI)
     capacity, law = matrix_capacity(rows, 1e-13)
     law = 0.5 * (law + law[::-1])
     mixed = rows * law[:, None]
@@ -221,7 +221,7 @@ def _solve(a: float, points: Floats) -> tuple[float, Floats, Floats]:
     return capacity.lower, law, points - (rows * mean).sum(axis=1)
 
 
-def _polish(a: float, inner: Floats, centre: bool) -> _Mixture:
+def _polish(a: float, inner: Floats, centre: bool) -> Mixture:
     """Move the inner points to where the information is largest nearby."""
     from scipy.optimize import minimize
 
@@ -238,16 +238,16 @@ def _polish(a: float, inner: Floats, centre: bool) -> _Mixture:
     return _weigh(a, inner, centre)
 
 
-def _weigh(a: float, inner: Floats, centre: bool) -> _Mixture:
+def _weigh(a: float, inner: Floats, centre: bool) -> Mixture:
     """Return the best weights on these points."""
     points = _symmetric(a, inner, centre)
-    return _Mixture(a, points, _solve(a, points)[1])
+    return Mixture(a, points, _solve(a, points)[1])
 
 
 @lru_cache(maxsize=64)
 def _optimum(a: float, gap: float) -> tuple[int, Bracket]:
     """Return a number of points that reaches the capacity of [-a, a], and that capacity."""
-    if a > _MOVED:
+    if a > MOVED:
         mixture = _weigh(a, *_evenly(a, math.ceil(2.0 * a / _APART)))
         lower, gap = mixture.information(), _COARSE
     else:
@@ -256,7 +256,7 @@ def _optimum(a: float, gap: float) -> tuple[int, Bracket]:
     return len(mixture.points), Bracket(lower, mixture.ceiling(lower + gap * min(1.0, lower)))
 
 
-def _grow(a: float, gap: float) -> _Mixture:
+def _grow(a: float, gap: float) -> Mixture:
     """Start from few points and add one where most is left to gain, until that is nothing."""
     inner, centre = _evenly(a, max(2, int(a / 1.1) + 1))
     x = np.linspace(0.0, a, 64 * math.ceil(a))
@@ -287,12 +287,12 @@ def _best_points(a: float, m: float, gap: float) -> Bracket:
     Two points are best at the ends: moved closer, they are what they were behind more noise.
     """
     if m == 2.0:
-        ends = _Mixture(a, np.array([-a, a]), np.array([0.5, 0.5]))
+        ends = Mixture(a, np.array([-a, a]), np.array([0.5, 0.5]))
         lower = ends.information()
         value, _, error = ends.divergences(ends.points)
         return Bracket(lower, float((value + error).max()))
     count, all_points = _optimum(a, gap)
     if m >= count:
         return all_points
-    mixture = (_polish if a <= _MOVED else _weigh)(a, *_evenly(a, int(m)))
+    mixture = (_polish if a <= MOVED else _weigh)(a, *_evenly(a, int(m)))
     return Bracket(min(mixture.information(), all_points.upper), all_points.upper)

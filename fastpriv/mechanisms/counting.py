@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.power_law import FAR, PowerLaw
 from fastpriv._sampling.rejection import Sampler
@@ -140,7 +139,7 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
     much = (loss > 0.75) & (own < 0.5)
     small = -np.log1p(-np.where(much, 0.0, rest_of * loss))
     large = -np.log(own + rest_of * ratio)
-    level = np.where(much, large, small) * (1.0 + 8.0 * ULP)
+    level = raised(np.where(much, large, small), 8.0)
     return np.asarray(level)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, least_float
+from fastpriv._core.rounding import ULP, least_float, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv.channels import QueryChannel
 from fastpriv.errors import InvalidInput
@@ -177,7 +177,7 @@ def exponential_rate(k: int, epsilon: float) -> float:
     """
     k, epsilon = check.integer(k, "k", 1), check.real(epsilon, "epsilon", least=0.0)
     check.fits(k, "the law of the output", "use fewer outputs")
-    if epsilon >= math.log(k) * (1.0 + 4.0 * ULP):
+    if epsilon >= raised(math.log(k), 4.0):
         return math.inf
 
     if epsilon == 0.0:
@@ -185,7 +185,7 @@ def exponential_rate(k: int, epsilon: float) -> float:
     # Doubles hold no difference between the law at 1000 and a certain answer, which tells ln k.
     above = least_float(lambda rate: _formula(k, rate) > epsilon, 0.0, 1e3)
     # Laws cost k each: they are formed next to the root of the formula, if it is theirs.
-    low = above * (1.0 - 8.0 * (k + 16384) * ULP)
+    low = lowered(above, 8.0 * (k + 16384))
     if _leakage(k, low) > epsilon:
         low, above = 0.0, low
     above = least_float(lambda rate: _leakage(k, rate) > epsilon, low, above)
@@ -226,7 +226,7 @@ def _formula(k: int, rate: float) -> float:
     """Upper bound on ln k - H(Z)."""
     if k * rate < _NEAR:
         # The least doubles, which squares of rates round to, are granted beside the digits.
-        return _shortfall(k, rate) * (1.0 + 64.0 * ULP) + 16.0 * math.ulp(0.0)
+        return raised(_shortfall(k, rate), 64.0) + 16.0 * math.ulp(0.0)
     return math.log(k) - exponential_entropy(k, rate) + 64.0 * ULP * (1.0 + math.log(k))
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv.errors import InvalidInput
 
 __all__ = ["GaussianComparison", "compare_gaussian", "gaussian_delta", "gaussian_distortion"]
@@ -82,7 +82,7 @@ def compare_gaussian(
     level, chance, step = _guarantee(epsilon, delta, sensitivity)
     ratio = step / level
     textbook = 2.0 * math.log(2.0 / chance) * ratio * ratio
-    least = _least_variance(level, chance) * step * step * (1.0 + 4.0 * ULP)
+    least = raised(_least_variance(level, chance) * step * step, 4.0)
     if not 0.0 < least < math.inf or not 0.0 < textbook < math.inf:
         raise InvalidInput("the noise variance is beyond the range of a double; scale the data")
     return GaussianComparison(
@@ -124,7 +124,7 @@ def gaussian_distortion(variance: float, leakage: float) -> float:
     most = check.real(leakage, "leakage", 0.0)
     if most == 0.0:
         return spread
-    return min(spread, spread / math.expm1(min(2.0 * most, 700.0)) * (1.0 + 8.0 * ULP))
+    return min(spread, raised(spread / math.expm1(min(2.0 * most, 700.0)), 8.0))
 
 
 def gaussian_delta(noise_variance: float, epsilon: float, sensitivity: float = 1.0) -> float:
@@ -172,7 +172,7 @@ def _guarantee(epsilon: float, delta: float, sensitivity: float) -> tuple[float,
 
 
 def _leakage(variance: float, noise: float) -> float:
-    return 0.5 * math.log1p(variance / noise) * (1.0 + 8.0 * ULP)
+    return raised(0.5 * math.log1p(variance / noise), 8.0)
 
 
 def _delta(deviation: float, epsilon: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv.errors import InvalidInput
 
@@ -109,7 +109,7 @@ class GaussianNoise:
         with np.errstate(over="ignore"):
             ratios = most / least
         logs = np.where(ratios < _LARGEST, np.log1p(ratios), np.log(most) - np.log(least))
-        return math.fsum(0.5 * logs) * (1.0 + 8.0 * ULP)
+        return raised(math.fsum(0.5 * logs), 8.0)
 
     def __repr__(self) -> str:
         kind = "mean only" if self.deterministic else f"leakage <= {self.leakage_bound():.6g}"

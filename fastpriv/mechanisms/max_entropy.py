@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.power_law import FAR, PowerLaw, solve
 from fastpriv._sampling.rejection import Sampler
@@ -232,4 +232,4 @@ class MaxEntropyNoise:
 def _norm(a: float, b: float, p: float) -> float:
     """Return (a^p + b^p)^(1/p) without overflow, rounded up."""
     big, small = max(a, b), min(a, b)
-    return big * math.exp(math.log1p((small / big) ** p) / p) * (1.0 + 8.0 * ULP)
+    return raised(big * math.exp(math.log1p((small / big) ** p) / p), 8.0)

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import raised
 from fastpriv.errors import InvalidInput
 from fastpriv.mechanisms.gaussian import gaussian_variance
 
@@ -124,4 +124,4 @@ def mean_deviation_bound(
         spread /= check.integer(n, "n", 1)
     else:
         spread = 0.0
-    return min(1.0, (spread + noise) / tau / tau * (1.0 + 16.0 * ULP))
+    return min(1.0, raised((spread + noise) / tau / tau, 16.0))

@@ -197,6 +197,7 @@ MECHANISM = (
             f"{WU}, Theorem 5: one data set; ``two_dataset_bound`` for several. The chain rule: "
             "what was seen before is another prior",
         ),
+        program="solve_pd_capacity",
         display="headline",
     ),
     Notion(

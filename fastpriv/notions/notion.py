@@ -11,7 +11,7 @@ from fastpriv.notions.law import Law
 from fastpriv.notions.rules import Ceiling, Rule, no_ceiling
 
 if TYPE_CHECKING:
-    from fastpriv.results import Value
+    from fastpriv.results import Solution, Value
 
 __all__ = ["Notion"]
 
@@ -54,8 +54,8 @@ class Notion:
     ceiling : callable
         What no level exceeds, given facts about the prior.
     program : str or None
-        The function that finds the mechanism of least distortion at a level, or of least level at
-        a distortion.
+        The public function that finds the mechanism of least distortion at a level, or of least
+        level at a distortion; see :meth:`solve`.
     display : {"headline", "bar", "row"}
         How much room an audit gives it: at the top of the page, a bar in the figure, or a row of
         the table only, for second names of one number and points of the privacy profile.
@@ -100,6 +100,15 @@ class Notion:
         owner = given[0] if method else importlib.import_module("fastpriv")
         value: Value = getattr(owner, name)(*(() if method else given), *self.arguments)
         return value
+
+    def solve(self, prior: Any, goal: float, **limits: Any) -> Solution:
+        """Find the best mechanism at a level; at a distortion, of least mutual information."""
+        if self.program is None:
+            raise InvalidInput(f"{self.slug} has no program that finds its best mechanism")
+        solution: Solution = getattr(importlib.import_module("fastpriv"), self.program)(
+            prior, goal, **limits
+        )
+        return solution
 
     def __repr__(self) -> str:
         unit = f" {self.unit}," if self.unit else ""

@@ -88,6 +88,7 @@ UNDER_PRIOR = (
             same("maximal-leakage", f"{SAEIDIAN}, Definition 2.3, averaged"),
         ),
         ceiling=at_most_rarest,
+        program="solve_pd_pml",
         display="headline",
     ),
     Notion(

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from fastpriv.notions.mechanism import MECHANISM
 from fastpriv.notions.notion import Notion
+from fastpriv.notions.papers import WANG
 from fastpriv.notions.prior import FACTS, UNDER_PRIOR
 from fastpriv.notions.secret import ABOUT_SECRET
 
@@ -25,3 +26,6 @@ RELATED = tuple(
 
 #: Notions whose best mechanisms can be computed.
 DESIGNED = tuple(slug for slug, notion in NOTIONS.items() if notion.program is not None)
+
+#: Those of Wang-Ying-Zhang 2015, which curves compare by default: they scale to long priors.
+COMPARED = tuple(slug for slug in DESIGNED if NOTIONS[slug].source.startswith(WANG))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fastpriv._core.rounding import product_up, sum_up
+from fastpriv._core.rounding import LEAST, product_up, raised, sum_up
 
 if TYPE_CHECKING:
     from fastpriv.results import Bracket
 
 #: Factors past the rounding of a few operations, and of an entropy.
 _FEW, _ENTROPY = 1.0 + 2.0**-51, 1.0 + 2.0**-44
-#: Least positive double.
-_LEAST = 5e-324
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def capacity_bound(level: float, facts: Facts) -> float | None:
         x = (level + math.expm1(-level)) / -math.expm1(-level)
     value = sum((-x) ** k / k for k in range(10, 1, -1)) if x < 0.05 else x - math.log1p(x)
     # Subnormal numbers would lose digits in later rules, and a chain of rules could go round.
-    return min(level, max(value * (1.0 + 2.0**-44), 1e-290))
+    return min(level, max(raised(value, 512.0), 1e-290))
 
 
 def twice(level: float, facts: Facts) -> float | None:
@@ -120,7 +119,7 @@ def two_sided(level: float, facts: Facts) -> float | None:
     if facts.log_least >= 0.0 or level == 0.0:
         return 0.0
     odds = math.exp(facts.log_least) / -math.expm1(facts.log_least)
-    drop = math.expm1(level) / odds * (1.0 + 2.0**-49) if odds > 0.0 and level < 1.0 else 1.0
+    drop = raised(math.expm1(level) / odds, 16.0) if odds > 0.0 and level < 1.0 else 1.0
     return max(level, -math.log1p(-drop) * _FEW) if drop < 1.0 else None
 
 
@@ -128,13 +127,24 @@ def over_entropy(level: float, facts: Facts) -> float | None:
     """Bound by e / H(S)."""
     if facts.entropy is None or facts.entropy.lower <= 0.0:
         return None
-    # A subnormal level may round to 0, which would be a false promise.
-    return max(level / facts.entropy.lower * _ENTROPY, _LEAST) if level > 0.0 else 0.0
+    return _scaled_up(level / facts.entropy.lower, _ENTROPY) if level > 0.0 else 0.0
 
 
 def times_entropy(level: float, facts: Facts) -> float | None:
     """Bound by e H(S)."""
-    return None if facts.entropy is None else level * facts.entropy.upper * _ENTROPY
+    if facts.entropy is None:
+        return None
+    if level == 0.0 or facts.entropy.upper == 0.0:
+        return 0.0
+    return _scaled_up(level * facts.entropy.upper, _ENTROPY)
+
+
+def _scaled_up(value: float, factor: float) -> float:
+    """Return a positive number times a factor past its rounding.
+
+    A subnormal number has lost digits that no factor covers, and may have become 0.
+    """
+    return value * factor + (0.0 if value >= sys.float_info.min else 2.0 * LEAST)
 
 
 def no_ceiling(facts: Facts) -> tuple[float, str]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import Defined
-from fastpriv._core.logs import round_up
+from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import (
     TINY,

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.infinities import numbers
-from fastpriv._core.logs import log_spread, round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.logs import log_spread
+from fastpriv._core.rounding import lowered, round_up
 from fastpriv._core.threads import split
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
@@ -209,7 +209,7 @@ class Dense(Distribution):
     def _log_least(self) -> float:
         """Log of the least positive probability of a database. Rounded down."""
         if self._rare is not None:
-            return float(self._rare[self._rare > -math.inf].min()) * (1.0 + 64.0 * ULP)
+            return lowered(float(self._rare[self._rare > -math.inf].min()), 64.0)
         return -round_up(-math.log(self._pmf[self._pmf > 0].min()))
 
     def _dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import lowered
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
@@ -114,7 +114,7 @@ class Markov(LineDistribution):
             for p in (self._initial, self._transition)
         )
         least = markov_best_path(start, step, self.space.n)
-        return -least * (1.0 + (self.space.n + 4.0) * ULP)
+        return lowered(-least, self.space.n + 4.0)
 
     def _lines(self, rows: Ints) -> Floats:
         """Local patterns: a row's law given its two neighbours, for every setting of them."""

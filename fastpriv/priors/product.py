@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.logs import round_up
+from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv.errors import InvalidInput

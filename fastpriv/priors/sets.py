@@ -9,17 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, short
+from fastpriv._matrices.least_mean import Least, box_least, divergence_least, variation_least
+from fastpriv.errors import Infeasible, InvalidInput, short
 from fastpriv.spaces import Space
 
 __all__ = ["PriorSet"]
-
-#: Relative distance between the value of a linear program and its certified bound.
-_TIGHT = 1e-6
-#: Seconds after which one linear program is given up.
-_SECONDS = 300.0
 
 
 class PriorSet:
@@ -53,7 +49,7 @@ class PriorSet:
     @staticmethod
     def polytope(A: ArrayLike, b: ArrayLike) -> PriorSet:
         """Return the laws p with A p <= b (p >= 0 and sum p = 1 go without saying)."""
-        return _Polytope(_finite(A, "A", 2), _finite(b, "b", 1))
+        return PolytopePriors(_finite(A, "A", 2), _finite(b, "b", 1))
 
     @staticmethod
     def product(space: Space | ArrayLike) -> PriorSet:
@@ -100,7 +96,7 @@ class PriorSet:
         count = check.integer(size, "size", 1)
         check.fits(count, "a law over the databases", "use fewer databases")
         least, most = check.real(b, "b", 0.0), math.log(count)
-        if least > most * (1.0 + 4.0 * ULP):
+        if least > raised(most, 4.0):
             raise Infeasible(f"no law over {count} databases has an entropy of {least!r} nats")
         # H(p) = ln N - D(p || uniform); the radius is rounded up.
         radius = max(0.0, most - least) + 4.0 * ULP * most
@@ -112,9 +108,9 @@ class PriorSet:
         count = check.integer(size, "size", 1)
         check.fits(count, "a law over the databases", "use fewer databases")
         least = check.real(b, "b", 0.0)
-        if least > math.log(count) * (1.0 + 4.0 * ULP):
+        if least > raised(math.log(count), 4.0):
             raise Infeasible(f"no law over {count} databases has a min-entropy of {least!r} nats")
-        most = min(1.0, max(1.0 / count, math.exp(-least)) * (1.0 + 4.0 * ULP))
+        most = min(1.0, raised(max(1.0 / count, math.exp(-least)), 4.0))
         return Box(np.zeros(count), np.full(count, most))
 
 
@@ -168,12 +164,31 @@ class ConvexPriors(PriorSet, ABC):
     """A convex set of laws, described by the least mean of a vector over it."""
 
     @abstractmethod
-    def _least(self, column: Floats) -> float:
-        """Return a lower bound on the least mean of a column with entries in [0, 1]."""
+    def _lowest(self, column: Floats) -> Least:
+        """Return a lower bound on the least mean of a column with entries in [0, 1], and a law."""
 
     @abstractmethod
     def _possible(self) -> np.ndarray:
         """Return which databases some law of the set allows."""
+
+    def _least(self, column: Floats) -> float:
+        """Return a lower bound on the least mean of a column with entries in [0, 1]."""
+        return self._lowest(column)[0]
+
+    def _least_sum(self, weights: Floats) -> Least:
+        """Return a lower bound on the least mean of any weights, and a law with about this mean.
+
+        Databases that no law allows do not count. Laws may miss a sum of 1 by rounding.
+        """
+        possible = self._possible()
+        low, high = float(weights[possible].min()), float(weights[possible].max())
+        width = (high - low) * (1.0 + 4.0 * ULP)
+        if not width > 0.0:
+            return low - 4.0 * ULP * abs(low), self._lowest(np.zeros(self.size))[1]
+        column = np.where(possible, np.clip((weights - low) / width, 0.0, 1.0), 1.0)
+        bound, law = self._lowest(column)
+        slack = (4 * self.size + 32) * ULP
+        return low + width * bound - slack * (abs(low) + width), law
 
 
 class Box(ConvexPriors):
@@ -197,16 +212,8 @@ class Box(ConvexPriors):
     def _possible(self) -> np.ndarray:
         return (self._upper if self._free > 0 else self._lower) > 0
 
-    def _least(self, column: Floats) -> float:
-        """Fill up from the smallest entries: a fractional knapsack. Cost O(N log N)."""
-        order = np.argsort(column)
-        room = (self._upper - self._lower)[order]
-        before = np.cumsum(room) - room
-        added = np.clip(self._free - before, 0.0, room)
-        mean = float(column @ self._lower + column[order] @ added)
-        # The sums of room may be off by so many ulp of 1, which the last entry filled then gets.
-        last = float(column[order][added > 0].max(initial=0.0))
-        return mean - (4 * self.size + 16) * ULP * (mean + last)
+    def _lowest(self, column: Floats) -> Least:
+        return box_least(self._lower, self._upper, self._free, column)
 
     def __repr__(self) -> str:
         return f"PriorSet.box({self.size} databases)"
@@ -232,16 +239,8 @@ class VariationBall(ConvexPriors):
     def _possible(self) -> np.ndarray:
         return (self._centre > 0) | (self._radius > 0)
 
-    def _least(self, column: Floats) -> float:
-        """Move as much as allowed from the largest entries to the least. Cost O(N log N)."""
-        order = np.argsort(column)[::-1]
-        law, values = self._centre[order], column[order]
-        radius = self._radius * (1.0 + 4.0 * ULP)
-        taken = np.clip(radius - (np.cumsum(law) - law), 0.0, law)
-        least = float(values[-1])
-        mean = least * float(taken.sum()) + float(values @ (law - taken))
-        top = float(values[taken < law].max(initial=least))
-        return max(least, mean - (4 * self.size + 16) * ULP * (mean + top))
+    def _lowest(self, column: Floats) -> Least:
+        return variation_least(self._centre, self._radius, column)
 
     def __repr__(self) -> str:
         return f"PriorSet.total_variation({self.size} databases, {self._radius:g})"
@@ -256,118 +255,33 @@ class DivergenceBall(ConvexPriors):
     def _possible(self) -> np.ndarray:
         return np.asarray(self._centre > 0)
 
-    def _least(self, column: Floats) -> float:
-        """Bound the mean by duality, from the best of many multipliers. Cost O(100 N).
-
-        For every t > 0, <c, p> >= -t radius - t ln sum centre e^(-c/t) (Donsker-Varadhan). The
-        right side is concave in t, and a bound wherever the search stops.
-        """
-        seen = self._centre > 0
-        law, least = self._centre[seen], float(column[seen].min())
-        gaps = column[seen] - least
-        low, high = math.log(1e-12), math.log(1e12)
-        ratio = 0.5 * (math.sqrt(5.0) - 1.0)
-        a, b = high - ratio * (high - low), low + ratio * (high - low)
-        at_a, at_b = self._dual(law, gaps, a), self._dual(law, gaps, b)
-        best = max(0.0, at_a, at_b)
-        for _ in range(96):
-            if at_a < at_b:
-                low, a, at_a = a, b, at_b
-                b = low + ratio * (high - low)
-                at_b = self._dual(law, gaps, b)
-            else:
-                high, b, at_b = b, a, at_a
-                a = high - ratio * (high - low)
-                at_a = self._dual(law, gaps, a)
-            best = max(best, at_a, at_b)
-        return (least + best) * (1.0 - 4.0 * ULP)
-
-    def _dual(self, law: Floats, gaps: Floats, log_t: float) -> float:
-        """Return -t radius - t ln sum law e^(-gaps/t), rounded down."""
-        t = math.exp(log_t)
-        lost = float(law @ -np.expm1(-gaps / t))
-        # Where little is lost the sum is 1 - lost, and keeps its digits.
-        near = lost < 0.5
-        log_mean = math.log1p(-lost) if near else math.log(float(law @ np.exp(-gaps / t)))
-        slack = (4 * self.size + 32) * ULP
-        radius = self._radius * (1.0 + slack) + slack * (1.0 if self._radius > 0 else 0.0)
-        error = slack * (-log_mean if near else 1.0 - log_mean)
-        return t * (-radius - log_mean - error)
+    def _lowest(self, column: Floats) -> Least:
+        return divergence_least(self._centre, self._radius, column)
 
     def __repr__(self) -> str:
         return f"PriorSet.kl_ball({self.size} databases, {self._radius:g})"
 
 
-class _Polytope(ConvexPriors):
+class PolytopePriors(ConvexPriors):
+    """Laws p with A p <= b."""
+
     def __init__(self, A: Floats, b: Floats) -> None:
         if len(A) != len(b):
             raise InvalidInput(f"A has {len(A)} rows, b {len(b)} entries")
-        scale = np.abs(A).max(axis=1)
-        scale[scale == 0] = 1.0
-        scale = np.exp2(np.floor(np.log2(scale)))  # a power of two: exact
-        self._A, self._b, self.size = A / scale[:, None], b / scale, A.shape[1]
-        self._least(np.zeros(self.size))
+        from fastpriv._matrices.polytope import Polytope
+
+        self._laws, self.size = Polytope(A, b), A.shape[1]
+        if self._laws.empty:
+            raise Infeasible("no law p satisfies A p <= b")
 
     def _possible(self) -> np.ndarray:
-        """All databases but those that a row with b = 0 and no negative entry rules out."""
-        possible = np.ones(self.size, dtype=bool)
-        while True:
-            bars = (self._b <= 0) & (self._A[:, possible] >= 0).all(axis=1)
-            out = possible & (self._A[bars] > 0).any(axis=0)
-            if not out.any():
-                return possible
-            possible &= ~out
+        return self._laws.possible()
 
-    def _least(self, column: Floats) -> float:
-        """Bound <column, p> from below by weak duality, whatever HiGHS says of its optimum.
-
-        For any multipliers l >= 0, <column, p> >= min(column + A^T l) - b l, p being a law.
-        """
-        answer = self._solve(column, np.ones(self.size, dtype=bool))
-        if answer is None:
-            raise Infeasible("no law p satisfies A p <= b")
-        p, multipliers = answer
-        reached = float(column @ p)
-        sums = column + multipliers @ self._A
-        size = np.abs(column) + multipliers @ np.abs(self._A)
-        error = (len(self._b) + 8) * ULP * (float(size.max()) + multipliers @ np.abs(self._b))
-        bound = float(sums.min() - multipliers @ self._b - error)
-        if reached == 0.0 or reached <= bound * (1.0 + _TIGHT):
-            return bound
-        if self._solve(np.zeros(self.size), column == 0) is not None:
-            return 0.0  # some law has no part in the output at all
-        raise SolverFailure(
-            f"the least chance of an output, {reached:.3g} of its largest, is certified only from "
-            f"{bound:.3g} on; scale A and b to moderate numbers"
-        )
-
-    def _solve(self, cost: Floats, allowed: np.ndarray) -> tuple[Floats, Floats] | None:
-        """Return a law of least cost on the allowed databases and multipliers, None if none is."""
-        from fastpriv._core.highs import Rows, minimise
-
-        columns = np.flatnonzero(allowed)
-        table = np.vstack([self._A[:, columns], np.ones(len(columns))])
-        rows = Rows(
-            np.arange(len(table) + 1) * len(columns),
-            np.tile(np.arange(len(columns)), len(table)),
-            table.reshape(-1),
-            np.append(np.full(len(self._b), -math.inf), 1.0),
-            np.append(self._b, 1.0),
-        )
-        if not len(columns):
-            return None
-        try:
-            optimum = minimise(cost[columns], np.zeros(len(columns)), rows, _SECONDS)
-        except SolverFailure as failure:
-            if "nfeasible" in str(failure):
-                return None
-            raise
-        p = np.zeros(self.size)
-        p[columns] = np.maximum(optimum.values, 0.0)
-        return p / p.sum(), np.maximum(-optimum.duals[:-1], 0.0)
+    def _lowest(self, column: Floats) -> Least:
+        return self._laws.least(column)
 
     def __repr__(self) -> str:
-        return f"PriorSet.polytope({len(self._b)} inequalities, {self.size} databases)"
+        return f"PriorSet.polytope({len(self._laws.b)} inequalities, {self.size} databases)"
 
 
 def _finite(values: ArrayLike, name: str, ndim: int) -> Floats:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, round_up
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.priors.base import Distribution
 from fastpriv.priors.dense import Dense

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from fastpriv import __version__
+from fastpriv._core.rounding import raised
 from fastpriv._text.html import document, listed, part, row, section
 from fastpriv._text.numbers import quantity, shown, up
 from fastpriv.notions.registry import NOTIONS
@@ -148,8 +149,8 @@ def _meaning(slug: str, level: Value) -> str:
         return (
             "There is no bound: some output is possible for one record and impossible for another."
         )
-    factor = up(math.exp(number) * (1.0 + 2.0**-50), 4) if number < 14.0 else f"e^{up(number, 4)}"
-    return words.format(factor=factor, bits=up(number / math.log(2.0) * (1.0 + 2.0**-50), 4))
+    factor = up(raised(math.exp(number), 8.0), 4) if number < 14.0 else f"e^{up(number, 4)}"
+    return words.format(factor=factor, bits=up(raised(number / math.log(2.0), 8.0), 4))
 
 
 def _error(report: ReleaseReport, name: object, error: float) -> str:

@@ -23,6 +23,8 @@ LEVELS = {
     "dp": lambda channel, prior: fp.dp_level(channel),
     "identifiability": fp.identifiability_level,
     "mutual-information": fp.mutual_information,
+    "pml": fp.pml_level,
+    "individual-capacity": lambda channel, prior: fp.individual_capacity(channel, gap=1e-14).lower,
 }
 
 
@@ -52,6 +54,10 @@ LEVELS = {
         ("mutual-information", "prior.csv", fp.Dense([0.4, 0.3, 0.2, 0.1]), ("epsilon", 0.0)),
         ("mutual-information", "prior.csv", fp.Dense([0.4, 0.3, 0.2, 0.1]), ("epsilon", 0.01)),
         ("mutual-information", "prior.csv", fp.Dense([0.4, 0.3, 0.2, 0.1]), ("epsilon", 2.0)),
+        ("pml", "prior.csv", fp.Dense([0.4, 0.3, 0.2, 0.1]), ("epsilon", 0.5)),
+        ("pml", "iid:p=0.7,0.3,n=2", fp.Product.iid([0.7, 0.3], 2), ("distortion", 0.3)),
+        ("individual-capacity", "prior.csv", fp.Dense([0.4, 0.3, 0.2, 0.1]), ("distortion", 0.2)),
+        ("individual-capacity", "uniform:n=2,m=2", fp.Uniform(2, 2), ("epsilon", 0.1)),
     ],
 )
 def test_the_file_has_what_the_certificate_says(notion, prior, law, goal, out, work, capsys):
@@ -158,7 +164,7 @@ def test_files_are_replaced_only_by_force(work, capsys):
     ("words", "code", "says"),
     [
         ([], 2, "NOTION"),
-        (["privacy", "--epsilon", "1"], 2, "none of dp, identifiability"),
+        (["privacy", "--epsilon", "1"], 2, "none of dp, individual-capacity"),
         (["dp", "--prior", "prior.csv"], 2, "--epsilon --distortion is required"),
         (["dp", "--epsilon", "1"], 2, "dp needs --prior"),
         (["dp", "--prior", "prior.csv", "--epsilon", "1", "--distortion", "1"], 2, "not allowed"),

@@ -33,6 +33,19 @@ def test_the_table_rounds_outwards(work, capsys):
             assert float(row[1 + 2 * k]) <= low <= high <= float(row[2 + 2 * k])
 
 
+def test_leakages_of_few_databases(work, capsys):
+    words = ["tradeoff", "--prior", "prior.csv", "--notions", "pml", "individual-capacity"]
+    told = answer([*words, "--distortions", "0,0.3,0.6", "--plot", "curve.png"], capsys)
+    # Without distortion the database is told: -ln of the least chance, and one of four values.
+    assert told["pml upper"][0] == pytest.approx(np.log(10.0))
+    assert told["individual-capacity upper"][0] == pytest.approx(np.log(4.0))
+    for notion in ("pml", "individual-capacity"):
+        low, high = told[f"{notion} lower"], told[f"{notion} upper"]
+        assert np.all(np.abs(np.subtract(high, low)) <= 5e-6)
+        assert high[0] > low[1] > high[2] == 0.0
+    assert (work / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_csv_and_figure_are_written(work, capsys):
     words = ["tradeoff", "--prior", "prior.csv", "--notions", "dp", "--points", "3"]
     text = done([*words, "--out", "curve.csv", "--plot", "curve.png"], capsys)

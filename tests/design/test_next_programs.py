@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 
 import fastpriv as fp
 from fastpriv.design.theorems import theorem_bracket, tilde_bound
+from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
 
 
 def neighbours(sizes):
@@ -229,15 +230,28 @@ def test_theorem_brackets_hold_the_level(seed, share):
     rng = np.random.default_rng(seed)
     prior = fp.Dense(rng.dirichlet(np.full(4, 3.0)), [2, 2])
     cost = share * fp.solve_pd_dp(prior, 0.0).value
-    for notion in ("dp", "identifiability", "mutual-information"):
+    for notion in COMPARED:
         level, theorem = fp.privacy_level(prior, cost, notion), theorem_bracket(prior, cost, notion)
         assert theorem.lower <= level.upper
         assert level.lower <= theorem.upper
 
 
+@pytest.mark.parametrize("share", [0.02, 0.4, 0.9])
+@pytest.mark.parametrize("sizes", [(2, 2), (4,), (3, 2)])
+@pytest.mark.parametrize("notion", ["pml", "individual-capacity"])
+def test_theorem_brackets_of_leakages(notion, sizes, share):
+    """At the lower end no mechanism is that cheap, at the upper end one is."""
+    rng = np.random.default_rng(sum(sizes))
+    prior = fp.Dense(rng.dirichlet(np.full(math.prod(sizes), 3.0)), sizes)
+    cost = share * fp.solve_pd_dp(prior, 0.0).value
+    theorem = theorem_bracket(prior, cost, notion)
+    assert NOTIONS[notion].solve(prior, theorem.lower, gap=1e-2).value >= cost
+    assert NOTIONS[notion].solve(prior, theorem.upper, gap=1e-2).bound <= cost
+
+
 def test_long_markov_chains_get_brackets():
     prior = fp.Markov([0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]], 200)
-    for notion in ("dp", "identifiability", "mutual-information"):
+    for notion in DESIGNED:
         for cost in (0.1, 5.0, 60.0):
             level = fp.privacy_level(prior, cost, notion)
             assert 0.0 <= level.lower <= level.upper < math.inf

@@ -53,6 +53,23 @@ def test_optimum(sizes, epsilon, zeros, seed):
     assert best.value == pytest.approx(fp.distortion(best.channel, prior), abs=1e-12)
 
 
+@pytest.mark.parametrize(("n", "epsilon"), [(4, 0.3), (4, 1.5), (5, 0.3)])
+def test_columns_that_are_nearly_zero(n, epsilon):
+    """The solver leaves traces in outputs that are not used: mending them costs nothing."""
+    p = np.random.default_rng(1).dirichlet(np.ones(2**n))
+    best = fp.solve_pd_pml(fp.Dense(p, [2] * n), epsilon)
+    assert best.gap < 1e-9
+    assert best.level <= epsilon
+
+
+def test_no_time():
+    prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(32)), [2] * 5)
+    with pytest.warns(fp.GapWarning, match="time limit"):
+        best = fp.solve_pd_pml(prior, 0.5, time_limit=1e-9)
+    assert (best.bound, best.level) == (0.0, 0.0)
+    assert best.value == fp.solve_pd_dp(prior, 0.0).value
+
+
 def test_edges():
     assert fp.solve_pd_pml([1.0], 1.0).value == 0.0
     uniform = fp.Uniform(2, 2)

@@ -1,66 +1,16 @@
 """The exact programs against a naive linear program, in exact arithmetic and by duality."""
 
-import json
-import math
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import exp, mpf
-from scipy.optimize import linprog
-from scipy.sparse import coo_matrix
 
 import fastpriv as fp
-import oracles as o
 from cases import kernel, law, simplex_weights
-
-
-def naive(pmf, sizes, epsilon, joint):
-    """Solve the plain program over all databases with SciPy's HiGHS."""
-    dbs = o.databases(sizes)
-    size = len(dbs)
-    distance = np.array([[o.hamming(x, y) for y in dbs] for x in dbs], dtype=float)
-    cost = distance if joint else np.asarray(pmf)[:, None] * distance
-    pairs = o.neighbour_pairs(sizes)
-    index = np.arange(len(pairs) * size)
-    here = np.array([[x * size + y for y in range(size)] for x, _ in pairs]).reshape(-1)
-    there = np.array([[x * size + y for y in range(size)] for _, x in pairs]).reshape(-1)
-    values = np.concatenate([np.ones(len(index)), np.full(len(index), -math.exp(epsilon))])
-    ratio = coo_matrix(
-        (values, (np.concatenate([index, index]), np.concatenate([here, there]))),
-        shape=(len(index), size * size),
-    )
-    total = coo_matrix(np.kron(np.eye(size), np.ones(size)))
-    rhs = np.asarray(pmf, dtype=float) if joint else np.ones(size)
-    found = linprog(cost.reshape(-1), ratio, np.zeros(len(index)), total, rhs, method="highs-ds")
-    assert found.status == 0
-    return found.fun
-
-
-def violations(solution, pmf, sizes, epsilon, joint):
-    """Count the entries of the matrix that break the constraint, in 50-digit arithmetic."""
-    matrix, most = solution.channel.matrix(), exp(mpf(epsilon))
-    count = 0
-    for i, j in o.neighbour_pairs(sizes):
-        for a, b in zip(matrix[i], matrix[j], strict=True):
-            top, bottom = mpf(float(a)), mpf(float(b))
-            if joint:
-                top, bottom = top * mpf(float(pmf[i])), bottom * mpf(float(pmf[j]))
-            count += top > most * bottom
-    return count
-
-
-def check(solution, prior, pmf, epsilon, joint):
-    """Certificate, privacy in exact arithmetic, row sums, and value, of a small solution."""
-    sizes, matrix = prior.space.sizes, solution.channel.matrix()
-    assert violations(solution, pmf, sizes, epsilon, joint) == 0
-    assert np.abs(matrix.sum(axis=1) - 1.0).max() < 1e-13
-    assert solution.value == pytest.approx(float(o.distortion(matrix, pmf, sizes)), rel=1e-12)
-    assert 0 <= solution.bound <= solution.value
-    assert solution.level <= epsilon
+from program_cases import check, naive, violations
 
 
 def small_priors():
@@ -211,94 +161,11 @@ def test_theorem_1_and_monotony(seed, sizes, epsilon):
             assert fp.distortion(channel, prior) >= solution.bound
 
 
-def test_reference_value_on_types():
-    prior = fp.Exchangeable.beta_binomial(20, 0.5, 0.8)
-    solution = fp.solve_pd_dp(prior, 1.0)
-    assert solution.value == pytest.approx(3.467572, abs=5e-6)
-    assert solution.gap <= 1e-6
-    assert fp.dp_level(solution.channel) <= 1.0
-
-
-def test_types_agree_with_the_full_program():
-    prior = fp.Exchangeable.beta_binomial(4, 0.5, 0.8)
-    dense = fp.Dense(prior.pmf(), [2] * 4)  # found to be symmetric: types again
-    for solve, epsilon in [(fp.solve_pd_dp, 0.7), (fp.solve_pd_i, prior.epsilon_x() + 0.02)]:
-        a, b = solve(prior, epsilon), solve(dense, epsilon)
-        assert a.value == pytest.approx(b.value, rel=2e-6)
-        swapped = a.channel.matrix().reshape([2] * 8).swapaxes(0, 2).swapaxes(4, 6).reshape(16, 16)
-        assert np.array_equal(a.channel.matrix(), swapped)
-    assert naive(prior.pmf(), [2] * 4, 0.7, False) == pytest.approx(
-        fp.solve_pd_dp(prior, 0.7).value, rel=2e-6
-    )
-
-
-def test_partly_exchangeable_rows_are_found():
-    from fastpriv.design.common import symmetries
-
-    rng = np.random.default_rng(3)
-    pmf = law(rng, 24).reshape(2, 2, 2, 3)
-    pmf = pmf + pmf.swapaxes(0, 2)
-    prior = fp.Dense(pmf.reshape(-1) / pmf.sum(), [2, 2, 2, 3])
-    assert symmetries(prior).rows == ((0, 2), (1,), (3,))
-    solution = fp.solve_pd_dp(prior, 0.5)
-    check(solution, prior, prior.pmf(), 0.5, joint=False)
-    assert solution.value == pytest.approx(naive(prior.pmf(), [2, 2, 2, 3], 0.5, False), rel=2e-6)
-
-
-def test_a_type_channel_is_measured_without_its_matrix():
-    prior = fp.Exchangeable.beta_binomial(6, 0.5, 0.8)
-    channel = fp.solve_pd_dp(prior, 0.8).channel
-    plain = fp.Channel(channel.matrix(), prior.space)
-    assert fp.dp_level(channel) == pytest.approx(fp.dp_level(plain), rel=1e-12)
-    for measure in (fp.identifiability_level, fp.mutual_information, fp.distortion):
-        assert measure(channel, prior) == pytest.approx(measure(plain, prior), rel=1e-10)
-    assert np.allclose(channel.output(prior).pmf(), plain.output(prior).pmf(), rtol=1e-12)
-    assert np.allclose(channel.column_maxima(), plain.column_maxima(), rtol=1e-14)
-    assert np.allclose(channel.column_minima(), plain.column_minima(), rtol=1e-14)
-    other = fp.Product([[0.3, 0.7]] * 5 + [[0.5, 0.5]])
-    for measure in (fp.identifiability_level, fp.mutual_information, fp.distortion):
-        assert measure(channel, other) == pytest.approx(measure(plain, other), rel=1e-10)
-    x, draws = 37, 40_000
-    rows = np.repeat(prior.space.rows(np.array([x])), draws, axis=0)
-    counts = np.bincount(prior.space.index(channel.sample(rows, rng=3)), minlength=64)
-    expected = draws * plain.matrix()[x]
-    live = expected > 0.0
-    assert not counts[~live].any()
-    assert ((counts - expected)[live] ** 2 / expected[live]).sum() < 64 + 6 * np.sqrt(128)
-
-
-def test_three_values_on_types():
-    array, counts = simplex_weights(np.random.default_rng(2), 3, 3)
-    prior = fp.Exchangeable(array)
-    solution = fp.solve_pd_dp(prior, 0.6)
-    check(solution, prior, o.exchangeable_pmf_general(counts, 3, 3), 0.6, joint=False)
-
-
 def test_what_was_reached_is_kept():
     """Near the end rounding may throw the method back; it once returned what it fell to."""
     prior = fp.Exchangeable.beta_binomial(6, 0.5, 0.8)
     for epsilon in np.linspace(0.05, 2.5, 60):
         assert fp.solve_pd_dp(prior, epsilon, gap=2e-7).gap <= 2e-7
-
-
-def test_sixty_bits():
-    prior = fp.Exchangeable.beta_binomial(60, 0.5, 0.8)
-    solution = fp.solve_pd_dp(prior, 1.0)
-    assert solution.gap <= 1e-6
-    assert fp.dp_level(solution.channel) <= 1.0
-    assert fp.distortion(solution.channel, prior) == solution.value
-    assert 0 < fp.mutual_information(solution.channel, prior) < prior.entropy()
-    rows = prior.sample(3, rng=1)
-    assert solution.channel.sample(rows, rng=2).shape == (3, 60)
-
-
-def test_a_million_independent_rows():
-    prior = fp.Product.iid([0.9, 0.07, 0.03], 1_000_000)
-    solution = fp.solve_pd_dp(prior, 1.0)
-    assert solution.method == "rows"
-    assert solution.gap <= 1e-6
-    one = fp.solve_pd_dp(fp.Product.iid([0.9, 0.07, 0.03], 1), 1.0)
-    assert solution.value == pytest.approx(1e6 * one.value, rel=1e-6)
 
 
 def test_zero_probabilities():
@@ -355,90 +222,6 @@ def test_limits_return_what_was_proved():
 def test_errors(call):
     with pytest.raises(fp.InvalidInput):
         call()
-
-
-# Levels for a distortion, and curves.
-
-
-@pytest.mark.parametrize("prior", [fp.Dense(law(np.random.default_rng(5), 8), [2] * 3)])
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
-def test_privacy_level_inverts_the_programs(prior, share):
-    top = fp.solve_pd_dp(prior, 0.0).value
-    cost = share * top
-    bracket = fp.privacy_level(prior, cost, "dp")
-    assert bracket.width < 1e-4
-    assert fp.solve_pd_dp(prior, bracket.upper * (1 + 1e-9) + 1e-12).bound <= cost * (1 + 1e-9)
-    if bracket.lower > 1e-6:
-        assert fp.solve_pd_dp(prior, bracket.lower * (1 - 1e-4)).value >= cost
-    level = fp.privacy_level(prior, cost, "identifiability")
-    assert level.lower >= prior.epsilon_x() * (1 - 1e-12)
-    assert bracket.lower <= level.upper  # identifiability e implies DP optimum below it
-
-
-def test_privacy_level_ends():
-    prior = fp.Product.iid([0.6, 0.4], 4)
-    assert fp.privacy_level(prior, 0.0, "dp") == fp.Bracket(math.inf, math.inf)
-    assert prior.entropy() in fp.privacy_level(prior, 0.0, "mutual-information")
-    assert fp.privacy_level(prior, 1.6, "dp") == fp.Bracket(0.0, 0.0)
-    least = prior.epsilon_x()
-    assert fp.privacy_level(prior, 4.0, "identifiability") == fp.Bracket(least, least)
-    exact = fp.privacy_level(prior, 0.5, "mutual-information")
-    e_i = fp.PosteriorChannel(prior, fp.h_inverse(0.5, 4, 2))
-    assert fp.mutual_information(e_i, prior) in exact
-    zeros = fp.Dense([0.5, 0.5, 0.0, 0.0], [2, 2])
-    assert fp.privacy_level(zeros, 0.1, "identifiability").lower == math.inf
-
-
-def test_curve_tables_and_plot(tmp_path):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    prior = fp.Exchangeable.beta_binomial(4, 0.5, 0.8)
-    curve = fp.tradeoff_curve(prior, distortions=[0.1, 0.3, 0.8], progress=True)
-    for notion in ("dp", "identifiability"):
-        assert np.all(curve.theorem_lower[notion] <= curve.upper[notion] * (1 + 1e-9))
-        assert np.all(curve.lower[notion] <= curve.theorem_upper[notion] * (1 + 1e-9))
-        assert np.all(np.diff(curve.upper[notion]) <= 1e-9)
-    table = curve.to_csv(tmp_path / "curve.csv").splitlines()
-    assert len(table) == 4
-    assert table[0].startswith("distortion,dp lower,dp upper,dp theorem lower")
-    assert (tmp_path / "curve.csv").read_text().splitlines() == table
-    assert json.loads(curve.to_json(tmp_path / "curve.json"))["distortion"] == [0.1, 0.3, 0.8]
-    ax = curve.plot()
-    assert ax.get_xlabel() == "expected number of changed rows"
-    ax.figure.savefig(tmp_path / "curve.png")
-    assert (tmp_path / "curve.png").stat().st_size > 5000
-    matplotlib.pyplot.close("all")
-
-
-def test_curve_on_an_executor():
-    prior = fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
-    plain = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5])
-    with ThreadPoolExecutor(2) as executor:
-        spread = fp.tradeoff_curve(prior, "dp", [0.2, 0.5], executor=executor)
-    assert np.array_equal(plain.upper["dp"], spread.upper["dp"])
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_curve_on_a_dask_cluster():
-    distributed = pytest.importorskip("distributed")
-    prior = fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
-    plain = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5])
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        spread = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5], executor=client.get_executor())
-        given = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5], executor=client)
-    assert np.array_equal(plain.upper["dp"], spread.upper["dp"])
-    assert np.array_equal(plain.upper["dp"], given.upper["dp"])
-
-
-@pytest.mark.parametrize("executor", [3, "processes", [map]])
-def test_what_cannot_run_points_is_refused(executor):
-    with pytest.raises(fp.InvalidInput, match="executor must be"):
-        fp.tradeoff_curve(fp.Uniform(1, 2), ["dp"], [0.2], executor=executor)
 
 
 def test_a_program_that_is_too_large_names_the_limit():
@@ -509,19 +292,6 @@ def test_nearly_uniform_priors_have_an_answer():
     for epsilon in (prior.epsilon_tilde(), 1e-3):
         solution = fp.solve_pd_i(prior, epsilon)
         assert 0 < solution.bound <= solution.value
-
-
-def test_information_level_of_a_prior_with_zeros():
-    prior = fp.Dense([0.5, 0.0, 0.0, 0.5], [2, 2])
-    bracket = fp.privacy_level(prior, 0.1, "mutual-information")
-    assert 0 <= bracket.lower <= bracket.upper <= prior.entropy()
-    curve = fp.tradeoff_curve(prior, distortions=[0.2, 0.6])
-    assert np.isinf(curve.lower["identifiability"]).all()
-
-
-def test_rows_of_one_value_have_no_trade_off():
-    curve = fp.tradeoff_curve(fp.Uniform(2, 1), ["dp", "identifiability"], [0.0])
-    assert curve.upper["dp"].tolist() == [0.0]
 
 
 def test_every_bound_on_the_way_is_below_the_optimum(monkeypatch):
@@ -601,20 +371,3 @@ def test_bits_are_solved_in_closed_form(chances, epsilon):
             program = fp.solve_pd_dp(prior, epsilon, solver="highs")
         assert program.bound <= solution.value * (1.0 + 1e-12) + 1e-15
         assert solution.bound <= program.value * (1.0 + 1e-12) + 1e-15
-
-
-def test_the_time_limit_of_a_level_is_one_total():
-    prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(64)), [2] * 6)
-    quick = fp.privacy_level(prior, 1.5, "dp", time_limit=0.0)
-    exact = fp.privacy_level(prior, 1.5, "dp")
-    assert quick.lower <= exact.upper
-    assert exact.lower <= quick.upper
-    assert exact.width < 1e-5 * (1.0 + exact.upper) <= quick.width  # no program was solved
-
-
-def test_the_time_limit_of_a_curve_keeps_its_brackets():
-    prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(16)), [2] * 4)
-    quick = fp.tradeoff_curve(prior, ["dp"], [0.8, 1.2], time_limit=0.0)
-    exact = fp.tradeoff_curve(prior, ["dp"], [0.8, 1.2])
-    assert (quick.lower["dp"] <= exact.upper["dp"]).all()
-    assert (exact.lower["dp"] <= quick.upper["dp"]).all()

@@ -13,6 +13,8 @@ LEVELS = {
     "dp": lambda channel, prior: fp.dp_level(channel),
     "identifiability": fp.identifiability_level,
     "mutual-information": fp.mutual_information,
+    "pml": fp.pml_level,
+    "individual-capacity": lambda channel, prior: fp.individual_capacity(channel).lower,
 }
 PRIOR = fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2])
 
@@ -31,7 +33,7 @@ def test_least_distortion_at_an_information(flip):
 
 @settings(max_examples=15, deadline=None)
 @given(
-    notion=st.sampled_from(["dp", "identifiability", "mutual-information"]),
+    notion=st.sampled_from(sorted(LEVELS)),
     goal=st.one_of(
         st.tuples(st.just("epsilon"), st.floats(1.4, 4.0)),
         st.tuples(st.just("distortion"), st.floats(0.05, 0.6)),
@@ -82,7 +84,7 @@ def test_rationals():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"notion": "pml", "epsilon": 1.0}, "notion must be one of"),
+        ({"notion": "row-pml", "epsilon": 1.0}, "notion must be one of"),
         ({"notion": "dp"}, "exactly one of"),
         ({"notion": "dp", "epsilon": 1.0, "distortion": 0.1}, "exactly one of"),
         ({"notion": "dp", "distortion": 0.1, "gap": 1e-3}, "gap is for epsilon"),

@@ -1,40 +1,32 @@
 """The questions, what the library claims about each answer, and whether the claim is true."""
 
+import copy
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations
 
-import mpmath
-from mpmath import mpf
+import numpy as np
+from flint import arb, ctx
 
 import fastpriv as fp
-import oracles as o
 from fastpriv.errors import FastprivError
-from fuzz import specs
-from oracles.correlation import maximal_correlation, pair_contraction, sdpi_ratio
-from oracles.pointwise import information_privacy, pml
-from oracles.profile import attained_delta, declared_pair, worst_delta, worst_epsilon
-
-#: Relative error of averages, which are rounded to nearest.
-NEAR = mpf("1e-12")
+from fuzz import balls, optima, plain, programs, specs
+from fuzz.balls import INFINITE, ONE, ZERO, less
+from oracles.spaces import lines
 
 
 @dataclass(frozen=True)
 class Question:
-    """One measure: how to ask it, its true value or bounds on it, and what is claimed."""
+    """One measure: how to ask it, and what is broken about an answer under one reading of W."""
 
     ask: Callable
-    truth: Callable
-    claim: str
-    prior: bool = False
+    #: (case, W, answer) -> the names of the claims that are broken
+    judge: Callable
     weight: int = 4
-    #: Averages below this number may be wrong: they come from chances near the least double.
+    #: Averages: rounded to nearest, and those below ``least`` may be wrong.
+    near: bool = False
     least: float = 5e-324
-    #: Most digits that are needed: 400 tell probabilities from each other down to the least double.
-    digits: int = 10**4
     #: Most databases, where the truth takes long.
     databases: int = 10**4
 
@@ -46,10 +38,9 @@ class Violation:
     case: dict
     kind: str
     answer: str
-    truth: str
 
     def __str__(self):
-        return f"{self.case['question']}: {self.kind}: got {self.answer}, truth {self.truth}"
+        return f"{self.case['question']}: {self.kind}: got {self.answer}"
 
 
 class Case:
@@ -57,239 +48,407 @@ class Case:
 
     def __init__(self, spec):
         self.spec = spec
-        self.sizes = specs.sizes_of(spec["channel"])
+        self.sizes = tuple(specs.sizes_of(spec["channel"]))
         self.channel = specs.build_channel(spec["channel"])
         self.prior = specs.build_prior(spec["prior"])
+        self.pairs = balls.pairs_of(self.sizes)
+        self._kept = {}
 
-    @cached_property
+    def _at_precision(self, name, make):
+        key = name, ctx.prec
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    @property
     def W(self):  # noqa: N802
         """The exact matrix, entries that were given as floats taken as they are."""
-        return specs.true_channel(self.spec["channel"])
+        return self._at_precision("W", lambda: balls.channel(self.spec["channel"], self.sizes))
 
-    @cached_property
+    @property
     def p(self):
         """The exact prior."""
-        return specs.true_prior(self.spec["prior"])
+        return self._at_precision("p", lambda: balls.prior(self.spec["prior"]))
+
+    def readings(self):
+        """Yield the matrices that the numbers of the channel may mean, see ``specs.readings``."""
+        yield self.W
+        if self.spec["channel"]["kind"] == "posterior":
+            law = [arb(float(v)) for v in self.channel._law.pmf()]
+            yield balls.tilted_matrix(law, self.sizes, self.spec["channel"]["epsilon"])
+        elif self.spec["channel"]["kind"] in ("dense", "product", "query"):
+            yield [balls.normal(row) for row in self.W]
 
 
-def _both(value):
-    return value, value
+#: The last case: the next one may have its channel and prior.
+_LAST = []
 
 
-def _profile_truth(case):
-    pairs = o.neighbour_pairs(case.sizes)
-    count, epsilon = case.spec["count"], case.spec["epsilon"]
-    return min(mpf(1), worst_delta([(case.W, count)], pairs, epsilon))
+def made(spec):
+    """Return the case of a specification, with what is known already of its channel and prior."""
+    if _LAST and all(_LAST[0].spec[name] is spec[name] for name in ("channel", "prior")):
+        case = copy.copy(_LAST[0])
+        case.spec = spec
+    else:
+        case = Case(spec)
+    _LAST[:] = [case]
+    return case
+
+
+def ball(value):
+    """Return a float as a ball, infinities included."""
+    return arb(value) if math.isfinite(value) else INFINITE
+
+
+def _ends(given):
+    return (given.lower, given.upper) if isinstance(given, fp.Bracket) else (given, given)
+
+
+def _compared(given, low, high):
+    """Return what is broken, where the truth is from low to high."""
+    least, most = _ends(given)
+    broken = set()
+    if less(ball(most), low):
+        broken.add("below")
+    if isinstance(given, fp.Bracket) and less(high, ball(least)):
+        broken.add("lower end above")
+    return broken
+
+
+def level(truth):
+    """Judge an upper bound, or a bracket, by its exact value."""
+
+    def judge(case, W, given):
+        value = truth(case, W)
+        return _compared(given, value, value)
+
+    return judge
+
+
+def between(truth):
+    """Judge a bracket by bounds on the exact value."""
+    return lambda case, W, given: _compared(given, *truth(case, W))
+
+
+def _noise(case):
+    """Information below this number may be noise.
+
+    Doubles below 1e-307 lose digits. Laws that are tilted by more than e^30 are taken from their
+    rounded matrices, whose rows sum to one within 1e-15.
+    """
+    spec = case.spec["channel"]
+    far = spec["kind"] in ("tilted", "posterior") and spec["epsilon"] * len(case.sizes) > 30.0
+    return 1e-31 if far else 1e-318
+
+
+def average(truth, least):
+    """Judge a number that is rounded to nearest."""
+
+    def judge(case, W, given):
+        value = truth(case, W)
+        if isinstance(given, fp.Bracket):
+            return _compared(given, value, value)
+        room = abs(value) * arb("1e-12") + arb(least(case))
+        if less(ball(given) + room, value):
+            return {"too low"}
+        return {"too high"} if less(value + room, ball(given)) else set()
+
+    return judge
+
+
+def _correlation(case, W, given):
+    least, most = _ends(given)
+    wider, broken = ONE + arb(2) ** -100, set()
+    if not balls.correlation_below(W, case.p, (ball(most) * wider + arb(2) ** -1300) ** 2):
+        broken.add("below")
+    narrow = isinstance(given, fp.Bracket) and least > 0.0
+    if narrow and balls.correlation_below(W, case.p, (ball(least) / wider) ** 2):
+        broken.add("lower end above")
+    return broken
+
+
+def _sdpi(case, W, given):
+    """Lower bounds on the truth: the squared correlation, and ratios of a few laws."""
+    most = ball(given.upper)
+    support = [x for x, v in enumerate(case.p) if balls.positive(v)]
+    if len(support) < 2:
+        return _compared(given, ZERO, ZERO)
+    wider = ONE + arb(2) ** -100
+    if not balls.correlation_below(W, case.p, most * wider + arb(2) ** -1300):
+        return {"below"}
+    q = balls.output(W, case.p)
+    for x in support:
+        for t in (ONE, arb(0.5), arb(0.125)):
+            law = [(1 - t) * v + (t if x == y else 0) for y, v in enumerate(case.p)]
+            far = balls.divergence(balls.output(W, law), q)
+            if less(most * balls.divergence(law, case.p), far):
+                return {"below"}
+    return {"lower end above"} if given.lower > 1.0 else set()
+
+
+def _profile(case):
+    whole = fp.accounting.PrivacyProfile.of(case.channel)
+    return whole.self_compose(case.spec["count"])
 
 
 def _composed(case):
     part = fp.accounting.PrivacyProfile.from_epsilon_delta(*case.spec["part"])
-    whole = fp.accounting.PrivacyProfile.of(case.channel).self_compose(case.spec["count"])
-    return whole.compose(part)
+    return _profile(case).compose(part)
 
 
-def _composed_delta(case):
-    pairs, count = o.neighbour_pairs(case.sizes), case.spec["count"]
-    extra, epsilon = declared_pair(*case.spec["part"]), case.spec["epsilon"]
-    if not pairs:  # of the same people, whom the other release has neighbours of
-        return attained_delta([(extra, 1)], 0, 1, epsilon)
-    both = [([case.W[x], case.W[z]], count) for x, z in [*pairs, *((z, x) for x, z in pairs)]]
-    found = max(attained_delta([one, (extra, 1)], 0, 1, epsilon) for one in both)
-    return min(mpf(1), found)
+def _delta(case, W, epsilon, part=None):
+    """Return the delta that two neighbours reach, the worst of them."""
+    extra = None
+    if part is not None:
+        first, second = balls.declared_pair(*part)
+        extra = [(a, b) for a, b in zip(first, second, strict=True) if balls.positive(a)]
+        if not case.pairs:  # of the same people, whom the other release has neighbours of
+            return balls.excess_mass(extra, epsilon)
+    worst = ZERO
+    for i, j in case.pairs:
+        outcomes = balls.joint_outcomes(W[i], W[j], case.spec["count"])
+        if extra is not None:
+            outcomes = balls.crossed(outcomes, extra)
+        worst = worst.max(balls.excess_mass(outcomes, epsilon))
+    return worst
 
 
-def _composed_epsilon(case):
-    pairs, kinds = o.neighbour_pairs(case.sizes), [(case.W, case.spec["count"])]
-    extra, delta = declared_pair(*case.spec["part"]), case.spec["delta"]
-    slack = mpf(10) ** (20 - mpmath.mp.dps)
-    if delta == 1.0:  # anything goes
-        return mpf(0), mpf(0)
-    if not pairs:
-        return worst_epsilon([], extra, [(0, 1)], delta, slack)
-    return worst_epsilon(kinds, extra, pairs, delta, slack)
+def _composed_epsilon(case, W, given):
+    """A level is enough if its delta is, and too much if a smaller one was enough."""
+    delta, part, broken = ball(case.spec["delta"]), case.spec["part"], set()
+    if given.upper < math.inf and less(delta, _delta(case, W, arb(given.upper), part)):
+        broken.add("below")
+    if given.lower > 0.0:
+        at = math.inf if given.lower == math.inf else arb(given.lower) * (ONE - arb(2) ** -150)
+        if less(_delta(case, W, at, part), delta):
+            broken.add("lower end above")
+    return broken
 
 
-def _contraction(case):
-    """Bounds: the curve of every pair at a good point, and 1e-9 more, or 1 if that is at an end."""
-    pairs = [pair_contraction(P, Q, 10) for P, Q in combinations(case.W, 2)]
-    low = max(pairs, default=mpf(0))
-    return low, mpf(1) if low < mpf("1e-3") else low * (1 + mpf("1e-9"))
+def _epsilon_tilde(case, _, given):
+    """Some law within a few units in the last place has it, and no smaller level than the truth.
+
+    R^-1 p may be negative by the rounding errors of p, times |R^-1|: those of a prior that is right
+    to (4 n + 16) units, and of the library's own arithmetic.
+    """
+    p, sizes = case.p, case.sizes
+    least, most = _ends(given)
+    if not all(map(balls.positive, p)):
+        return set() if most == math.inf else {"below"}
+    if most == math.inf:
+        return {"infinite"}
+    room = arb((8 * len(sizes) + 32) * 2.0**-53)
+    if most > 0.0:
+        exact, size = balls.inverse_output(p, sizes, arb(most))
+        if any(less(v + room * s, ZERO) for v, s in zip(exact, size, strict=True)):
+            return {"below"}
+    elif any(less(a * (1 + room), b) for a in p for b in p):
+        return {"below"}
+    if least > 1e-300:
+        exact, _ = balls.inverse_output(p, sizes, arb(least) * (1 - arb("1e-9")))
+        if all(v > 0 for v in exact):
+            return {"too high"}
+    return set()
 
 
-def _correlation(case):
-    # the root of an eigenvalue has half of its digits
-    with mpmath.workdps(2 * mpmath.mp.dps):
-        return maximal_correlation(case.W, case.p)
+def _group(case):
+    return 1 + case.spec["count"] % len(case.sizes)
 
 
-def _sdpi_least(case):
-    """A lower bound: the ratio of every vertex, of a few mixtures, and the squared correlation."""
-    if sum(v > 0 for v in case.p) < 2:
-        return mpf(0)
-    best = _correlation(case) ** 2
-    support = [x for x, v in enumerate(case.p) if v > 0]
-    for x in support:
-        for t in (mpf(1), mpf("0.9"), mpf("0.5"), mpf("0.1")):
-            q = [(1 - t) * v + (t if x == y else 0) for y, v in enumerate(case.p)]
-            if o.divergence(q, case.p) > 0:
-                best = max(best, sdpi_ratio(case.W, case.p, q))
-    return best
+def many(measure, truth, claim=None, prior=True, **options):
+    """Return the question of a stack of two plain matrices, of which the first is judged.
+
+    The floats of the matrix are what was given, and databases are values of one row.
+    """
+
+    def ask(case):
+        matrix = np.array(case.channel.matrix())
+        stack = np.stack([matrix, np.full_like(matrix, 1.0 / matrix.shape[1])])
+        given = (stack, case.prior.pmf()) if prior else (stack,)
+        return float(measure(*given, *((case.spec["epsilon"],) if options.get("level") else ()))[0])
+
+    def judge(case, _, given):
+        W = balls.balls(case.channel.matrix())
+        p = balls.normal(case.prior.pmf().tolist())
+        pairs = [(i, j) for i in range(len(W)) for j in range(len(W)) if i != j]
+        readings = W, [balls.normal(row) for row in W]
+        value = [truth(V, p, pairs, case) for V in readings]
+        if claim == "near":
+            rooms = [abs(v) * arb("1e-12") + arb("1e-300") for v in value]
+            off = zip(value, rooms, strict=True)
+            return {"far"} if all(less(room, abs(v - ball(given))) for v, room in off) else set()
+        return {"below"} if all(less(ball(given), v) for v in value) else set()
+
+    return Question(ask, judge, weight=1)
 
 
 QUESTIONS = {
     "dp_level": Question(
-        lambda c: fp.dp_level(c.channel), lambda c: _both(o.dp_level(c.W, c.sizes)), "level"
+        lambda c: fp.dp_level(c.channel), level(lambda c, W: balls.dp_level(W, c.pairs))
     ),
     "strong_dp_level": Question(
-        lambda c: fp.strong_dp_level(c.channel), lambda c: _both(o.strong_dp_level(c.W)), "level"
+        lambda c: fp.strong_dp_level(c.channel), level(lambda c, W: balls.strong_dp_level(W))
     ),
     "leakage_capacity": Question(
-        lambda c: fp.leakage_capacity(c.channel), lambda c: _both(o.strong_dp_level(c.W)), "level"
+        lambda c: fp.leakage_capacity(c.channel), level(lambda c, W: balls.strong_dp_level(W))
     ),
     "maximal_leakage": Question(
-        lambda c: fp.maximal_leakage(c.channel), lambda c: _both(o.maximal_leakage(c.W)), "level"
+        lambda c: fp.maximal_leakage(c.channel), level(lambda c, W: balls.maximal_leakage(W))
     ),
     "hockey_stick": Question(
         lambda c: fp.hockey_stick(c.channel, c.spec["epsilon"]),
-        lambda c: _both(min(mpf(1), o.hockey_stick(c.W, c.sizes, c.spec["epsilon"]))),
-        "level",
+        level(lambda c, W: balls.hockey_stick(W, c.pairs, c.spec["epsilon"])),
     ),
     "identifiability_level": Question(
         lambda c: fp.identifiability_level(c.channel, c.prior),
-        lambda c: _both(o.identifiability_level(c.W, c.p, c.sizes)),
-        "level",
-        prior=True,
+        level(lambda c, W: balls.identifiability_level(W, c.p, c.pairs)),
     ),
     "pml_level": Question(
-        lambda c: fp.pml_level(c.channel, c.prior),
-        lambda c: _both(max(pml(c.W, c.p))),
-        "level",
-        prior=True,
+        lambda c: fp.pml_level(c.channel, c.prior), level(lambda c, W: balls.pml_level(W, c.p))
     ),
     "information_privacy_level": Question(
         lambda c: fp.information_privacy_level(c.channel, c.prior),
-        lambda c: _both(information_privacy(c.W, c.p)),
-        "level",
-        prior=True,
+        level(lambda c, W: balls.information_privacy(W, c.p)),
     ),
     "max_information": Question(
         lambda c: fp.max_information(c.channel, c.prior),
-        lambda c: _both(max(pml(c.W, c.p))),
-        "level",
-        prior=True,
+        level(lambda c, W: balls.pml_level(W, c.p)),
     ),
     "mutual_information": Question(
         lambda c: fp.mutual_information(c.channel, c.prior),
-        lambda c: _both(o.mutual_information(c.W, c.p)),
-        "near",
-        prior=True,
+        average(lambda c, W: balls.mutual_information(W, c.p), _noise),
+        near=True,
+        least=1e-31,
     ),
     "distortion": Question(
         lambda c: fp.distortion(c.channel, c.prior),
-        lambda c: _both(o.distortion(c.W, c.p, c.sizes)),
-        "near",
-        prior=True,
+        average(lambda c, W: balls.distortion(W, c.p, c.sizes), lambda c: 1e-120),
+        near=True,
         least=1e-120,
     ),
     "maximal_correlation": Question(
-        lambda c: fp.maximal_correlation(c.channel, c.prior),
-        lambda c: _both(_correlation(c)),
-        "level",
-        prior=True,
-        weight=2,
+        lambda c: fp.maximal_correlation(c.channel, c.prior), _correlation, weight=2
     ),
     "contraction_coefficient": Question(
         lambda c: fp.contraction_coefficient(c.channel),
-        _contraction,
-        "level",
-        weight=1,
+        between(lambda c, W: (optima.contraction_bound(W), ONE)),
     ),
     "sdpi_constant": Question(
-        lambda c: fp.sdpi_constant(c.channel, c.prior, time_limit=None),
-        lambda c: (_sdpi_least(c), mpf(1)),
-        "bracket",
-        prior=True,
-        weight=1,
+        lambda c: fp.sdpi_constant(c.channel, c.prior, time_limit=None), _sdpi, weight=1
     ),
     "channel_capacity": Question(
-        lambda c: fp.channel_capacity(c.channel), lambda c: o.capacity(c.W, 60), "bracket", weight=1
+        lambda c: fp.channel_capacity(c.channel), between(lambda c, W: optima.capacity(W)), weight=2
+    ),
+    "individual_capacity": Question(
+        lambda c: fp.individual_capacity(c.channel, time_limit=None),
+        lambda c, W, given: _compared(given, *optima.group_capacity(W, c.sizes, 1, given.lower)),
+        weight=1,
+    ),
+    "group_capacity": Question(
+        lambda c: fp.group_capacity(c.channel, _group(c), time_limit=None),
+        lambda c, W, given: _compared(
+            given, *optima.group_capacity(W, c.sizes, _group(c), given.lower)
+        ),
+        weight=1,
     ),
     "profile": Question(
-        lambda c: (
-            fp.accounting.PrivacyProfile.of(c.channel)
-            .self_compose(c.spec["count"])
-            .delta(c.spec["epsilon"])
-        ),
-        lambda c: _both(_profile_truth(c)),
-        "bracket",
+        lambda c: _profile(c).delta(c.spec["epsilon"]),
+        level(lambda c, W: _delta(c, W, c.spec["epsilon"])),
         weight=2,
     ),
     "composed_delta": Question(
         lambda c: _composed(c).delta(c.spec["epsilon"]),
-        lambda c: _both(_composed_delta(c)),
-        "bracket",
+        level(lambda c, W: _delta(c, W, c.spec["epsilon"], c.spec["part"])),
         weight=2,
-        digits=400,
         databases=4,
     ),
     "composed_epsilon": Question(
-        lambda c: _composed(c).epsilon(c.spec["delta"]),
-        _composed_epsilon,
-        "bracket",
-        weight=2,
-        digits=400,
-        databases=4,
+        lambda c: _composed(c).epsilon(c.spec["delta"]), _composed_epsilon, weight=2, databases=4
     ),
     "epsilon_x": Question(
-        lambda c: c.prior.epsilon_x(), lambda c: _both(o.epsilon_x(c.p, c.sizes)), "level", True
+        lambda c: c.prior.epsilon_x(), level(lambda c, _: balls.epsilon_x(c.p, c.pairs))
     ),
     "epsilon_hat": Question(
-        lambda c: c.prior.epsilon_hat(), lambda c: _both(o.epsilon_hat(c.p, c.sizes)), "level", True
+        lambda c: c.prior.epsilon_hat(),
+        level(
+            lambda c, _: balls.epsilon_hat(
+                c.p, [line for axis in range(len(c.sizes)) for line in lines(axis, c.sizes)]
+            )
+        ),
     ),
+    "epsilon_tilde": Question(lambda c: c.prior.epsilon_tilde(), _epsilon_tilde),
+    "many dp_level": many(
+        fp.dp_level, lambda W, p, pairs, c: balls.dp_level(W, pairs), prior=False
+    ),
+    "many strong_dp_level": many(
+        fp.strong_dp_level, lambda W, p, pairs, c: balls.strong_dp_level(W), prior=False
+    ),
+    "many maximal_leakage": many(
+        fp.maximal_leakage, lambda W, p, pairs, c: balls.maximal_leakage(W), prior=False
+    ),
+    "many hockey_stick": many(
+        fp.hockey_stick,
+        lambda W, p, pairs, c: balls.hockey_stick(W, pairs, c.spec["epsilon"]),
+        prior=False,
+        level=True,
+    ),
+    "many identifiability_level": many(
+        fp.identifiability_level,
+        lambda W, p, pairs, c: balls.identifiability_level(W, p, pairs),
+    ),
+    "many pml_level": many(fp.pml_level, lambda W, p, pairs, c: balls.pml_level(W, p)),
+    "many information_privacy_level": many(
+        fp.information_privacy_level, lambda W, p, pairs, c: balls.information_privacy(W, p)
+    ),
+    "many mutual_information": many(
+        fp.mutual_information, lambda W, p, pairs, c: balls.mutual_information(W, p), claim="near"
+    ),
+    "solve_pd_dp": Question(programs.ask_dp, programs.judge_dp, weight=1, databases=4),
+    "solve_pd_i": Question(programs.ask_i, programs.judge_i, weight=1, databases=4),
+    "solve_pd_pml": Question(programs.ask_pml, programs.judge_pml, weight=1, databases=4),
+    "solve_pd_mip": Question(programs.ask_mip, programs.judge_mip, weight=1, databases=6),
 }
 
+#: What was asked and could not be decided, by question.
+UNDECIDED = []
 
-def answer(spec):
-    """Ask one case: the violation, or None; an error of ours in words is an answer too."""
+
+def answer(spec, check=False):
+    """Ask one case: the violation, or None; an error of ours in words is an answer too.
+
+    With ``check`` the plain references answer as well, and have to agree.
+    """
     question = QUESTIONS[spec["question"]]
-    digits = min(60 - 4 * int(math.log10(specs.least_number(spec))), question.digits)
-    with mpmath.workdps(digits), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", fp.errors.GapWarning)
         try:
-            case = Case(spec)
+            case = made(spec)
             given = question.ask(case)
         except FastprivError:
             return None
         except Exception as error:
-            return Violation(spec, "raised", repr(error)[:200], "no error")
-        low, high = _truth(question, case)
-        broken = _broken(question, given, low, high)
-        shown = mpmath.nstr(low, 20) if low == high else f"{mpmath.nstr(low, 17)} or more"
-        return Violation(spec, broken, repr(given), shown) if broken else None
+            return Violation(spec, "raised", repr(error)[:200])
+    if not isinstance(given, fp.Solution) and any(map(math.isnan, _ends(given))):
+        return Violation(spec, "nan", repr(given))
+    try:
+        broken = balls.at_some_precision(lambda: _broken(question, case, given))
+    except balls.Undecided:
+        UNDECIDED.append(spec)
+        return None
+    if check and spec["question"] in plain.TRUTHS:
+        other = plain.broken(spec, case.channel, given, question.near, question.least)
+        if bool(broken) != bool(other):
+            return Violation(spec, "references disagree", f"{given!r}: {broken or other}")
+    return Violation(spec, ", ".join(sorted(broken)), repr(given)) if broken else None
 
 
-def _truth(question, case):
-    """Bounds on the truth, over the ways to read the numbers of a channel."""
-    low, high = question.truth(case)
-    for again in specs.readings(case.spec["channel"], case.W, case.channel):
-        case.W = again
-        other = question.truth(case)
-        low, high = min(low, other[0]), max(high, other[1])
-    return low, high
-
-
-def _broken(question, given, low, high):
-    """Return what is wrong with an answer, or None."""
-    least, most = (given.lower, given.upper) if isinstance(given, fp.Bracket) else (given, given)
-    if math.isnan(least) or math.isnan(most):
-        return "nan"
-    slack = mpf(10) ** (20 - mpmath.mp.dps)
-    low, high = low - slack * (1 + abs(low)), high + slack * (1 + abs(high))
-    if question.claim == "near" and not isinstance(given, fp.Bracket):
-        room = NEAR * abs(high) + question.least
-        return None if low - room <= most <= high + room else "not near"
-    if most < low:
-        return "below"
-    if isinstance(given, fp.Bracket) and least > high:
-        return "lower end above"
-    return None
+def _broken(question, case, given):
+    """Return the claims that are broken under every reading of the channel's numbers."""
+    broken = None
+    for W in case.readings():
+        here = question.judge(case, W, given)
+        broken = here if broken is None else broken & here
+        if not broken:
+            return broken
+    return broken

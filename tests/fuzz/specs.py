@@ -84,6 +84,13 @@ def sizes_of(spec):
     return [spec["m"]] * spec["n"]
 
 
+def outputs_of(spec):
+    """Return the number of outputs of a channel."""
+    if spec["kind"] == "product":
+        return math.prod(len(factor[0]) for factor in spec["factors"])
+    return len(spec["matrix"][0]) if "matrix" in spec else math.prod(sizes_of(spec))
+
+
 def build_prior(spec):
     """Return the prior as an object of the library."""
     kind = spec["kind"]

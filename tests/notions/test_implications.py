@@ -260,3 +260,23 @@ def test_no_level_exceeds_what_there_is_to_know():
     assert found["mutual-information"] == pytest.approx(prior.entropy())
     assert found["leakage-factor"] == 1.0
     assert fp.implications(50.0, "pml-all-priors", prior=[0.5, 0.5]).levels["pml"] < 0.7
+
+
+@pytest.mark.parametrize("units", [1, 2, 3, 5, 1001, 2**52 - 1, 2**53])
+@pytest.mark.parametrize("size", [2, 3, 8, 64])
+def test_subnormal_levels_are_rounded_up(units, size):
+    """Around 5e-324 a quotient or a product by H(S) may round down, to 0 at worst."""
+    level, prior = units * 5e-324, fp.Dense(np.full(size, 1 / size))
+    share = fp.implications(level, "mutual-information", prior=prior).levels["leakage-factor"]
+    back = fp.implications(level, "leakage-factor", prior=prior).levels["mutual-information"]
+    with o.mp.workdps(400):
+        entropy = o.log(size)
+        assert (
+            o.num(level) / entropy <= o.num(share) <= o.num(level) / entropy * (1 + 1e-12) + 2e-323
+        )
+        assert (
+            o.num(level) * entropy <= o.num(back) <= o.num(level) * entropy * (1 + 1e-12) + 2e-323
+        )
+    for notion, reached in (("mutual-information", "leakage-factor"), ("leakage-factor", "dp")):
+        silent = fp.implications(0.0, notion, prior=prior).levels
+        assert silent.get(reached, 0.0) == 0.0

@@ -10,7 +10,7 @@ import fastpriv as fp
 from fastpriv.accounting import LAWS
 from fastpriv.auditing.run import LINES
 from fastpriv.notions import NOTIONS
-from fastpriv.notions.registry import DESIGNED, RELATED
+from fastpriv.notions.registry import COMPARED, DESIGNED, RELATED
 from fastpriv.results import top
 
 CHANNEL = fp.Channel(np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.2, 0.2, 0.6], [0.1, 0.5, 0.4]]))
@@ -51,7 +51,8 @@ def test_laws_and_rules_speak_of_notions():
 
 
 def test_programs_are_public_functions():
-    assert DESIGNED == ("dp", "identifiability", "mutual-information")
+    assert COMPARED == ("dp", "identifiability", "mutual-information")
+    assert set(DESIGNED) == {*COMPARED, "pml", "individual-capacity"}
     assert all(callable(getattr(fp, NOTIONS[slug].program)) for slug in DESIGNED)
 
 

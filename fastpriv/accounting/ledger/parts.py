@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import raised
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.text import part_of, plain
 from fastpriv.errors import InvalidInput
@@ -43,5 +43,5 @@ def filtered_level_of(parts: Mapping[str, int], delta: float) -> float:
 
     That of the sum of their zCDP levels, as in :class:`fastpriv.accounting.PrivacyFilter`.
     """
-    total = math.fsum(k * _zcdp(text) for text, k in parts.items()) * (1.0 + 8.0 * ULP)
+    total = raised(math.fsum(k * _zcdp(text) for text, k in parts.items()), 8.0)
     return PrivacyProfile.zcdp(total).epsilon(delta).upper if total < math.inf else math.inf

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, directed
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import Pairs
 from fastpriv.accounting.profile.measures import SAME, Measure, merged, on_lattice
 from fastpriv.channels import AbstractChannel
-from fastpriv.measures.approximate_dp import laws_apart, neighbour_laws, response
+from fastpriv.measures.approximate_dp import laws_apart, laws_lost, neighbour_laws, response
+from fastpriv.measures.dp import neighbour_level
 
 #: Entries of neighbours' laws that are looked at together.
 CHUNK = 1 << 20
@@ -24,6 +25,8 @@ CHUNK = 1 << 20
 _LEAST, _MOST = 1e-290, 1e9
 #: Laws that overlap by less may do so by rounding.
 _OVERLAP = 2.0**-40
+#: Sums of chances below may have lost digits to underflow.
+_LITTLE = 1e-290
 #: Ratios above are compared by their logarithms.
 _LARGE = 1e300
 
@@ -128,6 +131,8 @@ class Atom:
         error, and the measure is read off the corners of the envelope.
         """
         apart = laws_apart(source.channel) + source.slack
+        lost = laws_lost(source.channel)
+        least = _inverse_slope(source.channel) if lost > 0.0 else 0.0
         low, high = np.zeros((1, 2)), np.zeros((1, 2))
         same = SAME + 8.0 * apart
         for laws, pairs in _moved_apart(source):
@@ -141,17 +146,27 @@ class Atom:
                 # Symmetric curves start with a slope of at most (1 - D)/2: no mass is left to fall.
                 # Where D is one but for rounding, that would make losses infinite.
                 tests, slope = lines[:, 1] * (1.0 - error), 0.5 * (1.0 - gains)
+                if lost > 0.0 and (tests < _LITTLE).any():
+                    # What underflows is known from the level: D <= (e^level - 1) T.
+                    tests = np.maximum(tests, lines[:, 0] * (1.0 - error) * least)
                 tests = np.where(slope > _OVERLAP, np.minimum(tests, slope), tests)
                 high = envelope(
                     np.concatenate([high, np.stack([gains, tests], axis=1)]), same, True
                 )
                 # Laws rounded apart are first brought together again, and beyond.
                 gains = lines[:, 0] - 2.5 * apart * (lines[:, 0] + 2.0 * lines[:, 1])
-                tests = lines[:, 1] * (1.0 + 2.5 * apart)
+                gains -= size * lost
+                tests = lines[:, 1] * (1.0 + 2.5 * apart) + size * lost
                 below = np.stack([gains * (1.0 - error), tests * (1.0 + error)], axis=1)
                 low = envelope(np.concatenate([low, below[gains > 0.0]]), same, False)
         key = ("laws", low.tobytes(), high.tobytes())
         return cls(from_envelope(low, up=False), from_envelope(high, up=True), key, source)
+
+
+def _inverse_slope(channel: AbstractChannel) -> float:
+    """Return 1 / (e^level - 1) of a channel, rounded down; 0 where that is out of range."""
+    level = neighbour_level(channel)
+    return (1.0 - 8.0 * ULP) / math.expm1(level) if 0.0 < level < 709.0 else 0.0
 
 
 def _moved_apart(source: Source) -> Iterator[Pairs]:
@@ -218,12 +233,11 @@ def from_envelope(lines: Floats, up: bool) -> Measure:
     """
     infinite = float(lines[0, 0])
     dD, dT = np.diff(lines[:, 0])[::-1], np.diff(lines[:, 1])[::-1]
-    sign = 1.0 if up else -1.0
     with np.errstate(over="ignore", under="ignore"):
         ratio = dD / dT
         losses = np.where(ratio < math.inf, np.log1p(ratio), np.log(dD) - np.log(dT))
-    losses = losses * (1.0 + sign * 8.0 * ULP)
-    masses = (dD + dT) * (1.0 + sign * 8.0 * ULP)
+    losses = directed(losses, 8.0, up)
+    masses = directed(dD + dT, 8.0, up)
     losses, masses = merged(losses, masses, up)
     fine, step = on_lattice(losses, up)
     return Measure.symmetric(fine, np.log(masses.astype(np.longdouble)), infinite, up, step)

@@ -14,7 +14,7 @@ from itertools import chain, zip_longest
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import NORMAL, ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import Pairs, all_pairs, apart_by
 from fastpriv._structure.rows import RowKernels
@@ -23,7 +23,7 @@ from fastpriv.accounting.profile.bounds import TINY
 from fastpriv.accounting.profile.measures import FINE, Measure, Releases, merged_below
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
-from fastpriv.measures.approximate_dp import laws_apart, neighbour_laws, response
+from fastpriv.measures.approximate_dp import laws_apart, laws_lost, neighbour_laws, response
 from fastpriv.spaces import Space
 
 #: Orders, in units of one over the largest loss, whose Renyi divergences pick pairs.
@@ -34,13 +34,17 @@ _FEW = 12
 _VALUES = 1 << 10
 #: Most entries of a matrix through which channels of different kinds find their common pairs.
 _MATRIX = 1 << 16
+#: Numbers that differ by this share or more have other digits.
+ALIKE = 2.0**-39
 #: Stands for the logarithm of no chance at all.
 _NEVER = -1e300
 
 #: Kinds of releases, and how often each was made.
 Kinds = Sequence[tuple[Atom, int]]
-#: Laws of the first and of the second database, and their relative error, for every kind.
-Site = list[tuple[Floats, Floats, float]]
+#: Relative error of laws, and their absolute error where digits are lost to underflow.
+Error = tuple[float, float]
+#: Laws of the first and of the second database, and their errors, for every kind.
+Site = list[tuple[Floats, Floats, Error]]
 
 
 def attained(parts: Mapping[Atom, int]) -> list[Releases]:
@@ -94,18 +98,22 @@ def _best(kinds: Kinds) -> list[Releases]:
     for site in picked.sites():
         same: dict[bytes, tuple[Measure, int]] = {}  # channels that are equal were two kinds
         for (first, second, error), (_, count) in zip(site, kinds, strict=True):
-            key = np.concatenate([first, second, [error]]).tobytes()
+            key = np.concatenate([first, second, error]).tobytes()
             before = same.get(key, (pair_measure(first, second, error), 0))
             same[key] = before[0], before[1] + count
         releases = list(same.values())
-        result[tuple((_digits(measure), count) for measure, count in releases)] = releases
+        result[tuple((digits(measure), count) for measure, count in releases)] = releases
     return list(result.values())
 
 
-def _digits(measure: Measure) -> bytes:
-    """The same for pairs of laws that differ by rounding and the order of outputs only."""
+def digits(measure: Measure) -> bytes:
+    """The same for pairs of laws that differ by rounding and the order of outputs only.
+
+    Numbers with the same digits differ by less than ``ALIKE`` of them.
+    """
     numbers = [*measure.losses, *np.exp(measure.logs), measure.shift, measure.infinite]
-    return np.round(np.array(numbers, dtype=np.float64), 12).tobytes()
+    parts, powers = np.frexp(np.array(numbers, dtype=np.float64))
+    return np.stack([np.round(parts / ALIKE), powers]).tobytes()
 
 
 class _Picked:
@@ -117,7 +125,7 @@ class _Picked:
         self._first: list[Site] = []
         self._seen = 0
 
-    def add(self, scores: Floats, groups: Sequence[Pairs], errors: Sequence[float]) -> None:
+    def add(self, scores: Floats, groups: Sequence[Pairs], errors: Sequence[Error]) -> None:
         """Look at pairs with scores (orders, pairs)."""
 
         def site(j: int) -> Site:
@@ -152,33 +160,38 @@ def _scores(laws: Floats, pairs: np.ndarray, orders: Floats) -> Floats:
     return np.stack([*result, lost])
 
 
-def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[float]]] | None:
+def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[Error]]] | None:
     """Laws and errors of the same pairs of neighbours for every kind; None where unknown."""
     channels = [source.channel for source in sources]
     slacks = [source.slack for source in sources]
     if len(channels) == 1:
-        error = laws_apart(channels[0]) + slacks[0]
+        error = laws_apart(channels[0]) + slacks[0], laws_lost(channels[0])
         return (([group], [error]) for group in neighbour_laws(channels[0]))
     space = channels[0].space
     rows = [kernels for channel in channels if (kernels := row_kernels(channel)) is not None]
     if len(rows) == len(channels) and max(k.shape[0] for r in rows for k in r.distinct) <= _VALUES:
-        errors = [
-            _error(channel, 1) + slack for channel, slack in zip(channels, slacks, strict=True)
-        ]
+        errors = [_error(*each, 1) for each in zip(channels, slacks, strict=True)]
         return ((groups, errors) for groups in _by_rows(rows))
     if all(space.size * channel.output_space.size <= _MATRIX for channel in channels):
-        errors = [
-            _error(channel, space.n) + slack
-            for channel, slack in zip(channels, slacks, strict=True)
-        ]
+        errors = [_error(*each, space.n) for each in zip(channels, slacks, strict=True)]
         return ((groups, errors) for groups in _by_matrices(channels, space))
     return None
 
 
-def _error(channel: AbstractChannel, n: int) -> float:
-    """Relative error of a matrix whose entries are products of n given or computed chances."""
+def _error(channel: AbstractChannel, slack: float, n: int) -> Error:
+    """Errors of a matrix whose entries are products of n given or computed chances."""
     given = laws_apart(channel) == 0.0 and response(channel) is None
-    return 2.0 * ULP * (n - 1) if given else apart_by(channel.output_space.size, n)
+    if not given:
+        computed = max(apart_by(channel.output_space.size, n), laws_apart(channel))
+        return computed + slack, 2.0 * NORMAL
+    rows = row_kernels(channel) if n > 1 else None
+    lost = rows is not None and math.prod(_least(k.matrix) for k in rows) < NORMAL
+    return 2.0 * ULP * (n - 1) + slack, 2.0 * NORMAL if lost else 0.0
+
+
+def _least(matrix: Floats) -> float:
+    """Least positive entry."""
+    return float(matrix[matrix > 0.0].min())
 
 
 def _by_rows(kernels: Sequence[RowKernels]) -> Iterator[list[Pairs]]:
@@ -199,13 +212,17 @@ def _by_matrices(channels: Sequence[AbstractChannel], space: Space) -> Iterator[
         yield [(matrix, pairs) for matrix in matrices]
 
 
-def pair_measure(first: Floats, second: Floats, apart: float) -> Measure:
+def pair_measure(first: Floats, second: Floats, error: Error) -> Measure:
     """Measure of the losses of one pair of laws, rounded down.
 
-    The laws are known up to a relative error, more than ``apart`` of which is never between them
-    and laws that sum to one; what rounding may have added to losses and masses is told.
+    The laws are known up to a relative error, more than which is never between them and laws that
+    sum to one; what rounding may have added to losses and masses is told. What underflow may have
+    taken is given to the second law, and taken from the first.
     """
+    apart, below = error
     totals = [abs(math.fsum([*law.tolist(), -1.0])) for law in (first, second)]
+    if below > 0.0:
+        first, second = np.where(first > 4.0 * below, first - below, 0.0), second + below
     apart = 2.5 * apart + 2.0 * sum(totals)
     finite = (first > 0.0) & (second > 0.0)
     p, q = (law[finite].astype(np.longdouble) for law in (first, second))
@@ -222,7 +239,7 @@ def pair_measure(first: Floats, second: Floats, apart: float) -> Measure:
     order = np.argsort(losses)
     result, masses, step = merged_below((losses - shift)[order], p[order])
     size = float(np.abs(np.log(masses)).max())
-    error = apart + (16.0 + len(p) + 4.0 * size) * FINE
+    fuzz = apart + (16.0 + len(p) + 4.0 * size) * FINE
     off = 2.0 * apart + 8.0 * FINE * float(sizes.max())
     off += 2.0 * ULP * (abs(float(shift)) + float(result[-1]))
-    return Measure(result, np.log(masses), infinite, error, step, float(shift), off)
+    return Measure(result, np.log(masses), infinite, fuzz, step, float(shift), off)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.contour import Line, Terms, aliases_from, chernoff, cumulant
 from fastpriv.accounting.profile.nodes import Complexes, TooCostly
@@ -80,7 +80,7 @@ def blurred_line(terms: Terms, t: float, c: float) -> Blurred:
     relative = np.expm1(np.minimum(errors, 700.0))
     aliases = tuple((at, chernoff(whole, at, 1e-14)) for at in (above, below))
     # The factor of the Gaussian noise belongs to both, so that only the last one differs.
-    less = 1.0 - mu * mu * math.exp(mu * mu / 8.0) * (1.0 + 8.0 * ULP) * s * (1.0 + s)
+    less = 1.0 - raised(mu * mu * math.exp(mu * mu / 8.0), 8.0) * s * (1.0 + s)
     lines = []
     for factor in (less, np.ones(len(s))):
         each: Complexes = np.asarray(values * factor, dtype=np.complex128)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.attained import common
 from fastpriv.accounting.profile.contour import Term
@@ -19,7 +19,7 @@ from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.lopsided import Levelwise, Lopsided
 from fastpriv.accounting.profile.measures import Measure, Releases
-from fastpriv.accounting.profile.nodes import TooCostly
+from fastpriv.accounting.profile.nodes import TooCostly, in_range
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Pair
 from fastpriv.accounting.profile.ranges import Chosen, levels
@@ -207,7 +207,7 @@ class Composed:
         if whole < 2 or len(ranges) < len(self._pairs) + len(self._atoms) + len(self._lopsided):
             return []
         # A range of e is e^2/8-zCDP (Cesar and Rogers 2021).
-        rho = [(Moments((), (), pair.e**2 / 8.0 * (1.0 + 4.0 * ULP), 0.0), k) for pair, k in ranges]
+        rho = [(Moments((), (), raised(pair.e**2 / 8.0, 4.0), 0.0), k) for pair, k in ranges]
         result: list[Chosen | Chernoff] = [Chernoff([*rho, *self._moments], [], [])]
         if levels(whole) and not self._moments and len(ranges) == 1:
             result.append(Chosen(ranges[0][0].e, whole))
@@ -300,8 +300,9 @@ def _log(pairs: list[tuple[Ordered, int]], finite: Releases, s: float, up: bool)
         return math.inf
     total, sign = 0.0, 1.0 if up else -1.0
     terms: list[tuple[Term, int]] = [*pairs, *((Finite(measure), k) for measure, k in finite)]
-    for term, k in terms:
-        log, error = term.log_moments(s, np.zeros(1), 1e-14 / k)
-        total += k * (float(log[0].real) + sign * float(error[0]))
+    with in_range():
+        for term, k in terms:
+            log, error = term.log_moments(s, np.zeros(1), 1e-14 / k)
+            total += k * (float(log[0].real) + sign * float(error[0]))
     slack = math.fsum(k * (measure.error + s * measure.off) for measure, k in finite)
     return total + sign * (slack + 8.0 * ULP * abs(total))

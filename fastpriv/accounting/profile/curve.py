@@ -6,7 +6,7 @@ import math
 from collections import OrderedDict
 from functools import cached_property
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, directed
 from fastpriv.accounting.profile.bounds import Bound, TooMany, listed
 from fastpriv.accounting.profile.crossing import last
 from fastpriv.accounting.profile.grid import grid_above, grid_below, spacing
@@ -107,7 +107,7 @@ class Curve:
         if self._shift != 0.0:
             x -= self._sign * 4.0 * ULP * (abs(t) + abs(self._shift))
         value = self.infinite + self._bound(s).value(x)
-        return min(value * (1.0 + self._sign * 2.0 * ULP), 1.0)
+        return min(directed(value, 2.0, self._sign > 0.0), 1.0)
 
     def _bound(self, s: float) -> Bound:
         """Bound on the finite part of the curve from a law tilted by s."""

@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.accounting.profile.measures import FINE, Longs
 from fastpriv.accounting.profile.nodes import Complexes
@@ -173,8 +173,8 @@ class Excess:
 
     def _take(self, low: float, high: float) -> None:
         scale = 1.0 / self._n
-        self._low = max(self._low, low * scale * (1.0 - 4.0 * ULP))
-        self._high = min(self._high, math.nextafter(high * scale * (1.0 + 4.0 * ULP), 1.0))
+        self._low = max(self._low, lowered(low * scale, 4.0))
+        self._high = min(self._high, math.nextafter(raised(high * scale, 4.0), 1.0))
 
     def _line(self, count: int) -> tuple[float, float] | None:
         """Bounds on E[S_+] by a number of angles; None where it takes too long."""

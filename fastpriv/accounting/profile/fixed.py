@@ -17,7 +17,7 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.atoms import Atom
-from fastpriv.accounting.profile.attained import _digits, _sites, pair_measure
+from fastpriv.accounting.profile.attained import ALIKE, _sites, digits, pair_measure
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.measures import Measure
 from fastpriv.errors import TooLarge
@@ -73,21 +73,50 @@ def _pairs(kinds: list[tuple[Atom, int]]) -> dict[tuple[bytes, ...], Fixed]:
             for (laws, pairs), error, (_, count) in zip(groups, errors, kinds, strict=True):
                 x, other = pairs[j][::-1] if flipped else pairs[j]
                 low = pair_measure(laws[x], laws[other], error)
-                fixed.append((low, _raised(low, laws[x], laws[other]), count))
-            result.setdefault(tuple(_digits(low) for low, _, _ in fixed), fixed)
+                fixed.append((low, _raised(low, laws[x], laws[other], error[1]), count))
+            key = tuple(digits(low) for low, _, _ in fixed)
+            result[key] = _joined(result[key], fixed) if key in result else fixed
             if len(result) > _PAIRS:
                 raise _too_many()
     return result
+
+
+def _joined(kept: Fixed, other: Fixed) -> Fixed:
+    """One pair for two with the same digits: it bounds both from above."""
+    return [
+        (low, up if _equal(up, again) else _above(up), count)
+        for (low, up, count), (_, again, _) in zip(kept, other, strict=True)
+    ]
+
+
+def _equal(first: Measure, second: Measure) -> bool:
+    """Whether both are the same, float for float."""
+    names = ("losses", "logs", "infinite", "shift")
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)
+
+
+def _above(measure: Measure) -> Measure:
+    """Bound all measures with the same digits from above."""
+    return replace(
+        measure,
+        infinite=min(measure.infinite * (1.0 + 2.0 * ALIKE), 1.0),
+        error=measure.error + 2.0 * ALIKE,
+        off=measure.off + 2.0 * ALIKE * (abs(measure.shift) + measure.top),
+    )
 
 
 def _both(count: int) -> Iterator[tuple[int, bool]]:
     return product(range(count), (False, True))
 
 
-def _raised(low: Measure, first: np.ndarray, second: np.ndarray) -> Measure:
-    """The same measure, with what rounding may have taken away given back."""
+def _raised(low: Measure, first: np.ndarray, second: np.ndarray, below: float) -> Measure:
+    """The same measure, with what rounding may have taken away given back.
+
+    Second chances that may be those of underflow, ``below``, count as none.
+    """
     size = abs(low.shift) + low.top
-    lost = math.fsum(first[second == 0.0].tolist()) * (1.0 + 2.0 * low.error + 8.0 * ULP)
+    lost = math.fsum(first[second <= 2.0**53 * below].tolist()) + 8.0 * len(first) * below
+    lost *= 1.0 + 2.0 * low.error + 8.0 * ULP
     return replace(low, infinite=min(lost, 1.0), off=low.off + _JOINED * size)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv.accounting.profile.bounds import Bound
 from fastpriv.accounting.profile.grid import grid_above, grid_below
 from fastpriv.accounting.profile.measures import Measure, Releases
@@ -38,7 +38,7 @@ class Gridded:
         self._above = _Shifted(grid_above(above, c, h), above, 1.0)
         # What lies beyond the last cell counts as an infinite loss.
         beyond = math.fsum(k * measure.infinite for measure, k in above)
-        self._beyond = beyond * (1.0 + 4.0 * ULP) + 5e-324 * (beyond > 0.0)
+        self._beyond = raised(beyond, 4.0)
 
     def bounds(self, t: float) -> tuple[float, float]:
         """Return a lower and an upper bound on the finite part of delta(t)."""

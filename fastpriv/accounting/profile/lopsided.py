@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, directed
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.measures import FINE, Longs, Measure
@@ -66,7 +66,7 @@ class Lopsided:
             losses, logs = np.append(losses, -low), np.append(logs, hidden)
         else:
             logs = logs + losses
-            infinite = given.infinite * self.q * (1.0 + (4.0 if up else -4.0) * ULP)
+            infinite = directed(given.infinite * self.q, 4.0, up)
             losses, logs = np.append(losses, low), np.append(logs, hidden + low)
         seen = logs > -np.inf
         losses, logs = losses[seen], logs[seen]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import directed, lowered
 from fastpriv._core.validation import Floats, Ints
 
 #: Logarithms of masses: k of them are added, so they carry more digits where the platform has them.
@@ -83,7 +83,7 @@ class Measure:
         if rest < 0.0 and not up:
             shrink = np.log1p(-rest)  # of the total, which may be two where all losses are tiny
             masses, mirrored = masses - shrink, mirrored - shrink
-            infinite *= float(np.exp(-shrink)) * (1.0 - 4.0 * ULP)
+            infinite *= lowered(float(np.exp(-shrink)), 4.0)
         shown = losses.astype(np.float64)
         parts = [-shown[::-1], shown], [mirrored[::-1], masses]
         if rest > 0.0:
@@ -160,7 +160,7 @@ def _common_step(losses: Floats, up: bool) -> float:
         multiples = np.rint(losses / (losses[0] / parts))
         steps = losses / multiples
         if np.ptp(steps) <= SAME * steps[0]:
-            return float(steps.max() * (1 + 4 * ULP) if up else steps.min() * (1 - 4 * ULP))
+            return directed(float(steps.max() if up else steps.min()), 4.0, up)
     return 0.0
 
 
@@ -170,5 +170,5 @@ def merged(losses: Floats, masses: Floats, up: bool) -> tuple[Floats, Floats]:
         return losses, masses
     starts = np.concatenate([[0], np.flatnonzero(np.diff(losses) > _SAME_LOSS * losses[1:]) + 1])
     joined = np.maximum if up else np.minimum
-    total = np.add.reduceat(masses, starts) * (1.0 + (4.0 if up else -4.0) * ULP * len(losses))
+    total = directed(np.add.reduceat(masses, starts), 4.0 * len(losses), up)
     return joined.reduceat(losses, starts), total

@@ -267,9 +267,9 @@ class Mixtures(Pair):
         result = super().ceiling(c, angles)
         _, masses, lines = self.lifted(c)
         for d, turns in lines:
-            with np.errstate(under="ignore"):
+            with np.errstate(under="ignore", over="ignore"):  # infinity bounds nothing
                 falls = np.exp(np.multiply.outer(-angles, turns)) @ masses
-            result = np.minimum(result, math.exp(self._strip(c, d)) * falls)
+                result = np.minimum(result, math.exp(self._strip(c, d)) * falls)
         return np.asarray(result)
 
     def fall(self, c: float, angles: Floats, cut: Callable[[Floats], Floats], eta: float) -> Floats:
@@ -375,6 +375,8 @@ class Mixtures(Pair):
         x = np.linspace(low, high, count)
         losses, off, _ = self._losses(x)
         half = 0.5 * (x[1] - x[0])
+        if not 0.0 < half < math.inf:
+            raise TooCostly
         at, weights = np.polynomial.legendre.leggauss(4)
         inner = (x[:-1, None] + half * (1.0 + at)).reshape(-1)
         logs = (-0.5 * inner * inner + math.log(half) - _HALF_LOG_TWO_PI).reshape(-1, len(at))

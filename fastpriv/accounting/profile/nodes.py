@@ -10,7 +10,8 @@ and g is of second order in small losses: nothing cancels when losses are small 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +39,17 @@ _SERIES = [1.0 / math.factorial(n) for n in range(2, 21)]
 
 
 class TooCostly(Exception):
-    """The quadrature would take more points than are worth it."""
+    """The quadrature would take more points than are worth it, or numbers out of range."""
+
+
+@contextmanager
+def in_range() -> Iterator[None]:
+    """Arithmetic that leaves the range of a double proves nothing: it is too costly."""
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            yield
+    except ArithmeticError:
+        raise TooCostly from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.lopsided import (
     Lopsided,
@@ -19,7 +20,7 @@ from fastpriv.accounting.profile.lopsided import (
 from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Pair
-from fastpriv.accounting.profile.relations import amount_of_noise, as_relation
+from fastpriv.accounting.profile.relations import LEAST_NOISE, amount_of_noise, as_relation
 from fastpriv.accounting.profile.samples import replaced_in_sample
 from fastpriv.errors import InvalidInput, short
 
@@ -158,8 +159,12 @@ class Noise:
                 f"there must be a probability for each sensitivity, got {len(shifts)} and "
                 f"{len(chances)}"
             )
-        if not np.all((shifts >= 0.0) & (shifts < math.inf)):
-            raise InvalidInput("sensitivities must be finite numbers of at least 0")
+        most = sigma / LEAST_NOISE if sigma > 0.0 else math.inf
+        if not np.all((shifts >= 0.0) & (shifts < math.inf) & (shifts <= most)):
+            raise InvalidInput(
+                "sensitivities must be finite numbers of at least 0, at most "
+                f"{1.0 / LEAST_NOISE:g} times the standard deviation; add more noise"
+            )
         if not np.all(chances >= 0.0) or abs(math.fsum(chances.tolist()) - 1.0) > 1e-9:
             raise InvalidInput("probabilities must be at least 0 and sum to one")
         total = math.fsum(chances.tolist())
@@ -218,7 +223,8 @@ class Noise:
         Parameters
         ----------
         noise_parameter : float
-            The a, the level per unit; 0 shows nothing in theory and everything in dp-accounting.
+            The a, the level per unit, at most 1e9; 0 shows nothing in theory and everything in
+            dp-accounting.
         sensitivity : int
             How far one person moves the integer.
         relation : {"add-or-remove", "replace-one", "replace-special"}, optional
@@ -230,7 +236,7 @@ class Noise:
         >>> fp.accounting.PrivacyProfile.discrete_laplace(0.5).epsilon([0.0, 0.1])[0]
         Bracket(0.5, 0.5)
         """
-        a = check.real(noise_parameter, "noise_parameter", least=0.0)
+        a = check.real(noise_parameter, "noise_parameter", least=0.0, most=1e9)
         distance = check.integer(sensitivity, "sensitivity", 0)
         if distance > 1 << 20:
             raise InvalidInput(f"sensitivity must be at most 2^20, got {distance}")
@@ -263,4 +269,8 @@ class Noise:
         """
         level = check.real(epsilon, "epsilon", least=0.0, most=700.0)
         kind = as_relation(relation)
-        return cls({Interval(level, False): 1} if level > 1e-100 else {}, kind)
+        if level == 0.0:
+            return cls({}, kind)
+        if level <= 1e-100:  # squares underflow: no worse than randomised response
+            return cls({Atom.response(2, level).down_to(0.0): 1}, kind)
+        return cls({Interval(level, False): 1}, kind)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, unheaded
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import lowered
 from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.attained import attained
 from fastpriv.accounting.profile.composed import Composed, Part
@@ -144,7 +144,7 @@ class PrivacyProfile(Sampled, Questions):
         if atom.is_response and rows is not None:
             m = atom.key[1]  # of the rows that are the worst
             levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]
-            atom = atom.down_to(min(levels, default=0.0) * (1.0 - 4.0 * ULP))
+            atom = atom.down_to(lowered(min(levels, default=0.0), 4.0))
         return cls({atom: 1}, "replace-one")
 
     @classmethod

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.results import Bracket
 
@@ -77,7 +77,7 @@ class Questions:
         second = _largest(lambda t: _mirrored(self._delta(t), t, a), lambda t: math.exp(-t), _FAR)
         # Beyond the last level the second is at most e^-t.
         low, high = max(first[0], second[0], 0.0), max(first[1], second[1], math.exp(-_FAR))
-        return Bracket(low * (1.0 - 8.0 * ULP), min(high * (1.0 + 8.0 * ULP), 1.0 - a))
+        return Bracket(lowered(low, 8.0), min(raised(high, 8.0), 1.0 - a))
 
     def tpr(self, fpr: float) -> Bracket:
         """Largest true-positive rate of a test at a false-positive rate: 1 - T(fpr).
@@ -112,9 +112,7 @@ class Questions:
         t = abs(math.log(p) - math.log1p(-p))
         slack = 4.0 * ULP * (1.0 + t)
         high, low = self._delta(max(t - slack, 0.0)).upper, self._delta(t + slack).lower
-        return Bracket(
-            less * (1.0 - high) * (1.0 - 4.0 * ULP), less * (1.0 - low) * (1.0 + 4.0 * ULP)
-        )
+        return Bracket(lowered(less * (1.0 - high), 4.0), raised(less * (1.0 - low), 4.0))
 
     def renyi_level(self, order: float) -> Bracket:
         """Renyi divergence of an order above 1 between the laws of neighbours, composed.
@@ -132,9 +130,7 @@ class Questions:
         alpha = check.real(order, "order", least=1.0 + 1e-9)
         low, high = self._log_moment(alpha - 1.0)
         s = alpha - 1.0
-        return Bracket(
-            max(low / s * (1.0 - 8.0 * ULP), 0.0), max(high / s * (1.0 + 8.0 * ULP), 0.0)
-        )
+        return Bracket(max(lowered(low / s, 8.0), 0.0), max(raised(high / s, 8.0), 0.0))
 
     def zcdp_level(self) -> Bracket:
         """Least rho for which the releases are rho-zCDP (Bun and Steinke 2016).
@@ -160,7 +156,7 @@ class Questions:
         parts, least, most = normal_square(others, zcdp=True)
         most = most + 2.0 * declared
         if not parts:
-            return Bracket(0.5 * least, 0.5 * most * (1.0 + 4.0 * ULP))
+            return Bracket(0.5 * least, raised(0.5 * most, 4.0))
         rest = type(self)(parts, self.relation)
         top = rest._epsilon(0.0)
         if top.lower == math.inf:
@@ -170,8 +166,8 @@ class Questions:
         low, high = largest_rate(rest._log_moment, top.upper)
         # The rate of normal noise is the same at all orders; that of samples is a limit.
         constant = math.fsum(k * p.square for p, k in others.items() if isinstance(p, Normal))
-        low = (low + 0.5 * constant) * (1.0 - 16.0 * ULP)
-        return Bracket(max(low, 0.5 * least), (high + 0.5 * most) * (1.0 + 4.0 * ULP))
+        low = lowered(low + 0.5 * constant, 16.0)
+        return Bracket(max(low, 0.5 * least), raised(high + 0.5 * most, 4.0))
 
     def gdp_level(self) -> Bracket:
         """Least mu for which the releases are mu-GDP: no worse than N(0, 1) against N(mu, 1).
@@ -194,9 +190,9 @@ class Questions:
         parts, least, most = normal_square(self._parts)
         # ln delta(t) is at least -(t + C)^2 / (2 least) - C for some C, below which no curve of a
         # smaller mu stays for large t.
-        low = math.sqrt(least) * (1.0 - 4.0 * ULP)
+        low = lowered(math.sqrt(least), 4.0)
         if not parts:
-            return Bracket(low, math.sqrt(most) * (1.0 + 4.0 * ULP))
+            return Bracket(low, raised(math.sqrt(most), 4.0))
         low = max(low, gaussian_mu(0.0, self._delta(0.0).lower, up=False))
         rest = type(self)(parts, self.relation)
         top = rest._epsilon(0.0)
@@ -208,15 +204,13 @@ class Questions:
             return result.lower, result.upper
 
         mu = largest_mu(bounds, top.upper)
-        return Bracket(max(low, mu[0]), math.sqrt(mu[1] ** 2 + most) * (1.0 + 8.0 * ULP))
+        return Bracket(max(low, mu[0]), raised(math.sqrt(mu[1] ** 2 + most), 8.0))
 
 
 def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
     """1 - delta(t) - e^t alpha, from below and above."""
     cost = math.exp(t) * alpha if t < 700.0 else math.inf if alpha > 0.0 else 0.0
-    return 1.0 - delta.upper - cost * (1.0 + 4.0 * ULP), 1.0 - delta.lower - cost * (
-        1.0 - 4.0 * ULP
-    )
+    return 1.0 - delta.upper - raised(cost, 4.0), 1.0 - delta.lower - lowered(cost, 4.0)
 
 
 def _mirrored(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:

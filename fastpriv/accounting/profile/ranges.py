@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import lowered, raised
 from fastpriv._core.validation import Floats
 
 #: Values of the recursion in all, and most and least levels in one range.
@@ -71,13 +71,13 @@ class Chosen:
 
     def delta(self, t: float) -> float:
         """Bound delta(t) from above."""
-        at = t * (1.0 - 4.0 * ULP) / self._h
+        at = lowered(t, 4.0) / self._h
         i = math.floor(at)
         if i + 1 >= len(self._values):
             return 0.0
         high, low = float(self._values[i]), float(self._values[i + 1])
         share = math.expm1((at - i) * self._h) / math.expm1(self._h)
-        return min((high - (high - low) * share * (1.0 - 1e-12)) * (1.0 + 8.0 * ULP), 1.0)
+        return min(raised(high - (high - low) * share * (1.0 - 1e-12), 8.0), 1.0)
 
     def epsilon(self, delta: float) -> float:
         """Bound the least t with delta(t) <= delta from above."""
@@ -85,9 +85,9 @@ class Chosen:
         if i == 0:
             return 0.0
         high, low = float(self._values[i - 1]), float(self._values[i])
-        share = min((high - delta) / (high - low) * (1.0 + 8.0 * ULP), 1.0)
+        share = min(raised((high - delta) / (high - low), 8.0), 1.0)
         rise = math.log1p(share * math.expm1(self._h))
-        return min((i - 1) * self._h + rise * (1.0 + 1e-12), i * self._h) * (1.0 + 8.0 * ULP)
+        return raised(min((i - 1) * self._h + rise * (1.0 + 1e-12), i * self._h), 8.0)
 
 
 @lru_cache(maxsize=16)
@@ -136,7 +136,7 @@ def _recursion(e: float, k: int) -> Floats:
         known = np.arange(below - m, low)
         padded = np.concatenate(
             [
-                -np.expm1(h * known) * (1.0 + 8.0 * ULP),
+                raised(-np.expm1(h * known), 8.0),
                 values[max(below - m - low, 0) :],
                 np.zeros(above + m - high),
             ]
@@ -153,5 +153,5 @@ def _recursion(e: float, k: int) -> Floats:
             curved = (apart[:, 1:] - apart[:, :-1]) / math.expm1(h) + apart[:, 1:]
             more = np.maximum(worth[:, 1:], worth[:, :-1]) + bend * np.maximum(curved, 0.0)
             result[start : start + rows] = more.max(axis=1)
-        values, low, high = result * (1.0 + 32.0 * ULP), below, above
+        values, low, high = raised(result, 32.0), below, above
     return values

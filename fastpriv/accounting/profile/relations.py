@@ -8,7 +8,7 @@ from fastpriv.errors import InvalidInput, did_you_mean
 #: Relations of neighbours.
 RELATIONS = ("add-or-remove", "replace-one", "replace-special")
 #: Least and largest noise that is computed with; none at all shows everything.
-_LEAST, _MOST = 1e-6, 1e15
+LEAST_NOISE, _MOST = 1e-6, 1e15
 
 
 def as_relation(relation: str | None) -> str | None:
@@ -22,6 +22,7 @@ def as_relation(relation: str | None) -> str | None:
 def amount_of_noise(value: float, name: str) -> float:
     """Return an amount of noise that is none, or neither tiny nor huge."""
     noise = check.real(value, name, least=0.0)
-    if noise != 0.0 and not _LEAST <= noise <= _MOST:
-        raise InvalidInput(f"{name} must be 0 or between {_LEAST:g} and {_MOST:g}, got {noise:g}")
+    if noise != 0.0 and not LEAST_NOISE <= noise <= _MOST:
+        ends = f"{LEAST_NOISE:g} and {_MOST:g}"
+        raise InvalidInput(f"{name} must be 0 or between {ends}, got {noise:g}")
     return noise

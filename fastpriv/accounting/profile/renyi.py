@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import LEAST, ULP, raised
 from fastpriv.accounting.profile.contour import Term
 from fastpriv.accounting.profile.measures import Releases
 from fastpriv.accounting.profile.nodes import TooCostly
 from fastpriv.accounting.profile.terms import Finite, Ordered
 
-#: Levels beyond this one are not told apart, and the least positive double.
-_FARTHEST, _LEAST = 1e9, 5e-324
+#: Levels beyond this one are not told apart.
+_FARTHEST = 1e9
 
 
 class Moments:
@@ -40,7 +40,7 @@ class Moments:
     def log_moment(self, s: float) -> float:
         """Upper bound on ln M(s)."""
         if not self.orders:
-            return s * (self.xi + self.rho * (1.0 + s)) * (1.0 + 8.0 * ULP)
+            return raised(s * (self.xi + self.rho * (1.0 + s)), 8.0)
         at = [0.0, *(order - 1.0 for order in self.orders)]
         if s > at[-1]:
             return math.inf
@@ -48,7 +48,7 @@ class Moments:
             0.0,
             *((order - 1.0) * level for order, level in zip(self.orders, self.levels, strict=True)),
         ]
-        return float(np.interp(s, at, values)) * (1.0 + 16.0 * ULP)
+        return raised(float(np.interp(s, at, values)), 16.0)
 
     @property
     def is_trivial(self) -> bool:
@@ -81,12 +81,12 @@ class Chernoff:
         if not log < 700.0:
             return 1.0
         # Moments bound no loss: delta is positive, also where it is less than any double.
-        finite = max(math.exp(log + 8.0 * ULP * (abs(log) + 1.0)) * (1.0 + 1e-12), _LEAST)
+        finite = max(math.exp(log + 8.0 * ULP * (abs(log) + 1.0)) * (1.0 + 1e-12), LEAST)
         return min(self.infinite + finite, 1.0)
 
     def epsilon(self, delta: float) -> float:
         """Upper bound on the least t with delta(t) <= delta."""
-        rest = delta - self.infinite * (1.0 + 4.0 * ULP)
+        rest = delta - raised(self.infinite, 4.0)
         if rest <= 0.0:
             return math.inf
         target = math.log(rest)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.errors import InvalidInput
 
@@ -57,9 +57,7 @@ def repeat_and_select(profile: PrivacyProfile, mean: float, shape: float) -> Pri
     extra = [math.log(runs) / (a - 1.0) for a in orders]
     most = math.inf
     if eta == math.inf:
-        more = [
-            runs * profile.delta(math.log1p(1.0 / (a - 1.0)) * (1 - 4 * ULP)).upper for a in orders
-        ]
+        more = [runs * profile.delta(lowered(math.log1p(1.0 / (a - 1.0)), 4)).upper for a in orders]
     else:
         gamma = _gamma(runs, eta)
         spent = [
@@ -70,7 +68,7 @@ def repeat_and_select(profile: PrivacyProfile, mean: float, shape: float) -> Pri
         most = (2.0 + eta) * pure
         more = [(1.0 + eta) * min(*spent, pure)] * len(orders)
     result = [
-        min(each + a + b, most) * (1.0 + 16.0 * ULP)
+        raised(min(each + a + b, most), 16.0)
         for each, a, b in zip(levels, more, extra, strict=True)
     ]
     # Divergences rise with their order.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.accounting.profile.bounds import Listed, on_lattice, table
 from fastpriv.accounting.profile.crossing import last
@@ -154,8 +154,8 @@ class Running:
                 k * steps.fuzz(self.tilt) + FINE * abs(float(log_total)),
                 k * (measure.error + 32.0 * FINE),
                 k * ULP * measure.top,
-                k * measure.top * (1.0 + ULP),
-                k * math.log1p(-measure.infinite) * (1.0 + ULP),
+                raised(k * measure.top, 2.0),
+                lowered(k * math.log1p(-measure.infinite), 2.0),
                 k,
                 *cumulant([(measure, k)], self.s),
             ]
@@ -167,15 +167,15 @@ class Running:
         if high - low >= self.length:
             return None
         fuzz, error, moved, top, certain, count, _, middle, variance = self.amounts.tolist()
-        hidden = _infinite(certain) * (1.0 + 8.0 * ULP * (1.0 + count))
+        hidden = raised(_infinite(certain), 8.0 * (1.0 + count))
         if hidden >= delta:
             return None
-        top *= 1.0 + 4.0 * ULP * (1.0 + count)
+        top = raised(top, 4.0 * (1.0 + count))
         y, off = inverted(self.logs, self.length)
         inside = placed(low, high, int(self.places[2]), self.length)
         law = Tilted(low, y[inside], off, self.log_total, fuzz, outside)
         part = on_lattice(law, self.h, True)
-        error = (error + fuzz) * (1.0 + ULP * (1.0 + count))
+        error = raised(error + fuzz, 1.0 + count)
         bound = table([part], self.s, self.log_total, error, outside, moved, True)
         result = _crossed(bound, hidden, delta, min(max(middle, 0.0), top), top)
         return result if abs(result - middle) <= _FAR * math.sqrt(variance) else None
@@ -193,4 +193,4 @@ def _infinite(certain: float) -> float:
 
 def _crossed(bound: Listed, hidden: float, delta: float, guess: float, top: float) -> float:
     """Return the level at which a bound on the finite part and the infinite one falls to delta."""
-    return last(lambda t: (hidden + bound.value(t)) * (1.0 + 2.0 * ULP) > delta, guess, top)[1]
+    return last(lambda t: raised(hidden + bound.value(t), 2.0) > delta, guess, top)[1]

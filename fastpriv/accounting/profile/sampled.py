@@ -21,6 +21,9 @@ from fastpriv.errors import InvalidInput
 if TYPE_CHECKING:
     from fastpriv.accounting.profile.composed import Part
 
+#: Most people that a sample is drawn from: their number is computed with as a double.
+_PEOPLE = 10**12
+
 _ONE = "only one release, or Gaussian noise, is sampled from; sample each release by itself"
 
 
@@ -61,7 +64,9 @@ class Sampled(Noise):
         from scipy.stats import binom
 
         n = check.integer(dataset_size, "dataset_size", 0)
-        most = check.integer(truncated_batch_size, "truncated_batch_size", 0)
+        most = min(check.integer(truncated_batch_size, "truncated_batch_size", 0), n)
+        if n > _PEOPLE:
+            raise InvalidInput(f"dataset_size must be at most {_PEOPLE:,}, got {n}")
         sigma = amount_of_noise(noise_multiplier, "noise_multiplier")
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
         whole = cls.gaussian(sigma, q, relation=relation)
@@ -129,8 +134,8 @@ class Sampled(Noise):
         part = replaced_in_sample(release, q, blank=True)
         if part is None:
             raise InvalidInput(
-                "a Poisson sample where a person is replaced is for noise on a sum; use "
-                "relation='add-or-remove'"
+                "a Poisson sample where a person is replaced is known for noise on a sum only; use "
+                "sampled_without_replacement, or noise of relation='add-or-remove'"
             )
         return type(self)({part: 1}, self.relation)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.lopsided import (
@@ -96,7 +96,7 @@ def _halved(noise: Atom) -> Atom | None:
 def with_replacement(release: Part, m: int, n: int, relation: str) -> dict[Part, int] | None:
     """Return noise on a sum of m draws from n people, None for other releases."""
     chances = _draws(m, n)
-    total = math.fsum(chances) * (1.0 + 4.0 * ULP)
+    total = raised(math.fsum(chances), 4.0)
     weights = tuple(chance / total for chance in chances)
     counts = range(1, len(chances) + 1)
     rest = _beyond(chances, m, n)
@@ -129,8 +129,8 @@ def _draws(m: int, n: int) -> list[float]:
     chance = math.exp(m * math.log1p(-1.0 / n))
     result = []
     for k in range(1, m + 1):
-        chance *= (m - k + 1.0) / (k * (n - 1.0)) * (1.0 + 8.0 * ULP)
-        result.append(chance * (1.0 + 8.0 * ULP * (1.0 + m / n)))
+        chance *= raised((m - k + 1.0) / (k * (n - 1.0)), 8.0)
+        result.append(raised(chance, 8.0 * (1.0 + m / n)))
         if k > 2 * m / n and _after(chance, k, m, n) < _RARE:
             break
     return result

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv.accounting.profile.blurred import Blurred, blurred_line
 from fastpriv.accounting.profile.bounds import TooMany
 from fastpriv.accounting.profile.contour import (
@@ -29,8 +29,8 @@ from fastpriv.accounting.profile.gridded import Gridded
 from fastpriv.accounting.profile.jumps import jump_line
 from fastpriv.accounting.profile.measures import Releases
 from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.nodes import TooCostly
-from fastpriv.accounting.profile.single import closed, is_closed
+from fastpriv.accounting.profile.nodes import TooCostly, in_range
+from fastpriv.accounting.profile.single import closed, is_closed, single
 from fastpriv.accounting.profile.terms import Finite, Ordered
 from fastpriv.errors import TooLarge
 
@@ -81,9 +81,9 @@ class Side:
             if measure.infinite >= 1.0:
                 return 1.0, 1.0
             part = -math.expm1(k * math.log1p(-measure.infinite))
-            low += part * (1.0 - low) * (1.0 - 16.0 * ULP)
-            high += part * (1.0 - high) * (1.0 + 16.0 * ULP)
-        return low * (1.0 - 4.0 * ULP), min(high * (1.0 + 4.0 * ULP), 1.0)
+            low += lowered(part * (1.0 - low), 16.0)
+            high += raised(part * (1.0 - high), 16.0)
+        return lowered(low, 4.0), min(raised(high, 4.0), 1.0)
 
     @cached_property
     def top(self) -> tuple[float, float]:
@@ -102,13 +102,14 @@ class Side:
         if t > _LONG and (t > _FAR or self.at_most(t) - high < 1e-320):
             return low, min(high + 2e-323, 1.0)  # what is finite is less than any double
         if self._closed:
-            with suppress(NotImplementedError):
+            with suppress(NotImplementedError, TooCostly), in_range():
                 return closed(*self._pairs[0], t)
         try:
-            result = self._at(tilt_at(self._terms, t), t)
+            with in_range():
+                result = self._at(tilt_at(self._terms, t), t)
         except TooCostly:
             return low, 1.0
-        return low + result[0] * (1.0 - 2.0 * ULP), min((high + result[1]) * (1.0 + 2.0 * ULP), 1.0)
+        return low + lowered(result[0], 2.0), min(raised(high + result[1], 2.0), 1.0)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Lower and upper bounds on the least t >= 0 with delta(t) <= delta."""
@@ -119,22 +120,44 @@ class Side:
             return math.inf, math.inf
         if delta < _TINY:
             return self.top[0] if delta == 0.0 else 0.0, math.inf if high > delta else self.top[1]
+        if high == 0.0 and self._apart() <= delta:
+            return 0.0, 0.0
         try:
-            if high >= delta:
-                return self._crossing(delta, 0.5 * delta)[0], math.inf
-            result = self._crossing(delta, delta - high)
+            with in_range():
+                if high >= delta:
+                    return self._crossing(delta, 0.5 * delta)[0], math.inf
+                result = self._crossing(delta, delta - high)
         except TooCostly:
-            return 0.0, math.inf if high >= delta else self.top[1]
-        return min(result[0], self.top[1]), min(result[1], self.top[1])
+            result = 0.0, math.inf
+        if high >= delta:
+            return 0.0, math.inf
+        upper = min(result[1], self.top[1])
+        if upper == math.inf:  # no line serves: Chernoff's bound does
+            with suppress(TooCostly), in_range():
+                start = max(cumulant(self._terms, 1.0)[1], 1.0)
+                upper = _last(lambda t: self.at_most(t) > delta, start)[1]
+        return min(result[0], upper), upper
+
+    def _apart(self) -> float:
+        """Upper bound on delta(0) by the sum over releases, at little cost where they are rare."""
+        if self._finite:
+            return 1.0
+        try:
+            with in_range():
+                parts = [k * single(one, 0.0)[1] for one, k in self._pairs]
+        except (NotImplementedError, TooCostly):
+            return 1.0
+        return math.fsum(parts) * (1.0 + 4.0 * ULP)
 
     def at_most(self, t: float) -> float:
         """Upper bound on delta(t) at little cost: Chernoff's, proved."""
         high = self.infinite[1]
         if high >= 1.0 or t >= self.top[1]:
             return high
-        at = tilt_at(self._terms, t)
         try:
-            log = chernoff(self._terms, at, 1e-14) + self._slack + at * (self._moved - t)
+            with in_range():
+                at = tilt_at(self._terms, t)
+                log = chernoff(self._terms, at, 1e-14) + self._slack + at * (self._moved - t)
         except TooCostly:
             return 1.0
         return min((high + math.exp(min(log + 1e-9 * (1.0 + at * t), 1.0))) * (1.0 + 1e-9), 1.0)
@@ -181,7 +204,8 @@ class Side:
         key = c, make
         if key not in self._lines:
             try:
-                self._lines[key] = make(self._terms, t, c)
+                with in_range():
+                    self._lines[key] = make(self._terms, t, c)
             except TooCostly:
                 self._lines[key] = None
             if len(self._lines) > _KEPT:
@@ -193,7 +217,7 @@ class Side:
         if not self._finite:
             return made.bounds(t)
         low, high = made.bounds(t + self._moved)[0], made.bounds(t - self._moved)[1]
-        slack = math.expm1(min(self._slack, 700.0)) * (1.0 + 8.0 * ULP)
+        slack = raised(math.expm1(min(self._slack, 700.0)), 8.0)
         return max(low * (1.0 - slack), 0.0), min(high * (1.0 + slack) + 1e-322, 1.0)
 
     def _grid(self, c: float, t: float) -> Gridded | None:
@@ -201,11 +225,12 @@ class Side:
         if c not in self._grids:
             if len(self._grids) >= _KEPT:
                 self._grids.clear()
-            floor = max(cumulant(self._terms, c)[0] - c * t, _LEAST)
+            floor = min(max(cumulant(self._terms, c)[0] - c * t, _LEAST), 0.0)
             if not self._pairs:
                 return None
             try:
-                self._grids[c] = Gridded(self._pairs, self._finite, c, 32.0 - floor)
+                with in_range():
+                    self._grids[c] = Gridded(self._pairs, self._finite, c, 32.0 - floor)
             except (TooCostly, TooLarge, TooMany):
                 self._grids[c] = None
         return self._grids[c]
@@ -238,7 +263,7 @@ class Side:
     def _crossing(self, delta: float, rest: float) -> tuple[float, float]:
         """Where bounds on the curve cross delta, ``rest`` of which is for finite losses."""
         if self._closed:
-            with suppress(NotImplementedError):
+            with suppress(NotImplementedError, TooCostly), in_range():
                 return _search(partial(closed, *self._pairs[0]), (0.0, 0.0), delta, 1.0)
         c = self._start(rest)
         low, high, t = 0.0, math.inf, 0.0
@@ -284,10 +309,10 @@ def _search(
     """Where bounds on the finite part of a curve, and infinite losses, cross delta."""
 
     def below(t: float) -> bool:
-        return (infinite[0] + bounds(t)[0]) * (1.0 - 4.0 * ULP) > delta
+        return lowered(infinite[0] + bounds(t)[0], 4.0) > delta
 
     def above(t: float) -> bool:
-        return (infinite[1] + bounds(t)[1]) * (1.0 + 4.0 * ULP) > delta
+        return raised(infinite[1] + bounds(t)[1], 4.0) > delta
 
     return _last(below, start)[0], _last(above, start)[1]
 

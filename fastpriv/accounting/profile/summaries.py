@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.normal import Normal
@@ -59,7 +59,7 @@ def normal_square(
             high.append(k * max(law.width for law in part.laws) ** 2)
         else:
             rest[part] = k
-    return rest, math.fsum(low) * (1.0 - 16.0 * ULP), math.fsum(high) * (1.0 + 16.0 * ULP)
+    return rest, lowered(math.fsum(low), 16.0), raised(math.fsum(high), 16.0)
 
 
 def _farthest(pair: Pair | None) -> float:
@@ -74,7 +74,7 @@ def declared_rate(parts: Mapping[Part, int]) -> tuple[dict[Part, int], float]:
     for part in parts:
         if isinstance(part, Moments) and not part.orders:
             rates.append(rest.pop(part) * (part.rho + part.xi))
-    return rest, math.fsum(rates) * (1.0 + 8.0 * ULP)
+    return rest, raised(math.fsum(rates), 8.0)
 
 
 def largest_rate(log_moment: Callable[[float], Bounds], top: float) -> Bounds:
@@ -87,8 +87,8 @@ def largest_rate(log_moment: Callable[[float], Bounds], top: float) -> Bounds:
 
     def at(s: float) -> float:
         low, high = log_moment(s)
-        seen[s] = low, min(high, s * top * (1.0 + 4.0 * ULP))
-        return seen[s][0] / (s * (s + 1.0)) * (1.0 - 8.0 * ULP)
+        seen[s] = low, min(high, raised(s * top, 4.0))
+        return lowered(seen[s][0] / (s * (s + 1.0)), 8.0)
 
     s = _LEAST
     best = max(at(s), 0.0)
@@ -105,7 +105,7 @@ def largest_rate(log_moment: Callable[[float], Bounds], top: float) -> Bounds:
         return _chord(a, seen[a][1], b, seen[b][1])
 
     best, high = _halved(ends, above, at, max(best, 0.0), rest)
-    return best, max(high, rest) * (1.0 + 16.0 * ULP)
+    return best, raised(max(high, rest), 16.0)
 
 
 def _chord(a: float, value: float, b: float, other: float) -> float:

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.nodes import Nodes, TooCostly, cumulant, spread
 from fastpriv.accounting.profile.pairs import Cells, Pair
@@ -251,7 +251,7 @@ class Symmetrised(Pair):
         each = [single(Ordered(pair), t) for pair in self.sampled]
         low = math.fsum(w * one[0] for w, one in zip(self.weights, each, strict=True))
         high = math.fsum(w * one[1] for w, one in zip(self.weights, each, strict=True))
-        return low * (1.0 - 16.0 * ULP), min(high * (1.0 + 16.0 * ULP), 1.0)
+        return lowered(low, 16.0), min(raised(high, 16.0), 1.0)
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:

@@ -112,8 +112,8 @@ class Finite:
 
     def __post_init__(self) -> None:
         losses = self.given.losses.astype(np.longdouble) + np.longdouble(self.given.shift)
-        masses = np.exp(self.given.logs)
-        p, q = masses.sum() - 1.0, (masses * np.exp(-losses)).sum() - 1.0
+        p = np.exp(self.given.logs).sum() - 1.0
+        q = np.exp(self.given.logs - losses).sum() - 1.0
         logs = (self.given.logs - losses).astype(np.float64)
         shown = losses.astype(np.float64)
         fuzz = 2.0 * ULP * (2.0 + np.abs(logs))

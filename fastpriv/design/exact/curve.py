@@ -24,7 +24,7 @@ from fastpriv.design.exact.proof import programs_of
 from fastpriv.design.exact.simplex import Ray, Simplex
 from fastpriv.design.exact.solve import least_ratio, vertex_at
 from fastpriv.errors import InvalidInput, SolverFailure
-from fastpriv.notions.registry import DESIGNED, NOTIONS
+from fastpriv.notions.registry import COMPARED, NOTIONS
 from fastpriv.priors import Distribution, Product
 from fastpriv.priors.arguments import as_prior
 
@@ -142,7 +142,7 @@ class ExactCurve:
     def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
         """Draw the curve with its break points; see :func:`fastpriv.plot.exact`."""
         return draw_pieces(
-            self.pieces, NOTIONS[self.notion].title, DESIGNED.index(self.notion), ax, legend
+            self.pieces, NOTIONS[self.notion].title, COMPARED.index(self.notion), ax, legend
         )
 
     def to_latex(self) -> str:

@@ -18,8 +18,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.cliques import mean_questions
 from fastpriv._structure.rows import RowKernels, Symmetric

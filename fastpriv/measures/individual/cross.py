@@ -8,7 +8,7 @@ from functools import singledispatch
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import raised
 from fastpriv._matrices.selection import best_selection
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import TooLarge
@@ -86,7 +86,7 @@ def best_databases(channel: AbstractChannel, k: int, gap: float, time_limit: flo
         query, table = as_query(channel)
     except TooLarge:
         least = largest_leak(channel, 1, gap, time_limit).lower if k >= max(sizes) else 0.0
-        most = min(capacity(channel, gap).upper, math.log(k) * (1.0 + 2.0 * ULP))
+        most = min(capacity(channel, gap).upper, raised(math.log(k), 2.0))
         return Bracket(min(least, most), most)
     rows = query.seen()
     if k >= len(rows):

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core.clock import Clock
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities
 from fastpriv._structure.rows import RowKernels

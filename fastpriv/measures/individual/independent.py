@@ -9,7 +9,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.logs import round_up
+from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, ProductChannel

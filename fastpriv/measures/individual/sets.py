@@ -8,8 +8,8 @@ from functools import singledispatch
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities

@@ -15,10 +15,10 @@ import math
 
 import numpy as np
 
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import Symmetric
+from fastpriv.measures.individual.merged import merged
 from fastpriv.results import Bracket
 
 #: Most entries in a list of partitions, about a second of work.
@@ -33,8 +33,9 @@ def copies_bracket(copies: int, kernel: Symmetric) -> Bracket:
     """Information about a uniform value in copies of it, each sent through R_epsilon.
 
     The bracket is as narrow as rounding allows while the partitions can be listed: for m = 3 up to
-    2800 copies, for m = 10 up to 60. Otherwise it is the one of :func:`extended`. Cost O(min(m, n))
-    for each partition of n into at most m parts.
+    2800 copies, for m = 10 up to 60. Otherwise it is the better one of :func:`extended` and
+    :func:`~fastpriv.measures.individual.merged.merged`. Cost O(min(m, n)) for each partition of n
+    into at most m parts.
     """
     if kernel.m == 1 or copies == 0 or kernel.epsilon == 0.0:
         return Bracket(0.0, 0.0)
@@ -43,7 +44,12 @@ def copies_bracket(copies: int, kernel: Symmetric) -> Bracket:
     fitting = max(1, int((counts <= _ENTRIES).sum()) - 1)
     if fitting == copies:
         return listed(copies, kernel)
-    return extended(copies, kernel, [listed(j, kernel) for j in (fitting - 1, fitting)], fitting)
+    told = extended(copies, kernel, [listed(j, kernel) for j in (fitting - 1, fitting)], fitting)
+    near = merged(copies, kernel)
+    if near is None:
+        return told
+    lower = max(told.lower, near.lower)
+    return Bracket(lower, max(lower, min(told.upper, near.upper)))
 
 
 def mixed_bracket(law: Floats, kernel: Symmetric) -> Bracket:
@@ -59,7 +65,7 @@ def mixed_bracket(law: Floats, kernel: Symmetric) -> Bracket:
     told += [extended(r, kernel, last, fitting) for r in range(fitting + 1, n + 1)]
     lower = math.fsum(law * [part.lower for part in told])
     upper = math.fsum(law * [part.upper for part in told])
-    return Bracket(lower * (1.0 - 4.0 * ULP), upper * (1.0 + 4.0 * ULP))
+    return Bracket(lowered(lower, 4.0), raised(upper, 4.0))
 
 
 def extended(copies: int, kernel: Symmetric, last: list[Bracket], fitting: int) -> Bracket:
@@ -73,11 +79,11 @@ def extended(copies: int, kernel: Symmetric, last: list[Bracket], fitting: int) 
     before, at = last
     all_of_it = math.log(kernel.m)
     rise = (copies - fitting) * (at.upper - before.lower)
-    most = min(round_up(all_of_it), (at.upper + rise) * (1.0 + 4.0 * ULP))
+    most = min(round_up(all_of_it), raised(at.upper + rise, 4.0))
     # sqrt(a) - sqrt(b) = sqrt(a) (1 - e^(-epsilon/2))
     apart = kernel.stay * math.expm1(-0.5 * kernel.epsilon) ** 2
-    missed = (kernel.m - 1) * math.exp(copies * math.log1p(-apart) * (1.0 - 16.0 * ULP))
-    least = all_of_it * (1.0 - 4.0 * ULP) - missed * (1.0 + 16.0 * ULP)
+    missed = (kernel.m - 1) * math.exp(raised(copies * math.log1p(-apart), 16.0))
+    least = lowered(all_of_it, 4.0) - raised(missed, 16.0)
     return Bracket(max(at.lower, least), max(at.lower, most))
 
 
@@ -122,7 +128,7 @@ def listed(copies: int, kernel: Symmetric) -> Bracket:
         weight = weight[:-1]
     near = np.exp(-epsilon * below)
     mean = near @ weight / m
-    gains = _divergence(near, np.expm1(-epsilon * below), mean, weight / m)
+    gains = posterior_gains(near, np.expm1(-epsilon * below), mean, weight / m)
     logs = _log_outputs(parts, m) - epsilon * (copies - parts[:, 0])
     logs -= copies * math.log1p((m - 1) * math.exp(-epsilon))
     value = math.fsum(np.exp(logs) * mean * gains)
@@ -150,7 +156,7 @@ def _log_outputs(parts: Ints, m: int) -> Floats:
     return np.asarray(logs)
 
 
-def _divergence(near: Floats, minus: Floats, mean: Floats, share: Floats) -> Floats:
+def posterior_gains(near: Floats, minus: Floats, mean: Floats, share: Floats) -> Floats:
     """Return D(posterior || uniform) for posteriors near/mean/m, given minus = near - 1.
 
     The terms are w ln w - w + 1 with w = near/mean. For w about 1 the difference w - 1 is taken

@@ -9,8 +9,7 @@ from functools import singledispatch
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised, round_up
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
 from fastpriv.measures.leakage import add_over_rows
@@ -21,8 +20,8 @@ from fastpriv.priors.sets import Box
 _CORNERS = 1 << 26
 
 
-def box_row_level(box: Box, channel: AbstractChannel, i: int) -> float:
-    """Return the largest leakage about row i over a box of priors. Cost O(m N K log N).
+def box_row_leakages(box: Box, channel: AbstractChannel, i: int) -> Floats:
+    """Return the largest leakage of every output about row i over a box. Cost O(m N K log N).
 
     For an output y and a value v let A = P(y, x_i = v), B = P(y, x_i != v) and t = P(x_i = v).
     The leakage is ln A/(t (A + B)). At a fixed t the largest A and the least B do not depend on
@@ -34,14 +33,14 @@ def box_row_level(box: Box, channel: AbstractChannel, i: int) -> float:
     inner, m = int(channel.space._strides[i]), channel.space.sizes[i]
     values = np.arange(channel.space.size) // inner % m
     tops = np.where(possible[:, None], matrix, 0.0).max(axis=0)
-    worst = 1.0
+    worst = np.ones(matrix.shape[1])
     for y in np.flatnonzero(tops > 0.0):
         column = np.where(possible, matrix[:, y] / tops[y], 0.0)
         for v in range(m):
             own = values == v
             if (possible & own & (column > 0.0)).any():
-                worst = max(worst, _largest_share(box, column, own))
-    return round_up(math.log(worst)) + 16.0 * ULP
+                worst[y] = max(worst[y], _largest_share(box, column, own))
+    return np.array([round_up(math.log(share)) + 16.0 * ULP for share in worst.tolist()])
 
 
 def _largest_share(box: Box, column: Floats, own: np.ndarray) -> float:
@@ -90,7 +89,7 @@ def _shares(t: Floats, A: Floats, B: Floats, top: float) -> Floats:
     with np.errstate(divide="ignore", over="ignore"):
         share = up / (up + other) / np.maximum(t * (1.0 - slack) - slack, 0.0)
         bound = top / (np.maximum(low, 0.0) + other)
-    return np.asarray(np.minimum(share, bound) * (1.0 + 8.0 * ULP))
+    return np.asarray(raised(np.minimum(share, bound), 8.0))
 
 
 def corners(box: Box) -> Floats:

@@ -16,8 +16,7 @@ from functools import singledispatch
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.measures.pointwise.database import leakage_levels

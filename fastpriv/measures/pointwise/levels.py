@@ -71,17 +71,14 @@ def pml_level(
         priors, and all product priors: the leakage capacity (Theorems 2.8, 4.5); about the worst
         row the leakage capacity (4.5) and the differential privacy level (4.2). Box: a knapsack
         per output, and about a row the largest of a piecewise rational function. Balls and
-        entropies: a formula or a certified dual per output. Polytope: a linear program per output,
-        certified by weak duality; a database
-        counts as possible unless a row of A with b = 0 rules it out, which can only raise the
-        level. Independent bits: all corners by one O(N n K) transform, or each row by itself. Bits
-        with a common chance: polynomials in it, bounded by their Bernstein coefficients on smaller
-        and smaller intervals, to a relative 1e-10.
-
-    Raises
-    ------
-    SolverFailure
-        When a linear program cannot be certified.
+        entropies: a formula or a certified dual per output. Polytope: a linear program per output.
+        What its multipliers prove is reported, which is above the supremum where entries of A span
+        so many orders of magnitude that the solver loses the small ones; a database counts as
+        possible unless a row of A with b = 0 rules it out, which can only raise the level. Balls
+        and polytopes, about a row: branch and bound, to about 1e-6 nats. Independent bits: all
+        corners by one O(N n K) transform, or each row by itself. Bits with a common chance:
+        polynomials in it, bounded by their Bernstein coefficients on smaller and smaller
+        intervals, to a relative 1e-10.
 
     Examples
     --------

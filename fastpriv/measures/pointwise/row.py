@@ -22,14 +22,16 @@ from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, Til
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights
-from fastpriv.measures.arguments import as_pair, output_rows, row_number
+from fastpriv.measures.arguments import as_channel, as_pair, output_rows, row_number
 from fastpriv.measures.pointwise.chains import chain_row_levels
 from fastpriv.measures.pointwise.database import leakage_levels, leakages
 from fastpriv.measures.pointwise.rows import rows_levels, rows_log_output
 from fastpriv.measures.pointwise.scaled import scaled_matrix
+from fastpriv.measures.pointwise.set_outputs import set_row_leakages
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.columns import column, log_marginal
 from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.sets import PriorSet
 
 __all__ = ["row_pml"]
 
@@ -41,11 +43,11 @@ _TOGETHER = 64
 
 
 @overload
-def row_pml(channel: ChannelLike, prior: PriorLike, i: int) -> Floats: ...
+def row_pml(channel: ChannelLike, prior: PriorLike | PriorSet, i: int) -> Floats: ...
 @overload
-def row_pml(channel: ChannelLike, prior: PriorLike, i: int, y: ArrayLike) -> float: ...
+def row_pml(channel: ChannelLike, prior: PriorLike | PriorSet, i: int, y: ArrayLike) -> float: ...
 def row_pml(
-    channel: ChannelLike, prior: PriorLike, i: int, y: ArrayLike | None = None
+    channel: ChannelLike, prior: PriorLike | PriorSet, i: int, y: ArrayLike | None = None
 ) -> Floats | float:
     """Pointwise maximal leakage about one row, for every output or for one that was seen.
 
@@ -57,8 +59,9 @@ def row_pml(
     ----------
     channel : channel or 2-D array
         The mechanism.
-    prior : Distribution or 1-D array
-        Law of the databases.
+    prior : Distribution, 1-D array or PriorSet
+        Law of the databases, or a set of them: all laws, all laws of independent rows, a box, a
+        ball or a polytope. Then the leakage is the largest over the set.
     i : int
         The row.
     y : int or array of row values, optional
@@ -68,7 +71,7 @@ def row_pml(
     -------
     ndarray or float
         Nats, rounded up. Cost of m_i output laws; for one output of a row-by-row channel m_i
-        passes along the rows.
+        passes along the rows. Over a set as for :func:`pml_level`.
 
     Examples
     --------
@@ -76,6 +79,12 @@ def row_pml(
     >>> fp.row_pml(fp.HammingChannel(2, 2, 1.0), fp.Uniform(2, 2), 0).round(6)
     array([0.379885, 0.379885, 0.379885, 0.379885])
     """
+    if isinstance(prior, PriorSet):
+        mechanism = as_channel(channel, getattr(prior, "space", None))
+        leaks = set_row_leakages(prior, mechanism, row_number(mechanism, i))
+        if y is None:
+            return leaks
+        return float(leaks[mechanism.output_space.index(output_rows(mechanism, y))])
     mechanism, law = as_pair(channel, prior)
     i = row_number(mechanism, i)
     if y is not None:

@@ -8,8 +8,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from fastpriv._core.logs import round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import LEAST, ULP, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages
 from fastpriv._structure.leakage import Column, log_masses, vector_leakages
@@ -104,7 +103,8 @@ def _(kernel: Symmetric, law: Floats) -> tuple[float, float]:
         r = math.exp(-epsilon)
         above = -math.log(rare + (1.0 - rare) * r)
         below = epsilon + math.log(common + (1.0 - common) * r)
-    return above * (1.0 + 2.0**-49), below * (1.0 + 2.0**-49)
+    least = min(epsilon, LEAST)  # a product may be less than any double
+    return raised(max(above, least), 16.0), raised(max(below, least), 16.0)
 
 
 @rows_levels.register

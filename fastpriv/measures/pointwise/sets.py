@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from functools import singledispatch
 
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, round_up
-from fastpriv._core.rounding import ULP
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.transform import mix
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
 from fastpriv.channels.queries.sums import corner_error, corner_laws
 from fastpriv.channels.rowwise import row_kinds
-from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.arguments import row_number
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.leakage import add_over_rows, extreme_level
-from fastpriv.measures.pointwise.boxes import box_row_level, row_box_level
+from fastpriv.measures.pointwise.boxes import box_row_leakages, row_box_level
 from fastpriv.measures.pointwise.iid_sets import iid_level
+from fastpriv.measures.pointwise.row_sets import convex_row_level
 from fastpriv.measures.pointwise.scaled import scaled_matrix
+from fastpriv.measures.pointwise.set_outputs import check_set, row_ratios
 from fastpriv.priors.sets import (
     AllPriors,
     BernoulliPriors,
@@ -32,7 +32,6 @@ from fastpriv.priors.sets import (
     PriorSet,
     ProductPriors,
     RowBoxPriors,
-    RowPriors,
 )
 
 #: Most products in the chances of all outputs at all corners of a set of priors.
@@ -41,13 +40,7 @@ _CORNERS = 1 << 36
 
 def set_level(priors: PriorSet, channel: AbstractChannel, row: int | str | None) -> float:
     """Return the supremum over priors of the leakage about the database or about a row."""
-    if isinstance(priors, RowPriors) and channel.space != priors.space:
-        raise InvalidInput(f"the priors are on {priors.space!r}, the channel on {channel.space!r}")
-    if channel.space.size != priors.size:
-        raise InvalidInput(
-            f"the priors are over {short(priors.size)} databases, but the channel has "
-            f"{short(channel.space.size)}"
-        )
+    check_set(priors, channel)
     if row is None:
         return _whole(priors, channel)
     if row == "worst":
@@ -71,10 +64,7 @@ def _worst_row(priors: PriorSet, channel: AbstractChannel) -> float:
 @singledispatch
 def _one_row(priors: PriorSet, channel: AbstractChannel, i: int) -> float:
     """Return the leakage about one row."""
-    raise InvalidInput(
-        f"the leakage about a row has no algorithm here over {priors!r}; use a box around it, or "
-        "leave row out: the leakage about the whole database bounds it"
-    )
+    raise NotImplementedError(f"no leakage about a row is registered for {type(priors).__name__}")
 
 
 @_whole.register
@@ -142,7 +132,12 @@ def _(priors: RowBoxPriors, channel: AbstractChannel, i: int) -> float:
 
 @_one_row.register
 def _(priors: Box, channel: AbstractChannel, i: int) -> float:
-    return box_row_level(priors, channel, i)
+    return float(box_row_leakages(priors, channel, i).max())
+
+
+@_one_row.register
+def _(priors: ConvexPriors, channel: AbstractChannel, i: int) -> float:
+    return convex_row_level(priors, channel, i)
 
 
 @_whole.register
@@ -170,16 +165,7 @@ def row_ratio(channel: AbstractChannel, i: int, fixed: bool) -> float:
 
     With ``fixed`` they differ in nothing else.
     """
-    inner, m = int(channel.space._strides[i]), channel.space.sizes[i]
-    blocks = scaled_matrix(channel).reshape(-1, m, inner, channel.output_space.size)
-    axes = () if fixed else (0, 2)
-    tops, bottoms = blocks.max(axis=axes), blocks.min(axis=axes)
-    worst = 0.0
-    for s, t in itertools.permutations(range(m), 2):
-        top, bottom = (tops[:, s], bottoms[:, t]) if fixed else (tops[s], bottoms[t])
-        seen = top > 0
-        worst = max(worst, float(log_ratio(top[seen], bottom[seen]).max(initial=0.0)))
-    return round_up(worst)
+    return round_up(float(row_ratios(scaled_matrix(channel), channel.space, i, fixed).max()))
 
 
 @row_ratio.register

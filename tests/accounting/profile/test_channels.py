@@ -75,7 +75,7 @@ def test_grid_contains_what_lists_find(seed, monkeypatch):
 def test_grid_of_lopsided_losses():
     """Many losses that all round the same way: their sum is far from that of their points."""
     P, Q = [0.14, 0.456, 0.179, 0.225], [0.078, 0.187, 0.337, 0.398]
-    measure = _attained.pair_measure(np.array(P), np.array(Q), 0.0)
+    measure = _attained.pair_measure(np.array(P), np.array(Q), (0.0, 0.0))
     low, high = (Curve([(measure, 2 * 10**4)], up).epsilon(1e-9) for up in (False, True))
     assert low <= high <= low * (1 + 1e-4)
 
@@ -203,7 +203,7 @@ def test_ratios_beyond_the_range_of_a_double():
 
 def pair_epsilon(P, Q, k, delta):
     """Epsilon at a delta of one pair of laws, the same in all releases; from below."""
-    return Curve([(_attained.pair_measure(P, Q, 0.0), k)], up=False).epsilon(delta)
+    return Curve([(_attained.pair_measure(P, Q, (0.0, 0.0)), k)], up=False).epsilon(delta)
 
 
 def test_a_large_matrix():

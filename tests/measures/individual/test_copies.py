@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from fastpriv.measures.individual import types
+from fastpriv.measures.individual import merged, types
 from oracles import dalenius
 from oracles import individual as brute
 
@@ -87,6 +87,24 @@ def test_more_copies_than_can_be_listed(m, epsilon, monkeypatch):
         assert exact.lower <= bracket.upper
         assert bracket.lower > 0.0
     assert bracket.width > exact.width
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 0.1, 0.7, 5.0, 700.0])
+@pytest.mark.parametrize(("n", "m"), [(1, 3), (2, 4), (12, 3), (9, 6), (30, 4)])
+def test_merged_sums_hold_what_is_listed(n, m, epsilon):
+    kernel = fp.HammingChannel(n, m, epsilon)._symmetric()[0]
+    exact, near = types.listed(n, kernel), merged.merged(n, kernel)
+    assert near is not None
+    assert near.lower <= exact.upper
+    assert exact.lower <= near.upper
+    assert near.width <= 1e-4 * max(1.0, (epsilon * n / 100.0) ** 2)
+
+
+def test_copies_of_ten_values():
+    """Some six million partitions: too many to list."""
+    bracket = merged.merged(100, fp.HammingChannel(1, 10, 0.3)._symmetric()[0])
+    assert bracket.width <= 1e-4 * bracket.upper
+    assert merged.merged(10**6, fp.HammingChannel(1, 3, 0.02)._symmetric()[0]) is None
 
 
 def test_a_million_copies():

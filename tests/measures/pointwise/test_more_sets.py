@@ -240,7 +240,5 @@ def test_sizes_and_rows_that_are_refused():
             fp.mechanisms.GeometricCount(30, 1.0).channel(),
             fp.PriorSet.row_box([0.1] * 2, [0.9] * 2, 30),
         )
-    with pytest.raises(fp.InvalidInput, match="box around it"):
-        fp.pml_level(np.eye(4), fp.PriorSet.kl_ball([0.25] * 4, 0.1), row=0)
     with pytest.raises(fp.InvalidInput, match="radius"):
         fp.PriorSet.kl_ball([0.5, 0.5], -1.0)

@@ -1,0 +1,190 @@
+"""Directed rounding against exact arithmetic, and the assumption on the machine's library."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastpriv._core import rounding
+from fastpriv._core.rounding import LEAST, LIBM, ULP, lowered, raised, round_up
+
+LARGEST = math.nextafter(math.inf, 0.0)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+moderate = st.floats(-1e150, 1e150, allow_nan=False)
+positive = st.floats(min_value=0.0, exclude_min=True, allow_infinity=False)
+
+
+def is_least_above(result, exact):
+    """Whether a double is the least that is no less than an exact number."""
+    if result == math.inf:
+        return exact > LARGEST
+    below = math.nextafter(result, -math.inf)
+    return Fraction(result) >= exact and (below == -math.inf or Fraction(below) < exact)
+
+
+def is_largest_below(result, exact):
+    return is_least_above(-result, -exact)
+
+
+@given(st.lists(moderate, max_size=8))
+def test_sums(parts):
+    exact = sum(map(Fraction, parts))
+    assert is_least_above(rounding.sum_up(parts), exact)
+    assert is_largest_below(rounding.sum_down(parts), exact)
+
+
+@given(finite, finite)
+def test_products(a, b):
+    exact = Fraction(a) * Fraction(b)
+    assert is_least_above(rounding.product_up(a, b), exact)
+    assert is_largest_below(rounding.product_down(a, b), exact)
+
+
+@given(finite, positive)
+def test_quotients(a, b):
+    exact = Fraction(a) / Fraction(b)
+    assert is_least_above(rounding.quotient_up(a, b), exact)
+    assert is_largest_below(rounding.quotient_down(a, b), exact)
+
+
+@given(st.floats(0.0, allow_infinity=False))
+def test_roots(value):
+    up, down = rounding.root_up(value), rounding.root_down(value)
+    assert Fraction(up) ** 2 >= Fraction(value) >= Fraction(down) ** 2
+    assert up <= math.nextafter(down, math.inf)
+    assert (up == down) == (Fraction(up) ** 2 == Fraction(value))
+
+
+def test_edges():
+    assert rounding.product_up(0.0, math.inf) == rounding.product_down(math.inf, 0.0) == 0.0
+    assert rounding.product_up(LEAST, 0.5) == LEAST
+    assert rounding.product_down(LEAST, 0.5) == 0.0
+    assert rounding.product_up(1e308, 10.0) == math.inf
+    assert rounding.product_down(1e308, 10.0) == LARGEST
+    assert rounding.product_up(-1e308, 10.0) == -LARGEST
+    assert rounding.product_down(math.inf, 2.0) == math.inf
+    assert rounding.quotient_up(1.0, LEAST) == math.inf
+    assert rounding.quotient_down(1.0, LEAST) == LARGEST
+    assert rounding.quotient_up(1.0, math.inf) == 0.0
+    assert rounding.quotient_up(math.inf, 2.0) == math.inf
+    assert rounding.sum_up([]) == rounding.sum_down([]) == 0.0
+    assert rounding.sum_up([math.inf, 1.0]) == math.inf
+    assert rounding.root_up(math.inf) == rounding.root_down(math.inf) == math.inf
+
+
+@given(finite, st.integers(1, 64), st.floats(-1.0, 1.0))
+def test_raised_and_lowered_cover_their_errors(value, units, share):
+    # One unit for 2 and units - 2 above that, and as many least doubles, counting one for the sum.
+    covered = max(1, units - 2) if units > 1 else 0
+    error = abs(Fraction(share)) * covered * Fraction(ULP) * abs(Fraction(value))
+    up, down = raised(value, units), lowered(value, units)
+    if value != 0.0:
+        error += Fraction(LEAST) * (units - 1) / 2
+    if up < math.inf:  # rounding keeps the sign
+        top = Fraction(value) + error
+        assert Fraction(up) >= (min(top, 0) if value < 0.0 else top)
+    if down > -math.inf:
+        least = Fraction(value) - error
+        assert Fraction(down) <= (max(least, 0) if value > 0.0 else least)
+
+
+@given(st.floats(-1e300, 1e300), st.integers(2, 64))
+def test_raised_is_no_more_than_it_says(value, units):
+    room = (units + 2) * (Fraction(ULP) * abs(Fraction(value)) + Fraction(LEAST))
+    assert Fraction(raised(value, units)) <= Fraction(value) + room
+    assert Fraction(lowered(value, units)) >= Fraction(value) - room
+
+
+@given(st.lists(finite, min_size=1, max_size=5), st.integers(1, 40))
+def test_arrays_are_rounded_like_numbers(values, units):
+    array = np.array(values)
+    with np.errstate(over="ignore"):
+        up, down = raised(array, units), lowered(array, units)
+    assert up.tolist() == [raised(v, units) for v in values]
+    assert down.tolist() == [lowered(v, units) for v in values]
+
+
+def test_zero_and_infinity_stay():
+    assert raised(0.0, 8.0) == lowered(0.0, 8.0) == round_up(0.0) == round_up(-1.0) == 0.0
+    assert raised(math.inf, 8.0) == math.inf == -lowered(-math.inf, 8.0)
+    assert raised(-math.inf, 8.0) == -math.inf
+    assert raised(LEAST, 4.0) == 5 * LEAST
+    assert lowered(LEAST, 4.0) == 0.0 == raised(-LEAST, 4.0)  # rounding keeps the sign
+    assert rounding.directed(1.0, 4.0, True) == raised(1.0, 4.0)
+    assert rounding.directed(1.0, 4.0, False) == lowered(1.0, 4.0)
+    assert round_up(1.0) == 1.0 + 2.0**-51
+
+
+FUNCTIONS = {
+    "log": (math.log, rounding.log_up, rounding.log_down, mpmath.log),
+    "log1p": (math.log1p, rounding.log1p_up, rounding.log1p_down, mpmath.log1p),
+    "exp": (math.exp, rounding.exp_up, rounding.exp_down, mpmath.exp),
+    "expm1": (math.expm1, rounding.expm1_up, rounding.expm1_down, mpmath.expm1),
+}
+VECTORS = {"log": np.log, "log1p": np.log1p, "exp": np.exp, "expm1": np.expm1}
+
+
+def drawn(name, count, seed):
+    """Arguments of every size, and close to where the function is 0 or 1."""
+    rng = np.random.default_rng(seed)
+    sizes = 10.0 ** rng.uniform(-323, 308 if name.startswith("log") else 2.84, count)
+    near = rng.uniform(-1.0, 1.0, count) * 10.0 ** rng.uniform(-17, 0, count)
+    if name == "log":
+        return np.concatenate([sizes, 1.0 + near / 2])
+    if name == "log1p":
+        return np.concatenate([sizes, near * 0.999999])
+    return np.concatenate([sizes, -sizes, near])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_library_is_within_the_assumed_units(name):
+    # What the proofs take for granted; an ulp of a denormal result is the least double.
+    plain, _, _, exact = FUNCTIONS[name]
+    values = drawn(name, 1000, 5)
+    with mpmath.workdps(60), np.errstate(over="ignore", under="ignore"):
+        for x, vector in zip(values.tolist(), VECTORS[name](values).tolist(), strict=True):
+            truth = exact(mpmath.mpf(x))
+            if truth > LARGEST:
+                continue
+            for computed in (plain(x), vector):
+                assert abs(computed - truth) <= LIBM * math.ulp(computed), x
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_rounded_outwards(name):
+    _, up, down, exact = FUNCTIONS[name]
+    with mpmath.workdps(60):
+        for x in drawn(name, 300, 6).tolist():
+            truth = exact(mpmath.mpf(x))
+            assert down(x) <= truth <= up(x)
+            if abs(truth) < 1e300:
+                assert up(x) - down(x) <= 4 * (LIBM + 1) * math.ulp(float(truth))
+
+
+def test_functions_are_exact_where_they_can_be():
+    for up, down in ((rounding.log_up, rounding.log_down), (rounding.exp_up, rounding.exp_down)):
+        at = 1.0 if up is rounding.log_up else 0.0
+        assert up(at) == down(at) == 1.0 - at
+    assert rounding.log1p_up(0.0) == rounding.log1p_down(0.0) == 0.0
+    assert rounding.expm1_up(0.0) == rounding.expm1_down(0.0) == 0.0
+    assert rounding.log_up(0.0) == rounding.log_down(0.0) == -math.inf
+    assert rounding.log1p_up(-1.0) == rounding.log1p_down(-1.0) == -math.inf
+    assert rounding.exp_up(-800.0) == LEAST
+    assert rounding.exp_down(-800.0) == 0.0
+    assert rounding.exp_up(710.0) == math.inf == rounding.expm1_up(710.0)
+    assert 0.0 < rounding.exp_down(800.0) < math.inf
+    assert rounding.expm1_down(-800.0) == -1.0
+    assert -1.0 < rounding.expm1_up(-800.0) < -0.999
+
+
+@given(st.floats(0.0, 1e300), st.floats(0.0, 1e300))
+def test_least_float_is_the_first_that_holds(low, high):
+    if low >= high:
+        low, high = high, math.nextafter(low, math.inf)
+    edge = low + (high - low) / 3.0
+    result = rounding.least_float(lambda x: x >= edge, low, high)
+    assert result == max(edge, math.nextafter(low, math.inf))

@@ -1,0 +1,122 @@
+"""Levels for a distortion and curves of them: inverses of the programs, ends, executors, limits."""
+
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import fastpriv as fp
+from cases import law
+
+
+@pytest.mark.parametrize("prior", [fp.Dense(law(np.random.default_rng(5), 8), [2] * 3)])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_privacy_level_inverts_the_programs(prior, share):
+    top = fp.solve_pd_dp(prior, 0.0).value
+    cost = share * top
+    bracket = fp.privacy_level(prior, cost, "dp")
+    assert bracket.width < 1e-4
+    assert fp.solve_pd_dp(prior, bracket.upper * (1 + 1e-9) + 1e-12).bound <= cost * (1 + 1e-9)
+    if bracket.lower > 1e-6:
+        assert fp.solve_pd_dp(prior, bracket.lower * (1 - 1e-4)).value >= cost
+    level = fp.privacy_level(prior, cost, "identifiability")
+    assert level.lower >= prior.epsilon_x() * (1 - 1e-12)
+    assert bracket.lower <= level.upper  # identifiability e implies DP optimum below it
+
+
+def test_privacy_level_ends():
+    prior = fp.Product.iid([0.6, 0.4], 4)
+    assert fp.privacy_level(prior, 0.0, "dp") == fp.Bracket(math.inf, math.inf)
+    assert prior.entropy() in fp.privacy_level(prior, 0.0, "mutual-information")
+    assert fp.privacy_level(prior, 1.6, "dp") == fp.Bracket(0.0, 0.0)
+    least = prior.epsilon_x()
+    assert fp.privacy_level(prior, 4.0, "identifiability") == fp.Bracket(least, least)
+    exact = fp.privacy_level(prior, 0.5, "mutual-information")
+    e_i = fp.PosteriorChannel(prior, fp.h_inverse(0.5, 4, 2))
+    assert fp.mutual_information(e_i, prior) in exact
+    zeros = fp.Dense([0.5, 0.5, 0.0, 0.0], [2, 2])
+    assert fp.privacy_level(zeros, 0.1, "identifiability").lower == math.inf
+
+
+def test_curve_tables_and_plot(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    prior = fp.Exchangeable.beta_binomial(4, 0.5, 0.8)
+    curve = fp.tradeoff_curve(prior, distortions=[0.1, 0.3, 0.8], progress=True)
+    for notion in ("dp", "identifiability"):
+        assert np.all(curve.theorem_lower[notion] <= curve.upper[notion] * (1 + 1e-9))
+        assert np.all(curve.lower[notion] <= curve.theorem_upper[notion] * (1 + 1e-9))
+        assert np.all(np.diff(curve.upper[notion]) <= 1e-9)
+    table = curve.to_csv(tmp_path / "curve.csv").splitlines()
+    assert len(table) == 4
+    assert table[0].startswith("distortion,dp lower,dp upper,dp theorem lower")
+    assert (tmp_path / "curve.csv").read_text().splitlines() == table
+    assert json.loads(curve.to_json(tmp_path / "curve.json"))["distortion"] == [0.1, 0.3, 0.8]
+    ax = curve.plot()
+    assert ax.get_xlabel() == "expected number of changed rows"
+    ax.figure.savefig(tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").stat().st_size > 5000
+    matplotlib.pyplot.close("all")
+
+
+def test_curve_on_an_executor():
+    prior = fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
+    plain = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5])
+    with ThreadPoolExecutor(2) as executor:
+        spread = fp.tradeoff_curve(prior, "dp", [0.2, 0.5], executor=executor)
+    assert np.array_equal(plain.upper["dp"], spread.upper["dp"])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_curve_on_a_dask_cluster():
+    distributed = pytest.importorskip("distributed")
+    prior = fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
+    plain = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5])
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        spread = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5], executor=client.get_executor())
+        given = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5], executor=client)
+    assert np.array_equal(plain.upper["dp"], spread.upper["dp"])
+    assert np.array_equal(plain.upper["dp"], given.upper["dp"])
+
+
+@pytest.mark.parametrize("executor", [3, "processes", [map]])
+def test_what_cannot_run_points_is_refused(executor):
+    with pytest.raises(fp.InvalidInput, match="executor must be"):
+        fp.tradeoff_curve(fp.Uniform(1, 2), ["dp"], [0.2], executor=executor)
+
+
+def test_information_level_of_a_prior_with_zeros():
+    prior = fp.Dense([0.5, 0.0, 0.0, 0.5], [2, 2])
+    bracket = fp.privacy_level(prior, 0.1, "mutual-information")
+    assert 0 <= bracket.lower <= bracket.upper <= prior.entropy()
+    curve = fp.tradeoff_curve(prior, distortions=[0.2, 0.6])
+    assert np.isinf(curve.lower["identifiability"]).all()
+
+
+def test_rows_of_one_value_have_no_trade_off():
+    curve = fp.tradeoff_curve(fp.Uniform(2, 1), ["dp", "identifiability"], [0.0])
+    assert curve.upper["dp"].tolist() == [0.0]
+
+
+def test_the_time_limit_of_a_level_is_one_total():
+    prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(64)), [2] * 6)
+    quick = fp.privacy_level(prior, 1.5, "dp", time_limit=0.0)
+    exact = fp.privacy_level(prior, 1.5, "dp")
+    assert quick.lower <= exact.upper
+    assert exact.lower <= quick.upper
+    assert exact.width < 1e-5 * (1.0 + exact.upper) <= quick.width  # no program was solved
+
+
+def test_the_time_limit_of_a_curve_keeps_its_brackets():
+    prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(16)), [2] * 4)
+    quick = fp.tradeoff_curve(prior, ["dp"], [0.8, 1.2], time_limit=0.0)
+    exact = fp.tradeoff_curve(prior, ["dp"], [0.8, 1.2])
+    assert (quick.lower["dp"] <= exact.upper["dp"]).all()
+    assert (exact.lower["dp"] <= quick.upper["dp"]).all()

@@ -1,0 +1,198 @@
+"""What holds for every figure: sizes, axes, legends, files, words, wrong input."""
+
+import importlib
+import itertools
+import math
+import subprocess
+import sys
+
+import pytest
+
+import fastpriv as fp
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = importlib.import_module("matplotlib.pyplot")
+
+MATRIX = [[0.5, 0.25, 0.125, 0.125], [0.25, 0.5, 0.125, 0.125], [0.125, 0.125, 0.25, 0.5]]
+PRIOR = [0.5, 0.25, 0.25]
+
+
+@pytest.fixture(autouse=True)
+def _figures():
+    """Every figure can be drawn, no setting is changed, and nothing is left behind."""
+    plt.close("all")  # what examples of the documentation left
+    before = dict(matplotlib.rcParams)
+    yield
+    try:
+        for figure in map(plt.figure, plt.get_fignums()):
+            figure.canvas.draw()
+    finally:
+        plt.close("all")
+    assert dict(matplotlib.rcParams) == before
+
+
+CALLS = {
+    "balance": lambda ax, **look: fp.plot.balance(
+        fp.HammingChannel(2, 2, 1.0), points=3, ax=ax, **look
+    ),
+    "composition": lambda ax, **look: fp.plot.composition(MATRIX, 5, ax=ax, **look),
+    "exact": lambda ax, **look: fp.plot.exact(fp.exact_curve([0.75, 0.25], 0.0, 2.0), ax, **look),
+    "implications": lambda ax, **look: fp.plot.implications(fp.implications(1.0, "dp", n=3), ax),
+    "leakage": lambda ax, **look: fp.plot.leakage(MATRIX, PRIOR, ax=ax, **look),
+    "mean_deviation": lambda ax, **look: fp.plot.mean_deviation(ax=ax, **look),
+    "noise": lambda ax, **look: fp.plot.noise(ax=ax, **look),
+    "profile": lambda ax, **look: fp.plot.profile(MATRIX, ax=ax, **look),
+    "bayes_risk": lambda ax, **look: fp.plot.bayes_risk(MATRIX, ax=ax, **look),
+    "renyi": lambda ax, **look: fp.plot.renyi(MATRIX, ax=ax, **look),
+    "roc": lambda ax, **look: fp.plot.roc(MATRIX, ax=ax, **look),
+    "type_two_error": lambda ax, **look: fp.plot.type_two_error(MATRIX, ax=ax, **look),
+    "threshold_query": lambda ax, **look: fp.plot.threshold_query([200], ax=ax, **look),
+    "tradeoff": lambda ax, **look: fp.plot.tradeoff(fp.Uniform(2, 2), ax=ax, **look),
+}
+
+
+def test_calls_are_complete():
+    assert set(CALLS) <= set(fp.plot.__all__)
+    assert set(fp.plot.__all__) - set(CALLS) <= {"levels"}  # of an audit, tested with it
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_given_axes_are_used_at_the_width_of_a_phone(name):
+    figure, ax = plt.subplots(figsize=(3.75, 3.4), layout="constrained")
+    assert CALLS[name](ax) is ax
+    assert ax.lines or ax.texts
+    assert plt.get_fignums() == [figure.number]
+    figure.canvas.draw()
+    if name != "implications":
+        assert ax.get_window_extent().width > 200  # of 375
+        assert ax.get_window_extent().height > 130  # of 340
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_figures_fit_a_column_of_a_paper(name):
+    figure, ax = plt.subplots(figsize=(3.4, 2.4), layout="constrained")
+    CALLS[name](ax)
+    figure.canvas.draw()
+    if name == "implications":
+        return  # an outline in words, without a legend
+    width, height = figure.canvas.get_width_height()
+    labels = [label for one in figure.axes for label in (one.xaxis.label, one.yaxis.label)]
+    for part in (ax.get_legend(), *labels):
+        box = part.get_window_extent()
+        assert box.x0 >= -1.0
+        assert box.y0 >= -1.0
+        assert box.x1 <= width + 1.0
+        assert box.y1 <= height + 1.0
+    assert ax.get_window_extent().width > 0.45 * width
+    assert ax.get_window_extent().height > 0.3 * height
+
+
+@pytest.mark.parametrize("name", sorted(set(CALLS) - {"implications"}))
+def test_legends_are_left_out_or_put_inside(name):
+    call = CALLS[name]
+    assert call(None, legend=False).get_legend() is None
+    ax = call(None, legend="upper right")
+    ax.figure.canvas.draw()
+    box, frame = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert box.y1 <= frame.y1 + 1.0
+    assert box.x1 <= frame.x1 + 1.0
+
+
+@pytest.mark.parametrize("kind", ["pdf", "ps"])
+def test_files_have_fonts_of_type_42(kind, tmp_path):
+    ax = fp.plot.exact(fp.exact_curve([0.75, 0.25], 0.0, 2.0))
+    path = tmp_path / f"figure.{kind}"
+    plt.savefig(path)
+    data = path.read_bytes()
+    assert (b"/FontType 42" if kind == "ps" else b"/Subtype /Type0") in data or b"FontFile2" in data
+    assert b"/Type3" not in data
+    assert b"/FontType 3" not in data
+    assert plt.rcParams["pdf.fonttype"] == 3  # other figures are left alone
+    assert ax.figure.number in plt.get_fignums()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_axes_that_are_none_leave_no_figure(name):
+    with pytest.raises(fp.InvalidInput, match="ax must be matplotlib Axes"):
+        CALLS[name](3)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_figures_speak_in_words(name):
+    ax = CALLS[name](None)
+    assert len(plt.get_fignums()) == 1
+    if name != "implications":
+        assert len(ax.get_xlabel().split()) >= 2
+        assert len(ax.get_ylabel().split()) >= 3
+        ax.figure.canvas.draw()
+        box = ax.get_legend().get_window_extent()
+        assert box.y0 >= ax.get_window_extent().y1 - 1.0  # above the data
+
+
+@pytest.mark.parametrize("notion", ["dp", "pml"])
+def test_implications_fit_seven_inches(notion):
+    found = fp.implications(0.1, notion, prior=fp.Product.iid([0.6, 0.4], 2))
+    ax = fp.plot.implications(found)
+    figure = ax.figure
+    figure.canvas.draw()
+    assert figure.get_figwidth() == 7.0
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
+    assert max(box.x1 for box in boxes) <= 700.0
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    assert set(found.levels) <= {text.get_text().split("\n")[0] for text in ax.texts}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: fp.plot.tradeoff([[0.5, 0.5]]), "Distribution"),
+        (lambda: fp.plot.tradeoff(fp.tradeoff_curve(fp.Uniform(2, 2), ["dp"], [])), "no points"),
+        (lambda: fp.plot.leakage(MATRIX, [0.5, 0.6, 0.1]), "sum"),
+        (lambda: fp.plot.leakage(fp.Uniform(2, 2), fp.Uniform(2, 2)), "channel"),
+        (lambda: fp.plot.leakage(MATRIX, PRIOR, draws=0), "draws"),
+        (lambda: fp.plot.leakage(MATRIX, PRIOR, rng=-1), "rng"),
+        (lambda: fp.plot.profile(), "at least one"),
+        (lambda: fp.plot.profile(MATRIX, labels="a"), "labels must hold 1"),
+        (lambda: fp.plot.profile(MATRIX, labels=["a", "b"]), "labels must hold 1"),
+        (lambda: fp.plot.profile(MATRIX, labels=3), "labels must hold 1"),
+        (lambda: fp.plot.profile(MATRIX, least=0.0), "least"),
+        (lambda: fp.plot.profile("x"), "matrix|real"),
+        (lambda: fp.plot.composition(MATRIX, 0), "releases"),
+        (lambda: fp.plot.composition(MATRIX, 2.5), "releases"),
+        (lambda: fp.plot.composition(MATRIX, 10**400), "2.53"),
+        (lambda: fp.plot.composition(MATRIX, 5, [2.0]), "delta"),
+        (lambda: fp.plot.composition(MATRIX, 5, []), "at least one"),
+        (lambda: fp.plot.composition(MATRIX, 5, [math.nan]), "delta"),
+        (lambda: fp.plot.implications(3), "fp.implications"),
+        (lambda: fp.plot.balance(MATRIX, points=1), "points"),
+    ],
+)
+def test_wrong_input_is_explained_and_leaves_no_figure(call, message):
+    with pytest.raises(fp.InvalidInput, match=message):
+        call()
+    assert not plt.get_fignums()
+
+
+def test_a_missing_matplotlib_names_its_extra():
+    code = """
+import sys
+sys.modules["matplotlib"] = None
+sys.modules["matplotlib.pyplot"] = None
+import fastpriv as fp
+try:
+    fp.plot.leakage([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5])
+except ImportError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "matplotlib" in run.stdout
+    assert "pip install 'fastpriv[plot]'" in run.stdout
+
+
+def test_bar_labels_are_rounded_up_and_need_no_spaces():
+    ax = fp.plot.levels(fp.audit(fp.HammingChannel(2, 2, 1.2345), time_limit=0))
+    texts = [text.get_text() for text in ax.texts]
+    assert texts[0] == "1.24"
+    assert all(text == text.strip() for text in texts)
