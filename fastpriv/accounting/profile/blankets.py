@@ -88,7 +88,7 @@ class Triple:
         p, q = np.append(p, self.only_a), np.append(q, self.only_b)
         error = float((most[seen] / least[seen] - 1.0).max(initial=0.0))
         error += self.relative + (len(self.q) + 16.0) * ULP
-        return pair_measure(*_grouped(p, q), error)
+        return pair_measure(*_grouped(p, q), (error, 0.0))
 
 
 def triple_of(a: Floats, b: Floats, q: Floats, relative: float, lost: float) -> Triple:

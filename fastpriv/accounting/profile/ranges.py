@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fastpriv._core.rounding import lowered, raised
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 
 #: Values of the recursion in all, and most and least levels in one range.
