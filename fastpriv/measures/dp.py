@@ -18,6 +18,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import log_error
 from fastpriv._matrices.levels import axes_spread, matrix_level
 from fastpriv._structure.rows import Symmetric
+from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -216,7 +217,10 @@ def _live_level(channel: TiltedChannel, ratios: list[Floats]) -> float:
         elsewhere = alive.sum() - alive[:, None] - alive[None, :] > 0
         gain = np.where(alive[:, None], 1.0, np.where(elsewhere, 0.0, -1.0))
         np.fill_diagonal(gain, 0.0)
-        worst.append(float((channel.epsilon * gain + ratio).max()))
+        total, size = channel.epsilon * gain + ratio, channel.epsilon * np.abs(gain) + np.abs(ratio)
+        with np.errstate(invalid="ignore"):  # infinite ratios
+            total += np.where((total < math.inf) & (size > 2.0 * total), 8.0 * ULP * size, 0.0)
+        worst.append(float(total.max()))
     return round_up(max(worst))
 
 
@@ -403,4 +407,7 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one that of the rows."""
     if not channel._moves:
         return 0.0
-    return channel._own_level if channel._own(prior) else posterior_level(channel._rows, prior)
+    if channel._own(prior):
+        return channel._own_level
+    noise = [k.noise for k in channel._rows._kernels.distinct if isinstance(k, TiltedRow)]
+    return posterior_level(channel._rows, prior) + 2.0 * max(noise, default=0.0)
