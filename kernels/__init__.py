@@ -71,6 +71,7 @@ from fastpriv.kernels.metric import (
 from fastpriv.kernels.noise import draw_noise, tilted_sums
 from fastpriv.kernels.posterior import posterior_bound
 from fastpriv.kernels.records import number_records, remember_record, spell_records
+from fastpriv.kernels.reports import draw_bits, draw_subsets
 from fastpriv.kernels.sampling import (
     chain_draws,
     guide_tables,
@@ -102,8 +103,10 @@ from fastpriv.kernels.stacks import (
     ratio_levels,
     stack_excess,
 )
+from fastpriv.kernels.sums import add_laws
 from fastpriv.kernels.tails import characteristic_powers, tail_excess, tail_tables
 from fastpriv.kernels.transform import contiguous, strided
 from fastpriv.kernels.type_forms import multiply_linear, substitute_pair
+from fastpriv.kernels.vulnerability import bayes_vulnerabilities
 
 __all__ = ["KERNELS", *KERNELS]

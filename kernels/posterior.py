@@ -1,11 +1,13 @@
 """Bounds on the information about a bit of the database, for priors with given posterior ranges.
 
 Inputs x come in two slices a(x), one per value of the bit, and stand for k_x databases each, given
-by their logarithms. With Q_y the chance of the first slice given output y and h the binary entropy,
+by their logarithms. Q_y is the chance of the first slice given output y. A further look z at the
+bit may be given, which depends on nothing else. With -f(Q) the mean entropy of the bit after this
+look if its chance was Q (f = -h, the binary entropy, without such a look),
 
-    I = H(A) - sum_y P(y) h(Q_y).
+    I = H(A) + sum_y P(y) f(Q_y).
 
-Where l_y <= Q_y <= u_y, the convex -h lies below its chord, and both that chord, times P(y), and
+Where l_y <= Q_y <= u_y, the convex f lies below its chord, and both that chord, times P(y), and
 the two ranges are linear in the prior p. So with t >= 0 for H(X) >= b and lambda >= 0 for the
 ranges, C_x lambda >= 0, nothing is above
 
@@ -22,7 +24,7 @@ import numpy as np
 
 from fastpriv.kernels.arrays import copy
 from fastpriv.kernels.convex import add_square, log_sum, log_total, newton_step
-from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
+from fastpriv.kernels.declare import IntMatrix, Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
 STEPS = 100
@@ -152,11 +154,14 @@ def _minimise(z, mu, score, C, logs, edges, b, floor, reach, p):
 
 
 @helper(error_model="numpy")
-def _negentropy(q):
-    """Return q ln q + (1 - q) ln(1 - q)."""
-    if q <= 0.0 or q >= 1.0:
-        return 0.0
-    return q * math.log(q) + (1.0 - q) * math.log1p(-q)
+def _told(q, look):
+    """Return f(q), minus the mean entropy of the bit after a look with the given two laws."""
+    total = 0.0
+    for z in range(look.shape[1]):
+        first, second = q * look[0, z], (1.0 - q) * look[1, z]
+        if first > 0.0 and second > 0.0:
+            total -= first * math.log1p(second / first) + second * math.log1p(first / second)
+    return total
 
 
 @helper(error_model="numpy")
@@ -166,12 +171,16 @@ def _chance(odds):
 
 
 @helper(error_model="numpy")
-def _narrow(low, high, least, most):
+def _narrow(low, high, order, least, most):
     """Narrow the ranges of the posteriors; return whether a prior may be in all of them.
 
-    Their odds are the odds before times a ratio between ``least`` and ``most``, and the chance
+    Q of the first output of each pair in ``order`` is at least that of the second. The odds of the
+    posteriors are the odds before times a ratio between ``least`` and ``most``, and the chance
     before is their mean. A comparison with NaN, of 0/0 or 0 inf, is false and narrows nothing.
     """
+    for k in range(order.shape[0]):
+        large, small = order[k, 0], order[k, 1]
+        low[large], high[small] = max(low[large], low[small]), min(high[small], high[large])
     below, above = 1.0, 0.0
     for y in range(low.size):
         below, above = min(below, low[y]), max(above, high[y])
@@ -196,7 +205,7 @@ def _narrow(low, high, least, most):
 
 
 @helper(error_model="numpy")
-def _widest(low, high, W, first, p):
+def _widest(low, high, W, look, first, p):
     """Return the output whose chord misses most under p, and where to cut its range.
 
     The cut is between the middle and the posterior of p; the output is -1 if no range is wide.
@@ -212,8 +221,8 @@ def _widest(low, high, W, first, p):
             if x < first:
                 own += p[x] * W[x, y]
         share = min(max((own / mass - low[y]) / width, 0.0), 1.0)
-        chord = (1.0 - share) * _negentropy(low[y]) + share * _negentropy(high[y])
-        miss = mass * (chord - _negentropy(low[y] + share * width))
+        chord = (1.0 - share) * _told(low[y], look) + share * _told(high[y], look)
+        miss = mass * (chord - _told(low[y] + share * width, look))
         if miss > worst:
             share = min(max(0.25 + 0.5 * share, LEAST_SHARE), 1.0 - LEAST_SHARE)
             worst, at, cut = miss, y, low[y] + share * width
@@ -226,6 +235,8 @@ def posterior_bound(
     high: Vector,
     z: Vector,
     W: Matrix,
+    look: Matrix,
+    order: IntMatrix,
     logs: Vector,
     edges: Ints,
     least: Vector,
@@ -237,23 +248,25 @@ def posterior_bound(
 ) -> tuple[float, int, float]:
     """Bound the information over priors with low <= Q <= high; narrows these ranges.
 
+    ``look`` has the two laws of the look at the bit alone (one column of ones if there is none).
+    Q_y >= Q_z is given for each pair y, z in ``order``.
     ``least`` and ``most`` bound P(y | first value)/P(y | second value). Starts from the point z and
     leaves the last one there, and the law of the inputs in p. Stops once the bound is at most
     ``floor``, or within ``reach`` of its least. Returns the bound, -inf if there are no such
     priors, the output whose range should be cut, -1 if none, and where.
     """
-    if not _narrow(low, high, least, most):
+    if not _narrow(low, high, order, least, most):
         return -math.inf, -1, 0.0
     inputs, outputs = W.shape
     score, C = np.zeros((2, inputs)), np.empty((inputs, 2 * outputs))
-    scale = NARROW
+    scale, doubt = NARROW, (8 + 4 * look.shape[1]) * U
     for y in range(outputs):
-        left, right = _negentropy(low[y]), _negentropy(high[y])
+        left, right = _told(low[y], look), _told(high[y], look)
         width = max(high[y] - low[y], NARROW)
         slope = (right - left) / width
-        base = max(left - slope * low[y], right - slope * high[y]) + 8.0 * U * (abs(slope) + 1.0)
+        base = max(left - slope * low[y], right - slope * high[y]) + doubt * (abs(slope) + 1.0)
         middle = 0.5 * (low[y] + high[y])
-        scale = max(scale, base + slope * middle - _negentropy(middle))
+        scale = max(scale, base + slope * middle - _told(middle, look))
         for x in range(inputs):
             has = 1.0 if x < edges[1] else 0.0
             score[0, x] += W[x, y] * (base + slope * has)
@@ -263,5 +276,5 @@ def posterior_bound(
     for k in range(1, z.size):
         z[k] = min(max(z[k], 1e-3 * scale), scale)
     value = _minimise(z, max(reach, 1e-3 * scale), score, C, logs, edges, b, floor, reach, p)
-    at, cut = _widest(low, high, W, edges[1], p)
+    at, cut = _widest(low, high, W, look, edges[1], p)
     return value, at, cut

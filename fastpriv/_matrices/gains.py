@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.logs import log_total
 from fastpriv._core.rounding import LEAST, ULP, round_up
 from fastpriv._core.validation import Floats
 
@@ -86,15 +86,9 @@ def matrix_vulnerability(W: Floats, prior: Floats, gain: Floats) -> Vulnerabilit
 
 def bayes_vulnerability(W: Floats, prior: Floats) -> Vulnerability:
     """Take sum_y max_x p(x) W[x, y] of matrices: the gain of a right guess. Cost O(N K)."""
-    best = int(prior.argmax())
-    before = float(prior[best])
-    joint = prior[:, None] * W
-    tops = joint.max(axis=0)
-    posterior = math.fsum(tops)
-    error = 4.0 * ULP * posterior + LEAST * W.size
-    added = math.fsum(tops - joint[best]) + error
-    whole = Vulnerability.of(before, before, min(1.0, posterior + error), added)
-    return whole.capped(log_total(W[prior > 0.0].max(axis=0)))
+    before, out = float(prior.max()), np.empty((1, 3))
+    kernels.bayes_vulnerabilities(W[None], prior[None], math.inf, out)
+    return Vulnerability(before, before, *out[0].tolist())
 
 
 def _error(sizes: Floats, terms: int) -> Floats:

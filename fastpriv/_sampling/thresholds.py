@@ -167,16 +167,8 @@ class SymmetricThresholds(Thresholds):
         self._chunk = 1 << (17 if m <= _SMALL else 15)
         if m == 1:
             self.stay, self.move = WORDS - 1, 1
-        elif epsilon > 64.0:  # more than 64 bits can tell
-            self.stay, self.move = WORDS - (m - 1), 1
         else:
-            with localcontext(_EXACT):
-                growth = Decimal(epsilon).exp()
-                # The guard covers the rounding of e^epsilon, which is no integer.
-                guard = Decimal("1e-30") if epsilon > 0.0 else Decimal(0)
-                self.move = max(1, int(WORDS / (growth + m - 1)))
-                most = max(self.move, int(growth * self.move - guard))
-                self.stay = min(most, WORDS - (m - 1) * self.move)
+            self.stay, self.move = integer_ratio(1, m - 1, epsilon)
 
     def level(self) -> float:
         """Return ln(stay / move), rounded up; at most epsilon."""
@@ -219,6 +211,22 @@ class SymmetricThresholds(Thresholds):
             words = high | (source.words(count) >> np.uint64(16))
         while len(words):
             words = source.words(kernels.step_by_words(codes, left, words, *self._rule, out))
+
+
+def integer_ratio(inside: int, outside: int, epsilon: float) -> tuple[int, int]:
+    """Return integers in about the ratio e^epsilon and never above it, as large as words allow.
+
+    So many outputs share 2^64 words: ``inside`` get the first integer each, ``outside`` the second.
+    """
+    if epsilon > 64.0:  # more than 64 bits can tell
+        return (WORDS - outside) // inside, 1
+    with localcontext(_EXACT):
+        growth = Decimal(epsilon).exp()
+        # The guard covers the rounding of e^epsilon, which is no integer.
+        guard = Decimal("1e-30") if epsilon > 0.0 else Decimal(0)
+        move = max(1, int(WORDS / (growth * inside + outside)))
+        most = max(move, int(growth * move - guard))
+        return min(most, (WORDS - outside * move) // inside), move
 
 
 def log_up(ratio: Fraction) -> float:

@@ -6,7 +6,7 @@ from .laws import LAWS, Law, compose_levels
 from .ledger.ledger import Ledger
 from .ledger.receipt import Receipt
 from .profile.profile import PrivacyProfile
-from .shuffling import ShuffledProfile, shuffled
+from .shuffling import shuffled
 
 __all__ = [
     "LAWS",
@@ -16,7 +16,6 @@ __all__ = [
     "PrivacyOdometer",
     "PrivacyProfile",
     "Receipt",
-    "ShuffledProfile",
     "calibrate",
     "compose_levels",
     "pml_chain",

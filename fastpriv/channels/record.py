@@ -12,6 +12,7 @@ from fastpriv._core.validation import Floats
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, fitting
 from fastpriv.channels.base import AbstractChannel
+from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
@@ -30,7 +31,8 @@ class RecordChannel(AbstractChannel):
     Parameters
     ----------
     columns : channel
-        The mechanism on the columns, one row for each. Its outputs are records.
+        The mechanism on the columns, one row for each. Its outputs are records, or the reports of
+        a :class:`ColumnsChannel`.
 
     Examples
     --------
@@ -41,7 +43,10 @@ class RecordChannel(AbstractChannel):
     """
 
     def __init__(self, columns: AbstractChannel) -> None:
-        if not isinstance(columns, AbstractChannel) or columns.space != columns.output_space:
+        reports = isinstance(columns, ColumnsChannel)
+        if not isinstance(columns, AbstractChannel) or not (
+            reports or columns.space == columns.output_space
+        ):
             raise InvalidInput("columns must be a channel whose outputs are records")
         if columns.space.size > MOST_VALUES:
             raise InvalidInput(
@@ -50,6 +55,8 @@ class RecordChannel(AbstractChannel):
             )
         self.columns = columns
         self.space = self.output_space = Space._trusted((columns.space.size,))
+        if reports:
+            self.output_space = columns.output_space
 
     def _definition(self) -> dict[str, Any]:
         return {"columns": self.columns}
@@ -64,7 +71,7 @@ class RecordChannel(AbstractChannel):
 
     def _output(self, prior: Distribution) -> Distribution:
         inner = Dense._trusted(prior._vector(), self.columns.space, prior._logs())
-        return Dense._trusted(self.columns.output(inner).pmf(), self.space)
+        return Dense._trusted(self.columns.output(inner).pmf(), self.output_space)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
@@ -77,6 +84,8 @@ class RecordChannel(AbstractChannel):
     def _sample(self, rows: Codes, source: Source) -> Codes:
         inner = self.columns.space
         drawn = self.columns._sample(inner.rows(rows[:, 0].astype(np.int64)), source)
+        if self.output_space != self.space:
+            return drawn
         codes = np.asarray(inner.index(drawn)).reshape(-1, 1)
         return codes.astype(fitting(rows.dtype, inner.size))
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP, lowered
+from fastpriv._core.rounding import LEAST, ULP, lowered
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks
 from fastpriv.channels import HammingChannel, PosteriorChannel, ProductChannel
@@ -45,7 +45,7 @@ def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
     channel = HammingChannel(len(sizes), sizes, safe)
     value = hamming_distance(RowKernels.symmetric(sizes, safe))
     best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
-    return Solution(value, lowered(best, 8), channel, epsilon, "closed-form")
+    return Solution(value, _rounded_down(best, len(sizes)), channel, epsilon, "closed-form")
 
 
 def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Solution:
@@ -58,7 +58,12 @@ def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Sol
         # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
         level += 2.0 * margin
     value = expected_distance(channel, prior)
-    return Solution(value, lowered(best, 8), channel, level, "closed-form")
+    return Solution(value, _rounded_down(best, prior.space.n), channel, level, "closed-form")
+
+
+def _rounded_down(distortion: float, n: int) -> float:
+    """Return a distortion of n rows less its rounding error, also where digits underflow."""
+    return max(lowered(distortion, 8.0) - 4.0 * n * LEAST, 0.0)
 
 
 def symmetries(prior: Dense) -> Blocks:

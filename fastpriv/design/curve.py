@@ -26,7 +26,7 @@ from fastpriv._text.encoding import to_json
 from fastpriv._text.tabular import Tabular, written
 from fastpriv.design.closed_form import h, h_inverse
 from fastpriv.design.common import constant_mechanism
-from fastpriv.design.rate_distortion import solve_pd_mip
+from fastpriv.design.rate_distortion import RateDistortion, solve_pd_mip
 from fastpriv.design.solving import has_no_program
 from fastpriv.design.theorems import theorem_bracket, tilde_or_bound
 from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
@@ -43,6 +43,8 @@ __all__ = ["TradeoffCurve", "privacy_level", "tradeoff_curve"]
 #: A level counts as found when its bracket is this narrow, relative to 1 + level.
 _TOLERANCE = 1e-6
 _WIDEN = 1e-13
+#: Relative error of a distortion.
+_ROUNDED = 2.0**-46
 #: Seconds that a program is given at least, so that it says something.
 _LEAST = 1e-3
 #: Most points of a curve.
@@ -108,7 +110,7 @@ def privacy_level(
 def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any) -> Bracket:
     if notion == "mutual-information":
         point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _LEAST))
-        return Bracket(point.bound, point.value * (1.0 + _WIDEN))
+        return Bracket(point.bound, point.value * (1.0 + _WIDEN) + _beyond(prior, point, cost))
     least = prior.epsilon_x() if notion == "identifiability" else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
         return Bracket(least, least)  # what the prior tells is all there is; a constant output does
@@ -148,6 +150,18 @@ def _from_theorems(
     return Bracket(math.log(values) * (1.0 - _WIDEN), known.upper)
 
 
+def _beyond(prior: Distribution, point: RateDistortion, cost: float) -> float:
+    """What a distortion that may be over the one asked for, by rounding, saves at most.
+
+    The curve is convex and at most H(X) <= ln N at distortion 0, so from c down to ``cost`` it
+    rises by at most ln N (c - cost) / c.
+    """
+    reached = point.distortion * (1.0 + _ROUNDED)
+    if reached <= cost:
+        return 0.0
+    return math.fsum(map(math.log, prior.space.sizes)) * (reached - cost) / reached
+
+
 def _around(value: float) -> Bracket:
     """A closed form and its rounding error."""
     return Bracket(value * (1.0 - _WIDEN), value * (1.0 + _WIDEN))
@@ -168,6 +182,7 @@ def _search(
     The least distortion falls convexly enough in epsilon for interpolation to land close, and
     stepping past the estimate by a little makes both ends move.
     """
+    low, high = low * (1.0 - _WIDEN), high * (1.0 + _WIDEN)  # closed forms are rounded
     ends: list[tuple[float, float] | None] = [None, None]  # (epsilon, distortion) at low and high
     while high - low > _TOLERANCE * (1.0 + high) and clock.left() > 0.0:
         width = high - low
@@ -179,7 +194,7 @@ def _search(
             guess += nudge if guess - low < high - guess else -nudge
             guess = min(max(guess, low + 0.01 * width), high - 0.01 * width)
         solution = _quietly(notion, prior, guess, clock, bar)
-        if solution.value <= cost:
+        if solution.value * (1.0 + _ROUNDED) <= cost:
             high, ends[1] = guess, (guess, solution.value)
         elif solution.bound > cost:
             low, ends[0] = guess, (guess, solution.bound)
@@ -218,7 +233,7 @@ def _aside(
             if not low < guess < high or clock.left() <= 0.0:
                 break
             solution = _quietly(notion, prior, guess, clock, bar)
-            if (solution.bound > cost, solution.value <= cost)[side]:
+            if (solution.bound > cost, solution.value * (1.0 + _ROUNDED) <= cost)[side]:
                 ends[side] = guess
                 break
     return ends[0], ends[1]

@@ -269,7 +269,7 @@ def _follow(p: Program, gap: float, deadline: float) -> Iterate:
         residual = p.cost - p.adjoint(weight) - mu[p.row]
         complement = float(s @ weight)
         curve = weight / s
-        if not newton.factor(curve):
+        if not (complement > 0.0 and newton.factor(curve)):  # weights may underflow
             break
 
         def step(aim: Floats) -> tuple[Floats, Floats, Floats, Floats]:

@@ -49,6 +49,8 @@ __all__ = ["RateDistortion", "solve_pd_mip"]
 
 #: Relative error of an information that is a sum of non-negative terms.
 _ROUNDED = 1e-12
+#: Relative error of a distortion, which is a sum of non-negative terms too.
+_COST = 64.0 * ULP
 #: Largest space that is solved over all databases, and most pair classes of a program on types.
 _MAX_DENSE, _MAX_CLASSES = 1 << 24, 1 << 22
 #: At a smaller distortion, by Fano's inequality, not even 1e-200 nats can be saved.
@@ -209,8 +211,14 @@ def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistort
         channel = PosteriorChannel._near(prior, slope)
         cost = expected_distance(channel, prior)
     value = float(information(channel, prior))
-    bound = value * (1.0 - _ROUNDED) - (slope * (target - cost) if target is not None else 0.0)
-    return RateDistortion(value, max(bound, 0.0), channel, value, "closed-form", cost, slope)
+    bound = _tangent(value, cost, slope, target)
+    return RateDistortion(value, bound, channel, value, "closed-form", cost, slope)
+
+
+def _tangent(value: float, cost: float, slope: float, target: float | None) -> float:
+    """Bound the curve at a distortion from below by its tangent at another, rounded down."""
+    missed = (cost if target is None else target) - cost * (1.0 - _COST)
+    return max(value * (1.0 - _ROUNDED) - slope * missed, 0.0)
 
 
 # Independent rows.
@@ -229,8 +237,7 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
             break
         slope *= 1.0 + 2.0**k * ULP  # an ulp over
     value = float(information(channel, prior))
-    missed = 0.0 if target is None else slope * (target - cost)
-    bound = max(value * (1.0 - _ROUNDED) - missed, 0.0)
+    bound = _tangent(value, cost, slope, target)
     return RateDistortion(value, bound, channel, value, "rows", cost, slope)
 
 

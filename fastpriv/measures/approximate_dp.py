@@ -35,6 +35,8 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel
@@ -180,8 +182,18 @@ def _(channel: HammingChannel, epsilons: Floats) -> Floats:
 
     It is largest for the rows with the fewest values.
     """
-    gaps = np.minimum(epsilons - channel.epsilon, 0.0)
-    return raised(-_most_kept(channel) * np.expm1(gaps), 16.0)
+    return _kept_excess(_most_kept(channel), channel.epsilon, epsilons)
+
+
+@excess.register
+def _(channel: SupportChannel, epsilons: Floats) -> Floats:
+    """The reports that support x and not x', as the one output of E_d."""
+    return _kept_excess(channel._pair()[0, 0], channel._level, epsilons)
+
+
+def _kept_excess(kept: float, level: float, epsilons: Floats) -> Floats:
+    """Return a (1 - e^(t - epsilon)) for a chance a that is e^epsilon times that of x'."""
+    return raised(-kept * np.expm1(np.minimum(epsilons - level, 0.0)), 16.0)
 
 
 def _most_kept(channel: HammingChannel) -> float:
@@ -198,14 +210,23 @@ def excess_crossing(channel: AbstractChannel, delta: float) -> float:
 @excess_crossing.register
 def _(channel: HammingChannel, delta: float) -> float:
     """E_d: a (1 - e^(t - epsilon)) falls to delta at t = epsilon + ln(1 - delta/a)."""
-    stay = _most_kept(channel)
-    share = delta / stay if delta < stay else 1.0
+    return _kept_crossing(_most_kept(channel), channel.epsilon, delta)
+
+
+@excess_crossing.register
+def _(channel: SupportChannel, delta: float) -> float:
+    """The same for the reports that support x and not x'."""
+    return _kept_crossing(channel._pair()[0, 0], channel._level, delta)
+
+
+def _kept_crossing(kept: float, epsilon: float, delta: float) -> float:
+    share = delta / kept if delta < kept else 1.0
     if share >= 1.0:
         return 0.0
-    level = channel.epsilon + math.log1p(-share)
+    level = epsilon + math.log1p(-share)
     # The chance a is good to 4 units, which log1p amplifies where the share is close to 1.
-    level += 2.0**-50 * (channel.epsilon + share / (1.0 - share))
-    return min(max(level, 0.0), neighbour_level(channel))
+    level += 2.0**-50 * (epsilon + share / (1.0 - share))
+    return min(max(level, 0.0), epsilon)
 
 
 @singledispatch
@@ -224,6 +245,23 @@ def _(channel: ProductChannel) -> Iterator[Pairs]:
     """Laws of one row, per distinct kernel: the factors of the other rows sum to one."""
     for kernel in channel._kernels.distinct:
         yield from all_pairs(kernel.matrix)
+
+
+@neighbour_laws.register
+def _(channel: SupportChannel) -> Iterator[Pairs]:
+    """Reports that support one, the other, or both or none of two values told apart best.
+
+    The excess of a pair is proportional to the chance to support one of them and not the other.
+    """
+    steps = np.array([0, 1]), np.array([1, 0])
+    yield from apart(channel._pair(), [steps], 1)
+
+
+@neighbour_laws.register
+def _(channel: ColumnsChannel) -> Iterator[Pairs]:
+    """Those of every column: the factors of the others sum to one."""
+    for column in channel.columns:
+        yield from neighbour_laws(column)
 
 
 @neighbour_laws.register
@@ -311,6 +349,16 @@ def _(channel: TiltedChannel) -> float:
 @laws_apart.register
 def _(channel: TiltedProduct) -> float:
     return apart_by(max(channel.space.sizes), 1)
+
+
+@laws_apart.register
+def _(channel: SupportChannel) -> float:
+    return apart_by(3, 1)
+
+
+@laws_apart.register
+def _(channel: ColumnsChannel) -> float:
+    return max(laws_apart(column) for column in channel.columns)
 
 
 @laws_apart.register

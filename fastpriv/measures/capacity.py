@@ -18,12 +18,15 @@ from fastpriv._matrices.rewarded import rewarded_law
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.errors import InvalidInput
+from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_channel
-from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+from fastpriv.priors import Dense, Distribution, Exchangeable, Product, Uniform
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
 
@@ -226,6 +229,21 @@ def _added(channel: TypeChannel, expected: Floats) -> Floats:
 
 
 @capacity.register
+def _(channel: SupportChannel, gap: float) -> Bracket:
+    """Closed form for subsets and bits; otherwise the uniform prior and a bound by concavity."""
+    if channel._is_small() and not channel.symmetric:
+        return matrix_capacity(channel.matrix(), gap)[0]
+    return supports.capacity(channel)
+
+
+@capacity.register
+def _(channel: ColumnsChannel, gap: float) -> Bracket:
+    """Add up the capacities of the columns, each to its share of the gap."""
+    share = gap / len(channel.columns)
+    return repeated([(1, capacity(column, share)) for column in channel.columns])
+
+
+@capacity.register
 def _(channel: TiltedChannel, gap: float) -> Bracket:
     """Take the matrix, and allow for its errors."""
     return channel._widened(matrix_capacity(channel.matrix(), gap)[0])
@@ -271,6 +289,14 @@ def _(channel: TypeChannel, gap: float) -> Distribution:
     for kind, weight in zip(channel._types.counts, weights, strict=True):
         table[kind[0][1:]] = weight
     return Exchangeable._trusted(table / table.sum())
+
+
+@optimal_prior.register
+def _(channel: SupportChannel, gap: float) -> Distribution:
+    """Return the uniform prior, or what a search finds where the matrix is small."""
+    if channel._is_small() and not channel.symmetric:
+        return Dense._trusted(matrix_capacity(channel.matrix(), gap)[1], channel.space)
+    return Uniform(1, channel.k)
 
 
 @optimal_prior.register
@@ -332,3 +358,15 @@ def _(channel: ProductChannel) -> int:
 def _(channel: TiltedProduct) -> int:
     """Count those of the rows."""
     return searched_entries(channel._rows)
+
+
+@searched_entries.register
+def _(channel: SupportChannel) -> int:
+    """Count the entries of a small matrix; larger ones are not searched."""
+    return channel.k if channel.symmetric or not channel._is_small() else channel.matrix().size
+
+
+@searched_entries.register
+def _(channel: ColumnsChannel) -> int:
+    """Count those of the columns."""
+    return sum(searched_entries(column) for column in channel.columns)

@@ -23,6 +23,7 @@ from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
@@ -110,6 +111,15 @@ def contraction(channel: AbstractChannel) -> Bracket:
 def _(channel: QueryChannel) -> Bracket:
     """Take the answers that occur, each of them once."""
     return matrix_contraction(channel._seen())
+
+
+@contraction.register
+def _(channel: SupportChannel) -> Bracket:
+    """Take the two values that are told apart best.
+
+    The sum over reports of a pair is proportional to the chance to support one and not the other.
+    """
+    return matrix_contraction(channel._pair())
 
 
 @contraction.register

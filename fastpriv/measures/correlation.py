@@ -28,9 +28,11 @@ from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.errors import InvalidInput
+from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import contraction, rows_contraction
 from fastpriv.measures.sparse import sparse_matrix
@@ -213,6 +215,17 @@ def _(channel: TypeChannel, prior: Distribution) -> Bracket:
     return Bracket(
         max(alike.lower - off, parts.lower, 0.0), min(max(alike.upper + off, parts.upper), 1.0)
     )
+
+
+@correlation.register
+def _(channel: SupportChannel, prior: Distribution) -> Bracket:
+    """Closed form under a uniform prior; otherwise at most the root of the contraction."""
+    if channel._is_small():
+        return matrix_correlation(channel.matrix(), prior._vector())
+    p = prior._vector()
+    if channel.symmetric and p.min() == p.max():
+        return supports.correlation(channel)
+    return Bracket(0.0, math.sqrt(contraction(channel).upper) * (1.0 + 2.0**-50))
 
 
 def _own_correlation(channel: TiltedChannel) -> Bracket:

@@ -27,6 +27,8 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
@@ -34,7 +36,7 @@ from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.moves import likeliest_move, odds_level, type_odds
 from fastpriv.measures.stacks import is_stack, measured, stacked
-from fastpriv.priors import Dense, Distribution, Uniform
+from fastpriv.priors import Dense, Distribution, Product, Uniform
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.unmixing import rounding
 from fastpriv.spaces import Space
@@ -126,6 +128,18 @@ def _(channel: QueryChannel) -> float:
     return query_level(channel, channel._kernel.matrix)
 
 
+@neighbour_level.register
+def _(channel: SupportChannel) -> float:
+    """The logarithm of the one ratio there is: every value can take the place of every other."""
+    return channel._level
+
+
+@neighbour_level.register
+def _(channel: ColumnsChannel) -> float:
+    """The level of the worst column."""
+    return max(neighbour_level(column) for column in channel.columns)
+
+
 def query_level(channel: QueryChannel, laws: Floats) -> float:
     """Return the level of a query whose answers have the given output laws."""
     pairs = channel._query.neighbours()
@@ -159,8 +173,11 @@ def _(channel: TiltedChannel) -> float:
     if channel._listable:
         return _live_level(channel, [_home_ratios(channel, int(i)).T for i, *_ in channel._groups])
     # From one database to a neighbour, R q changes by e^epsilon at most.
-    ratios = (channel.prior._log_ratios(rows[:1]).T for rows in channel._groups)
-    doubt = rounding(channel.space.n)
+    home, doubt = channel.prior, rounding(channel.space.n)
+    if channel._few:  # some of R q is too small for a double, or for its digits
+        logs = -channel._tilt()[1]
+        home, doubt = Dense._trusted(np.exp(logs - logs.max()), channel.space, logs), 0.0
+    ratios = (home._log_ratios(rows[:1]).T for rows in channel._groups)
     return _live_level(channel, [np.minimum(ratio + doubt, channel.epsilon) for ratio in ratios])
 
 
@@ -411,3 +428,19 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
         return channel._own_level
     noise = [k.noise for k in channel._rows._kernels.distinct if isinstance(k, TiltedRow)]
     return posterior_level(channel._rows, prior) + 2.0 * max(noise, default=0.0)
+
+
+@posterior_level.register
+def _(channel: ColumnsChannel, prior: Distribution) -> float:
+    """The level of the worst column where they are independent, otherwise through the matrix."""
+    if not isinstance(prior, Product):
+        return _joint_level(channel.matrix(), prior, channel.space)
+    laws = [prior._laws[k] for k in prior._assignment.tolist()]
+    pairs = zip(channel.columns, laws, strict=True)
+    return max(posterior_level(c, Dense._trusted(law, c.space)) for c, law in pairs)
+
+
+@posterior_level.register
+def _(channel: SupportChannel, prior: Distribution) -> float:
+    """Every two values are told apart by some report: epsilon + eps_X."""
+    return round_up(channel._level + prior.epsilon_x())

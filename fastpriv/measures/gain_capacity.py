@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fastpriv import gains as gain_functions
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_total
-from fastpriv._core.rounding import ULP, sum_up
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.strategies import Problem, search
 from fastpriv._structure.rows import RowKernels
@@ -281,7 +281,8 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
         if kernels is not None and _covers(law):
             return _uncommon(kernels)
         W = _seen(mechanism, law)
-        return min(1.0, max(0.0, sum_up([1.0, *(-W.min(axis=0)).tolist()])))
+        uncommon = math.fsum([1.0, *(-W.min(axis=0)).tolist()])
+        return min(1.0, math.nextafter(uncommon, 2.0)) if uncommon > 0.0 else 0.0
     W, p = np.asarray(mechanism.matrix()), law._vector()
     if gains == "unit":
         return nearest_law(W, p)

@@ -120,23 +120,12 @@ def hyper(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike)
 def _groups(inners: Floats) -> Ints:
     """Number equal posteriors alike.
 
-    Equal posteriors have equal projections on a fixed direction, so that only neighbours in the
-    order of the projections are compared.
+    They are neighbours in the order of their projections on a fixed direction.
     """
     direction = np.random.default_rng(0).random(inners.shape[1])
-    places = inners @ direction
-    order = np.argsort(places, kind="stable")
+    order = np.argsort(inners @ direction, kind="stable")
+    ordered = inners[order]
+    differ = (np.abs(ordered[1:] - ordered[:-1]) > _SAME).any(axis=1)
     group = np.empty(len(inners), np.int64)
-    leaders: list[int] = []
-    start = 0
-    for j in order.tolist():
-        while start < len(leaders) and places[leaders[start]] < places[j] - inners.shape[1] * _SAME:
-            start += 1
-        for number in range(start, len(leaders)):
-            if np.abs(inners[leaders[number]] - inners[j]).max() <= _SAME:
-                group[j] = number
-                break
-        else:
-            group[j] = len(leaders)
-            leaders.append(j)
+    group[order] = np.concatenate([[0], np.cumsum(differ)])
     return group

@@ -22,10 +22,13 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.tilted_types import TypeTilt
 from fastpriv.channels.types import TypeChannel
+from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
 from fastpriv.measures.stacks import is_stack, stacked
@@ -198,6 +201,27 @@ def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
     seen = weights[stack.row] > 0
     terms = kl_div(channel._mass[seen], expected[seen])
     return math.fsum(weights[stack.row][seen] * terms)
+
+
+@information.register
+def _(channel: SupportChannel, prior: Distribution) -> float | Bracket:
+    """From the masses of the supports, or a bracket where reports cannot be listed."""
+    if channel._is_small():
+        return matrix_information(channel.matrix(), prior._vector())
+    return supports.information(channel, prior)
+
+
+@information.register
+def _(channel: ColumnsChannel, prior: Distribution) -> float | Bracket:
+    """The sum over columns where they are independent, otherwise through the matrix."""
+    if not isinstance(prior, Product):
+        return matrix_information(channel.matrix(), prior._vector())
+    laws = [prior._laws[k] for k in prior._assignment.tolist()]
+    pairs = zip(channel.columns, laws, strict=True)
+    parts = [information(c, Dense._trusted(law, c.space)) for c, law in pairs]
+    low = math.fsum(part.lower if isinstance(part, Bracket) else part for part in parts)
+    high = math.fsum(part.upper if isinstance(part, Bracket) else part for part in parts)
+    return Bracket(low, high) if any(isinstance(part, Bracket) for part in parts) else high
 
 
 @singledispatch

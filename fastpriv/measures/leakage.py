@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio, log_total
-from fastpriv._core.rounding import LEAST, ULP, raised, round_up
+from fastpriv._core.rounding import LEAST, ULP, raised, round_up, sum_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._structure.leakage import row_slack, tropical
@@ -26,10 +26,13 @@ from fastpriv.channels import (
     ProductChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
+from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.entropy_gain import entropy_gain
 from fastpriv.measures.information import mutual_information
@@ -165,6 +168,18 @@ def _(channel: TiltedProduct) -> float:
     return maxima_level(channel._rows) + 4.0 * row_slack(channel._kernels)
 
 
+@maxima_level.register
+def _(channel: SupportChannel) -> float:
+    """Reports that support some value reach e^epsilon times their base chance. Closed form."""
+    return supports.maxima(channel)
+
+
+@maxima_level.register
+def _(channel: ColumnsChannel) -> float:
+    """The sum over columns."""
+    return sum_up([maxima_level(column) for column in channel.columns])
+
+
 def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
     """Add a number over rows, given its value for each distinct kernel. Rounded up."""
     counts = np.bincount(channel._kernels.assignment, minlength=len(per_kernel))
@@ -273,6 +288,18 @@ def _(channel: PosteriorChain) -> float:
 def _(channel: TiltedProduct) -> float:
     """The sum over rows, whose factors were rounded."""
     return extreme_level(channel._rows) + 4.0 * row_slack(channel._kernels)
+
+
+@extreme_level.register
+def _(channel: SupportChannel) -> float:
+    """The logarithm of the one ratio there is."""
+    return channel._level
+
+
+@extreme_level.register
+def _(channel: ColumnsChannel) -> float:
+    """The sum over columns."""
+    return sum_up([extreme_level(column) for column in channel.columns])
 
 
 @overload

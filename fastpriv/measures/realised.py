@@ -8,9 +8,9 @@ from functools import partial, singledispatch
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, round_up, sum_up
 from fastpriv._matrices.levels import matrix_level
-from fastpriv._sampling.thresholds import LawThresholds
+from fastpriv._sampling.thresholds import LawThresholds, log_up
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
@@ -20,6 +20,8 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
@@ -194,3 +196,32 @@ def _(channel: TiltedProduct) -> float:
 def _(channel: TiltedProduct) -> tuple[AbstractChannel, float]:
     """The thresholds of the rows, read as doubles."""
     return realised(channel._drawn)
+
+
+@drawn_level.register
+def _(channel: SupportChannel) -> float:
+    """The logarithm of the ratio of integers that is drawn; at most epsilon."""
+    return min(log_up(channel.growth), channel._level)
+
+
+@realised.register
+def _(channel: SupportChannel) -> tuple[AbstractChannel, float]:
+    """The same mechanism at the realised level.
+
+    What is drawn has a ratio e' <= e of that level and is a garbling of it: a mixture of it and of
+    the law b, which tells nothing, has any ratio from 1 to e. Unary encoding is drawn as it is.
+    """
+    return channel._at(drawn_level(channel)), 0.0
+
+
+@drawn_level.register
+def _(channel: ColumnsChannel) -> float:
+    """The level of what the worst column draws."""
+    return max(drawn_level(column) for column in channel.columns)
+
+
+@realised.register
+def _(channel: ColumnsChannel) -> tuple[AbstractChannel, float]:
+    """What the columns draw, and the sum of their slacks."""
+    parts = [realised(column) for column in channel.columns]
+    return ColumnsChannel([part[0] for part in parts]), sum_up([part[1] for part in parts])

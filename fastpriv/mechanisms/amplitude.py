@@ -41,7 +41,7 @@ _TAIL = 2.1e-22
 _ANGLE = 1.2
 #: Largest a for which points are moved; largest for which points a fixed distance apart are
 #: weighed, which leaves a bracket of 0.003; beyond it there are closed bounds.
-_MOVED, _LARGEST = 12.0, 64.0
+MOVED, _LARGEST = 12.0, 64.0
 _APART = 0.7
 #: Smallest a; below it, the capacity is at most a^2/2 and nothing more is said.
 _SMALLEST = 1e-140
@@ -137,7 +137,7 @@ def _two_ends(a: float) -> Bracket:
     return Bracket(value - error, value + error)
 
 
-class _Mixture:
+class Mixture:
     """The output density of weights on points in [-a, a], a >= 1, and divergences from it."""
 
     def __init__(self, a: float, points: Floats, weights: Floats) -> None:
@@ -221,7 +221,7 @@ def _solve(a: float, points: Floats) -> tuple[float, Floats, Floats]:
     return capacity.lower, law, points - (rows * mean).sum(axis=1)
 
 
-def _polish(a: float, inner: Floats, centre: bool) -> _Mixture:
+def _polish(a: float, inner: Floats, centre: bool) -> Mixture:
     """Move the inner points to where the information is largest nearby."""
     from scipy.optimize import minimize
 
@@ -238,16 +238,16 @@ def _polish(a: float, inner: Floats, centre: bool) -> _Mixture:
     return _weigh(a, inner, centre)
 
 
-def _weigh(a: float, inner: Floats, centre: bool) -> _Mixture:
+def _weigh(a: float, inner: Floats, centre: bool) -> Mixture:
     """Return the best weights on these points."""
     points = _symmetric(a, inner, centre)
-    return _Mixture(a, points, _solve(a, points)[1])
+    return Mixture(a, points, _solve(a, points)[1])
 
 
 @lru_cache(maxsize=64)
 def _optimum(a: float, gap: float) -> tuple[int, Bracket]:
     """Return a number of points that reaches the capacity of [-a, a], and that capacity."""
-    if a > _MOVED:
+    if a > MOVED:
         mixture = _weigh(a, *_evenly(a, math.ceil(2.0 * a / _APART)))
         lower, gap = mixture.information(), _COARSE
     else:
@@ -256,7 +256,7 @@ def _optimum(a: float, gap: float) -> tuple[int, Bracket]:
     return len(mixture.points), Bracket(lower, mixture.ceiling(lower + gap * min(1.0, lower)))
 
 
-def _grow(a: float, gap: float) -> _Mixture:
+def _grow(a: float, gap: float) -> Mixture:
     """Start from few points and add one where most is left to gain, until that is nothing."""
     inner, centre = _evenly(a, max(2, int(a / 1.1) + 1))
     x = np.linspace(0.0, a, 64 * math.ceil(a))
@@ -287,12 +287,12 @@ def _best_points(a: float, m: float, gap: float) -> Bracket:
     Two points are best at the ends: moved closer, they are what they were behind more noise.
     """
     if m == 2.0:
-        ends = _Mixture(a, np.array([-a, a]), np.array([0.5, 0.5]))
+        ends = Mixture(a, np.array([-a, a]), np.array([0.5, 0.5]))
         lower = ends.information()
         value, _, error = ends.divergences(ends.points)
         return Bracket(lower, float((value + error).max()))
     count, all_points = _optimum(a, gap)
     if m >= count:
         return all_points
-    mixture = (_polish if a <= _MOVED else _weigh)(a, *_evenly(a, int(m)))
+    mixture = (_polish if a <= MOVED else _weigh)(a, *_evenly(a, int(m)))
     return Bracket(min(mixture.information(), all_points.upper), all_points.upper)

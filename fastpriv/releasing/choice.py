@@ -20,6 +20,8 @@ from fastpriv.measures.realised import realised
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.estimator import expected_errors
+from fastpriv.releasing.local.choosing import named
+from fastpriv.releasing.local.choosing import plan as local_plan
 from fastpriv.releasing.plan import COLUMNS, Plan, given, hamming, record_sizes, responses
 
 #: Units in the last place by which the levels of columns may give way to their total.
@@ -38,6 +40,8 @@ def make(
     split: str | Mapping[Hashable, float] | None = None,
 ) -> Plan:
     """Choose the channel: E_d at a level or a distortion, or the one that was given."""
+    if named(mechanism):
+        return _local(domain, mechanism, epsilon, distortion, per_column, split)
     chosen = [value is not None for value in (epsilon, distortion, mechanism)]
     if sum(chosen) != 1:
         raise InvalidInput("give exactly one of epsilon, distortion and mechanism")
@@ -74,6 +78,38 @@ def make(
         return hamming(domain, epsilon, False)
     evenly = _columns(domain, [epsilon / _moving(domain)] * len(domain.columns), epsilon)
     return evenly if split == "columns" else _keeping_most(domain, epsilon, evenly)
+
+
+def _local(
+    domain: Domain,
+    mechanism: str,
+    epsilon: float | Mapping[Hashable, float] | None,
+    distortion: float | None,
+    per_column: bool,
+    split: str | Mapping[Hashable, float] | None,
+) -> Plan:
+    """Return a named local mechanism on every column, at levels that add up to epsilon."""
+    if epsilon is None or distortion is not None:
+        raise InvalidInput(f"mechanism={mechanism!r} needs epsilon, and no distortion")
+    if split is not None and split != "columns":
+        raise InvalidInput(
+            f"mechanism={mechanism!r} treats columns by themselves: leave out split, or give "
+            "epsilons by column"
+        )
+    if isinstance(epsilon, Mapping):
+        epsilons = _by_column(domain, epsilon)
+    else:
+        level = check.real(epsilon, "epsilon", least=0.0)
+        share = level if per_column else level / _moving(domain)
+        epsilons = [share] * len(domain.columns)
+    if per_column or isinstance(epsilon, Mapping):
+        return local_plan(domain, mechanism, epsilons)
+    for units in range(_GIVE):
+        plan = local_plan(domain, mechanism, [e * (1.0 - units * 2.0**-52) for e in epsilons])
+        drawn, slack = realised(plan.channel)
+        if raised(leakage_capacity(drawn), slack) <= level:
+            break
+    return plan
 
 
 def _moving(domain: Domain) -> int:

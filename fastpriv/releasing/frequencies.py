@@ -13,13 +13,14 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
 from fastpriv._text.tabular import Tabular
-from fastpriv.channels import AbstractChannel
+from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
 from fastpriv.errors import InvalidInput, TooLarge, did_you_mean
 from fastpriv.measures.arguments import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing import plan as plans
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.estimator import Counts, Estimator, Places
+from fastpriv.releasing.local.estimating import tallied
 from fastpriv.releasing.release import Release, undeclared
 from fastpriv.releasing.report import ReleaseReport
 from fastpriv.releasing.tables.dask import DaskFrame
@@ -47,8 +48,8 @@ class Marginal:
     values : sequence
         The values; tuples of them for records.
     estimates : ndarray
-        Unbiased estimates of their true counts. They add up to the number of records and may be
-        negative; see ``projected``.
+        Unbiased estimates of their true counts. They may be negative; see ``projected``. They add
+        up to the number of records, up to noise where reports support sets of several sizes.
     standard_errors : ndarray
         Estimated standard deviations of the estimates.
     lower, upper : ndarray
@@ -205,7 +206,8 @@ def estimate_frequencies(
     released : Release, or a table as :func:`fastpriv.release` takes
         The released table. A Release knows its mechanism and domain.
     mechanism : ReleaseReport or channel
-        What the table went through: the report of the release, or the channel of a record
+        What the table went through: the report of the release, a local mechanism such as
+        :class:`fastpriv.HashingChannel` whose reports an array holds, or the channel of a record
         (``HammingChannel(1, m, epsilon)`` for whole records,
         ``HammingChannel(columns, sizes, epsilon)`` with ``per_column``).
     domain : mapping, path of a JSON file, or sizes
@@ -254,7 +256,9 @@ def estimate_frequencies(
     if isinstance(released, Release):
         mechanism = released.report if mechanism is None else mechanism
         released = released.table
-    source = open_table(released)
+    if isinstance(mechanism, SupportChannel) and isinstance(released, np.ndarray):
+        return _of_reports(released, mechanism, domain, _Interval(confidence, simultaneous))
+    source = open_table(_records(released))
     if isinstance(mechanism, ReleaseReport):
         if domain is not None and not _same(domains.read(domain), mechanism.domain):
             raise InvalidInput("the domain is not that of the release; leave it to the report")
@@ -266,6 +270,14 @@ def estimate_frequencies(
     check.word(method, "method", ("unbiased", "bayesian"))
     declared = domains.read(domain)
     undeclared(source, declared)
+    interval = _Interval(confidence, simultaneous)
+    acting = mechanism.columns if isinstance(mechanism, RecordChannel) else mechanism
+    if isinstance(acting, SupportChannel):
+        acting = ColumnsChannel([acting])
+    if isinstance(acting, ColumnsChannel):
+        if method != "unbiased":
+            raise InvalidInput("reports of local mechanisms have unbiased estimates only")
+        return _of_columns(source, acting, declared, columns, interval)
     estimator = Estimator(plans.given(as_channel(mechanism), declared, source.rows))
     chosen = _places(declared, columns)
     singles: list[Places] = [(j,) for j in chosen]
@@ -277,13 +289,12 @@ def estimate_frequencies(
     counts = _counted(source, declared, list(dict.fromkeys(needed)))
     if not counts.n:
         raise InvalidInput("the table has no records, so there is nothing to estimate")
-    interval = _Interval(counts.n, confidence, simultaneous)
 
     def marginal(choice: Places) -> Marginal:
         released_counts = counts[estimator.needs(choice)]
         values = [declared.values[j] for j in choice]
         listed = values[0] if len(choice) == 1 and choice in singles else tuple(product(*values))
-        part = interval.around(listed, *estimator.moments(released_counts, choice))
+        part = interval.around(counts.n, listed, *estimator.moments(released_counts, choice))
         if method == "bayesian":
             part = replace(part, estimates=estimator.likeliest(released_counts, choice))
         return part
@@ -293,6 +304,50 @@ def estimate_frequencies(
     if whole is not None and len(chosen) == 1:
         whole = replace(whole, values=[(value,) for value in whole.values])
     return Frequencies(counts.n, confidence, marginals, whole, columns is not None)
+
+
+def _records(released: Any) -> Any:
+    """Return a released array of texts as records, which is what such an array stands for."""
+    if not isinstance(released, np.ndarray) or released.dtype.kind != "U":
+        return released
+    table = released[:, None] if released.ndim == 1 else released
+    return [dict(enumerate(row)) for row in table.tolist()]
+
+
+def _of_reports(
+    reports: Any, channel: SupportChannel, domain: Any, interval: _Interval
+) -> Frequencies:
+    """Estimate counts from reports as the mechanism draws them."""
+    declared = domains.read(channel.k if domain is None else domain)
+    if declared.sizes != (channel.k,):
+        raise InvalidInput(f"the domain must be one column of {channel.k} values")
+    given = channel._checked_reports(reports)
+    n = len(given)
+    if not n:
+        raise InvalidInput("there are no reports, so there is nothing to estimate")
+    part = interval.around(n, declared.values[0], *channel._moments(channel._tally(given), n))
+    return Frequencies(n, interval.confidence, {declared.columns[0]: part}, None)
+
+
+def _of_columns(
+    source: Table,
+    channel: ColumnsChannel,
+    domain: Domain,
+    columns: Sequence[Hashable] | None,
+    interval: _Interval,
+) -> Frequencies:
+    """Estimate the counts of every column whose values became reports."""
+    places = _places(domain, columns)
+    if channel.space.sizes != domain.sizes:
+        raise InvalidInput(f"{channel!r} is not for columns of {list(domain.sizes)} values")
+    counts = tallied(source, channel, domain, places)
+    if not counts.n:
+        raise InvalidInput("the table has no records, so there is nothing to estimate")
+    marginals = {
+        domain.columns[j]: interval.around(counts.n, domain.values[j], *both)
+        for j, both in zip(places, counts.moments(), strict=True)
+    }
+    return Frequencies(counts.n, interval.confidence, marginals, None)
 
 
 def _counted(source: Table, domain: Domain, choices: list[Places]) -> Counts:
@@ -328,17 +383,19 @@ def _places(domain: Domain, columns: Sequence[Hashable] | None) -> Places:
 class _Interval:
     """Normal intervals, within the counts that are possible."""
 
-    def __init__(self, n: int, confidence: float, simultaneous: bool) -> None:
-        self._n, self._miss, self._simultaneous = n, 1.0 - confidence, simultaneous
+    def __init__(self, confidence: float, simultaneous: bool) -> None:
+        self.confidence, self._simultaneous = confidence, simultaneous
 
-    def around(self, values: Sequence[Any], estimates: Floats, variances: Floats) -> Marginal:
+    def around(
+        self, n: int, values: Sequence[Any], estimates: Floats, variances: Floats
+    ) -> Marginal:
         from scipy.special import ndtri
 
-        miss = self._miss / (len(values) if self._simultaneous else 1)
+        miss = (1.0 - self.confidence) / (len(values) if self._simultaneous else 1)
         errors = np.sqrt(variances)
         reach = -ndtri(miss / 2.0) * errors if miss > 0.0 else np.full(len(values), math.inf)
         # An estimate outside 0 .. n says that noise carried it there, not that the truth is 0 or
         # n: the interval starts from the nearest count that is possible.
-        lower = np.clip(np.minimum(estimates, self._n) - reach, 0.0, self._n)
-        upper = np.clip(np.maximum(estimates, 0.0) + reach, 0.0, self._n)
+        lower = np.clip(np.minimum(estimates, n) - reach, 0.0, n)
+        upper = np.clip(np.maximum(estimates, 0.0) + reach, 0.0, n)
         return Marginal(values, estimates, errors, lower, upper)

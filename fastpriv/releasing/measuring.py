@@ -9,7 +9,7 @@ from typing import Any
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, product_up, round_up
 from fastpriv._text.numbers import up
-from fastpriv.channels import AbstractChannel, HammingChannel
+from fastpriv.channels import AbstractChannel, ColumnsChannel, HammingChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.distortion import expected_distance
@@ -22,6 +22,7 @@ from fastpriv.measures.realised import realised
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.releasing.estimator import expected_errors
+from fastpriv.releasing.local.plan import LocalPlan
 from fastpriv.releasing.plan import RECORD, TABLE, Plan
 from fastpriv.releasing.report import ReleaseReport
 from fastpriv.results import Bracket, Value
@@ -54,6 +55,10 @@ def write(
     always, under = Levels(n, slack), Levels(n, slack)
     (_table_levels if plan.unit == TABLE else _record_levels)(channel, law, always, under)
     times = 1 if plan.unit == TABLE else n
+    if isinstance(plan, LocalPlan):
+        changed, errors, reasons = plan.expected_changes(), plan.errors(n), plan.reasons
+    else:
+        changed, errors, reasons = expected_distance(channel, law), expected_errors(plan, n), ()
     return ReleaseReport(
         n=n,
         m=plan.domain.size,
@@ -61,20 +66,21 @@ def write(
         levels=always.levels,
         levels_under_prior=under.levels,
         prior=name,
-        distortion=times * expected_distance(channel, law),
+        distortion=times * changed,
         counted=plan.counted,
         secure=secure,
         domain_source=plan.domain.source,
         unit=plan.unit,
         notes=(
             *notes,
-            *_advice(plan, expected_distance(channel, law), always.levels),
+            *reasons,
+            *_advice(plan, changed, always.levels),
             *(f"not computed: {name}" for name in always.left_out + under.left_out),
         ),
         private={},
         channel=plan.about_people,
         domain=plan.domain,
-        standard_errors=expected_errors(plan, n),
+        standard_errors=errors,
         time=datetime.now(timezone.utc),
     )
 
@@ -117,7 +123,7 @@ def _record_levels(
 
 def _capacity(channel: AbstractChannel) -> float:
     """Most mutual information under any law: closed for E_d, an optimisation for matrices."""
-    if not isinstance(channel, HammingChannel):
+    if not isinstance(channel, HammingChannel | ColumnsChannel):
         check.fits(channel.space.size, "a capacity", "ask channel_capacity for it", _OPTIMISED)
     return capacity(channel, 1e-9).upper
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,10 +21,12 @@ from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.releasing import choice, measuring
 from fastpriv.releasing import domain as domains
-from fastpriv.releasing.domain import FROM_DATA, Digits, Domain
+from fastpriv.releasing.domain import FROM_DATA, Domain
 from fastpriv.releasing.estimator import expected_errors
+from fastpriv.releasing.local.plan import LocalPlan
 from fastpriv.releasing.plan import TABLE, Plan
 from fastpriv.releasing.report import ReleaseReport
+from fastpriv.releasing.running import Run
 from fastpriv.releasing.tables.dask import DaskFrame, Secret
 from fastpriv.releasing.tables.memory import Codes, Table
 from fastpriv.releasing.tables.opening import open_table
@@ -110,10 +112,15 @@ def release(
     distortion : float
         Instead: the expected number of records (cells with ``per_column``) that E_d may change in
         the whole table, as :func:`fastpriv.distortion` counts; its level is h_inverse(distortion).
-    mechanism : channel
-        Instead: a channel on one record (one row of as many values as a record has, or one row
-        per column), used for each record independently, or on the whole table (one row per
-        record), such as :class:`fastpriv.PosteriorChannel` or the channel of a ``Solution``.
+    mechanism : channel or str
+        Beside epsilon: "auto" or the name of a local mechanism ("subset-selection", "hashing",
+        "projective", "hadamard", "unary", "symmetric-unary", "randomised-response"). Every column
+        goes by itself at its share of epsilon, and its values become short texts, the reports.
+        "auto" takes for each column the mechanism whose counts have the least variance, and the
+        report says which. Instead of epsilon: a channel on one record (one row of as many values
+        as a record has, or one row per column), used for each record independently, or on the
+        whole table (one row per record), such as :class:`fastpriv.PosteriorChannel` or the
+        channel of a ``Solution``.
     domain : mapping, path of a JSON file, or sizes
         ``{"column": [values]}``, or the number of codes (of each column) for an array. ``None``
         among the values stands for missing ones. In a CSV file values are written as ``str``
@@ -203,28 +210,28 @@ def release(
         per_column=per_column,
         split=split,
     )
-    run = _Run(plan, rng)
+    run = Run(plan, rng)
     with ExitStack() as stack:
         page = None
         if report is not None:
             target = Path(report)
             check_target(target, overwrite, *_paths(table, out, domain))
             page = stack.enter_context(appearing(target, overwrite))
-        if mechanism is None and not accept_useless:
+        if (mechanism is None or isinstance(plan, LocalPlan)) and not accept_useless:
             _refuse_useless(plan, source.rows)
         if isinstance(source, DaskFrame):
             released = _partitions(source, plan, prior, rng, ledger, label)
             if page is not None:
                 page.write(released.report.to_json().encode() + b"\n")
             return released
-        writer = stack.enter_context(source.writer(declared))
+        names = [declared.columns[j] for j in getattr(plan, "report_columns", ())]
+        writer = stack.enter_context(source.writer(declared, names))
         notes = _notes(source, declared)
         planned = receipt = None
         if ledger is not None:
             planned = _planned(plan, prior, source, run.secure, notes)
             receipt = _charge(ledger, label, planned)
-        for digits in run.chunks(source, progress):
-            writer.write(digits)
+        run.write(writer, source, progress)
         if run.n == 0:
             raise InvalidInput("the table has no records, so there is nothing to release")
         if planned is None:
@@ -291,7 +298,8 @@ def preview_release(
 
 def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
     """Raise where no column's counts could be estimated better than by a guess."""
-    least = min(expected_errors(plan, 1).values())
+    errors = plan.errors(1) if isinstance(plan, LocalPlan) else expected_errors(plan, 1)
+    least = min(errors.values())
     if least * least < _FEW:  # the error sqrt(n) least is below n for every table that counts
         return
     n = rows()
@@ -332,6 +340,11 @@ def _partitions(
     label: str,
 ) -> Release:
     """Check all partitions, charge the ledger once, and return a frame that draws when computed."""
+    if isinstance(plan, LocalPlan):
+        raise InvalidInput(
+            "reports of local mechanisms are not drawn on Dask frames; give table.compute(), or a "
+            "folder of Parquet files"
+        )
     if plan.unit == TABLE:
         raise InvalidInput(
             f"{plan.channel!r} takes the whole table at once, which a Dask frame is not; give a "
@@ -350,26 +363,6 @@ def _partitions(
     return Release(source.released(plan, secret, checks), report)
 
 
-class _Run:
-    """Records on their way through the plan, counted."""
-
-    def __init__(self, plan: Plan, rng: Any) -> None:
-        self.plan, self.secure = plan, is_secure(rng)
-        # One generator for all chunks: a seed used again for each would repeat its noise.
-        self.rng = None if rng is None else check.generator(rng)
-        self.n = self.changed = 0
-
-    def chunks(self, source: Table, progress: bool) -> Iterator[Digits]:
-        chunks: Any = source.chunks(self.plan.domain, progress)
-        if self.plan.unit == TABLE:
-            chunks = [np.concatenate(whole)] if (whole := list(chunks)) else []
-        for before in chunks:
-            after, changed = self.plan.randomise(before, self.rng)
-            self.n += len(before)
-            self.changed += changed
-            yield after
-
-
 def _paths(*given: Any) -> list[Path]:
     return [Path(path) for path in given if isinstance(path, str | os.PathLike)]
 
@@ -378,7 +371,8 @@ def _domain(
     source: Table, given: Any, mechanism: Any, accept_from_data: bool, drop_undeclared: bool
 ) -> Domain:
     """Return the declared domain, checked against the columns of the table."""
-    if given is None and mechanism is not None and isinstance(source, Codes):
+    named = isinstance(mechanism, str)
+    if given is None and mechanism is not None and not named and isinstance(source, Codes):
         given = _sizes_of(mechanism, source)
     if given is None:
         if not accept_from_data:

@@ -11,19 +11,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from fastpriv._core.defined import load
 from fastpriv._core.files import appearing, check_target
 from fastpriv._structure.rows import Symmetric
 from fastpriv._text import encoding
 from fastpriv._text.numbers import shown, up
 from fastpriv._text.table import table
 from fastpriv.accounting.ledger.receipt import Receipt
-from fastpriv.channels import AbstractChannel, RecordChannel
+from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
 from fastpriv.channels.record import MOST_VALUES
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing.domain import DECLARED, Domain
+from fastpriv.releasing.local.plan import person
 from fastpriv.releasing.page import fragment, page
 from fastpriv.releasing.plan import COLUMNS, RECORD, responses
 from fastpriv.results import Bracket, Value, top
@@ -156,8 +158,12 @@ class ReleaseReport:
         return self.channel.columns if isinstance(self.channel, RecordChannel) else self.channel
 
     def _epsilon(self) -> dict[str, Any]:
-        """Return the level, or the level of each column, of randomised response."""
-        rows = row_kernels(self._columns_channel)
+        """Return the level of randomised response, of each column, or the mechanisms of columns."""
+        channel = self._columns_channel
+        if isinstance(channel, ColumnsChannel | SupportChannel):
+            columns = channel.columns if isinstance(channel, ColumnsChannel) else (channel,)
+            return {"mechanisms": [column.to_dict() for column in columns]}
+        rows = row_kernels(channel)
         if rows is None or not all(isinstance(row, Symmetric) for row in rows.distinct):
             return {}
         levels = [row.epsilon for row in rows.distinct if isinstance(row, Symmetric)]
@@ -210,7 +216,8 @@ class ReleaseReport:
         Returns
         -------
         ReleaseReport
-            Without what is private. It must be of randomised response with a declared domain:
+            Without what is private. It must be of randomised response, or of local mechanisms by
+            column, with a declared domain:
             then it holds all that :func:`fastpriv.estimate_frequencies` needs.
 
         Examples
@@ -292,7 +299,6 @@ def _from_dict(document: Any) -> ReleaseReport:
     listed = given if coded else {column["name"]: column["values"] for column in given}
     domain = domains.read(listed)
     sizes = domain.sizes if unit == COLUMNS else (domain.size,)
-    epsilon = document["epsilon"]
     ((counted, distortion),) = document["expected changes"].items()
     errors = document["standard errors"]
     receipt = document.get("receipt")
@@ -310,7 +316,7 @@ def _from_dict(document: Any) -> ReleaseReport:
         unit=unit,
         notes=tuple(document["notes"]),
         private={},
-        channel=_channel(sizes, epsilon, unit),
+        channel=_channel(sizes, document, unit),
         domain=domain,
         standard_errors={name: encoding.number(errors[str(name)]) for name in domain.columns},
         time=datetime.fromisoformat(document["date"]),
@@ -318,8 +324,14 @@ def _from_dict(document: Any) -> ReleaseReport:
     )
 
 
-def _channel(sizes: tuple[int, ...], epsilon: Any, unit: str) -> AbstractChannel:
-    """Make randomised response on a record or on its columns, at one level or several."""
+def _channel(sizes: tuple[int, ...], document: Any, unit: str) -> AbstractChannel:
+    """Make randomised response on a record or its columns, or the mechanisms of the columns."""
+    if "mechanisms" in document:
+        local = ColumnsChannel([load(given) for given in document["mechanisms"]])
+        if local.space.sizes != sizes:
+            raise ValueError("mechanisms of other columns")
+        return person(local)
+    epsilon = document["epsilon"]
     columns = responses(sizes, epsilon if isinstance(epsilon, list) else [epsilon] * len(sizes))
     single = unit == RECORD or len(sizes) == 1 or columns.space.size > MOST_VALUES
     return columns if single else RecordChannel(columns)

@@ -5,7 +5,9 @@ import pytest
 from mpmath import mpf
 
 import fastpriv as fp
+from fastpriv.accounting.profile import allocation
 from fastpriv.accounting.profile.allocation import curve, transform
+from fastpriv.accounting.profile.lognormals import lognormal_sums
 from oracles import allocation as oracle
 
 of = fp.accounting.random_allocation
@@ -18,15 +20,77 @@ def holds(bracket, value, slack=0.0):
 def test_published_value():
     bracket = of(1.0, 100).delta(0.1)
     assert holds(bracket, 1.788232e-2, 5e-7)
-    assert bracket.width < 1e-4 * bracket.upper
+    assert bracket.width < 1e-12 * bracket.upper
 
 
-@pytest.mark.parametrize(("sigma", "epsilon"), [(2.0, 0.1), (2.0, 0.7)])
-def test_one_epoch_of_two_batches_by_integrals(sigma, epsilon):
+@pytest.mark.parametrize(
+    ("sigma", "epsilon", "width"),
+    [(2.0, 0.1, 1e-13), (2.0, 0.7, 1e-11), (1.0, 0.5, 1e-4), (0.4, 1.0, 1e-4), (0.15, 9.0, 1e-4)],
+)
+def test_one_epoch_of_two_batches_by_integrals(sigma, epsilon, width):
+    """By the integral over s where noise is large, and by sums in convex order."""
     expected = max(oracle.removed_delta(sigma, 2, epsilon), oracle.added_delta(sigma, 2, epsilon))
     bracket = of(sigma, 2).delta(epsilon)
-    assert bracket.lower <= expected <= bracket.upper
-    assert bracket.width < 1e-3 * bracket.upper
+    assert bracket.lower <= expected * (1 + mpf(10) ** -13)
+    assert expected * (1 - mpf(10) ** -13) <= bracket.upper
+    assert bracket.width < width * bracket.upper
+
+
+@pytest.mark.parametrize(
+    ("sigma", "a", "width"),
+    [(2.0, 1.1, 1e-4), (0.5, 3.0, 1e-4), (0.5, 400.0, 1e-3), (0.5, 1e6, 1e-2)],
+)
+def test_sums_in_convex_order(sigma, a, width):
+    """Both ends of E (S - 2a)_+ and of E (2a - S)_+, however small, against integrals."""
+    small, large = (lognormal_sums(sigma, 2, up) for up in (False, True))
+    truth = 2 * oracle.removed_delta(sigma, 2, oracle.log(mpf(a)))
+    for law in (small, large):
+        assert law.chances.sum() == pytest.approx(1.0, abs=1e-10)
+        assert law.chances @ law.values == pytest.approx(2.0, abs=1e-10)
+    assert small.excess(2.0 * a) * (1 - 1e-10) <= truth <= large.excess(2.0 * a) * (1 + 1e-10)
+    assert large.excess(2.0 * a) < small.excess(2.0 * a) * (1 + width)
+    assert small.shortfall(2.0 * a) <= truth + 2 * (a - 1) + 1e-8 * a
+    assert large.shortfall(2.0 * a) >= truth + 2 * (a - 1) - 1e-8 * a
+
+
+@pytest.mark.parametrize("t", [1, 3, 6])
+def test_sums_of_any_number(t):
+    """Doubling and adding give t copies: means, and variances between those of the two orders."""
+    variance = t * np.expm1(1.0 / 4.0)
+    small, large = (lognormal_sums(2.0, t, up) for up in (False, True))
+    second = [float(law.chances @ law.values**2) - t * t for law in (small, large)]
+    assert second[0] <= variance * (1 + 1e-9)
+    assert second[1] >= variance * (1 - 1e-9)
+    assert second[1] < second[0] * (1 + 1e-3)
+
+
+def test_both_methods_agree_on_one_epoch():
+    for epsilon in (0.1, 1.0):
+        direct = allocation._one_epoch(1.0, 20, epsilon)
+        sums = allocation._by_sums(1.0, 20, epsilon)
+        assert sums[0] <= direct[1]
+        assert direct[0] <= sums[1]
+        assert sums[1] - sums[0] < 2e-3 * sums[1]
+        assert direct[1] - direct[0] < 1e-6 * direct[1]
+
+
+def test_levels_of_one_epoch_invert_deltas():
+    profile = of(0.5, 4)
+    for delta in (1e-2, 1e-12, 1e-30):
+        level = profile.epsilon(delta)
+        assert level.width < 2e-3 * level.upper
+        assert profile.delta(level.upper).upper <= delta * (1 + 1e-6)
+        assert profile.delta(level.lower).lower >= delta * (1 - 1e-6)
+    assert profile.epsilon(0.0).lower == np.inf
+    assert profile.epsilon(1.0).upper == 0.0
+
+
+def test_little_noise_in_several_epochs():
+    """Composed measures: below the sum of what epochs cost, above one of them, and nested."""
+    one, three = of(0.5, 4), of(0.5, 4, 3)
+    level = three.epsilon(1e-6)
+    assert one.epsilon(1e-6).lower < level.lower <= level.upper < 3 * one.epsilon(3e-7).upper
+    assert level.width < 1e-3 * level.upper
 
 
 @pytest.mark.parametrize("a", [0.4, 1.0, 1.9])
@@ -88,7 +152,7 @@ def test_composes_and_is_written():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((0.1, 5), "noise_multiplier"),
+        ((0.05, 5), "noise_multiplier"),
         ((1.0, 0), "batches"),
         ((1.0, 5, -1), "epochs"),
         ((500.0, 100), "at most 1000"),

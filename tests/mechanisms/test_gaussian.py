@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from fastpriv.mechanisms.amplitude import _Mixture
+from fastpriv.mechanisms.amplitude import Mixture
 from oracles import dalenius as oracle
 
 REACHES = [1e-120, 1e-8, 0.01, 0.5, 1.0, 1.0001, 1.6, 1.7, 2.5, 3.0, 5.0, 11.0, 13.0, 40.0, 1e3]
@@ -38,7 +38,7 @@ def test_divergences_and_slopes_are_within_their_error(a):
     rng = np.random.default_rng(int(a))
     points = np.sort(np.append(rng.uniform(-a, a, 3), [-a, a]))
     weights = rng.dirichlet(np.ones(5))
-    mixture = _Mixture(a, points, weights)
+    mixture = Mixture(a, points, weights)
     x = np.array([-a, 0.0, 0.77 * a])
     value, slope, error = mixture.divergences(x)
     assert error.max() < 1e-12 * (1 + a * a)
@@ -54,7 +54,7 @@ def test_ceiling_is_above_every_divergence_and_not_far():
         inner = np.sort(rng.uniform(0, a, 2))
         points = np.array([-a, *-inner[::-1], *inner, a])
         weights = rng.dirichlet(np.ones(3))[[0, 1, 2, 2, 1, 0]] / 2
-        mixture = _Mixture(a, points, weights)
+        mixture = Mixture(a, points, weights)
         value, _, error = mixture.divergences(np.linspace(-a, a, 4001))
         top = mixture.ceiling(0.0)
         assert value.max() <= top

@@ -90,7 +90,7 @@ def plain_capacity(kind, points):
 
 
 @pytest.mark.parametrize("priors", ["all", "independent"])
-@pytest.mark.parametrize("noise", [0.4, 1.5])
+@pytest.mark.parametrize("noise", [0.7, 1.5])
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_all_adversaries(kind, noise, priors):
     space = fp.Space([3, 2])

@@ -29,7 +29,9 @@ def removed_delta(sigma, t, epsilon):
             if rest == 0:
                 return call(sigma, strike)
             kink = sigma * log(strike) + 1 / (2 * sigma) if strike > 0 else mpf(0)
-            ends = sorted({mpf(-9), min(max(kink, mpf(-9)), mpf(9)), mpf(9)})
+            # Ratios are likely around 0, and their contributions to the mean around 1/sigma.
+            last = 12 + 1 / sigma
+            ends = sorted({mpf(-9), min(max(kink, mpf(-9)), last), 1 / sigma, last})
             return quad(lambda z: density(z) * expected(rest - 1, strike - value(z)), ends)
 
         return expected(t - 1, level) / t

@@ -31,13 +31,16 @@ _BOUND = 800
 class Bit:
     """A row with two values, described by the posterior of the first one, under H(X) >= b.
 
+    If the output has a part that depends on the row alone, posteriors given the rest are enough.
+
     If an output or a value has probability zero, the conditional probabilities given it are not
     defined. Such priors are limits of others, and information and bounds are continuous.
     """
 
     def __init__(self, individual: Individual, b: float) -> None:
         self.individual, self.b = individual, b - individual.doubt
-        self.W, self.logs, self.edges = individual.W, individual.logs, individual.edges
+        self.W, self.look = individual.rest, individual.look
+        self.logs, self.edges = individual.logs, individual.edges
         self.start = np.full(1 + 2 * self.W.shape[1], 0.1)
         one = np.zeros_like(self.W)
         one[: self.edges[1]] = 1.0
@@ -83,8 +86,8 @@ class Bit:
         """Bound over the priors whose posteriors are within ranges, starting from the point z."""
         low, high, z, p = low.copy(), high.copy(), z.copy(), np.empty(len(self.W))
         bound, output, cut = kernels.posterior_bound(
-            low, high, z, self.W, self.logs, self.edges, self.least, self.most,
-            self.b, floor, reach, p,
+            low, high, z, self.W, self.look, self.individual.order, self.logs, self.edges,
+            self.least, self.most, self.b, floor, reach, p,
         )  # fmt: skip
         return Cell(-bound, low, high, z, p, output, cut, self)
 

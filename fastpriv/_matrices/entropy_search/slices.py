@@ -149,6 +149,11 @@ class Individual:
     that have them. ``doubt`` bounds the errors of these logarithms.
     """
 
+    look: Floats  #: laws of a part of the output that depends on the row alone, one for each value
+    rest: Floats  #: laws of the rest of the output, for every input
+    order: Ints  #: pairs of outputs of the rest, the first of which may have the larger posterior
+    others: list[Floats]  #: channels of the other rows, if each acts by itself
+
     def __init__(self, blocks: list[tuple[Floats, Floats]], doubt: float = 0.0) -> None:
         self.W = np.ascontiguousarray(np.concatenate([rows for rows, _ in blocks]))
         self.logs, self.doubt = np.concatenate([logs for _, logs in blocks]), doubt
@@ -161,6 +166,29 @@ class Individual:
         self.edges: Ints = np.cumsum([0, *(len(rows) for rows, _ in blocks)])
         self.scale = max(float(part.far.max()) for part in self.slices)
         self.best = 0.0, self.even  # the information of the last law, and the law
+        self.look, self.rest = np.ones((len(blocks), 1)), self.W
+        self.order, self.others = np.empty((0, 2), dtype=np.int64), []
+
+    @classmethod
+    def looked_at(cls, look: Floats, others: list[Floats], order: Ints) -> Individual:
+        """Return a row of a channel that acts row by row: its own channel, and those of others.
+
+        Every prior has a symmetric one whose posteriors of the first value, given the outputs of
+        the other rows, are in the given ``order``.
+        """
+        rest: Floats = np.ones((1, 1))
+        for kernel in others:
+            rest = np.asarray(np.kron(rest, kernel), dtype=np.float64)
+        seen_rest = rest.any(axis=0)
+        rest = np.ascontiguousarray(rest[:, seen_rest])
+        rows, count = np.unique(rest, axis=0, return_counts=True)
+        seen, logs = np.ascontiguousarray(look[:, look.any(axis=0)]), np.log(count)
+        made = cls([(np.kron(law, rows), logs) for law in seen])
+        made.look, made.rest = seen, np.ascontiguousarray(np.tile(rows, (len(look), 1)))
+        made.others = others
+        if seen_rest.all():
+            made.order = order
+        return made
 
     @property
     def variables(self) -> int:

@@ -24,12 +24,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpriv.accounting.profile.lopsided import Lopsided
+from fastpriv._core.rounding import ULP
+from fastpriv.accounting.profile.crossing import lost
+from fastpriv.accounting.profile.lognormals import lognormal_sums
+from fastpriv.accounting.profile.lopsided import Levelwise
 from fastpriv.accounting.profile.measures import FINE, Longs, Measure
 
 LongComplexes = NDArray[np.clongdouble]
@@ -42,6 +44,12 @@ _SPAN = 8.0
 _FINE, _NEAR, _STEP = 192, 12.0, 1.0 / 64.0
 #: Most points of the integral over s.
 _MOST = 24_000
+#: The same for one question about one epoch.
+_QUICK = 8_000
+#: Relative width from which on sums are asked too, that of a level, and where levels end.
+_WIDE, _LEVEL, _FAR = 1e-5, 1e-11, 600.0
+#: Deltas below which levels are not sought, and chances beyond points that leave too much open.
+_TINY, _UNTOLD = 1e-36, 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,38 +103,50 @@ def _tail(sigma: float, t: int, v: float) -> float:
     return t * float(logs.min()) + 1e-9 * t
 
 
+@lru_cache(maxsize=32)
 def _highest(sigma: float, t: int) -> float:
-    """Return where the integral over s may end."""
-    v = 1e-3
-    while _tail(sigma, t, v) > 6.0 - _SMALL and v < 1e6:
-        v *= 1.25
-    return v
+    """Return where the integral over s may end; what is left out is counted as an error."""
+    low, high = 1e-3, math.pi * _MOST / (_SPAN * t)
+    if _tail(sigma, t, high) > 6.0 - _SMALL:
+        return high
+    while high > 1.25 * low:
+        v = math.sqrt(low * high)
+        low, high = (v, high) if _tail(sigma, t, v) > 6.0 - _SMALL else (low, v)
+    return high
 
 
-def points(sigma: float, t: int, at: Longs, v: float) -> _Points:
-    """Bounds on G at points of which none is more than twice the least that shares a period."""
-    period = _SPAN * t * float(at[-1])
+@lru_cache(maxsize=32)
+def _integrand(
+    sigma: float, t: int, period: float, v: float
+) -> tuple[np.longdouble, np.longdouble, LongComplexes, np.longdouble, float]:
+    """The line, the spacing, phi^t / s^2 on it, errors of these, and what is left out."""
     v = max(v, 8.0 * _SMALL / period)
     c, tau = np.longdouble(_SMALL / period), 2.0 * np.longdouble(np.pi) / period
     count = math.ceil(v * period / (2.0 * math.pi)) + 1
     s = (c + 1j * tau * np.arange(count)).astype(np.clongdouble)
     values, errors = transform(s, sigma)
     size = np.abs(values)
-    logs = t * np.log(values)
-    terms = np.exp(logs) / s**2
+    terms = np.exp(t * np.log(values)) / s**2
     inverse = 1.0 / np.abs(s) ** 2
     # Terms are turned as often as their number says, and each turn rounds.
     doubt = t * (2.0 * np.abs(np.log(values)) + 2.0) + 16.0 * np.arange(count) + 64.0
     known = np.abs(terms) * doubt * FINE
     known += t * errors * np.exp((t - 1) * np.log(size + errors)) * inverse
+    last = float(tau) * (count - 1)
+    return c, tau, terms, known.sum(), math.exp(_tail(sigma, t, last)) / last
+
+
+def points(sigma: float, t: int, at: Longs, v: float) -> _Points:
+    """Bounds on G at points of which none is more than twice the least that shares a period."""
+    c, tau, terms, known, beyond = _integrand(sigma, t, _SPAN * t * float(at[-1]), v)
+    period = float(2.0 * np.pi / tau)
     u = t * at
     turn, total = np.exp(1j * tau * u), np.zeros(len(u), dtype=np.clongdouble)
     for term in terms[:0:-1]:
         total = (total + term) * turn
     result = 2.0 * total.real + terms[0].real
     grown = np.exp(c * u) * tau / (2.0 * np.pi)
-    beyond = math.exp(_tail(sigma, t, float(tau) * (count - 1))) / (float(tau) * (count - 1))
-    error = grown * 2.0 * known.sum() + np.exp(c * u) * beyond
+    error = grown * 2.0 * known + np.exp(c * u) * beyond
     aliases = 2.1 * period * math.exp(-_SMALL)
     value = grown * result
     base = np.maximum(at - 1.0, 0.0)
@@ -138,7 +158,6 @@ def points(sigma: float, t: int, at: Longs, v: float) -> _Points:
 def curve(sigma: float, t: int) -> _Points:
     """Bounds on G at points from where little lies below to where little lies above."""
     v, upwards = _highest(sigma, t), _levels(sigma, t)
-    v = min(v, math.pi * _MOST / (_SPAN * t))  # what is left out is counted as an error
     parts: list[_Points] = []
     for power in range(64):  # up from 1, by factors of two
         at = _between(upwards, power)
@@ -232,47 +251,93 @@ def _below(given: _Points) -> tuple[Longs, Longs]:
     return at[1:-1][kept], masses[kept]
 
 
-class Allocated(Lopsided):
+class Allocated(Levelwise):
     """One epoch of t batches, each person in one of them at random, with Gaussian noise."""
 
     def __init__(self, sigma: float, t: int) -> None:
+        super().__init__(("allocation", sigma, t))
         self.sigma, self.t = sigma, t
-        self.key: tuple[Any, ...] = ("allocation", sigma, t)
 
-    def __hash__(self) -> int:
-        return hash(self.key)
+    def delta(self, t: float) -> tuple[float, float]:
+        """Bounds on delta(t) of one epoch: the larger of both orders."""
+        low, high = _one_epoch(self.sigma, self.t, t)
+        if high - low > _WIDE * high:
+            more = _by_sums(self.sigma, self.t, t)
+            low, high = max(low, more[0]), min(high, more[1])
+        return low, high
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Allocated) and self.key == other.key
-
-    @property
-    def attained(self) -> bool:
-        """Whether any pair of neighbours attains it."""
-        return True
-
-    @property
-    def exact(self) -> bool:
-        """No: the curve of an epoch is known between two bounds."""
-        return False
-
-    @property
-    def is_trivial(self) -> bool:
-        """Whether neighbours have the same law."""
-        return False
+    def epsilon(self, delta: float) -> tuple[float, float]:
+        """Bounds on the least level of one epoch."""
+        if delta >= 1.0:
+            return 0.0, 0.0
+        if delta < _TINY:
+            return (math.inf if delta == 0.0 else 0.0), math.inf
+        top = 1.0
+        while top < _FAR and self.delta(top)[1] > delta:
+            top *= 2.0
+        low, _ = lost(lambda t: self.delta(t)[0] > delta, top, _LEVEL)
+        if top >= _FAR:
+            return low, math.inf
+        return low, lost(lambda t: self.delta(t)[1] > delta, top, _LEVEL)[1]
 
     def measure(self, flipped: bool, up: bool) -> Measure:
         """Measure of one order, from above or below."""
         return _measure(self.sigma, self.t, flipped, up)
 
 
+@lru_cache(maxsize=1024)
+def _one_epoch(sigma: float, t: int, level: float) -> tuple[float, float]:
+    """Bounds on delta of one epoch by the integral at the level, the larger of both orders."""
+    if level > _FAR:
+        return 0.0, 1.0
+    low, high, v = 0.0, 0.0, _highest(sigma, t)
+    for sign in (1.0, -1.0):
+        a = np.exp(np.longdouble(sign * level))
+        end = 2.0 ** (math.floor(math.log2(float(a)) + 1e-9) + 1.0)
+        if v * _SPAN * t * end > 2.0 * math.pi * _QUICK:
+            return 0.0, 1.0
+        made = points(sigma, t, np.array([a, max(a, end)]), v)
+        off = 8.0 * FINE * a * (1.0 + level)
+        less, more = (made.low[0] - off) / a, (made.high[0] + off) / a
+        if sign > 0.0:
+            less, more = (a * less - (a - 1.0)), (a * more - (a - 1.0))
+        low, high = max(low, float(less) * (1.0 - 4.0 * ULP)), max(high, float(more))
+    return low, min(high * (1.0 + 4.0 * ULP), 1.0)
+
+
+def _by_sums(sigma: float, t: int, level: float) -> tuple[float, float]:
+    """Bounds on delta of one epoch by sums in convex order, the larger of both orders."""
+    ends = []
+    for up, sign in ((False, -1.0), (True, 1.0)):
+        law = lognormal_sums(sigma, t, up)
+        slack = sign * (law.off + 8.0 * ULP * (1.0 + level))
+        error = 1.0 + sign * (law.error + (len(law.values) + 8.0) * ULP)
+        a, b = t * math.exp(level - slack), t * math.exp(-level + slack)
+        ends.append(max(law.excess(a) / t, law.shortfall(b) / b) * error)
+    return max(ends[0], 0.0), min(ends[1], 1.0)
+
+
+def _beyond(sigma: float, t: int) -> float:
+    """Chance, about, of ratios that the integral does not reach: one batch alone is above them."""
+    last = math.pi * _MOST / (_SPAN * t * _highest(sigma, t))
+    return 0.5 * math.erfc((sigma * math.log(t * last) - 0.5 / sigma) / math.sqrt(2.0))
+
+
 @lru_cache(maxsize=64)
 def _measure(sigma: float, t: int, flipped: bool, up: bool) -> Measure:
-    given, infinite = curve(sigma, t), 0.0
-    if up:
-        at, masses, nothing, everything = _above(given)
-        infinite = nothing if flipped else everything
+    infinite = off = error = 0.0
+    if _beyond(sigma, t) > _UNTOLD:
+        law = lognormal_sums(sigma, t, up)
+        at, masses = law.values.astype(np.longdouble) / t, law.chances.astype(np.longdouble)
+        nothing, everything = float(masses[0]) if at[0] == 0.0 else 0.0, law.infinite / t
+        at, masses = at[at > 0.0], masses[at > 0.0]
+        off, error = law.off, law.error
     else:
-        at, masses = _below(given)
+        at, masses, nothing, everything = _above(curve(sigma, t))
+        if not up:
+            at, masses = _below(curve(sigma, t))
+    if up:
+        infinite = nothing if flipped else everything
     kept = masses > 0.0
     at, masses = at[kept], masses[kept]
     logs, losses = np.log(masses), np.log(at)
@@ -281,8 +346,8 @@ def _measure(sigma: float, t: int, flipped: bool, up: bool) -> Measure:
     else:
         logs = logs + losses
     size = float(np.abs(losses).max())
-    off = 4.0 * float(np.finfo(np.float64).eps) * size + 16.0 * FINE
-    error = (64.0 + 8.0 * float(np.abs(logs).max())) * FINE
+    off += 4.0 * float(np.finfo(np.float64).eps) * size + 16.0 * FINE
+    error += (64.0 + 8.0 * float(np.abs(logs).max())) * FINE
     shift = float(losses[0])
     shown = (losses - losses[0]).astype(np.float64)
     return Measure(shown, logs, infinite, error, 0.0, shift, off)

@@ -150,7 +150,7 @@ class Atom:
                     # What underflows is known from the level: D <= (e^level - 1) T.
                     tests = np.maximum(tests, lines[:, 0] * (1.0 - error) * least)
                 tests = np.where(slope > _OVERLAP, np.minimum(tests, slope), tests)
-                high = _envelope(
+                high = envelope(
                     np.concatenate([high, np.stack([gains, tests], axis=1)]), same, True
                 )
                 # Laws rounded apart are first brought together again, and beyond.
@@ -158,7 +158,7 @@ class Atom:
                 gains -= size * lost
                 tests = lines[:, 1] * (1.0 + 2.5 * apart) + size * lost
                 below = np.stack([gains * (1.0 - error), tests * (1.0 + error)], axis=1)
-                low = _envelope(np.concatenate([low, below[gains > 0.0]]), same, False)
+                low = envelope(np.concatenate([low, below[gains > 0.0]]), same, False)
         key = ("laws", low.tobytes(), high.tobytes())
         return cls(from_envelope(low, up=False), from_envelope(high, up=True), key, source)
 
@@ -195,7 +195,7 @@ def _lines(first: Floats, second: Floats) -> Floats:
     return np.stack([np.cumsum(gain, axis=1)[wanted], np.cumsum(test, axis=1)[wanted]], axis=1)
 
 
-def _envelope(lines: Floats, same: float, up: bool) -> Floats:
+def envelope(lines: Floats, same: float, up: bool) -> Floats:
     """Upper envelope of lines D - E T over E >= 0, from E = infinity down: T and D rise.
 
     A line that gains no more than rounding at E = 0, such as that of the same pair the other way

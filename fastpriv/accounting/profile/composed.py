@@ -17,7 +17,7 @@ from fastpriv.accounting.profile.contour import Term
 from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.intervals import Interval
-from fastpriv.accounting.profile.lopsided import Lopsided
+from fastpriv.accounting.profile.lopsided import Levelwise, Lopsided
 from fastpriv.accounting.profile.measures import Measure, Releases
 from fastpriv.accounting.profile.nodes import TooCostly, in_range
 from fastpriv.accounting.profile.normal import Normal
@@ -29,6 +29,8 @@ from fastpriv.accounting.profile.terms import Finite, Ordered
 from fastpriv.errors import TooLarge
 from fastpriv.results import Bracket
 
+#: Share of the upper end from which on the lower end is not compared with single releases.
+_LOW = 0.9
 #: One kind of release.
 Part = Atom | Pair | Lopsided | Moments
 
@@ -67,16 +69,20 @@ class Composed:
         self._pairs = [(part, k) for part, k in pairs if not isinstance(part, Normal)]
         if normal:
             self._pairs.append((Normal.together(normal), 1))
+        self._alone = _alone(parts)
         self._orders = self._in_order([pair for pair, _ in self._pairs])
         self._orders_below = self._in_order([pair.below or pair for pair, _ in self._pairs])
 
     def _in_order(self, pairs: list[Pair]) -> tuple[bool, ...]:
         """The orders of the neighbours that differ."""
-        one = all(pair.symmetric for pair in pairs) and not self._lopsided
+        one = all(pair.symmetric for pair in pairs)
+        one = one and all(part.symmetric for part, _ in self._lopsided)
         return (False,) if one else (False, True)
 
     def delta(self, epsilon: float) -> Bracket:
         """Bracket of the least delta at a level."""
+        if self._alone is not None:
+            return certified(*self._alone.delta(epsilon))
         if self._same:
             return self._both(epsilon)
         high = max(side.delta(epsilon)[1] for side in self._above)
@@ -85,6 +91,8 @@ class Composed:
         for side in self._below:
             with suppress(TooLarge):
                 low = max(low, side.delta(epsilon)[0])
+        for part in self._levelwise if low < _LOW * high else []:
+            low = max(low, part.delta(epsilon)[0])
         return certified(min(low, high), high)
 
     def _both(self, epsilon: float) -> Bracket:
@@ -98,6 +106,8 @@ class Composed:
 
     def epsilon(self, delta: float) -> Bracket:
         """Bracket of the least level at a delta."""
+        if self._alone is not None:
+            return certified(*self._alone.epsilon(delta))
         if self._same:
             low = high = 0.0
             for side in self._above:
@@ -109,10 +119,14 @@ class Composed:
         for side in self._below:
             with suppress(TooLarge):
                 low = max(low, side.epsilon(delta)[0])
+        for part in self._levelwise if low < _LOW * high else []:
+            low = max(low, part.epsilon(delta)[0])
         return certified(low, high)
 
     def guaranteed(self, delta: float) -> float:
         """Upper end of epsilon alone."""
+        if self._alone is not None:
+            return self._alone.epsilon(delta)[1]
         high = max(float(side.epsilon(delta)[1]) for side in self._above)
         return min([high, *(bound.epsilon(delta) for bound in self._chosen)])
 
@@ -130,7 +144,7 @@ class Composed:
             except TooCostly:  # nothing is known from above
                 high = math.inf
         for flipped in self._orders_below:
-            attained = [(p.measure(flipped, False), k) for p, k in self._lopsided if p.attained]
+            attained = [(p.measure(flipped, False), k) for p, k in self._reached]
             for candidate in common(self._atoms):
                 below = [*candidate, *attained]
                 with suppress(TooCostly):
@@ -140,6 +154,23 @@ class Composed:
     def _ordered(self, flipped: bool, attained: bool) -> list[tuple[Ordered, int]]:
         pairs = [(pair.below if attained else pair, k) for pair, k in self._pairs]
         return [(Ordered(pair, flipped), k) for pair, k in pairs if pair is not None]
+
+    @cached_property
+    def _levelwise(self) -> list[Levelwise]:
+        """Releases that are known better by themselves than by their measures."""
+        return [part for part, _ in self._lopsided if isinstance(part, Levelwise)]
+
+    @cached_property
+    def _reached(self) -> list[tuple[Lopsided, int]]:
+        """Releases of both orders that one pair of neighbours attains together."""
+        result: list[tuple[Lopsided, int]] = []
+        asked_of: Any = None
+        for part, k in self._lopsided:
+            needed = part.asked_of if isinstance(part, Levelwise) else None
+            if part.attained and (needed is None or asked_of in (None, needed)):
+                result.append((part, k))
+                asked_of = asked_of or needed
+        return result
 
     @cached_property
     def _same(self) -> bool:
@@ -210,11 +241,8 @@ class Composed:
         envelopes = [(pair, k) for pair, k in self._pairs if pair.below is None]
         result: list[Any] = []
         for flipped in self._orders_below:
-            sampled = [
-                (part.measure(flipped, False), k)
-                for part, k in self._lopsided
-                if part.attained or one
-            ]
+            together = self._lopsided if one else self._reached
+            sampled = [(part.measure(flipped, False), k) for part, k in together]
             pairs = self._ordered(flipped, True)
             witnesses = _witnesses(envelopes)
             if pairs:  # each is an integral: some of them will do
@@ -226,6 +254,12 @@ class Composed:
                 elif finite:
                     result.append(_Listed(finite, False))
         return result
+
+
+def _alone(parts: Mapping[Part, int]) -> Levelwise | None:
+    """Return the release, where it is the only one and its curve is computed level by level."""
+    (part, k), *more = [*parts.items(), (None, 0)]
+    return part if isinstance(part, Levelwise) and k == 1 and len(more) == 1 else None
 
 
 def _witnesses(envelopes: list[tuple[Pair, int]]) -> list[list[tuple[Measure, int]]]:

@@ -50,6 +50,23 @@ def last(holds: Callable[[float], bool], guess: float, top: float) -> tuple[floa
     return low, high
 
 
+def lost(holds: Callable[[float], bool], top: float, width: float) -> tuple[float, float]:
+    """Levels, relatively close, of [0, top]: a property holds at the first, not at the second.
+
+    The search starts near 0, from where levels of many people are not far.
+    """
+    if not holds(0.0):
+        return 0.0, 0.0
+    low, at = 0.0, 1e-6 * top
+    while at < top and holds(at):
+        low, at = at, 4.0 * at
+    high = min(at, top)
+    while high - low > width * high and high > 1e-300:
+        middle = 0.5 * (low + high) if low > 0.0 else high * 0.125
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
+
+
 def each(
     given: float | ArrayLike, name: str, most: float, ask: Callable[[float], Bracket]
 ) -> Bracket | Brackets:

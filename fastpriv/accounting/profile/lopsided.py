@@ -37,6 +37,11 @@ class Lopsided:
         )
 
     @property
+    def symmetric(self) -> bool:
+        """Whether both orders of the neighbours have the same measures."""
+        return False
+
+    @property
     def attained(self) -> bool:
         """Whether any pair of neighbours attains it, whatever else is released."""
         return self.atom.free
@@ -124,6 +129,51 @@ class WithoutReplacement(Lopsided):
         seen = losses > 0.0
         result = Measure.symmetric(losses[seen], given.logs[seen], given.infinite, True, 0.0)
         return replace(result, error=result.error + given.error, off=given.off)
+
+
+class Levelwise(Lopsided):
+    """A release whose curve is computed level by level.
+
+    ``delta`` and ``epsilon`` bound one release better than its measures do, which are made of some
+    points of the curve, for compositions.
+    """
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.key == getattr(other, "key", None)
+
+    @property
+    def attained(self) -> bool:
+        """Whether neighbours attain the lower measure."""
+        return True
+
+    @property
+    def asked_of(self) -> tuple[Any, ...] | None:
+        """Which neighbours attain the lower measure; None where any do."""
+        return None
+
+    @property
+    def exact(self) -> bool:
+        """No: the curve is known between two bounds."""
+        return False
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether neighbours have the same law."""
+        return False
+
+    def delta(self, t: float) -> tuple[float, float]:
+        """Bounds on delta(t) of one release."""
+        raise NotImplementedError
+
+    def epsilon(self, delta: float) -> tuple[float, float]:
+        """Bounds on the least level of one release at a delta."""
+        raise NotImplementedError
 
 
 def show_all() -> Atom:

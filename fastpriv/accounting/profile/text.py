@@ -24,6 +24,7 @@ from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Blend, Pair
 from fastpriv.accounting.profile.renyi import Moments
+from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.accounting.profile.symmetrised import Symmetrised
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
@@ -146,6 +147,10 @@ def _mixtures(sigma: Any, up: Any, down: Any) -> Mixtures:
     return Mixtures(_positive(sigma), shifts[0], shifts[1])
 
 
+def _shuffled(laws: Any, n: Any, alike: Any) -> Shuffled:
+    return Shuffled(check.stochastic(laws, "laws"), check.integer(n, "n", 1), bool(alike))
+
+
 def _rate(value: Any) -> float:
     return check.real(value, "a chance", least=0.0, most=1.0)
 
@@ -169,6 +174,7 @@ _KINDS: dict[str, Callable[..., Part]] = {
     "discrete-gaussian": lambda s, d: discrete_gaussian(_positive(s), check.integer(d, "d", 1)),
     "discrete-laplace": lambda a, d: discrete_laplace(_positive(a), check.integer(d, "d", 1)),
     "allocation": lambda sigma, t: Allocated(_positive(sigma), check.integer(t, "t", 2)),
+    "shuffled": _shuffled,
     "renyi": lambda orders, levels, rho, xi: Moments(
         tuple(map(_positive, orders)),
         tuple(check.real(level, "a level", least=0.0) for level in levels),

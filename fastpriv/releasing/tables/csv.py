@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -131,7 +131,7 @@ class CsvFile:
 
         yield from _Lines(encode, len(places), domain.dtype).chunks(self._blocks(progress))
 
-    def writer(self, domain: Domain) -> CsvWriter:
+    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> CsvWriter:
         """Open the released file."""
         assert self.out is not None
         kept = [name for name in self.columns if name in domain.columns]
@@ -202,10 +202,7 @@ class CsvWriter:
         self.table, self._domain, self._kept = out, domain, kept
         self._file = appearing(out, overwrite)
         self._order = [domain.columns.index(name) for name in kept]
-        spelt = texts(domain)
-        self._texts = [
-            np.array([_quoted(t).encode() for t in spelt[j]], object) for j in self._order
-        ]
+        self._texts = self._spellings(domain)
         self._known = None
         if domain.size <= _REMEMBERED:
             lines = self._spell(domain.digits(np.arange(domain.size)))
@@ -226,14 +223,23 @@ class CsvWriter:
             self._stream.close()
         self._file.__exit__(*problem)
 
-    def _spell(self, digits: Digits) -> list[bytes]:
+    def _spellings(self, domain: Domain) -> list[NDArray[Any]]:
+        """How the values of every column that is written are written."""
+        spelt = texts(domain)
+        return [np.array([_quoted(t).encode() for t in spelt[j]], object) for j in self._order]
+
+    def _spell(self, digits: Digits, spellings: list[NDArray[Any]] | None = None) -> list[bytes]:
+        chosen = self._texts if spellings is None else spellings
         columns = [
-            column[digits[:, j]].tolist()
-            for column, j in zip(self._texts, self._order, strict=True)
+            column[digits[:, j]].tolist() for column, j in zip(chosen, self._order, strict=True)
         ]
         if len(columns) == 1:  # an empty line is no record: some readers skip it
             return [(text or b'""') + b"\n" for text in columns[0]]
         return [b",".join(fields) + b"\n" for fields in zip(*columns, strict=True)]
+
+    def write_reports(self, digits: Digits, domain: Domain) -> None:
+        """Add records some of whose columns are texts of their own."""
+        self._stream.write(b"".join(self._spell(digits, self._spellings(domain))))
 
     def write(self, digits: Digits) -> None:
         """Add records."""

@@ -108,7 +108,7 @@ class DaskFrame:
                 raise digits
             yield digits
 
-    def writer(self, domain: Domain) -> Writer:
+    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> Writer:
         """Not for Dask frames, whose partitions are written by those who compute them."""
         raise NotImplementedError
 

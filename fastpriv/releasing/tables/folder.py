@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -54,9 +54,9 @@ class ParquetFolder:
                 except InvalidInput as problem:
                     raise InvalidInput(f"{file.path.name}: {problem}") from None
 
-    def writer(self, domain: Domain) -> FolderWriter:
+    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> FolderWriter:
         """Open the released folder."""
-        return FolderWriter(self, domain)
+        return FolderWriter(self, domain, reports)
 
 
 class FolderWriter:
@@ -65,11 +65,14 @@ class FolderWriter:
     Files are numbered: names may say something about the records in them.
     """
 
-    def __init__(self, source: ParquetFolder, domain: Domain) -> None:
+    def __init__(
+        self, source: ParquetFolder, domain: Domain, reports: Sequence[Hashable] = ()
+    ) -> None:
         assert source.out is not None
         self.table, self._source, self._domain = source.out, source, domain
+        self._reports = reports
         # What a column cannot hold is refused before anything is drawn.
-        ParquetWriter(self._part(0, source.out), domain)
+        ParquetWriter(self._part(0, source.out), domain, reports)
 
     def _part(self, number: int, folder: Path) -> ParquetFile:
         given = self._source.files[number]
@@ -94,11 +97,19 @@ class FolderWriter:
 
     def write(self, digits: Digits) -> None:
         """Add records of one file of the source."""
+        self._current().write(digits)
+        self._left -= len(digits)
+
+    def write_reports(self, digits: Digits, domain: Domain) -> None:
+        """Add records of one file, some of whose columns are texts of their own."""
+        self._current().write_reports(digits, domain)
+        self._left -= len(digits)
+
+    def _current(self) -> ParquetWriter:
         while not self._left:
             self._next()
         assert self._file is not None
-        self._file.write(digits)
-        self._left -= len(digits)
+        return self._file
 
     def _next(self) -> None:
         """Go on to the next file; one of no records becomes one of no records."""
@@ -106,7 +117,7 @@ class FolderWriter:
             self._file.__exit__(None, None, None)
         self._number += 1
         part = self._part(self._number, self._folder)
-        self._file = ParquetWriter(part, self._domain).__enter__()
+        self._file = ParquetWriter(part, self._domain, self._reports).__enter__()
         self._left = part.rows()
 
 

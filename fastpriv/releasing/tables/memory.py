@@ -23,6 +23,9 @@ class Writer(AbstractContextManager["Writer"], Protocol):
     def write(self, digits: Digits) -> None:
         """Add records, given by the codes of their columns."""
 
+    def write_reports(self, digits: Digits, domain: Domain) -> None:
+        """Add records some of whose columns are reports: texts, which the domain lists."""
+
 
 class Table(Protocol):
     """What a release needs of a table, whatever holds it."""
@@ -40,8 +43,8 @@ class Table(Protocol):
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         """Yield the codes of the domain's columns, or raise on a value outside it."""
 
-    def writer(self, domain: Domain) -> Writer:
-        """Open a table of the same kind with the domain's columns."""
+    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> Writer:
+        """Open a table of the same kind with the domain's columns, some of which are reports."""
 
 
 class InMemory(ABC):
@@ -60,7 +63,11 @@ class InMemory(ABC):
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         yield self.encode(domain)
 
-    def writer(self, domain: Domain) -> Writer:
+    def decode_reports(self, digits: Digits, domain: Domain) -> Any:
+        """Return the table where some columns are texts."""
+        return self.decode(digits, domain)
+
+    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> Writer:
         return _MemoryWriter(self, domain)
 
 
@@ -70,6 +77,9 @@ class _MemoryWriter:
 
     def write(self, digits: Digits) -> None:
         self.table = self.source.decode(digits, self.domain)
+
+    def write_reports(self, digits: Digits, domain: Domain) -> None:
+        self.table = self.source.decode_reports(digits, domain)
 
     def __enter__(self) -> _MemoryWriter:
         return self
@@ -123,6 +133,10 @@ class Codes(InMemory):
     def decode(self, digits: Digits, domain: Domain) -> NDArray[Any]:
         codes = digits.astype(self.array.dtype, copy=False)
         return codes if self.array.ndim == 2 else codes[:, 0]
+
+    def decode_reports(self, digits: Digits, domain: Domain) -> NDArray[Any]:
+        columns = [np.array(list(map(str, v)))[digits[:, j]] for j, v in enumerate(domain.values)]
+        return np.stack(columns, axis=1) if self.array.ndim == 2 else columns[0]
 
 
 def _largest(dtype: np.dtype[Any]) -> int:

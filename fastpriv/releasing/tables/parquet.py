@@ -89,9 +89,9 @@ class ParquetFile:
         numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return inside(name, domain, codes[numbers], column, start)
 
-    def writer(self, domain: Domain) -> ParquetWriter:
+    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> ParquetWriter:
         """Open the released file."""
-        return ParquetWriter(self, domain)
+        return ParquetWriter(self, domain, reports)
 
 
 class ParquetWriter:
@@ -100,14 +100,23 @@ class ParquetWriter:
     The schema keeps names and types, and nothing of the metadata, which may describe the data.
     """
 
-    def __init__(self, source: ParquetFile, domain: Domain) -> None:
+    def __init__(
+        self, source: ParquetFile, domain: Domain, reports: Sequence[Hashable] = ()
+    ) -> None:
         assert source.out is not None
         self.table, self._source, self._arrow = source.out, source, source.arrow
         kept = [name for name in source.columns if name in domain.columns]
         self._order = [domain.columns.index(name) for name in kept]
-        fields = [source.schema.field(name) for name in kept]
+        text = self._arrow.string()
+        fields = [
+            self._arrow.field(name, text) if name in reports else source.schema.field(name)
+            for name in kept
+        ]
         pairs = zip(fields, self._order, strict=True)
-        self._values = [self._held(field, domain.values[j]) for field, j in pairs]
+        self._values = [
+            None if name in reports else self._held(field, domain.values[j])
+            for name, (field, j) in zip(kept, pairs, strict=True)
+        ]
         self._schema = self._arrow.schema(
             [self._arrow.field(field.name, field.type) for field in fields]
         )
@@ -138,8 +147,20 @@ class ParquetWriter:
 
     def write(self, digits: Digits) -> None:
         """Add records."""
+        self._write(digits, self._values)
+
+    def write_reports(self, digits: Digits, domain: Domain) -> None:
+        """Add records some of whose columns are texts of their own."""
+        listed = [domain.values[j] for j in self._order]
+        values = [
+            self._arrow.array(list(texts), self._arrow.string()) if held is None else held
+            for held, texts in zip(self._values, listed, strict=True)
+        ]
+        self._write(digits, values)
+
+    def _write(self, digits: Digits, held: list[Any]) -> None:
         columns = []
-        for values, j, field in zip(self._values, self._order, self._schema, strict=True):
+        for values, j, field in zip(held, self._order, self._schema, strict=True):
             column = values.take(self._arrow.array(digits[:, j].astype(np.int64)))
             columns.append(column.cast(field.type))
         self._writer.write_table(self._arrow.table(columns, schema=self._schema))

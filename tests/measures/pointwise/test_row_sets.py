@@ -93,7 +93,7 @@ def test_polytopes_by_their_edges(seed):
 @settings(deadline=None, max_examples=2)
 @given(SEEDS, st.sampled_from([0.05, 0.4]))
 def test_divergence_balls_by_tilted_laws(seed, radius):
-    """At an optimum the law is the centre, tilted by the gradient: iterate from many starts."""
+    """Step towards the centre tilted by the gradient, again and again, from many starts."""
     sizes, i = (2, 2), seed % 2
     rng, matrix = random_case(seed, sizes, 2)
     centre = rng.dirichlet(np.ones(4)) * 0.8 + 0.05
@@ -101,14 +101,17 @@ def test_divergence_balls_by_tilted_laws(seed, radius):
     best, values = 0.0, np.arange(4) // (2 if i == 0 else 1) % 2
     for y, v in np.ndindex(2, 2):
         own = (values == v).astype(float)
-        for p in (centre, *(tilted(centre, rng.standard_normal(4), radius) for _ in range(6))):
-            for _ in range(60):
+        for p in (centre, *(tilted(centre, rng.standard_normal(4), radius) for _ in range(4))):
+            for _ in range(80):
                 t, s, both = three_means(p, matrix, y, own)
                 slope = own / t + matrix[:, y] / s - own * matrix[:, y] / both
-                p = tilted(centre, slope, radius)
+                way = tilted(centre, slope, radius) - p
+                laws = p + np.geomspace(1e-6, 1.0, 40)[:, None] * way
+                t, s, both = three_means(laws, matrix, y, own)
+                p = laws[np.argmax(both / (t * s))]
             best = max(best, row_leakage(matrix, p, sizes, i))
     assert best <= level + 1e-9
-    assert level <= best + 1e-5
+    assert level <= best + 1e-4
 
 
 def tilted(centre, slope, radius):
@@ -119,7 +122,7 @@ def tilted(centre, slope, radius):
         p = centre * np.exp(-k * (slope - slope.min()))
         return p / p.sum()
 
-    for _ in range(60):
+    for _ in range(50):
         middle = 0.5 * (low + high)
         p = law(middle)
         inside = p @ np.log(np.maximum(p, 1e-300) / centre) <= radius

@@ -17,23 +17,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats, Ints
+from fastpriv.accounting.profile.measures import FINE, Longs
 from fastpriv.accounting.profile.nodes import Complexes
 
 #: Most copies, and sums of them, that are listed.
-_FEW, _LISTED = 64, 1 << 19
+_FEW, _LISTED = 1 << 9, 1 << 16
 #: Fewest and most angles, and how many times as many are taken next.
-_FIRST, _MOST, _MORE = 1 << 12, 1 << 22, 4
+_FIRST, _MOST, _MORE = 1 << 14, 1 << 22, 4
 #: Most sines at once, and in all.
 _CHUNK, _WORK = 1 << 17, 1 << 20
 #: Angles of a cell.
 _CELL = 64
 #: Logarithms of the shares that aliases, angles left out, and cells left out, may have.
 _ALIAS, _CUT, _SKIP = -32.0, 45.0, -60.0
+#: Chances that are lost to underflow.
+_LOST = 1e-300
 #: Largest exponent of a moment.
 _EXPONENT = 690.0
 
@@ -74,7 +78,8 @@ class Variable:
         whole = 1.0 + float((self.chances * np.expm1(c * self.values)).sum())
         weights = self.chances * np.exp(c * self.values) / max(whole, ULP)
         mean = float(weights @ self.values)
-        return mean, max(float(weights @ self.values**2) - mean**2, 0.0)
+        spread = weights @ np.minimum(np.abs(self.values - mean), 1e150) ** 2
+        return mean, float(spread) + max(1.0 - float(weights.sum()), 0.0) * mean**2
 
     @property
     def mean_excess(self) -> float:
@@ -99,7 +104,7 @@ class Excess:
         self._high = variable.mean_excess
         self._low = 0.0
         self._angles = 0  # listed
-        if not _is_short(len(variable.values), n):
+        if not is_short(len(variable.values), n):
             self._angles = _FIRST
             self._prepare()
 
@@ -280,33 +285,51 @@ def _saddle(v: Variable, n: int) -> float:
     return low
 
 
-def _is_short(kinds: int, n: int) -> bool:
+def is_short(kinds: int, n: int) -> bool:
     """Whether sums are few enough to be listed."""
     return n <= _FEW and math.comb(n + kinds, kinds) <= _LISTED
 
 
 def _listed(v: Variable, n: int) -> tuple[float, float]:
     """Bounds on E[S_+] from all sums: multinomial probabilities of the counts of each value."""
-    sums, off, chances = np.zeros(1), np.zeros(1), np.ones(1)
-    left = np.full(1, n)
-    for value, chance, error in zip(v.values, v.chances, v.errors, strict=True):
-        rows = np.repeat(np.arange(len(left)), left + 1)
-        starts = np.cumsum(left + 1) - (left + 1)
-        taken = np.arange(len(rows)) - starts[rows]
-        choose = _BINOMIALS[left[rows], taken]
-        with np.errstate(under="ignore"):
-            chances = chances[rows] * choose * chance**taken
-        sums, off = sums[rows] + taken * value, off[rows] + taken * (error + 4.0 * ULP * abs(value))
-        left = left[rows] - taken
-    rest = 1.0 - float(v.chances.sum())
-    spare = v.relative + 8.0 * ULP * len(v.chances)
-    with np.errstate(under="ignore"):
-        least = chances * max(rest - spare, 0.0) ** left
-        most = chances * max(rest + spare, 0.0) ** left
-    slack = 2.0 * n * (v.relative + 16.0 * ULP) + 64.0 * ULP
-    low = float((least * np.maximum(sums - off - n * ULP * off, 0.0)).sum())
-    high = float((most * np.maximum(sums + off + n * ULP * off, 0.0)).sum())
+    counts, least, most = multinomial(v.chances.tobytes(), n, v.relative)
+    sums = counts @ v.values
+    off = counts @ (v.errors + 4.0 * ULP * np.abs(v.values)) * (1.0 + 2.0 * n * ULP)
+    low = float(least @ np.maximum(sums - off, 0.0))
+    high = float(most @ np.maximum(sums + off, 0.0))
+    slack = (len(sums) + 2.0 * len(v.values) + 8.0) * ULP
     return low * (1.0 - slack), high * (1.0 + slack)
 
 
-_BINOMIALS = np.array([[float(math.comb(a, b)) for b in range(_FEW + 1)] for a in range(_FEW + 1)])
+@lru_cache(maxsize=32)
+def multinomial(given: bytes, n: int, relative: float) -> tuple[Floats, Floats, Floats]:
+    """Counts of n draws, and bounds on their probabilities; the rest of the chance is not shown."""
+    chances = np.frombuffer(given)
+    factorials = np.append(0.0, np.log(np.arange(1, n + 1, dtype=np.longdouble)).cumsum())
+    logs = np.zeros(1, dtype=np.longdouble)
+    left, counts = np.full(1, n), np.zeros((1, 0))
+    for chance in np.log(chances.astype(np.longdouble)):
+        rows = np.repeat(np.arange(len(left)), left + 1)
+        starts = np.cumsum(left + 1) - (left + 1)
+        taken = np.arange(len(rows)) - starts[rows]
+        logs = logs[rows] - factorials[taken] + taken * chance
+        counts = np.column_stack([counts[rows], taken.astype(np.float64)])
+        left = left[rows] - taken
+    logs += factorials[n] - factorials[left]
+    rest = 1.0 - float(chances.sum())
+    spare = relative + 8.0 * ULP * len(chances)
+    # Logarithms of factorials and of chances are rounded as they are added up.
+    size = float(factorials[n]) + n * float(np.abs(np.log(chances)).max(initial=40.0))
+    slack = 2.0 * n * (relative + 16.0 * ULP) + 64.0 * ULP + FINE * (n + 8.0) * (8.0 + size)
+    with np.errstate(under="ignore", divide="ignore"):
+        low, high = (
+            np.asarray(np.exp(logs + _times_log(left, rest + sign * spare)), dtype=np.float64)
+            for sign in (-1.0, 1.0)
+        )
+    return counts, low * (1.0 - slack), high * (1.0 + slack) + _LOST
+
+
+def _times_log(count: Ints, chance: float) -> Longs:
+    """Return count ln(chance), where nothing of no chance at all is nothing."""
+    log = np.log(np.longdouble(max(chance, 0.0)))
+    return np.where(count > 0, np.maximum(count, 1) * log, np.longdouble(0.0))

@@ -1,0 +1,165 @@
+"""Local hashing: a report is a random hash function and a noisy hash value."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._sampling.inside import below
+from fastpriv._sampling.source import Source
+from fastpriv._sampling.thresholds import Codes, SymmetricThresholds
+from fastpriv._structure.geometry import Geometry, is_prime, least_dimension, primes_near
+from fastpriv.channels.local.subset import design_variance
+from fastpriv.channels.local.support import SupportChannel
+from fastpriv.errors import InvalidInput, TooLarge, short
+from fastpriv.spaces import Space
+
+__all__ = ["HashingChannel"]
+
+#: Most vectors that transforms go over, which takes some seconds.
+MOST_VECTORS = 1 << 24
+
+
+class HashingChannel(SupportChannel):
+    """Local hashing: a hash function drawn at random, and randomised response on its value.
+
+    A value is written with t digits in base g, a prime, and hashed to h_a(x) = <a, x> mod g. The
+    seed a is a point of the projective geometry PG(t-1, g): a vector of t digits whose first digit
+    other than 0 is 1, all equally likely. Two values have equal hashes with chance exactly
+    (g^(t-1) - 1)/(g^t - 1) < 1/g, since that is the share of seeds on a hyperplane. Nothing is
+    assumed about a hash function: the law of reports is known, estimates are unbiased and their
+    variance is a formula. The best g is about e^epsilon + 1 (optimised local hashing: Wang,
+    Blocki, Li and Jha 2017). A report is the pair (number of the seed, noisy hash value).
+
+    Parameters
+    ----------
+    k : int
+        Number of values, at least 2.
+    epsilon : float
+        Differential privacy level, at least 0.
+    g : int, optional
+        Number of hash values, a prime; by default the best one with g^t up to 2^24.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel = fp.HashingChannel(1_000_000, 1.0)
+    >>> channel
+    HashingChannel(k=1000000, epsilon=1, g=3)
+    >>> channel.sample([[17], [17], [999_999]], rng=1).shape
+    (3, 2)
+    >>> round(channel.variance(), 4), fp.dp_level(channel)
+    (3.7701, 1.0)
+    """
+
+    _parameter = "g"
+    width = 2
+
+    def __init__(self, k: int, epsilon: float, g: int | None = None) -> None:
+        self._set(k, epsilon)
+        self.g = _best_field(self) if g is None else prime(g, "g")
+        self.geometry = Geometry(self.g, least_dimension(self.g, self.k))
+        check_field(self.g, self.geometry.t)
+        self.inclusion, joint = _chances(self.geometry)
+        self.joint = (joint,)
+        self._thresholds = SymmetricThresholds(self.g, self.epsilon)
+        self.growth = Fraction(self._thresholds.stay, self._thresholds.move)
+        self.listed = self.geometry.points * self.g
+        self.output_space = Space._trusted((self.geometry.points, self.g))
+
+    def _definition(self) -> dict[str, Any]:
+        return {"k": self.k, "epsilon": self.epsilon, "g": self.g}
+
+    def _report_count(self) -> float:
+        return float(self.geometry.points * self.g)
+
+    def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
+        seeds = np.arange(self.geometry.points)
+        hashes = self._hashed(seeds[:, None], np.arange(self.k))
+        member = hashes[:, None, :] == np.arange(self.g)[:, None]
+        count = len(seeds) * self.g
+        return np.full(count, 1.0 / count), member.reshape(count, self.k).T
+
+    def _hashed(self, seeds: Ints, values: Ints) -> Ints:
+        """Return h_a(x) for seeds and values that broadcast."""
+        shape = np.broadcast_shapes(seeds.shape, values.shape)
+        a = self.geometry.vectors_of(seeds.reshape(-1)).reshape((*seeds.shape, -1))
+        x = self.geometry.digits(values.reshape(-1)).reshape((*values.shape, -1))
+        total = np.zeros(shape, dtype=np.int64)
+        for j in range(self.geometry.t):
+            total += a[..., j] * x[..., j]
+        return total % self.g
+
+    def _members(self, report: Ints) -> NDArray[np.bool_]:
+        return np.asarray(self._hashed(report[:1], np.arange(self.k)) == report[1])
+
+    @cached_property
+    def _empty(self) -> Decimal:
+        """The seeds (1, 0, ..., 0) alone: the first digit takes fewer than g values.
+
+        All other seeds hash the values with first digit 0, which all occur, to everything.
+        """
+        block = self.g ** (self.geometry.t - 1)
+        digits = -(-self.k // block)
+        return Decimal(self.g - digits) / Decimal(self.geometry.points * self.g)
+
+    def _masses(self, weights: Floats) -> Floats:
+        padded = np.zeros(self.geometry.vectors)
+        padded[: self.k] = weights
+        return self.geometry.hyperplane_sums(padded).reshape(-1)
+
+    def _reports(self, values: Ints, source: Source) -> Codes:
+        seeds = below(self.geometry.points, len(values), source)
+        noisy = self._thresholds.draw(self._hashed(seeds, values), source)
+        return np.stack([seeds, noisy], axis=1)
+
+    def _tally(self, reports: Codes) -> Floats:
+        codes = reports[:, 0].astype(np.int64) * self.g + reports[:, 1].astype(np.int64)
+        return np.bincount(codes, minlength=self.geometry.points * self.g).astype(np.float64)
+
+    def _supports(self, tally: Floats) -> Floats:
+        """Add counts over the hyperplanes through each value. The sums are whole numbers."""
+        sums = self.geometry.back_projection(tally.reshape(-1, self.g))
+        return np.asarray(np.rint(sums[: self.k]))
+
+
+def prime(number: Any, name: str) -> int:
+    """Return a prime number, checked."""
+    given = check.integer(number, name, 2)
+    if given > MOST_VECTORS or not is_prime(given):
+        raise InvalidInput(f"{name} must be a prime of at most {MOST_VECTORS}, got {given}")
+    return given
+
+
+def check_field(q: int, t: int) -> None:
+    """Refuse vectors of F_q^t that are too many for transforms over all of them."""
+    if q**t > MOST_VECTORS:
+        raise TooLarge(
+            f"transforms over {q}^{t} vectors are not made, more than {short(MOST_VECTORS)}; leave "
+            "the choice of the field to the mechanism, or use fewer values"
+        )
+
+
+def _chances(geometry: Geometry) -> tuple[Fraction, Fraction]:
+    """Chances that a report of a uniform law supports a value, and two values."""
+    q = geometry.q
+    same = Fraction(q ** (geometry.t - 1) - 1, geometry.vectors - 1)
+    return Fraction(1, q), same / q
+
+
+def _best_field(channel: SupportChannel) -> int:
+    """Return the prime g of the least variance at a share of 1/k."""
+    target = float(min(channel._odds + 1, Decimal(2 * channel.k)))
+    best = []
+    for g in primes_near(target, channel.k, MOST_VECTORS):
+        geometry = Geometry(g, least_dimension(g, channel.k))
+        if geometry.vectors <= MOST_VECTORS:
+            best.append((design_variance(channel, *_chances(geometry)), g))
+    return min(best)[1]

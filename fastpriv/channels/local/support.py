@@ -1,0 +1,281 @@
+"""Reports that support some values: what every local mechanism of this room has in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastpriv._core import validation as check
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._sampling.source import Source
+from fastpriv._sampling.thresholds import Codes
+from fastpriv.channels.base import AbstractChannel
+from fastpriv.errors import InvalidInput, TooLarge, short
+from fastpriv.priors import Dense, Distribution
+from fastpriv.spaces import Space
+
+__all__ = ["SupportChannel"]
+
+#: Digits enough for every number that is rounded to a double here, also at a level of 1e-8.
+EXACT = Context(prec=60)
+#: Most values of a row.
+MOST_VALUES = 1 << 22
+#: Most entries of a matrix that is searched or summed where a structure would give a bracket.
+SMALL = 1 << 16
+
+
+class SupportChannel(AbstractChannel):
+    """One row of k values; a report y supports the values of a set S(y).
+
+    p(y|x) = b(y) e^(epsilon [x in S(y)]) / Z with Z = 1 + (e^epsilon - 1) pi, where b is a law of
+    reports under which every value is supported with the same chance pi. Two values are both
+    supported with a chance pi_2 that depends on the kind of pair only, mostly on nothing. These
+    few numbers, and the law of the size of S(y), are all that most measures need: the matrix, with
+    as many columns as there are reports, is never formed.
+
+    A subclass sets ``epsilon``, ``space``, ``output_space``, ``inclusion`` (pi), ``joint`` (pi_2
+    of every kind of pair that exists) and ``growth``, the factor that its sampler realises in
+    place of e^epsilon. It defines ``_reports``, ``_members`` and ``_tally``; and ``_masses`` where
+    its reports are equally likely under b and can be listed.
+    """
+
+    #: The level that was asked for; what is drawn has at most this level.
+    epsilon: float
+    #: Chance that a report of the law b supports a value.
+    inclusion: Fraction
+    #: Chance that it supports both of two values, for every kind of pair.
+    joint: tuple[Fraction, ...]
+    #: The factor that draws realise in place of e^epsilon, exactly.
+    growth: Fraction
+    #: Number of reports where they are few enough to be listed, otherwise None.
+    listed: int | None = None
+    #: What defines the mechanism beside k and epsilon.
+    _parameter: ClassVar[str]
+    #: Numbers in a report, None where a report is one number.
+    width: int | None = None
+    #: Whether any permutation of the values leaves the mechanism as it is.
+    symmetric: bool = False
+
+    def _set(self, k: int, epsilon: float) -> None:
+        self.space = Space._trusted((_checked_size(k),))
+        self.epsilon = check.real(epsilon, "epsilon", least=0.0)
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return self.space.sizes[0]
+
+    # What the subclasses know of themselves.
+
+    @abstractmethod
+    def _report_count(self) -> float:
+        """Return the number of reports, infinity where that is beyond a double."""
+
+    @abstractmethod
+    def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """List b(y) and [x in S(y)], a (k, K) array; asked only where they are few."""
+
+    @abstractmethod
+    def _members(self, report: Ints) -> NDArray[np.bool_]:
+        """Return which values one report supports, given as a row of the output space."""
+
+    @abstractmethod
+    def _tally(self, reports: Codes) -> Floats:
+        """Count reports in a way that adds up over parts and that estimates can be made of."""
+
+    def _supports(self, tally: Floats) -> Floats:
+        """Return by how many of the counted reports every value is supported."""
+        return tally
+
+    @property
+    @abstractmethod
+    def _empty(self) -> Decimal:
+        """Chance under b that a report supports no value."""
+
+    def _masses(self, weights: Floats) -> Floats:
+        """Return the sum of weights over S(y) for every listed report y."""
+        raise NotImplementedError
+
+    def _at(self, level: float) -> SupportChannel:
+        """Return the same mechanism at another level."""
+        same: SupportChannel = self._defined_by({**self._definition(), "epsilon": level})
+        return same
+
+    # What follows for all of them.
+
+    @cached_property
+    def _odds(self) -> Decimal:
+        """The factor e^epsilon that measures are about."""
+        with localcontext(EXACT):
+            return Decimal(self.epsilon).exp()
+
+    @property
+    def _level(self) -> float:
+        """The logarithm of that factor, rounded up."""
+        return self.epsilon
+
+    @cached_property
+    def _shrink(self) -> tuple[float, float]:
+        """The inverse r of the factor, and 1 - r, both to the last digit."""
+        with localcontext(EXACT):
+            return float(1 / self._odds), float(1 - 1 / self._odds)
+
+    def _total(self) -> Decimal:
+        """Z = 1 + (e^epsilon - 1) pi."""
+        return 1 + (self._odds - 1) * _decimal(self.inclusion)
+
+    @cached_property
+    def _separation(self) -> Fraction:
+        """Largest chance under b that a report supports one of two values and not the other."""
+        return self.inclusion - min(self.joint)
+
+    def _pair(self) -> Floats:
+        """Laws of the reports of the two values that are told apart best, merged by likelihood."""
+        with localcontext(EXACT):
+            own = _decimal(self._separation) / self._total()
+            more, less = float(own * self._odds), float(own)
+            rest = float(1 - own * (self._odds + 1))
+        return np.array([[more, less, rest], [less, more, rest]])
+
+    def matrix(self) -> Floats:
+        """Return W[x, y] = p(y|x), an array of k rows and a column for each report."""
+        self._check_matrix()
+        base, member = self._columns()
+        with localcontext(EXACT):
+            low, high = float(1 / self._total()), float(self._odds / self._total())
+        return np.ascontiguousarray(base * np.where(member, high, low))
+
+    def _is_small(self) -> bool:
+        """Whether the matrix is small enough to be taken instead of a bracket."""
+        return self.k * self._report_count() <= SMALL
+
+    def _check_matrix(self) -> None:
+        count = self.k * self._report_count()
+        if count > check.MAX_MATRIX:
+            raise TooLarge(
+                f"the matrix of {self!r} would have {count:.3g} entries, more than "
+                f"{short(check.MAX_MATRIX)}; use measures that it answers without its matrix, or "
+                "fewer values"
+            )
+
+    def _output(self, prior: Distribution) -> Dense:
+        if self.listed is None:
+            return Dense(prior._vector() @ self.matrix(), [int(self._report_count())])
+        r, loss = self._shrink
+        law = r + loss * np.clip(self._masses(prior._vector()), 0.0, 1.0)
+        return Dense._trusted(law / law.sum(), self.output_space)
+
+    def _sample(self, rows: Codes, source: Source) -> Codes:
+        return self._reports(rows[:, 0].astype(np.int64), source)
+
+    @abstractmethod
+    def _reports(self, values: Ints, source: Source) -> Codes:
+        """Draw a report for every value."""
+
+    # Frequencies.
+
+    def support_counts(self, reports: ArrayLike) -> Floats:
+        """Return by how many reports every value is supported.
+
+        Parameters
+        ----------
+        reports : integer array
+            What :meth:`sample` returned, or part of it.
+        """
+        return self._supports(self._tally(self._checked_reports(reports)))
+
+    def _checked_reports(self, reports: ArrayLike) -> Codes:
+        given = np.asarray(reports)
+        if given.dtype.kind == "b":
+            given = given.view(np.uint8)
+        wanted = () if self.width is None else (self.width,)
+        if given.ndim == 0 or given.shape[1:] != wanted or given.dtype.kind not in "iu":
+            raise InvalidInput(
+                f"reports of {self!r} are integers of shape (reports, {self.width or ''}), got "
+                f"shape {given.shape} of {given.dtype}"
+            )
+        sizes = np.array(self.output_space.sizes)
+        if given.size and (given.min() < 0 or (given >= sizes).any()):
+            raise InvalidInput(f"a report is none of {self!r}: its numbers are out of range")
+        return given
+
+    @cached_property
+    def response(self) -> tuple[Fraction, Fraction]:
+        """Chances that a report supports its own value, and that it supports another one.
+
+        Where there are several kinds of pairs, another one of the kind that is supported together
+        most often.
+        """
+        total = 1 + (self.growth - 1) * self.inclusion
+        pairs = max(self.joint)
+        own = self.growth * self.inclusion / total
+        return own, (self.inclusion + (self.growth - 1) * pairs) / total
+
+    def variance(self, share: float = 0.0) -> float:
+        """Variance of an estimated count, for each record, where a share of records hold it.
+
+        With p and q the chances of :attr:`response`, the estimate of n_x is
+        (c_x - n q)/(p - q), c_x being the number of reports that support x. For a fixed table its
+        variance is (n_x p (1-p) + (n - n_x) q (1-q))/(p - q)^2 (Wang, Blocki, Li and Jha 2017,
+        Theorem 2). These are the chances that draws realise, as fractions.
+
+        Parameters
+        ----------
+        share : float
+            Share of the records that hold the value.
+        """
+        held = Fraction(check.real(share, "share", least=0.0, most=1.0))
+        own, other = self._record_variances()
+        return float(held * own + (1 - held) * other)
+
+    def _record_variances(self) -> tuple[Fraction, Fraction]:
+        """Return what a record that holds the value, and one that does not, add to the variance."""
+        p, q = self.response
+        if p == q:
+            raise cannot_undo()
+        return p * (1 - p) / (p - q) ** 2, q * (1 - q) / (p - q) ** 2
+
+    def _moments(self, tally: Floats, n: int) -> tuple[Floats, Floats]:
+        """Estimate counts of all values from a tally of n reports, and the variances."""
+        own, other = map(float, self._record_variances())
+        p, q = self.response
+        estimates = (self._supports(tally) - n * float(q)) / float(p - q)
+        return estimates, np.maximum(n * other + estimates * (own - other), n * min(own, other))
+
+    def __repr__(self) -> str:
+        last = f"{self._parameter}={getattr(self, self._parameter)!r}"
+        return f"{type(self).__name__}(k={self.k}, epsilon={self.epsilon:g}, {last})"
+
+    @classmethod
+    def _defined_by(cls, given: Mapping[str, Any]) -> Any:
+        make: Any = cls
+        return make(given["k"], given["epsilon"], given[cls._parameter])
+
+
+def _checked_size(k: int) -> int:
+    number = check.integer(k, "k", 2)
+    if number > MOST_VALUES:
+        raise TooLarge(
+            f"a local mechanism takes at most {short(MOST_VALUES)} values, got {short(number)}; "
+            "use coarser values"
+        )
+    return number
+
+
+def cannot_undo() -> InvalidInput:
+    """Build the error for a level of 0."""
+    return InvalidInput(
+        "the mechanism cannot be undone: at level 0 reports say nothing about the values; use a "
+        "positive epsilon"
+    )
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / number.denominator

@@ -1,0 +1,281 @@
+"""What reports that support some values tell about one row: sums over the supports.
+
+With r = e^-epsilon and s the prior mass of the support of a report, the report has probability
+b (r + (1-r) s) / (r + (1-r) pi) and the information it carries depends on s alone. So measures
+under a prior are means or extremes of functions of s under the law b of reports: over listed
+reports, over the law of the size of the support for a uniform prior, or between bounds that a
+mean, a variance and a range prove.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from itertools import product
+
+import numpy as np
+
+from fastpriv._core.rounding import LEAST, round_up
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import Leakages
+from fastpriv.channels.local import SubsetChannel, SupportChannel
+from fastpriv.channels.local.support import EXACT
+from fastpriv.priors import Distribution
+from fastpriv.results import Bracket
+
+#: Relative error of a mean of gains, far above that of its terms.
+_ERROR = 2.0**-40
+#: Absolute error of masses that come from a transform over all reports.
+_MASS_ERROR = 2.0**-44
+#: How many of the likeliest values are followed one by one in a bracket.
+_FOLLOWED = 12
+#: Excesses below which f is summed as a series, and its number of terms.
+_SERIES, _TERMS = 0.05, 14
+#: Terms of a binomial law below this share of the largest one do not reach the last digit.
+_NEGLIGIBLE = 1e-30
+
+
+def maxima(channel: SupportChannel) -> float:
+    """Log of the sum of column maxima, (e^epsilon (1 - b(empty)) + b(empty))/Z. Rounded up."""
+    with localcontext(EXACT):
+        odds = channel._odds
+        pi = Decimal(channel.inclusion.numerator) / channel.inclusion.denominator
+        excess = (odds - 1) * (1 - channel._empty - pi) / (1 + (odds - 1) * pi)
+        level = float((1 + excess).ln()) if excess > Decimal("1e-20") else float(excess)
+    return round_up(max(level, LEAST)) if odds > 1 else 0.0
+
+
+def _gains(channel: SupportChannel, s: Floats) -> Floats:
+    """Return r z D(u || s): what a report of support mass s tells, times r e^epsilon = 1.
+
+    z = 1 + (e^epsilon - 1) s is the likelihood of the report, u = e^epsilon s/z the posterior mass
+    of its support. Both terms are f(d) = (1+d) ln(1+d) - d >= 0 of an excess d, so none cancel.
+    """
+    r, loss = channel._shrink
+    likelihood = r + loss * s
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        inside = np.where(s > 0.0, s * _f(loss * (1.0 - s) / likelihood), 0.0)
+        outside = (1.0 - s) * _f(-loss * s / likelihood)
+        return np.where(s > 0.0, likelihood * (inside + outside), 0.0)
+
+
+def _f(excess: Floats) -> Floats:
+    small = np.where(np.abs(excess) < _SERIES, excess, 0.0)
+    series = np.zeros_like(excess)
+    for j in range(_TERMS - 1, -1, -1):
+        series = series * -small + 1.0 / ((j + 1) * (j + 2))
+    large = np.where(excess > -1.0, (1.0 + excess) * np.log1p(excess) - excess, 1.0)
+    return np.where(np.abs(excess) < _SERIES, small * small * series, large)
+
+
+def _scale(channel: SupportChannel) -> float:
+    """Z e^-epsilon = r + (1-r) pi, by which means of gains are divided."""
+    r, loss = channel._shrink
+    return r + loss * float(channel.inclusion)
+
+
+def information(channel: SupportChannel, prior: Distribution) -> float | Bracket:
+    """Mutual information: exact for listed reports and a uniform prior, otherwise a bracket."""
+    p = prior._vector()
+    if channel.listed is not None:
+        masses = np.clip(channel._masses(p), 0.0, 1.0)
+        return math.fsum(_gains(channel, masses)) / channel.listed / _scale(channel)
+    if p.min() == p.max():
+        return uniform_information(channel)
+    lower, upper = _bounded_gain(channel, p)
+    scale = _scale(channel)
+    return Bracket(lower / scale * (1.0 - _ERROR), upper / scale * (1.0 + _ERROR))
+
+
+def uniform_information(channel: SupportChannel) -> float:
+    """Mutual information under the uniform prior: the gain for every size of the support."""
+    masses, weights = _uniform_masses(channel)
+    return math.fsum(weights * _gains(channel, masses)) / _scale(channel)
+
+
+def _uniform_masses(channel: SupportChannel) -> tuple[Floats, Floats]:
+    """Masses of supports under the uniform prior, and their chances under b."""
+    if channel.listed is not None:
+        masses = np.clip(channel._masses(np.full(channel.k, 1.0 / channel.k)), 0.0, 1.0)
+        return masses, np.full(len(masses), 1.0 / len(masses))
+    if isinstance(channel, SubsetChannel):
+        return np.array([channel.size / channel.k]), np.ones(1)
+    sizes, weights = binomial(channel.k, float(channel.inclusion))
+    return sizes / channel.k, weights
+
+
+def capacity(channel: SupportChannel) -> Bracket:
+    """Largest mutual information over priors.
+
+    The mean of s is pi under every prior, and the gain is concave in s: the gain at pi is an upper
+    bound, attained where all supports have one size. Where any permutation of the values leaves
+    the channel as it is, the uniform prior is best, since information is concave in the prior.
+    """
+    reached = uniform_information(channel)
+    most = reached
+    if not channel.symmetric:
+        mean = np.array([float(channel.inclusion)])
+        most = max(reached, float(_gains(channel, mean)[0]) / _scale(channel))
+    least = LEAST if channel._odds > 1 else 0.0
+    return Bracket(reached * (1.0 - _ERROR), max(most * (1.0 + _ERROR), least))
+
+
+def correlation(channel: SupportChannel) -> Bracket:
+    """Maximal correlation under the uniform prior, where any permutation of values is allowed.
+
+    The squared correlation is the second eigenvalue of a matrix u I + v J. For reports of support
+    mass s it is (e^epsilon - 1)^2 s (1-s)/((k-1) Z z), z = 1 + (e^epsilon - 1) s.
+    """
+    r, loss = channel._shrink
+    if loss == 0.0:
+        return Bracket(0.0, 0.0)
+    masses, weights = _uniform_masses(channel)
+    parts = loss * loss * masses * (1.0 - masses) / (r + loss * masses)
+    squared = math.fsum(weights * parts) / ((channel.k - 1.0) * _scale(channel))
+    rho = math.sqrt(squared)
+    return Bracket(rho * (1.0 - _ERROR), min(1.0, max(rho * (1.0 + _ERROR), LEAST)))
+
+
+def binomial(n: int, q: float) -> tuple[Floats, Floats]:
+    """Sizes and chances of a binomial law, as ratios to its mode; those that matter."""
+    mode = min(n, int((n + 1) * q))
+    reach = int(14.0 * math.sqrt(n * q * (1.0 - q))) + 60
+    up = np.arange(mode, min(n, mode + reach), dtype=np.float64)
+    down = np.arange(mode, max(0, mode - reach), -1, dtype=np.float64)
+    odds = q / (1.0 - q)
+    above = np.cumprod((n - up) / (up + 1.0) * odds)
+    below = np.cumprod(down / (n - down + 1.0) / odds)
+    weights = np.concatenate([below[::-1], [1.0], above])
+    sizes = np.arange(mode - len(below), mode + len(above) + 1, dtype=np.float64)
+    kept = weights > _NEGLIGIBLE
+    return sizes[kept], weights[kept] / math.fsum(weights[kept])
+
+
+def _bounded_gain(channel: SupportChannel, p: Floats) -> tuple[float, float]:
+    """Bound the mean gain: the likeliest values one by one, the others by moments.
+
+    Given which of the likeliest values are supported, the mean and the variance of the mass of the
+    others are known, and its range. The third derivative of the gain in s is positive, so it lies
+    between two parabolas: both touch it inside the range, one meets it at the lower end and is
+    below, the other meets it at the upper end and is above. The mean of a parabola follows from
+    mean and variance; it is that of a law on two points (Markov and Krein).
+    """
+    rising = np.sort(p)
+    rest, followed = rising[:-_FOLLOWED], rising[-_FOLLOWED:]
+    held = np.array(list(product((0, 1), repeat=len(followed))))
+    counts, masses = held.sum(axis=1), held @ followed
+    lower, upper = [], []
+    for count in range(len(followed) + 1):
+        weight, mean, variance, low, high = _others(channel, len(followed), count, rest)
+        if weight > 0.0:
+            base = masses[counts == count]
+            lower.append(weight * _two_points(channel, base + mean, base + low, variance))
+            upper.append(weight * _two_points(channel, base + mean, base + high, variance))
+    return math.fsum(np.concatenate(lower)), math.fsum(np.concatenate(upper))
+
+
+def _others(
+    channel: SupportChannel, followed: int, chosen: int, rest: Floats
+) -> tuple[float, float, float, float, float]:
+    """Chance that just these of the followed values are supported, and the mass of the others.
+
+    The mass by its mean, its variance and the ends of its range. ``rest`` is sorted.
+    """
+    count, k = len(rest), channel.k
+    total, squares = float(rest.sum()), float(rest @ rest)
+    if not isinstance(channel, SubsetChannel):
+        q = float(channel.inclusion)
+        weight = q**chosen * (1.0 - q) ** (followed - chosen)
+        return weight, q * total, q * (1.0 - q) * squares, 0.0, total
+    left = channel.size - chosen
+    if not 0 <= left <= count:
+        return 0.0, 0.0, 0.0, 0.0, 0.0
+    weight = 1.0  # size (size - 1) ... times (k - size)(k - size - 1) ... over k (k - 1) ...
+    for i in range(followed):
+        part = channel.size - i if i < chosen else k - channel.size - (i - chosen)
+        weight *= part / (k - i)
+    low, high = float(rest[:left].sum()), float(rest[count - left :].sum())
+    if count < 2:
+        return weight, low, 0.0, low, low
+    spread = left * (count - left) / (count * count * (count - 1.0))
+    variance = max(0.0, spread * (count * squares - total * total))
+    return weight, left / count * total, variance, low, high
+
+
+def _two_points(channel: SupportChannel, mean: Floats, end: Floats, variance: float) -> Floats:
+    """Mean gains of laws on two points, one of them an end of the range, by their moments."""
+    away = mean - end
+    moved = (away != 0.0) & (variance > 0.0)
+    safe = np.where(moved, away, 1.0)
+    other = np.clip(np.where(moved, mean + variance / safe, mean), 0.0, 1.0)
+    share = np.where(moved, variance / (variance + safe * safe), 0.0)
+    at_end = _gains(channel, np.clip(end, 0.0, 1.0))
+    return np.asarray(share * at_end + (1.0 - share) * _gains(channel, other))
+
+
+def leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
+    """Both leakages of every listed report."""
+    p = prior._vector()
+    masses = channel._masses(p)
+    sizes = np.rint(channel._masses((p > 0.0).astype(np.float64)))
+    return _leakages(channel, p, masses, sizes, _MASS_ERROR)
+
+
+def leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
+    """Largest leakages over reports: those of the least and of the largest supports.
+
+    Subset selection reaches the sum of the least values, unary encoding every sum. Supports that
+    the prior rules out altogether, or that hold all it allows, tell nothing.
+    """
+    if channel.listed is not None:
+        return leakages(channel, prior).largest()
+    p = prior._vector()
+    rising = np.sort(p[p > 0.0])
+    ruled_out = channel.k - len(rising)
+    if len(rising) == 1:
+        return 0.0, 0.0
+    if isinstance(channel, SubsetChannel):
+        few = max(1, channel.size - ruled_out)
+        many = min(channel.size, len(rising) - 1)
+        if few >= len(rising):
+            return 0.0, 0.0
+    else:
+        few, many = 1, len(rising) - 1
+    masses = np.array([math.fsum(rising[:few]), math.fsum(rising[len(rising) - many :])])
+    least = _leakages(channel, p, masses, np.array([few, many]), 2.0**-50)
+    return float(least.above[0]), float(least.below[1])
+
+
+def leakage_at(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
+    """Leakage of one report, from the values that it supports. Cost O(k)."""
+    p, member = prior._vector(), channel._members(y)
+    mass = np.array([math.fsum(p[member])])
+    size = np.array([np.count_nonzero(p[member] > 0.0)])
+    return float(_leakages(channel, p, mass, size, 2.0**-50).above[0])
+
+
+def _leakages(
+    channel: SupportChannel, p: Floats, masses: Floats, sizes: Floats | Ints, error: float
+) -> Leakages:
+    """Leakages of reports by the mass of their supports, and by how many possible values they hold.
+
+    above = -ln(r + (1-r) s) unless the support is empty, below = ln(1 + (e^epsilon - 1) s) unless
+    it holds every possible value. Both are rounded up by the errors of the masses.
+    """
+    r, loss = channel._shrink
+    possible = p[p > 0.0]
+    least, count = float(possible.min()), len(possible)
+    low = np.clip(np.maximum(masses - error, least), 0.0, 1.0)
+    missing = np.clip(1.0 - low, 0.0, 1.0)
+    with np.errstate(divide="ignore"):
+        above = np.where(loss * missing < 0.5, -np.log1p(-loss * missing), -np.log(r + loss * low))
+        high = np.clip(np.minimum(masses + error, 1.0 - least), 0.0, 1.0)
+        grown = np.where(loss * high < r, np.log1p(loss * high / max(r, LEAST)), 0.0)
+        below = np.where(loss * high < r, grown, np.log(r + loss * high) + channel._level)
+    empty, full = sizes == 0, sizes == count
+    told = ~empty & ~full & (loss > 0.0)
+    return Leakages(_raised(above, told), _raised(below, told))
+
+
+def _raised(levels: Floats, told: np.ndarray) -> Floats:
+    return np.where(told, np.maximum(levels, LEAST) * (1.0 + 2.0**-48), 0.0)

@@ -1,0 +1,1 @@
+"""Releases whose values become reports of local mechanisms."""
