@@ -234,10 +234,7 @@ def _live_level(channel: TiltedChannel, ratios: list[Floats]) -> float:
         elsewhere = alive.sum() - alive[:, None] - alive[None, :] > 0
         gain = np.where(alive[:, None], 1.0, np.where(elsewhere, 0.0, -1.0))
         np.fill_diagonal(gain, 0.0)
-        total, size = channel.epsilon * gain + ratio, channel.epsilon * np.abs(gain) + np.abs(ratio)
-        # Two large terms may have cancelled; infinite ratios stay what they are.
-        total += 8.0 * ULP * np.where(np.isfinite(total) & (size > 2.0 * total), size, 0.0)
-        worst.append(float(total.max()))
+        worst.append(float((channel.epsilon * gain + ratio).max()))
     return round_up(max(worst))
 
 
