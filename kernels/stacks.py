@@ -237,8 +237,8 @@ def _gap_ratios(flat, base, p, seen, number, width, most, least, law, mass, down
     above, below = 0.0, 0.0
     for y in range(width):
         if most[y] > 0.0:
-            above = max(above, down[y] / mass / law[y])
-            below = max(below, up[y] / mass / least[y])
+            above = max(above, down[y] / law[y] / mass)
+            below = max(below, up[y] / least[y] / mass)
     return above, below
 
 

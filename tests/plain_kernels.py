@@ -56,6 +56,10 @@ def check_values():
             assert value <= exact + 1e-12 + 1e-13 * large + 1.1 * errors, (large, errors)
 
 
+#: No two outputs are known to be in an order.
+NO_ORDER = np.empty((0, 2), np.int64)
+
+
 def posterior_chance(chance, ratio):
     """Chance after an output that multiplies the odds."""
     return chance * ratio / (1 - chance + chance * ratio)
@@ -70,7 +74,7 @@ def check_ranges():
         exact = [posterior_chance(chance, Fraction(r)) for r in ratios.tolist()]
         low, high = np.array([float(chance), 0.0, 0.0, 0.0]), np.array([float(chance), 1, 1, 1.0])
         with np.errstate(divide="ignore", invalid="ignore"):
-            assert posterior._narrow(low, high, ratios, ratios)
+            assert posterior._narrow(low, high, NO_ORDER, ratios, ratios)
         for a, q, c in zip(low.tolist(), exact, high.tolist(), strict=True):
             assert Fraction(a) <= q <= Fraction(c)
             assert c - a <= 1e-12

@@ -101,10 +101,10 @@ def matrix_leakages(
     near = clear & (up < 0.5), clear & (down < 0.5)
     if np.any(near):
         task = partial(column_gaps, matrix, p, most, least, rows)
-        gaps = added(over_rows(task, matrix, len(rows))) / mass
+        gaps = added(over_rows(task, matrix, len(rows)))  # times the scale of the prior
         over, under = np.where(near[0], law, 1.0), np.where(near[1], least, 1.0)
-        up = np.where(near[0], np.log1p(np.where(near[0], gaps[0] / over, 0.0)), up)
-        down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / under, 0.0)), down)
+        up = np.where(near[0], np.log1p(np.where(near[0], gaps[0] / over / mass, 0.0)), up)
+        down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / under / mass, 0.0)), down)
     both = [v + slack * np.minimum(4.0 * v, 1.0) + 8.0 * ULP * v for v in (up, down)]
     return Leakages(*(np.where(seen, v, 0.0) for v in both))
 

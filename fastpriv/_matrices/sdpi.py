@@ -21,6 +21,9 @@ from fastpriv.results import Bracket, SdpiConstant
 
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
+#: Chances of inputs and outputs below this number are not searched: rho^2 and eta have to do.
+_RARE = 2.0**-500
+
 
 def matrix_sdpi(
     matrix: Floats, prior: Floats, gap: float = 1e-6, time_limit: float | None = None
@@ -41,7 +44,7 @@ def matrix_sdpi(
     lower, upper, law = lowered(rho.lower**2, 4.0), eta.upper, None
     if len(rows) == 2 and upper > lower:
         lower, upper, law = _two_inputs(rows, p, rho, lower, upper)
-    elif upper > lower:
+    elif upper > lower and min(p.min(), (p @ rows).min()) > _RARE:
         search = Search(rows, p, lower, upper)
         if len(rows) <= LARGEST and 0.0 < search.lower < upper:
             search.narrow(gap, time_limit)

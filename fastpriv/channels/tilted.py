@@ -185,7 +185,12 @@ class TiltedChannel(AbstractChannel):
     @cached_property
     def _listable(self) -> bool:
         """Whether databases are few, and none too far from all outputs for its weight."""
-        return self.space.size <= _LISTED and not self._far
+        return self._few and not self._far
+
+    @property
+    def _few(self) -> bool:
+        """Whether databases are few enough to be listed."""
+        return self.space.size <= _LISTED
 
     @property
     def _misfit(self) -> float:

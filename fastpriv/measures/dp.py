@@ -18,6 +18,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import log_error
 from fastpriv._matrices.levels import axes_spread, matrix_level
 from fastpriv._structure.rows import Symmetric
+from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -173,8 +174,11 @@ def _(channel: TiltedChannel) -> float:
     if channel._listable:
         return _live_level(channel, [_home_ratios(channel, int(i)).T for i, *_ in channel._groups])
     # From one database to a neighbour, R q changes by e^epsilon at most.
-    ratios = (channel.prior._log_ratios(rows[:1]).T for rows in channel._groups)
-    doubt = rounding(channel.space.n)
+    home, doubt = channel.prior, rounding(channel.space.n)
+    if channel._few:  # some of R q is too small for a double, or for its digits
+        logs = -channel._tilt()[1]
+        home, doubt = Dense._trusted(np.exp(logs - logs.max()), channel.space, logs), 0.0
+    ratios = (home._log_ratios(rows[:1]).T for rows in channel._groups)
     return _live_level(channel, [np.minimum(ratio + doubt, channel.epsilon) for ratio in ratios])
 
 
@@ -418,7 +422,10 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one that of the rows."""
     if not channel._moves:
         return 0.0
-    return channel._own_level if channel._own(prior) else posterior_level(channel._rows, prior)
+    if channel._own(prior):
+        return channel._own_level
+    noise = [k.noise for k in channel._rows._kernels.distinct if isinstance(k, TiltedRow)]
+    return posterior_level(channel._rows, prior) + 2.0 * max(noise, default=0.0)
 
 
 @posterior_level.register

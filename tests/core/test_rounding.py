@@ -73,6 +73,8 @@ def test_edges():
     assert rounding.quotient_up(math.inf, 2.0) == math.inf
     assert rounding.sum_up([]) == rounding.sum_down([]) == 0.0
     assert rounding.sum_up([math.inf, 1.0]) == math.inf
+    assert rounding.root_up(4.0) == rounding.root_down(4.0) == 2.0
+    assert rounding.root_down(2.0) < rounding.root_up(2.0)
     assert rounding.root_up(math.inf) == rounding.root_down(math.inf) == math.inf
 
 
