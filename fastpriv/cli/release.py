@@ -29,6 +29,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
     cost = parser.add_mutually_exclusive_group(required=True)
     cost.add_argument("--epsilon", type=float, help="level of a whole record, in nats")
     cost.add_argument("--distortion", type=float, help="expected number of changed records")
+    parser.add_argument(
+        "--mechanism",
+        metavar="NAME",
+        help="a local mechanism for every column, at its share of --epsilon: auto (the least "
+        "variance), subset-selection, hashing, projective, hadamard, unary, symmetric-unary or "
+        "randomised-response",
+    )
     add_file(parser, "--out", required=True, help="the released file")
     add_file(parser, "--report", metavar="JSON", help="also write the report there")
     parser.add_argument(
@@ -76,6 +83,7 @@ def run(given: argparse.Namespace) -> str:
         given.table,
         epsilon=given.epsilon,
         distortion=given.distortion,
+        mechanism=given.mechanism,
         domain=given.domain,
         split=given.split,
         per_column=given.per_column,

@@ -9,6 +9,7 @@ from .gaussian_comparison import (
 )
 from .gaussian_noise import GaussianNoise
 from .max_entropy import MaxEntropyNoise
+from .memoised import Memoised
 from .noisy_query import gaussian_query_capacity, laplace_query_capacity, laplace_query_leakage
 from .selection import permute_and_flip, report_noisy_max
 from .symmetric import binary_symmetric, binary_symmetric_flip
@@ -20,6 +21,7 @@ __all__ = [
     "GaussianNoise",
     "GeometricCount",
     "MaxEntropyNoise",
+    "Memoised",
     "binary_symmetric",
     "binary_symmetric_flip",
     "compare_gaussian",

@@ -1,6 +1,7 @@
 """Pointwise maximal leakage: what one output tells about the database or about one row."""
 
-from fastpriv.measures.pointwise.database import conditional_pml, pml
+from fastpriv.measures.pointwise.conditional import conditional_pml
+from fastpriv.measures.pointwise.database import pml
 from fastpriv.measures.pointwise.levels import (
     information_privacy_level,
     max_information,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial, singledispatch
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import kernels
-from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, sum_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, Leakages, matrix_leakages
@@ -29,23 +27,18 @@ from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
-from fastpriv.errors import InvalidInput, short
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_channel, as_pair, output_rows, row_number
+from fastpriv.measures.arguments import as_pair, output_rows
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
-from fastpriv.measures.pointwise.chains import leakage_given
 from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
-from fastpriv.measures.pointwise.set_outputs import set_conditional_leakages
 from fastpriv.measures.pointwise.types import tilted_types
 from fastpriv.measures.stacks import measured
-from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
+from fastpriv.priors import Distribution, Exchangeable, Markov
 from fastpriv.priors.columns import column
 from fastpriv.priors.exchanged import as_exchangeable
-from fastpriv.priors.markov import HiddenMarkov
-from fastpriv.priors.sets import PriorSet
 from fastpriv.results import Bracket
 
-__all__ = ["conditional_pml", "pml"]
+__all__ = ["pml"]
 
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
@@ -94,107 +87,6 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
     return leakages(mechanism, law).above
 
 
-def conditional_pml(
-    channel: ChannelLike,
-    prior: PriorLike | PriorSet,
-    given: Mapping[int, int] | ArrayLike,
-    y: ArrayLike | None = None,
-) -> Floats | float:
-    """Pointwise maximal leakage to somebody who already knows something about the database.
-
-    l(X -> y | z) is the leakage under the prior given z (Saeidian et al. 2024, Definition 2.5).
-    Over a set of priors it is the largest of those that allow z.
-
-    Parameters
-    ----------
-    channel : channel or 2-D array
-        The mechanism.
-    prior : Distribution, 1-D array or PriorSet
-        Law of the databases, or a set of them: all laws, all laws of independent rows, a box, a
-        ball or a polytope.
-    given : mapping or boolean array
-        Values of some rows, ``{row: value}``, or an event: True for every database in it.
-    y : int or array of row values, optional
-        One output, by index or by rows.
-
-    Returns
-    -------
-    ndarray or float
-        Nats, rounded up, as for :func:`pml`. Independent rows stay independent given rows. One
-        output on a Markov chain: two passes along the rows, O(n m^2). A set of priors: a few least
-        means over it for each output.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> channel, prior = fp.HammingChannel(2, 2, 1.0), fp.Uniform(2, 2)
-    >>> fp.conditional_pml(channel, prior, {0: 1}).round(6)  # the known row leaks no more
-    array([0.379885, 0.379885, 0.379885, 0.379885])
-    >>> near = fp.PriorSet.total_variation([0.25] * 4, 0.1)
-    >>> fp.conditional_pml(channel, near, {0: 1}).round(6)
-    array([0.584265, 0.584265, 0.584265, 0.584265])
-    """
-    if isinstance(prior, PriorSet):
-        return _set_given(channel, prior, given, y)
-    mechanism, law = as_pair(channel, prior)
-    if isinstance(given, Mapping):
-        values = _known(mechanism, given)
-        if y is not None:
-            return known_leakage_at(mechanism, law, values, output_rows(mechanism, y))
-        check.fits(mechanism.output_space.size, "the leakage of every output", "give one y=")
-        known = law.given(values)
-    else:
-        known = law._dense("the law given an event")._restricted(_event(given, law.space.size))
-    if y is not None:
-        return leakage_at(mechanism, known, output_rows(mechanism, y))
-    return leakages(mechanism, known).above
-
-
-def _set_given(
-    channel: ChannelLike,
-    priors: PriorSet,
-    given: Mapping[int, int] | ArrayLike,
-    y: ArrayLike | None,
-) -> Floats | float:
-    """Return the largest leakage given something over a set of priors."""
-    mechanism = as_channel(channel, getattr(priors, "space", None))
-    space = mechanism.space
-    check.fits(space.size, "the event as a list of databases", "use one prior, or fewer rows")
-    if isinstance(given, Mapping):
-        event, index = np.ones(space.size, dtype=bool), np.arange(space.size)
-        for i, value in _known(mechanism, given).items():
-            event &= index // int(space._strides[i]) % space.sizes[i] == value
-    else:
-        event = _event(given, space.size)
-    leaks = set_conditional_leakages(priors, mechanism, event)
-    if y is None:
-        return leaks
-    return float(leaks[mechanism.output_space.index(output_rows(mechanism, y))])
-
-
-def _known(mechanism: AbstractChannel, given: Mapping[int, int]) -> dict[int, int]:
-    return {row_number(mechanism, i): _value(mechanism, i, given[i]) for i in given}
-
-
-def _event(given: ArrayLike, size: int) -> NDArray[np.bool_]:
-    event = check.array(given, "given")
-    if event.shape != (size,) or event.dtype.kind != "b":
-        raise InvalidInput(
-            "given must be a mapping {row: value} or a boolean array with one entry for each "
-            f"of {short(size)} databases, got shape {event.shape} of {event.dtype}"
-        )
-    return event
-
-
-def _value(mechanism: AbstractChannel, i: int, value: Any) -> int:
-    number = check.integer(value, f"the value of row {i}", 0)
-    if number >= mechanism.space.sizes[i]:
-        raise InvalidInput(
-            f"row {i} takes values 0 .. {mechanism.space.sizes[i] - 1}, got {number}"
-        )
-    return number
-
-
 @singledispatch
 def leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
     """Return how far every output moves the odds of databases, up and down.
@@ -224,22 +116,6 @@ def level_bounds(
 def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
     """Return the pointwise maximal leakage of one output, given as a row of the output space."""
     return float(leakages(channel, prior).above[channel.output_space.index(y)])
-
-
-@singledispatch
-def known_leakage_at(
-    channel: AbstractChannel, prior: Distribution, values: dict[int, int], y: Ints
-) -> float:
-    """Return the leakage of one output given the values of some rows."""
-    return leakage_at(channel, prior.given(values), y)
-
-
-@known_leakage_at.register
-def _(channel: ProductChannel, prior: Distribution, values: dict[int, int], y: Ints) -> float:
-    """Along a chain; otherwise under the prior given the values."""
-    if isinstance(prior, Markov | HiddenMarkov):
-        return leakage_given(prior, channel._kernels, values, y)
-    return leakage_at(channel, prior.given(values), y)
 
 
 @leakages.register
@@ -456,9 +332,8 @@ def _(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
 @leakage_levels.register
 def _(channel: ColumnsChannel, prior: Distribution) -> tuple[float, float]:
     """The sums over columns where they are independent, otherwise through the matrix."""
-    if not isinstance(prior, Product):
+    pairs = supports.independent(channel, prior)
+    if pairs is None:
         return leakages(channel, prior).largest()
-    laws = [prior._laws[k] for k in prior._assignment.tolist()]
-    pairs = zip(channel.columns, laws, strict=True)
-    parts = [leakage_levels(c, Dense._trusted(law, c.space)) for c, law in pairs]
+    parts = [leakage_levels(*pair) for pair in pairs]
     return sum_up([part[0] for part in parts]), sum_up([part[1] for part in parts])
