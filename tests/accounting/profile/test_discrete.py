@@ -37,8 +37,6 @@ def test_deltas_that_are_met_just_below_an_atom(seed):
 )
 def test_levels_next_to_an_atom_are_rounded_outwards(sigma, count, delta):
     """Less than a unit of the level decides there; found by the court."""
-    bracket = (
-        fp.accounting.PrivacyProfile.discrete_gaussian(sigma).self_compose(count).epsilon(delta)
-    )
+    bracket = PrivacyProfile.discrete_gaussian(sigma).self_compose(count).epsilon(delta)
     leaves = {("discrete gaussian", sigma): count}
     assert exact_delta(leaves, bracket.upper) <= delta <= exact_delta(leaves, bracket.lower)
