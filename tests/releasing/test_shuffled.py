@@ -53,11 +53,12 @@ def test_on_the_command_line(tmp_path, capsys):
     given = ["release", str(table), "--domain", str(domain), "--epsilon", "2", "--force"]
     given += ["--out", str(tmp_path / "out.csv"), "--split", "record", "--shuffled"]
     assert main([*given, "1e-5"]) == 0
-    assert "Shuffled before anybody looks: (0.9" in capsys.readouterr().out
+    printed = capsys.readouterr().out.partition("Shuffled before anybody looks: (")[2]
     assert main([*given, "1e-5", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["shuffled"]
     level = fp.accounting.shuffled(fp.HammingChannel(1, 4, 2.0), 200).epsilon(1e-5)
     assert told["delta"] == 1e-5
+    assert float(printed.partition(",")[0]) == pytest.approx(level.upper, rel=1e-4)
     assert told["epsilon"]["upper"] == pytest.approx(level.upper, rel=1e-9)
     (tmp_path / "out.csv").unlink()
     assert main([*given, "-1"]) != 0

@@ -57,6 +57,8 @@ class Listed:
         sign = 1.0 if self.up else -1.0
         slack = self.moved + (4.0 * ULP * abs(t) if len(self.shifts) > 1 else 0.0)
         at = t - sign * slack
+        if slack > 0.0:  # less than a unit of t is not lost, which counts next to an atom
+            at = math.nextafter(at, -sign * math.inf)
         total = kernels.tail_excess(
             self.shifts, self.weights, self.losses, self.rests, self.both, self.above, self.s, at
         )

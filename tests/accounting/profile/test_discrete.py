@@ -29,3 +29,14 @@ def test_deltas_that_are_met_just_below_an_atom(seed):
     atom = odd / (2 * mpf(sigma) ** 2)
     value = exact_delta({("discrete gaussian", sigma): count}, atom * (1 - mpf(10) ** -13))
     holds(sigma, count, float(value))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "count", "delta"),
+    [(0.548, 1, 1e-300), (0.685, 1, 1e-300), (0.687, 2, 1e-100), (0.745, 1, 1e-100)],
+)
+def test_levels_next_to_an_atom_are_rounded_outwards(sigma, count, delta):
+    """Less than a unit of the level decides there; found by the court."""
+    bracket = PrivacyProfile.discrete_gaussian(sigma).self_compose(count).epsilon(delta)
+    leaves = {("discrete gaussian", sigma): count}
+    assert exact_delta(leaves, bracket.upper) <= delta <= exact_delta(leaves, bracket.lower)
