@@ -1,10 +1,12 @@
 """Limits of the capacities about individuals: how wide each bracket is, and how long it takes.
 
     python benchmarks/limits.py [--before OLD.json] [--save NEW.json]
+    python benchmarks/limits.py --counts
 
 Every question is asked once, with a time limit of 10 seconds. ``--save`` keeps the numbers, and
 ``--before`` prints those of an earlier version beside them. Questions that a version refuses are
-printed with the name of the error.
+printed with the name of the error. ``--counts`` prints the table of large counts on the page
+"Individuals" of the documentation in place of all this.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ def random_rows(rows: int, outputs: int, sharpness: float = 0.5) -> Any:
     return np.random.default_rng(1).dirichlet(np.full(outputs, sharpness), rows)
 
 
-def geometric(answers: int) -> Any:
-    """Two-sided geometric noise of ratio 1/e on answers, cut off at both ends."""
+def geometric(answers: int, epsilon: float = 1.0) -> Any:
+    """Two-sided geometric noise of ratio e^-epsilon on answers, cut off at both ends."""
     step = np.abs(np.subtract.outer(np.arange(answers), np.arange(answers)))
-    law = np.exp(-1.0 * step)
+    law = np.exp(-epsilon * step)
     return law / law.sum(axis=1, keepdims=True)
 
 
@@ -55,6 +57,8 @@ def constrained(channel: Any, share: float) -> fp.Bracket:
     return fp.constrained_capacity(channel, b, time_limit=LIMIT)
 
 
+#: Rows, epsilon and the share of the largest entropy, of counts with geometric noise.
+COUNTS = [(50, 0.1, 0.5), (50, 0.1, 0.9), (200, 0.02, 0.5), (200, 0.02, 0.9), (1000, 0.005, 0.9)]
 TERNARY = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.15, 0.6]]
 E_D = fp.HammingChannel
 QUESTIONS: dict[str, Callable[[], fp.Bracket]] = {
@@ -118,11 +122,38 @@ def measure() -> dict[str, tuple[str, str]]:
     return told
 
 
+def two_counts(matrix: Any, beta: float) -> float:
+    """Capacity of the counts alpha n and (1 - alpha) n with h(alpha) = beta ln 2, interpolated."""
+    n, (low, high) = len(matrix) - 1, (1e-12, 0.5)
+    for _ in range(60):
+        alpha = 0.5 * (low + high)
+        entropy = -alpha * math.log2(alpha) - (1.0 - alpha) * math.log2(1.0 - alpha)
+        low, high = (low, alpha) if entropy >= beta else (alpha, high)
+    laws = []
+    for place in (high * n, n - high * n):
+        k = min(int(place), n - 1)
+        laws.append((k + 1 - place) * matrix[k] + (place - k) * matrix[k + 1])
+    return fp.channel_capacity(np.array(laws)).lower
+
+
+def counts() -> None:
+    """Print the table of large counts."""
+    for n, epsilon, beta in COUNTS:
+        matrix = geometric(n + 1, epsilon)
+        channel = fp.QueryChannel.count(n, matrix)
+        bracket = fp.constrained_capacity(channel, beta * n * math.log(2.0), time_limit=60.0)
+        ends = f"{bracket.lower:.5f} | {bracket.upper:.5f}"
+        print(f"| {n} | {epsilon} | {beta} | {ends} | {two_counts(matrix, beta):.5f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", type=Path)
     parser.add_argument("--save", type=Path)
+    parser.add_argument("--counts", action="store_true")
     given = parser.parse_args()
+    if given.counts:
+        return counts()
     now = measure()
     old = json.loads(given.before.read_text()) if given.before else {}
     print(f"{'question':36}{'width before':>14}{'s before':>10}{'width':>12}{'s':>8}")

@@ -82,6 +82,7 @@ from .measures.disclosure import (
 from .measures.distortion import distortion
 from .measures.dp import dp_level, identifiability_level
 from .measures.effective import Estimate, effective_entropy, effective_information
+from .measures.entropy_composition import constrained_composition_bound
 from .measures.fano import error_probability_bound
 from .measures.gain_capacity import (
     GainCapacity,
@@ -236,6 +237,7 @@ __all__ = [
     "composition_bound",
     "conditional_pml",
     "constrained_capacity",
+    "constrained_composition_bound",
     "contraction_coefficient",
     "correlated_example",
     "cross_capacity",

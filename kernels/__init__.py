@@ -107,6 +107,6 @@ from fastpriv.kernels.sums import add_laws
 from fastpriv.kernels.tails import characteristic_powers, tail_excess, tail_tables
 from fastpriv.kernels.transform import contiguous, strided
 from fastpriv.kernels.type_forms import multiply_linear, substitute_pair
-from fastpriv.kernels.vulnerability import bayes_vulnerabilities
+from fastpriv.kernels.vulnerability import bayes_vulnerabilities, gain_vulnerabilities
 
 __all__ = ["KERNELS", *KERNELS]

@@ -7,79 +7,115 @@ words those used, and an unfinished draw is begun again on the same words with m
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.declare import Bytes, IntMatrix, Ints, Words, kernel
+from fastpriv.kernels.declare import Bytes, IntMatrix, Ints, Words, helper, kernel
 
 
-@kernel()
-def draw_bits(words: Words, threshold: np.uint64, out: Words) -> tuple[int, int]:
-    """Fill words of 64 bits, each bit 1 with chance threshold / 2^64.
+@helper()
+def _bits(words, at, threshold):
+    """Draw 64 bits, each 1 with chance threshold / 2^64. Return them and the place, or -1.
 
     Bit j compares a 64-bit number with the threshold, digit after digit from the first one. Word i
     holds digit i of all 64 numbers. Half of those still equal to the threshold differ in the next
     digit, so that about eight words decide all of them.
     """
+    equal, less, rest = ~uint64(0), uint64(0), threshold
+    while equal != uint64(0) and rest != uint64(0):
+        if at == words.shape[0]:
+            return less, -1
+        digits = words[at]
+        at += 1
+        if rest >> uint64(63):
+            less |= equal & ~digits
+            equal &= digits
+        else:
+            equal &= ~digits
+        rest <<= uint64(1)
+    return less, at
+
+
+@helper()
+def _ones(word):
+    """Count the bits of a word that are 1."""
+    word -= (word >> uint64(1)) & uint64(0x5555555555555555)
+    twos = uint64(0x3333333333333333)
+    word = (word & twos) + ((word >> uint64(2)) & twos)
+    word = (word + (word >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * uint64(0x0101010101010101)) >> uint64(56))
+
+
+@kernel()
+def draw_bits(words: Words, threshold: np.uint64, out: Words) -> tuple[int, int]:
+    """Fill words of 64 bits, each bit 1 with chance threshold / 2^64."""
     used = 0
     for j in range(out.shape[0]):
-        at, equal, less, rest = used, ~uint64(0), uint64(0), threshold
-        while equal != uint64(0) and rest != uint64(0):
-            if at == words.shape[0]:
-                return j, used
-            digits = words[at]
-            at += 1
-            if rest >> uint64(63):
-                less |= equal & ~digits
-                equal &= digits
-            else:
-                equal &= ~digits
-            rest <<= uint64(1)
-        out[j], used = less, at
+        drawn, at = _bits(words, used, threshold)
+        if at < 0:
+            return j, used
+        out[j], used = drawn, at
     return out.shape[0], used
 
 
 @kernel()
 def draw_subsets(
-    values: Ints, inside: Bytes, k: int, words: Words, marks: Bytes, out: IntMatrix
+    values: Ints,
+    inside: Bytes,
+    k: int,
+    threshold: np.uint64,
+    words: Words,
+    marks: Words,
+    out: IntMatrix,
 ) -> tuple[int, int]:
     """Draw subsets of 0 .. k - 1 of a common size, sorted, with or without a given value each.
 
-    The other members are drawn one by one, each uniform among the values that are left; where
-    they are more than half, those that are left out are drawn instead. ``marks`` is room for k
-    marks and must be zero.
+    First every other value is marked with chance threshold / 2^64. Given their number, all sets of
+    so many values are equally likely. Values that are missing are then added one by one, each
+    uniform among those that are not marked, and values beyond the size are taken away likewise:
+    all sets stay equally likely, whatever the threshold; about size/k spares most of this. Indices
+    take as many bits of a word as they need, from the lowest on. ``marks`` is room for k - 1 bits.
     """
-    size, others = out.shape[1], uint64(k - 1)
-    shift, top = uint64(63), uint64(2)
-    while top < others:
-        top <<= uint64(1)
-        shift -= uint64(1)
-    used = 0
+    size, others, width = out.shape[1], k - 1, marks.shape[0]
+    bits, most = 1, 2
+    while most < others:
+        bits, most = bits + 1, 2 * most
+    mask, each, used = uint64(most - 1), 64 // bits, 0
+    row = np.empty(size + 1, np.int64)
     for j in range(out.shape[0]):
-        at, x = used, values[j]
-        wanted = size - inside[j]
-        marked = wanted if 2 * wanted <= k - 1 else k - 1 - wanted
-        short, count = False, 0
-        while count < marked:
-            if at == words.shape[0]:
-                short = True
-                break
-            pick = words[at] >> shift
-            at += 1
-            if pick >= others:
-                continue
-            v = np.int64(pick)
-            if v >= x:
-                v += 1
-            if marks[v] == 0:
-                marks[v] = 1
-                count += 1
-        if not short:
-            place, drawn = 0, 1 if marked == wanted else 0
-            for v in range(k):
-                member = inside[j] if v == x else marks[v] == drawn
-                if member:
-                    out[j, place] = v
-                    place += 1
-        marks[:] = 0
-        if short:
-            return j, used
+        at, count = used, 0
+        for i in range(width):
+            drawn, at = _bits(words, at, threshold)
+            if at < 0:
+                return j, used
+            if i == width - 1:
+                drawn &= ~uint64(0) >> uint64(64 * width - others)
+            marks[i] = drawn
+            count += _ones(drawn)
+        wanted, left, word = size - inside[j], 0, uint64(0)
+        step = 1 if count < wanted else -1
+        while count != wanted:
+            if left == 0:
+                if at == words.shape[0]:
+                    return j, used
+                word, left = words[at], each
+                at += 1
+            pick = np.int64(word & mask)
+            word >>= uint64(bits)
+            left -= 1
+            if pick < others:
+                bit = uint64(1) << uint64(pick & 63)
+                if ((marks[pick >> 6] & bit) == uint64(0)) == (step > 0):
+                    marks[pick >> 6] ^= bit
+                    count += step
+        # Every value is written, and the place moves on where it is a member.
+        x, place = values[j], 0
+        for v in range(x):
+            row[place] = v
+            place += np.int64((marks[v >> 6] >> uint64(v & 63)) & uint64(1))
+        row[place] = x
+        place += inside[j]
+        for v in range(x, others):
+            row[place] = v + 1
+            place += np.int64((marks[v >> 6] >> uint64(v & 63)) & uint64(1))
+        for i in range(size):
+            out[j, i] = row[i]
         used = at
     return out.shape[0], used

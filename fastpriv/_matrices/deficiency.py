@@ -18,6 +18,8 @@ from fastpriv._core.highs import Rows, minimise
 from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._core.validation import Floats
 
+#: Largest total variation at which the solution of A R = B is taken.
+_SOLVED = 1e-12
 #: Least probability of a database in the worst prior for bounded gains.
 _RARE = 1e-11
 
@@ -43,6 +45,11 @@ def deficiency(
     if prior is not None:  # databases that do not occur say nothing
         size, seen = len(A), np.flatnonzero(prior > 0.0)
         A, B, prior = A[seen], B[seen], prior[seen]
+    if not bounded:  # a channel with A R = B needs no program
+        solved = np.asarray(np.linalg.lstsq(A, B, rcond=None)[0], np.float64)
+        R, upper = _repaired(A, B, solved, prior)
+        if upper <= _SOLVED:
+            return Deficiency(0.0, upper, R, None, None)
     program = _missing_mass if bounded else _variation
     values, prices, weights = program(A, B, prior, seconds)
     R, upper = (_repaired_part if bounded else _repaired)(A, B, values, prior)

@@ -17,7 +17,8 @@ class Vulnerability(NamedTuple):
     """Vulnerability before an output is seen, after it, and the difference.
 
     ``lower`` and ``upper`` enclose the prior vulnerability. ``posterior``, ``added`` (the
-    difference) and ``level`` (ln of the ratio) are rounded up.
+    difference) and ``level`` (ln of the ratio) are rounded up. The level is NaN where the prior
+    vulnerability is negative.
     """
 
     lower: float
@@ -28,14 +29,9 @@ class Vulnerability(NamedTuple):
 
     @classmethod
     def of(cls, lower: float, upper: float, posterior: float, added: float) -> Vulnerability:
-        """Take the level from the others; NaN where the prior vulnerability is negative."""
+        """Take the level from the others, for a right guess."""
         added = max(added, 0.0)
-        if upper < 0.0:
-            return cls(lower, upper, posterior, added, math.nan)
-        if added == 0.0:
-            return cls(lower, upper, posterior, 0.0, 0.0)
-        level = round_up(math.log1p(added / lower)) if lower > 0.0 else math.inf
-        return cls(lower, upper, posterior, added, level)
+        return cls(lower, upper, posterior, added, round_up(math.log1p(added / lower)))
 
     @classmethod
     def multiplied(cls, lower: float, upper: float, level: float) -> Vulnerability:
@@ -43,16 +39,6 @@ class Vulnerability(NamedTuple):
         grown = 1.0 + 16.0 * ULP
         added = min(1.0, upper * math.expm1(level) * grown + (LEAST if level > 0.0 else 0.0))
         return cls(lower, upper, min(1.0, upper + added * grown), added, level)
-
-    def capped(self, level: float) -> Vulnerability:
-        """Take another upper bound on the level of a gain that is not negative."""
-        if level >= self.level:
-            return self
-        grown = 1.0 + 16.0 * ULP
-        added = min(self.added, self.upper * math.expm1(level) * grown)
-        return Vulnerability(
-            self.lower, self.upper, min(self.posterior, (self.upper + added) * grown), added, level
-        )
 
 
 def prior_vulnerability(prior: Floats, gain: Floats) -> tuple[float, float, int]:
@@ -63,34 +49,46 @@ def prior_vulnerability(prior: Floats, gain: Floats) -> tuple[float, float, int]
 
 
 def matrix_vulnerability(W: Floats, prior: Floats, gain: Floats) -> Vulnerability:
-    """Take sum_y max_w sum_x p(x) W[x, y] g[w, x] of matrices. Cost O(N K actions).
-
-    The difference is the sum over y of what the best action after y gains over the best action
-    before it: no term is negative.
-    """
-    lower, upper, best = prior_vulnerability(prior, gain)
-    outputs = W.shape[1]
-    check.fits(len(gain) * outputs, "the table of actions and outputs", "use fewer actions")
-    joint = prior[:, None] * W
-    excess = gain - gain[best]
-    other = excess[np.abs(excess).max(axis=1) > 0.0]  # actions that are not worth just the same
-    added = 0.0
-    seen = W[prior > 0.0]
-    if len(other) and (seen != seen[0]).any():  # equal rows add nothing, exactly
-        sizes = np.abs(other).max(axis=0) @ joint
-        more = (other @ joint).max(axis=0) + _error(sizes, len(prior))
-        added = math.fsum(np.maximum(more, 0.0)) * (1.0 + 4.0 * ULP)
-    posterior = upper + added
-    return Vulnerability.of(lower, upper, posterior + 2.0 * ULP * abs(posterior), added)
+    """Take sum_y max_w sum_x p(x) W[x, y] g[w, x] of matrices. Cost O(N K actions)."""
+    check.fits(len(gain) * W.shape[1], "the table of actions and outputs", "use fewer actions")
+    out = np.empty((1, 5))
+    W, prior, gain = (_own(a) for a in (W, prior, gain))
+    kernels.gain_vulnerabilities(W[None], prior[None], gain, math.inf, out)
+    posterior, added, level, lower, upper = out[0].tolist()
+    return Vulnerability(lower, upper, posterior, added, level)
 
 
 def bayes_vulnerability(W: Floats, prior: Floats) -> Vulnerability:
     """Take sum_y max_x p(x) W[x, y] of matrices: the gain of a right guess. Cost O(N K)."""
     before, out = float(prior.max()), np.empty((1, 3))
-    kernels.bayes_vulnerabilities(W[None], prior[None], math.inf, out)
+    kernels.bayes_vulnerabilities(_own(W)[None], _own(prior)[None], math.inf, out)
     return Vulnerability(before, before, *out[0].tolist())
+
+
+def _own(array: Floats) -> Floats:
+    """Return memory in C order that may be written to: kernels are compiled for no other."""
+    return array if array.flags.carray else np.array(array, order="C")
 
 
 def _error(sizes: Floats, terms: int) -> Floats:
     """Bound the rounding of sums of products, given the sums of their absolute values."""
     return np.where(sizes > 0.0, (terms + 8) * ULP * sizes + 2 * terms * LEAST, 0.0)
+
+
+def best_set(W: Floats) -> tuple[float, float, Floats]:
+    """Bound the largest additive Bayes leakage over priors; return a prior that has it.
+
+    Some uniform law on a set S of databases has it (Alvim et al. 2014): a prior is a mixture of
+    the uniform laws on its level sets, prior vulnerability is linear in the weights and posterior
+    vulnerability convex. The law on S adds (sum_y max_S W[x, y] - 1)/|S|. Cost O(2^N K).
+    """
+    tops, members = np.zeros((1, W.shape[1])), np.zeros(1)
+    for row in W[::-1]:  # set number j has the databases of the binary digits of j
+        tops = np.concatenate([tops, np.maximum(tops, row)])
+        members = np.concatenate([members, members + 1.0])
+    added = (tops[1:].sum(axis=1) - 1.0) / members[1:]
+    number = int(added.argmax())
+    chosen = [(number + 1) >> x & 1 for x in range(len(W))][::-1]
+    law, value = np.array(chosen, np.float64) / sum(chosen), float(added[number])
+    error = (W.shape[1] + 8) * ULP * (value + 1.0)
+    return max(0.0, value - error), value + error, law

@@ -90,12 +90,13 @@ def subsets(values: Ints, inside: NDArray[np.bool_], k: int, size: int, source: 
     All subsets of this size that do, or do not, are equally likely. Cost O(k) for each.
     """
     out = np.empty((len(values), size), dtype=np.int64)
-    marks = np.zeros(k, dtype=np.uint8)
+    marks = np.empty((k + 62) // 64, dtype=np.uint64)
     held = inside.astype(np.uint8)
-    each = 1 + 3 * min(size, k - size)
+    threshold = np.uint64(min(WORDS * size // k, WORDS - 1))
 
     def step(done: int, words: Words) -> tuple[int, int]:
-        return kernels.draw_subsets(values[done:], held[done:], k, words, marks, out[done:])
+        part = values[done:], held[done:]
+        return kernels.draw_subsets(*part, k, threshold, words, marks, out[done:])
 
-    draw_all(step, len(values), each, source)
+    draw_all(step, len(values), 10 * len(marks) + 4, source)
     return out

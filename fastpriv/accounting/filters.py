@@ -61,11 +61,11 @@ class PrivacyFilter(_Spends):
 
     Rule "zcdp": releases are rho_i-zCDP given what came before, and are admitted while their sum is
     at most the largest rho for which rho-zCDP is (epsilon, delta - reserved)-DP. All of them
-    together are then (epsilon, delta)-DP: Feldman and Zrnic (2021), theorem 3.1; Whitehouse,
-    Ramdas, Rogers and Wu (2023), theorem 1. A release of level e is at most e^2/2-zCDP, so this is
-    never worse than advanced composition, and the levels need not be known beforehand.
+    together are then (epsilon, delta)-DP: Feldman and Zrnic (2021); Whitehouse, Ramdas, Rogers and
+    Wu (2023). A release of level e is at most e^2/2-zCDP, so this is never worse than advanced
+    composition, and the levels need not be known beforehand.
 
-    Rule "basic": levels and deltas add, Rogers, Roth, Ullman and Vadhan (2016), theorem 3.6.
+    Rule "basic": levels and deltas add, Rogers, Roth, Ullman and Vadhan (2016).
 
     Parameters
     ----------

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
+from fastpriv._structure.rows import Symmetric
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.shuffled import Shuffled
-from fastpriv.channels import AbstractChannel, HammingChannel
+from fastpriv.channels import AbstractChannel, HammingChannel, RecordChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.arguments import as_channel
 
@@ -37,8 +39,9 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
     Parameters
     ----------
     channel : channel or 2-D array
-        The local randomiser W[x, y], of one row. k-ary response of any size is three rows; others
-        take O(k^3 m) triples, at most 4,194,304 entries.
+        The local randomiser W[x, y], of one row. k-ary response of any size is three rows, and so
+        is every column of a :class:`fastpriv.RecordChannel` of responses; others take O(k^3 m)
+        triples, at most 4,194,304 entries.
     n : int
         Number of people, from 1 to 10^12.
 
@@ -75,25 +78,47 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
             "channel of one person"
         )
     laws, alike = _laws(given)
-    k, m = laws.shape
-    if k * (k - 1) * (k + 1) * m > _ENTRIES:
-        raise TooLarge(
-            f"a local randomiser of {k} values and {m} outputs has too many triples of laws to "
-            "shuffle; use a HammingChannel, or merge values"
-        )
+    _check_size(*laws.shape)
     return PrivacyProfile({Shuffled(laws, people, alike): 1}, "replace-one")
 
 
 def _laws(channel: AbstractChannel) -> tuple[Floats, bool]:
     """Laws of the outputs, and whether values can be renamed.
 
-    k-ary response is known by three values, the other outputs merged.
+    Of two neighbours and everybody else a column has three values at most. Responses treat all
+    others alike, so that three rows are enough, with the other outputs merged.
     """
-    if isinstance(channel, HammingChannel) and channel.space.sizes[0] > 4:
-        k, odds = channel.space.sizes[0], math.exp(-channel.epsilon)
-        rest = odds / (1.0 + (k - 1) * odds)
-        laws = np.full((3, 4), rest)
-        np.fill_diagonal(laws, 1.0 / (1.0 + (k - 1) * odds))
+    if isinstance(channel, HammingChannel):
+        return _response(channel.space.sizes[0], channel.epsilon), True
+    kernels = row_kernels(channel.columns) if isinstance(channel, RecordChannel) else None
+    if kernels is None:
+        return channel.matrix(), False
+    laws: Floats = np.ones((1, 1))
+    for kind in kernels.assignment.tolist():
+        kernel = kernels.distinct[kind]
+        if not isinstance(kernel, Symmetric):
+            return channel.matrix(), False
+        laws = np.asarray(np.kron(laws, _response(kernel.m, kernel.epsilon)), dtype=np.float64)
+        _check_size(*laws.shape)
+    return laws, False
+
+
+def _response(k: int, epsilon: float) -> Floats:
+    """k-ary response, by three values where there are more than four."""
+    odds = math.exp(-epsilon)
+    rest = odds / (1.0 + (k - 1) * odds)
+    rows = k if k <= 4 else 3
+    laws = np.full((rows, min(k, 4)), rest)
+    np.fill_diagonal(laws, 1.0 / (1.0 + (k - 1) * odds))
+    if k > 4:
         laws[:, 3] = (k - 3) * rest
-        return laws, True
-    return channel.matrix(), isinstance(channel, HammingChannel)
+    return laws
+
+
+def _check_size(k: int, m: int) -> None:
+    """Refuse randomisers with too many triples of laws."""
+    if k * (k - 1) * (k + 1) * m > _ENTRIES:
+        raise TooLarge(
+            f"a local randomiser of {k} values and {m} outputs has too many triples of laws to "
+            "shuffle; use a HammingChannel, or merge values or columns"
+        )

@@ -214,27 +214,20 @@ class TiltedChannel(AbstractChannel):
         """R[x, x], the chance that no row moves."""
         return math.prod(k.stay for k in self._kernels if isinstance(k, Symmetric))
 
-    def _log_columns(self, extreme: Floats) -> Floats:
-        """q(y) e^extreme(y), over the total of q, where weights of R q are out of range."""
-        law, logs = self._law._vector(), self._law._logs()
-        with np.errstate(divide="ignore"):
-            own = np.log(law) if logs is None else logs
-        return np.asarray(np.exp(np.minimum(own - math.log(law.sum()) + extreme, 0.0)))
-
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y: at x = y. Cost O(N n).
 
         (R q)(x) >= e^(-epsilon d(x, y)) (R q)(y), because R[x, z] >= e^(-epsilon d(x, y)) R[y, z].
         """
         if self._far:
-            return self._log_columns(self._tilt()[1])
+            return _log_columns(self._law, self._tilt()[1])
         law, home = self._vectors()
         return np.asarray(self._scale() * law / home)
 
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y; 0 beyond the range of a double. Cost O(N n)."""
         if self._far:
-            return self._log_columns(tropical(self._tilt()[1], self._kernels, np.minimum))
+            return _log_columns(self._law, tropical(self._tilt()[1], self._kernels, np.minimum))
         law, farthest = self._vectors()
         with np.errstate(over="ignore"):
             away = float(np.exp(self.epsilon))
@@ -249,6 +242,14 @@ class TiltedChannel(AbstractChannel):
 
     def __repr__(self) -> str:
         return f"TiltedChannel({self._law!r}, epsilon={self.epsilon:g})"
+
+
+def _log_columns(q: Distribution, extreme: Floats) -> Floats:
+    """q(y) e^extreme(y), over the total of q, where weights of R q are out of range."""
+    law, logs = q._vector(), q._logs()
+    with np.errstate(divide="ignore"):
+        own = np.log(law) if logs is None else logs
+    return np.asarray(np.exp(np.minimum(own - math.log(law.sum()) + extreme, 0.0)))
 
 
 class TiltedProduct(TiltedChannel, form=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from fastpriv.cli import arrays, priors, specs
+from fastpriv.cli import arrays, local, priors, specs
 from fastpriv.cli.parser import add_file
 from fastpriv.errors import InvalidInput
 
@@ -106,6 +106,7 @@ MAKERS: specs.Makers = {
     "geometric-count": geometric_count,
     "count": count,
     "rows": rows,
+    **local.MAKERS,
 }
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
+from fastpriv._core import validation as check
+from fastpriv._text import encoding
+from fastpriv._text.numbers import up
 from fastpriv.cli.parser import add_file, add_force, add_json, examples
 
 
@@ -25,6 +29,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
     cost = parser.add_mutually_exclusive_group(required=True)
     cost.add_argument("--epsilon", type=float, help="level of a whole record, in nats")
     cost.add_argument("--distortion", type=float, help="expected number of changed records")
+    parser.add_argument(
+        "--mechanism",
+        metavar="NAME",
+        help="a local mechanism for every column, at its share of --epsilon: auto (the least "
+        "variance), subset-selection, hashing, projective, hadamard, unary, symmetric-unary or "
+        "randomised-response",
+    )
     add_file(parser, "--out", required=True, help="the released file")
     add_file(parser, "--report", metavar="JSON", help="also write the report there")
     parser.add_argument(
@@ -49,6 +60,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
         action="store_true",
         help="without --domain: read it off the data, which gives away the values that occur",
     )
+    parser.add_argument(
+        "--shuffled",
+        type=float,
+        metavar="DELTA",
+        help="also say the epsilon at this delta if the records are shuffled before anybody looks",
+    )
     parser.add_argument("--seed", type=int, help="for tests only: reproducible and NOT secure")
     add_force(parser)
     add_json(parser)
@@ -59,10 +76,14 @@ def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     from fastpriv.releasing.release import release
 
+    delta = given.shuffled
+    if delta is not None:  # before anything is drawn
+        delta = check.real(delta, "--shuffled", least=0.0, most=1.0)
     released = release(
         given.table,
         epsilon=given.epsilon,
         distortion=given.distortion,
+        mechanism=given.mechanism,
         domain=given.domain,
         split=given.split,
         per_column=given.per_column,
@@ -77,8 +98,17 @@ def run(given: argparse.Namespace) -> str:
         overwrite=given.force,
         progress=True,
     )
+    if delta is None:
+        return (
+            released.report.to_json()
+            if given.json
+            else f"{released.report}\nWritten to {released.table}"
+        )
+    level = released.report.shuffled().epsilon(delta)
+    if given.json:
+        ends = {"delta": delta, "epsilon": encoding.plain(level)}
+        return json.dumps(json.loads(released.report.to_json()) | {"shuffled": ends}, indent=2)
     return (
-        released.report.to_json()
-        if given.json
-        else f"{released.report}\nWritten to {released.table}"
+        f"{released.report}\nShuffled before anybody looks: ({up(level.upper)}, {delta:g})-"
+        f"differentially private for a whole record.\nWritten to {released.table}"
     )

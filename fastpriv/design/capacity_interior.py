@@ -34,18 +34,16 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import SolverFailure
 
-_STEPS = 120
+_STEPS = 80
 #: Share of the way to the boundary that a step goes; shares of the complementarity it aims at, at
 #: least and in the first step.
 _STEP, _AIM, _FIRST = 0.99, 0.1, 0.5
 #: Share of the gap that was asked for which the iterates reach, to leave some for the repair.
 _INNER = 0.25
-#: Steps in which the gap must shrink, or rounding has won.
-_PATIENCE = 8
 #: How far the gap may exceed the complementarity before a step only centres.
 _AHEAD = 2.0
 _SHORTER = 40
@@ -132,7 +130,7 @@ class Capped:
             spent += math.fsum(weight.reshape(-1))
         error = (64.0 + 4.0 * max(part.rows.size for part in self.parts)) * ULP
         least = math.fsum((total - error * size).min(axis=1))
-        return least - self.epsilon * spent * (1.0 + 4.0 * ULP) - 8.0 * ULP * abs(least)
+        return lowered(least, 8.0) - raised(self.epsilon * spent, 8.0) - 8.0 * ULP * abs(least)
 
     def solve(self, W: Floats, gap: float, clock: Clock) -> tuple[Floats, float]:
         """Return a channel strictly within the bounds, and the best lower bound on the cost.
@@ -144,23 +142,21 @@ class Capped:
         slacks = self.slacks(W, laws)
         first = float((self.cost * W).sum()) / self.number
         point = _Point(W, laws, first / W, [first / slack for slack in slacks])
-        best, closest, since, aim = -math.inf, math.inf, 0, _FIRST
+        best, aim = -math.inf, _FIRST
         for _ in range(_STEPS):
             bound, value = self.bound(point.W, point.weights), float((self.cost * point.W).sum())
-            best = max(best, bound)
-            since = 0 if value - best < 0.9 * closest else since + 1
-            closest = min(closest, value - best)
-            if value - best <= _INNER * gap * value or since > _PATIENCE or clock.left() <= 0.0:
+            best, rest = max(best, bound), float(_products(point, slacks).sum())
+            # Rounding may spoil the bound of the multipliers themselves; the last program mends it.
+            if min(value - best, 2.0 * rest) <= _INNER * gap * value or clock.left() <= 0.0:
                 break
-            mean = float(_products(point, slacks).mean())
-            if value - bound > _AHEAD * mean * self.number:
+            if value - bound > _AHEAD * rest and aim < 1.0:
                 aim = 1.0
-            move = self._direction(point, slacks, aim * mean)
+            move = self._direction(point, slacks, aim * rest / self.number)
             taken = None if move is None else self._taken(point, move)
             if taken is None:
                 break
             point, slacks, length = taken
-            aim = max(_AIM, (1.0 - length) ** 2)  # short steps ask for centring
+            aim = min(max(_AIM, (1.0 - length) ** 2), 0.99)  # short steps ask for centring
         return point.W, max(best, self._polished(point.W, point.weights))
 
     def _taken(self, point: _Point, move: _Point) -> tuple[_Point, list[Floats], float] | None:

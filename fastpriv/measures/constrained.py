@@ -1,4 +1,4 @@
-"""Individual capacity over priors of a given least entropy, and the balance function."""
+"""Individual and group capacity at a given least entropy, and the balance function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from fastpriv._matrices.entropy_search.search import Constrained
 from fastpriv._matrices.entropy_search.slices import Individual
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.ways import slice_ways, ways_error
+from fastpriv.channels.queries.query import unlike_groups
+from fastpriv.channels.queries.ways import group_ways, slice_ways, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak
@@ -42,6 +43,7 @@ def constrained_capacity(
     channel: AbstractChannel | ArrayLike,
     b: float,
     *,
+    k: int = ...,
     gap: float = ...,
     time_limit: float | None = ...,
 ) -> Bracket: ...
@@ -50,6 +52,7 @@ def constrained_capacity(
     channel: AbstractChannel | ArrayLike,
     b: NDArray[Any] | list[float],
     *,
+    k: int = ...,
     gap: float = ...,
     time_limit: float | None = ...,
 ) -> Brackets: ...
@@ -59,14 +62,16 @@ def constrained_capacity(
     channel: AbstractChannel | ArrayLike,
     b: ArrayLike,
     *,
+    k: int = 1,
     gap: float = 1e-3,
     time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
-    """Individual channel capacity over priors with an entropy of at least b nats.
+    """Individual or group channel capacity over priors with an entropy of at least b nats.
 
     C_1^b = max over rows i and priors with H(X) >= b of I(X_i; Y) (Wu-Xia-He 2020, Definition 8
     with Assumption 3). It does not increase with b. At b = 0 it is the individual capacity, and at
     b = ln N it is the information under the uniform prior. The paper leaves its computation open.
+    C_k^b is the same for groups of k rows (Definition 17 there), and C_n^b = max I(X; Y).
 
     Parameters
     ----------
@@ -74,6 +79,9 @@ def constrained_capacity(
         The mechanism. A plain matrix is one row with as many values as it has rows.
     b : float or array
         Least entropy of the prior in nats, 0 .. ln N; or a grid of them.
+    k : int
+        Size of the group, 1 .. n. A group of k bits has 2^k values, and groups that differ only
+        by rows of the same role are searched once.
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
     time_limit : float or None
@@ -130,8 +138,11 @@ def constrained_capacity(
     >>> bracket = fp.constrained_capacity(channel, 1.0)
     >>> round(bracket.lower, 3), bracket.width < 1e-3 * bracket.lower
     (0.169, True)
+    >>> both = fp.constrained_capacity(channel, 1.0, k=2)  # both rows: the whole database
+    >>> round(both.lower, 3)
+    0.222
     """
-    return _solve(channel, b, gap, time_limit)[1]
+    return _solve(channel, b, gap, time_limit, k)[1]
 
 
 @overload
@@ -207,10 +218,17 @@ def balance_and_capacity(
 
 
 def _solve(
-    channel: AbstractChannel | ArrayLike, b: ArrayLike, gap: float, time_limit: float | None
+    channel: AbstractChannel | ArrayLike,
+    b: ArrayLike,
+    gap: float,
+    time_limit: float | None,
+    k: int = 1,
 ) -> tuple[Bracket, Bracket | Brackets]:
-    """Return the individual capacity and the constrained one."""
+    """Return the capacity about k rows and the constrained one."""
     mechanism = as_channel(channel)
+    k = check.integer(k, "k", 1)
+    if k > mechanism.space.n:
+        raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
     gap = check.real(gap, "gap", least=0.0)
     time_limit = check.optional_limit(time_limit, "time_limit")
     given = check.array(b, "b")
@@ -224,26 +242,25 @@ def _solve(
             f"no prior on {short(size)} databases has an entropy of {max(levels)!r} nats: the "
             f"most is ln {short(size)} = {top!r}, of the uniform one; ask for b in 0 .. {top!r}"
         )
-    problem = _problem(mechanism)
+    problem = _problem(mechanism) if k == 1 else _group_problem(mechanism, k)
     clock = Clock(math.inf if time_limit is None else time_limit)
     first = None if time_limit is None else _FIRST * time_limit
-    worst = largest_leak(mechanism, 1, min(gap, _FINE), first)
-    assert worst.adversary is not None  # one row has few values
-    entropy = _entropy(worst.adversary.law)
+    worst = largest_leak(mechanism, k, min(gap, _FINE), first)
+    entropy = _entropy(worst.adversary.law) if worst.adversary is not None else -1.0
     lower, upper, searched = np.empty(len(levels)), np.empty(len(levels)), False
-    for k in np.argsort(levels)[::-1]:  # the search for b starts from the priors for larger b
-        if levels[k] <= entropy or worst.upper == 0.0:
+    for at in np.argsort(levels)[::-1]:  # the search for b starts from the priors for larger b
+        if levels[at] <= entropy or worst.upper == 0.0:
             bracket: Bracket = worst
-        elif levels[k] >= top * (1.0 - _TOP):
+        elif levels[at] >= top * (1.0 - _TOP):
             bracket = problem.uniform()
         elif size == 2:
-            bracket = bit_capacity(np.array(mechanism.matrix()), levels[k], worst.upper)
+            bracket = bit_capacity(np.array(mechanism.matrix()), levels[at], worst.upper)
         else:
             # The first search has what the individual capacity has left of its time.
             seconds = time_limit if time_limit is None or searched else clock.left()
-            bracket, searched = problem.at(levels[k], gap, worst.upper, seconds), True
+            bracket, searched = problem.at(levels[at], gap, worst.upper, seconds), True
             bracket = _widened(bracket, matrix_error(mechanism), worst.upper)
-        lower[k], upper[k] = bracket.lower, bracket.upper
+        lower[at], upper[at] = bracket.lower, bracket.upper
     if given.ndim == 0:
         return worst, Bracket(float(lower[0]), float(upper[0]))
     order = np.argsort(levels)
@@ -275,6 +292,29 @@ def _problem(channel: AbstractChannel) -> Constrained:
             inputs = sum(len(rows) for rows, _ in blocks)
             _check_inputs(inputs, table.shape[1])
             rows = [(np.ascontiguousarray(table[rows]), logs) for rows, logs in blocks]
+            individuals.append(Individual(_seen(rows), ways_error(query)))
+    return Constrained(individuals)
+
+
+def _group_problem(channel: AbstractChannel, k: int) -> Constrained:
+    """Return the groups of k rows of different roles, each group as one row."""
+    size = channel.space.size
+    if not isinstance(channel, QueryChannel) and size > _INPUTS:
+        raise TooLarge.entries(
+            "a prior over the databases",
+            size,
+            f"priors are searched among up to {_INPUTS} of them, or through a QueryChannel, which "
+            "counts databases with the same answer together",
+        )
+    query, table = as_query(channel)
+    first, individuals = representatives(table), []
+    for group in unlike_groups(query.kinds(), k):
+        values = math.prod(channel.space.sizes[i] for i in group)
+        _check_inputs(values, table.shape[1])
+        blocks = [_merged(first[answers], logs) for answers, logs in group_ways(query, group)]
+        _check_inputs(sum(len(rows) for rows, _ in blocks), table.shape[1])
+        rows = [(np.ascontiguousarray(table[rows]), logs) for rows, logs in blocks]
+        if values > 1 or size == 1:
             individuals.append(Individual(_seen(rows), ways_error(query)))
     return Constrained(individuals)
 

@@ -32,11 +32,12 @@ from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import FEW, TiltedProduct
 from fastpriv.channels.types import TypeChannel
+from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.moves import likeliest_move, odds_level, type_odds
 from fastpriv.measures.stacks import is_stack, measured, stacked
-from fastpriv.priors import Dense, Distribution, Product, Uniform
+from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.priors.unmixing import rounding
 from fastpriv.spaces import Space
@@ -430,11 +431,10 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
 @posterior_level.register
 def _(channel: ColumnsChannel, prior: Distribution) -> float:
     """The level of the worst column where they are independent, otherwise through the matrix."""
-    if not isinstance(prior, Product):
+    pairs = supports.independent(channel, prior)
+    if pairs is None:
         return _joint_level(channel.matrix(), prior, channel.space)
-    laws = [prior._laws[k] for k in prior._assignment.tolist()]
-    pairs = zip(channel.columns, laws, strict=True)
-    return max(posterior_level(c, Dense._trusted(law, c.space)) for c, law in pairs)
+    return max(posterior_level(*pair) for pair in pairs)
 
 
 @posterior_level.register

@@ -13,6 +13,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_total
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.gains import best_set
 from fastpriv._matrices.strategies import Problem, search
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel
@@ -34,6 +35,8 @@ __all__ = [
 
 #: Most entries of a gain function or a channel in the search over priors.
 _LARGEST = 1 << 20
+#: Most databases whose sets are listed.
+_SETS = 16
 #: Relative error of a logarithm that was rounded up.
 _LOG = 2.0**-50
 
@@ -154,7 +157,8 @@ def additive_g_capacity(
     Returns
     -------
     GainCapacity
-        In units of the gain; the search is that of :func:`g_capacity`.
+        In units of the gain; the search is that of :func:`g_capacity`. For a right guess of at most
+        16 databases all sets are listed, since some uniform law on a set is worst: O(2^N K).
 
     Examples
     --------
@@ -163,9 +167,13 @@ def additive_g_capacity(
     GainCapacity(0.2499999999, 0.2500000001)
     """
     mechanism = as_channel(channel)
+    width, limit = check.real(gap, "gap", least=0.0), _limit(time_limit)
     if gain is None:
-        check.fits(mechanism.space.size**2, "the gain function", "use fewer databases", _LARGEST)
-        gain = gain_functions.identity(mechanism.space.size)
+        N, K = mechanism.space.size, mechanism.output_space.size
+        if N <= _SETS and K << N <= _LARGEST:
+            return GainCapacity(*best_set(np.asarray(mechanism.matrix())))
+        check.fits(N**2, "the gain function", "use fewer databases", _LARGEST)
+        gain = gain_functions.identity(N)
     W, g = _matrices(mechanism, gain)
     size = float(np.abs(g).max())
     if size == 0.0:
@@ -174,12 +182,7 @@ def additive_g_capacity(
     # No prior can add more than the span of the gain times what is not common to all rows.
     common = math.fsum(W.min(axis=0)) * (1.0 - 4.0 * ULP)
     cap = float(np.ptp(scaled)) * (1.0 - common) * (1.0 + 8.0 * ULP)
-    bounds = search(
-        Problem(W, scaled, additive=True),
-        cap,
-        check.real(gap, "gap", least=0.0),
-        _limit(time_limit),
-    )
+    bounds = search(Problem(W, scaled, additive=True), cap, width, limit)
     # Dividing by the size and multiplying again moves every gain by two ulp.
     error = 8.0 * ULP * size
     lower = max(0.0, bounds.lower * size - error)

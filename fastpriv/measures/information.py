@@ -214,11 +214,10 @@ def _(channel: SupportChannel, prior: Distribution) -> float | Bracket:
 @information.register
 def _(channel: ColumnsChannel, prior: Distribution) -> float | Bracket:
     """The sum over columns where they are independent, otherwise through the matrix."""
-    if not isinstance(prior, Product):
+    pairs = supports.independent(channel, prior)
+    if pairs is None:
         return matrix_information(channel.matrix(), prior._vector())
-    laws = [prior._laws[k] for k in prior._assignment.tolist()]
-    pairs = zip(channel.columns, laws, strict=True)
-    parts = [information(c, Dense._trusted(law, c.space)) for c, law in pairs]
+    parts = [information(*pair) for pair in pairs]
     low = math.fsum(part.lower if isinstance(part, Bracket) else part for part in parts)
     high = math.fsum(part.upper if isinstance(part, Bracket) else part for part in parts)
     return Bracket(low, high) if any(isinstance(part, Bracket) for part in parts) else high

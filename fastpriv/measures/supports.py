@@ -18,9 +18,10 @@ import numpy as np
 from fastpriv._core.rounding import LEAST, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages
+from fastpriv.channels import AbstractChannel, ColumnsChannel
 from fastpriv.channels.local import SubsetChannel, SupportChannel
 from fastpriv.channels.local.support import EXACT
-from fastpriv.priors import Distribution
+from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.results import Bracket
 
 #: Relative error of a mean of gains, far above that of its terms.
@@ -33,6 +34,17 @@ _FOLLOWED = 12
 _SERIES, _TERMS = 0.05, 14
 #: Terms of a binomial law below this share of the largest one do not reach the last digit.
 _NEGLIGIBLE = 1e-30
+
+
+def independent(
+    channel: ColumnsChannel, prior: Distribution
+) -> list[tuple[AbstractChannel, Distribution]] | None:
+    """Return every column with its law where the columns are independent, otherwise None."""
+    if not isinstance(prior, Product):
+        return None
+    laws = [prior._laws[k] for k in prior._assignment.tolist()]
+    pairs = zip(channel.columns, laws, strict=True)
+    return [(column, Dense._trusted(law, column.space)) for column, law in pairs]
 
 
 def maxima(channel: SupportChannel) -> float:

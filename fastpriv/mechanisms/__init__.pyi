@@ -9,7 +9,9 @@ from .gaussian_comparison import (
 )
 from .gaussian_noise import GaussianNoise
 from .max_entropy import MaxEntropyNoise
+from .memoised import Memoised
 from .noisy_query import gaussian_query_capacity, laplace_query_capacity, laplace_query_leakage
+from .selection import permute_and_flip, report_noisy_max
 from .symmetric import binary_symmetric, binary_symmetric_flip
 from .utility import mean_deviation_bound, noise_comparison
 
@@ -19,6 +21,7 @@ __all__ = [
     "GaussianNoise",
     "GeometricCount",
     "MaxEntropyNoise",
+    "Memoised",
     "binary_symmetric",
     "binary_symmetric_flip",
     "compare_gaussian",
@@ -35,4 +38,6 @@ __all__ = [
     "laplace_query_leakage",
     "mean_deviation_bound",
     "noise_comparison",
+    "permute_and_flip",
+    "report_noisy_max",
 ]

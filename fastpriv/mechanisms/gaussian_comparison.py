@@ -131,7 +131,7 @@ def gaussian_delta(noise_variance: float, epsilon: float, sensitivity: float = 1
     """Least delta at which adding Gaussian noise is (epsilon, delta)-private, rounded up.
 
     Phi(a - b) - e^epsilon Phi(-a - b), with a = sensitivity/(2 s), b = epsilon s/sensitivity and
-    s^2 the variance of the noise (Balle and Wang 2018, Theorem 8). Both terms share the factor
+    s^2 the variance of the noise (Balle and Wang 2018). Both terms share the factor
     e^(-(a-b)^2/2), so that nothing overflows.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP, round_up
+from fastpriv._core.rounding import LEAST, ULP, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.cliques import mean_questions
 from fastpriv.channels import QueryChannel
@@ -53,12 +53,12 @@ def _gaussian_pair(distance: float) -> Bracket:
 def _gaussian_ceiling(distance: float, k: int) -> float:
     """Return k/2 ln(1 + r^2/k), r the radius of a ball around points within a distance (Jung)."""
     square = distance * distance * k / (2.0 * (k + 1.0))
-    return 0.5 * k * math.log1p(square / k) * (1.0 + 16.0 * ULP) + 4.0 * LEAST
+    return raised(0.5 * k * math.log1p(square / k), 16.0) + 4.0 * LEAST  # a square may be lost
 
 
 def _laplace_pair(distance: float) -> Bracket:
     value = noise_tables.laplace_pair(distance)
-    return Bracket(max(value * (1.0 - 64.0 * ULP), 0.0), value * (1.0 + 64.0 * ULP) + LEAST)
+    return Bracket(max(lowered(value, 64.0), 0.0), raised(value, 64.0) + LEAST)
 
 
 def _laplace_ceiling(distance: float, k: int) -> float:
@@ -128,7 +128,8 @@ def gaussian_query_capacity(
     replaced by its values on a grid with a proved error (``fastpriv.mechanisms.noise_tables``), and
     the finite channel is searched. On a line the grid has about 11 (a + 10) a points for answers
     within 2a standard deviations, in a plane that many for each axis. Beyond 2^23 entries for all
-    answers, and for vectors in more directions, the bracket is wide: from the best pair to a bound.
+    answers, and for vectors in more directions, the bracket is wide: from the best pair, or from
+    what is seen in a plane, to a bound.
     Answers that m values tell apart by 24 standard deviations need no grid. Cost O(N n) for bits.
 
     Examples
@@ -238,7 +239,7 @@ def laplace_query_leakage(values: ArrayLike, scale: float) -> float:
     b = check.real(scale, "scale", LEAST)
     with np.errstate(over="ignore", under="ignore"):
         parts = -np.expm1(-0.5 * (np.diff(answers) / b))
-    total = math.fsum(parts) * (1.0 + 8.0 * ULP) + (len(parts) * LEAST)
+    total = raised(math.fsum(parts), 8.0) + len(parts) * LEAST  # small gaps may be lost
     return round_up(math.log1p(total)) if total else 0.0
 
 
@@ -267,9 +268,9 @@ def _capacity(
     if line is not None:
         apart = told_apart(query, line, noise.gap * (1.0 + _BLUR), priors == "all")
         if apart is not None:
-            least = math.log(m) * (1.0 - 4.0 * ULP) - noise_tables.MISTAKE
+            least = lowered(math.log(m), 8.0) - noise_tables.MISTAKE
             return IndividualCapacity(least, best.upper, apart)
-    table, numbers = _table(places, noise)
+    table, numbers = _table(places[:, :2], noise)
     if table is None:
         return best
     listed = Listed(numbers, query.space, len(table.laws))
@@ -277,6 +278,8 @@ def _capacity(
     told = individual_capacity(channel, priors, gap=width, time_limit=seconds)
     told = widened(told, table.rounding)
     low, high = told.lower - table.error, min(told.upper + table.error, most)
+    if places.shape[1] > 2:  # seen along two directions only: less is told
+        high = most
     if low < best.lower:
         return IndividualCapacity(best.lower, max(best.lower, high), adversary)
     return IndividualCapacity(low, max(low, high), told.adversary)
@@ -286,8 +289,6 @@ def _table(places: Floats, noise: _Noise) -> tuple[Table | None, Ints]:
     """Return the output laws of all answers and the answer of each database; None: too many."""
     answers, numbers = np.unique(places, axis=0, return_inverse=True)
     numbers = numbers.reshape(-1)
-    if places.shape[1] > 2:
-        return None, numbers
     if places.shape[1] == 2:
         fits = len(answers) * noise_tables.plane_entries(answers) <= _TABLE
         return noise_tables.plane_table(answers) if fits else None, numbers

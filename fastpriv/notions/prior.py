@@ -228,6 +228,15 @@ UNDER_PRIOR = (
         source=f"{WU}, Definition 5 with Assumption 3",
         scope="prior",
         information=True,
+        law=Law(
+            notion="constrained-capacity",
+            first="constrained-capacity",
+            later="individual-capacity",
+            name="first level + later individual capacities",
+            needs=POSTERIOR,
+            source="chain rule: a posterior may have less entropy than the prior; "
+            "``constrained_composition_bound`` counts how much less",
+        ),
     ),
 )
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.rounding import lowered
+from fastpriv._core.rounding import ULP, lowered
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
@@ -134,6 +134,19 @@ class Markov(LineDistribution):
         if np.any((rows > 0) & (rows < n - 1)):
             lines.append((big[:, None, :] * T.T[None, :, :]).reshape(m * m, m))
         return np.concatenate(lines)
+
+    @cached_property
+    def _rounding(self) -> float:
+        """Products of two chances are rounded, and the floats of a row may not quite sum to one.
+
+        A row b of the chain stands against another, b', in the ratio of two databases: divided by
+        their exact sums or not, the ratio is off by no more than the quotient of the sums.
+        """
+        chain = np.concatenate([self._initial, self._transition.reshape(-1)])
+        if self.space.n == 1 or np.ptp(chain) == 0.0:
+            return 0.0
+        off = [math.fsum([*row, -1.0]) for row in self._transition.tolist()]
+        return 8.0 * ULP + (max(off) - min(off)) * (1.0 + 2.0**-20)
 
     def _expected_counts(self, rows: Ints) -> Floats:
         from fastpriv.kernels import markov_counts

@@ -54,8 +54,14 @@ class LineDistribution(StructuredDistribution):
         other rows; together they cover all ratios that occur.
         """
 
+    @property
+    def _rounding(self) -> float:
+        """What the rounding of lines may take from the log of a ratio of their weights."""
+        return 0.0
+
     def _log_ratios(self, rows: Ints) -> Floats:
-        return line_log_ratios(self._lines(rows))
+        ratios = line_log_ratios(self._lines(rows))
+        return np.asarray(ratios + self._rounding * (1.0 - np.eye(len(ratios))))
 
     def epsilon_x(self) -> float:
         """Return eps_X, the largest ln p(x)/p(x') over neighbours. Rounded up."""
@@ -65,15 +71,17 @@ class LineDistribution(StructuredDistribution):
             most, least = lines.max(axis=1), lines.min(axis=1)
             seen = most > 0
             worst = max(worst, float(log_ratio(most[seen], least[seen]).max(initial=0.0)))
-        return round_up(worst)
+        return round_up(worst + self._rounding)
 
     def epsilon_hat(self) -> float:
         """Return the epsilon from which E_d is the best mechanism for differential privacy.
 
         The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
         """
-        lines = (self._lines(rows) for rows in self._equal_sized_rows())
-        return max(self.epsilon_x(), round_up(max(map(_line_hat, lines))))
+        worst = max(_line_hat(self._lines(rows)) for rows in self._equal_sized_rows())
+        # A relative error of every weight of a line counts at most m times.
+        slack = max(self.space.sizes) * self._rounding
+        return max(self.epsilon_x(), round_up(worst + slack))
 
 
 def line_log_ratios(lines: Floats) -> Floats:

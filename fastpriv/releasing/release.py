@@ -19,6 +19,7 @@ from fastpriv.accounting.ledger.ledger import Ledger
 from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.dp import dp_level
 from fastpriv.releasing import choice, measuring
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing.domain import FROM_DATA, Domain
@@ -28,7 +29,7 @@ from fastpriv.releasing.plan import TABLE, Plan
 from fastpriv.releasing.report import ReleaseReport
 from fastpriv.releasing.running import Run
 from fastpriv.releasing.tables.dask import DaskFrame, Secret
-from fastpriv.releasing.tables.memory import Codes, Table
+from fastpriv.releasing.tables.memory import Codes, Labels, Table
 from fastpriv.releasing.tables.opening import open_table
 
 __all__ = ["Release", "preview_release", "release"]
@@ -101,11 +102,12 @@ def release(
 
     Parameters
     ----------
-    table : DataFrame, Series, Arrow table, integer array, list of dict, or path
+    table : DataFrame, Series, Arrow table, integer array, list of dict or of str, or path
         One record per row: pandas, polars, Dask, pyarrow; a .csv, .csv.gz or .parquet file, or a
         folder of .parquet files. Arrays hold codes 0 .. size - 1, of shape (records,) or (records,
-        columns). Files are read and written in chunks and need not fit in memory. A Dask frame is
-        checked where its partitions lie and comes back lazy; see the notes.
+        columns). A list of labels is one column. Files are read and written in chunks and need not
+        fit in memory. A Dask frame is checked where its partitions lie and comes back lazy; see
+        the notes.
     epsilon : float or mapping
         Level of a whole record, in nats (of each column with ``per_column``); or a level for every
         column, ``{"column": epsilon}``, which add up to that of a record.
@@ -149,8 +151,9 @@ def release(
     drop_undeclared : bool
         Leave out columns that the domain does not list, instead of refusing the table.
     accept_useless : bool
-        Release a table of 100 records or more even where the counts of every column would have a
-        standard error of at least the number of records, so that nothing can be learnt from them.
+        Release even where nothing can be learnt: at level 0, and a table of 100 records or more
+        where the counts of every column would have a standard error of at least the number of
+        records.
     out, report : path, optional
         Where the released file or folder goes (needed for files), and the public report as JSON.
         They appear in one step when all went well.
@@ -298,6 +301,13 @@ def preview_release(
 
 def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
     """Raise where no column's counts could be estimated better than by a guess."""
+    fixed = isinstance(plan, LocalPlan) or max(plan.domain.sizes) == 1
+    if not fixed and dp_level(plan.channel) == 0.0:
+        raise Infeasible(
+            "at level 0 the released values do not depend on the table, so that nothing can be "
+            "learnt from them; raise epsilon, or insist with accept_useless=True "
+            "(--accept-useless)"
+        )
     errors = plan.errors(1) if isinstance(plan, LocalPlan) else expected_errors(plan, 1)
     least = min(errors.values())
     if least * least < _FEW:  # the error sqrt(n) least is below n for every table that counts
@@ -391,10 +401,10 @@ def _domain(
 
 def undeclared(source: Table, declared: Domain) -> list[Hashable]:
     """List the columns that the domain leaves out; it must not name any that are not there."""
-    if isinstance(source, Codes):  # columns of an array have no names
+    if isinstance(source, Codes | Labels):  # columns of an array or a list have no names
         if len(source.columns) != len(declared.columns):
             raise InvalidInput(
-                f"the array has {len(source.columns)} columns, the domain {len(declared.columns)}"
+                f"the table has {len(source.columns)} columns, the domain {len(declared.columns)}"
             )
         return []
     absent = [name for name in declared.columns if name not in source.columns]

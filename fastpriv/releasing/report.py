@@ -18,20 +18,24 @@ from fastpriv._text import encoding
 from fastpriv._text.numbers import shown, up
 from fastpriv._text.table import table
 from fastpriv.accounting.ledger.receipt import Receipt
+from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
 from fastpriv.channels.record import MOST_VALUES
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput
+from fastpriv.measures.realised import realised
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing.domain import DECLARED, Domain
 from fastpriv.releasing.local.plan import person
 from fastpriv.releasing.page import fragment, page
-from fastpriv.releasing.plan import COLUMNS, RECORD, responses
+from fastpriv.releasing.plan import COLUMNS, RECORD, TABLE, responses
 from fastpriv.results import Bracket, Value, top
 
 #: Version of the JSON form.
 _VERSION = 2
+#: Relative error of probabilities that profiles of shuffled records allow for.
+_SLACK = 2.0**-49
 _SECURE, _SEEDED = "cryptographic", "seeded, NOT secure"
 
 
@@ -114,6 +118,37 @@ class ReleaseReport:
         Neighbouring tables differ in one record, all columns of it.
         """
         return _costs({slug: top(level) for slug, level in self.levels.items()})
+
+    def shuffled(self) -> PrivacyProfile:
+        """Profile of the released records if they are put in a random order before anybody looks.
+
+        Neighbours differ in one whole record, which is randomised as one value: what its columns
+        tell together counts, not each by itself. ``release`` keeps the order of records, so that
+        this holds only if they are shuffled afterwards, by somebody who is trusted not to look.
+
+        Returns
+        -------
+        PrivacyProfile
+            Of :func:`fastpriv.accounting.shuffled`, for the probabilities that were drawn with.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> plan = fp.preview_release(100_000, domain={"answer": list(range(16))}, epsilon=4.0)
+        >>> plan.shuffled().epsilon(1e-6)
+        Bracket(0.1047066582, 0.1047067636)
+        """
+        from fastpriv.accounting.shuffling import shuffled
+
+        if self.unit == TABLE:
+            raise InvalidInput(
+                "this mechanism takes the whole table at once; only records that are randomised "
+                "one by one are hidden by shuffling"
+            )
+        channel, slack = realised(self.channel)
+        if slack > _SLACK:
+            raise InvalidInput(f"the draws of {channel!r:.60} are not known well enough to shuffle")
+        return shuffled(channel, self.n)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what may be published, as plain numbers and words."""

@@ -66,7 +66,8 @@ def test_laws_bound_composed_channels(notion, seed):
 
 def test_every_notion_has_a_law():
     # What follows for the capacity of a channel is measured by audits; no ledger keeps it.
-    assert set(LAWS) == {*RELATED, "individual-capacity"} - {"channel-capacity"}
+    kept = {"individual-capacity", "constrained-capacity"}
+    assert set(LAWS) == {*RELATED, *kept} - {"channel-capacity"}
     for notion, law in LAWS.items():
         assert law.notion == notion
         assert {law.first, law.later} <= set(LAWS)

@@ -289,3 +289,19 @@ def test_sizes_that_do_not_fit_are_refused(work, capsys):
 def test_usage_puts_brackets_around_what_may_be_left_out():
     assert _specs.usage(_priors.MAKERS)["iid"] == "iid:p=X,X,...,n=K"
     assert _specs.usage(_mechanisms.MAKERS)["rows"] == "rows:kernel=FILE[,n=K]"
+
+
+@pytest.mark.parametrize(
+    ("text", "channel"),
+    [
+        ("subset:k=20,epsilon=1", fp.SubsetChannel(20, 1.0)),
+        ("subset:k=20,epsilon=1,size=2", fp.SubsetChannel(20, 1.0, 2)),
+        ("unary:k=9,epsilon=1", fp.UnaryChannel(9, 1.0)),
+        ("symmetric-unary:k=9,epsilon=1", fp.UnaryChannel(9, 1.0, "symmetric")),
+        ("hashing:k=100,epsilon=2,g=5", fp.HashingChannel(100, 2.0, 5)),
+        ("hadamard:k=100,epsilon=2", fp.HadamardChannel(100, 2.0)),
+        ("projective:k=100,epsilon=2,q=3", fp.ProjectiveChannel(100, 2.0, 3)),
+    ],
+)
+def test_local_mechanisms_have_names(text, channel):
+    assert mechanism(text)[0] == channel

@@ -30,6 +30,7 @@ W = [[0.75, 0.25], [0.25, 0.75]]
 PAIR = fp.Channel([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7], [0.2, 0.8]], fp.Space([2, 2]))
 PRIOR = fp.Product([[0.6, 0.4], [0.3, 0.7]])
 P = [0.4, 0.6]
+GAIN = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 PROFILE = fp.accounting.PrivacyProfile.of(W)
 RELEASED = fp.release([[0, 1], [1, 0]] * 50, domain=[2, 2], epsilon=3.0, rng=1)
 
@@ -86,13 +87,29 @@ GOOD = {
     fp.cross_capacity: {"channel": PAIR, "k": 1},
     fp.is_weakly_symmetric: {"channel": W},
     fp.is_data_independent: {"channel": W},
-    fp.refines: {"a": W, "b": W},
+    fp.refines: {"a": W, "b": W, "prior": P},
+    fp.vulnerability: {"prior": P, "gain": GAIN},
+    fp.posterior_vulnerability: {"channel": W, "prior": P, "gain": GAIN},
+    fp.g_leakage: {"channel": W, "prior": P, "gain": GAIN},
+    fp.additive_g_leakage: {"channel": W, "prior": P, "gain": GAIN},
+    fp.g_capacity: {"channel": W, "gain": GAIN},
+    fp.additive_g_capacity: {"channel": W, "gain": GAIN},
+    fp.gain_capacity: {"channel": W, "prior": P},
+    fp.additive_gain_capacity: {"channel": W, "prior": P, "gains": "unit"},
+    fp.hyper: {"channel": W, "prior": P},
+    fp.leakage_from_counts: {"counts": [[7, 3], [2, 8]], "prior": P, "beta": 0.1},
+    fp.leakage_from_samples: {"x": [0, 1], "y": [1, 0], "inputs": 2, "outputs": 2, "prior": P},
+    fp.gains.tries: {"size": 3, "k": 2},
+    fp.gains.penalty: {"size": 3, "loss": 1.0},
+    fp.gains.distance: {"metric": [[0.0, 1.0], [1.0, 0.0]]},
+    fp.gains.attribute: {"labels": [0, 1, 1]},
     (lambda first, second: fp.compose(first, second)): {"first": W, "second": W},
     fp.h: {"epsilon": 1.0, "n": 2, "m": 2},
     fp.h_inverse: {"distortion": 0.5, "n": 2, "m": 2},
     fp.solve_pd_dp: {"prior": PRIOR, "epsilon": 1.0},
     fp.solve_pd_i: {"prior": PRIOR, "epsilon": 2.0},
     fp.solve_pd_pml: {"prior": PRIOR, "epsilon": 0.5},
+    fp.solve_pd_capacity: {"prior": PRIOR, "epsilon": 0.1, "priors": "all"},
     fp.solve_r_pd: {"n": 2, "m": 2, "epsilon": 1.0},
     fp.solve_pd_mip: {"prior": PRIOR, "distortion": 0.3},
     fp.privacy_level: {"prior": PRIOR, "distortion": 0.5, "notion": "dp"},
@@ -130,6 +147,9 @@ GOOD = {
     fp.mechanisms.GeometricCount: {"n": 5, "epsilon": 1.0},
     fp.mechanisms.binary_symmetric: {"values": [0, 1], "p": 0.2, "space": [2]},
     fp.mechanisms.gaussian_delta: {"noise_variance": 1.0, "epsilon": 1.0},
+    fp.mechanisms.gaussian_query_capacity: {"values": [0.0, 1.0], "sigma": 1.0, "space": [2]},
+    fp.mechanisms.laplace_query_capacity: {"values": [0.0, 1.0, 3.0], "scale": 1.0, "space": [3]},
+    fp.mechanisms.laplace_query_leakage: {"values": [0.0, 1.0], "scale": 1.0},
 }
 
 #: Priors that are right and hard: zeros, denormals, nearly uniform, periodic, one row, one value.

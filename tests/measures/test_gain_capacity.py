@@ -65,9 +65,12 @@ def test_capacities_are_those_of_the_best_strategy(seed, size, outputs, actions,
 def test_a_right_guess_gains_most_on_a_set(seed, size, outputs):
     W = channel(np.random.default_rng(seed), size, outputs)
     true = float(plain.subsets_capacity(plain.exact(W)))
-    bracket = fp.additive_g_capacity(W)
-    assert bracket.lower - 1e-14 <= true <= bracket.upper + 1e-14
-    assert bracket.width <= 2e-6
+    by_sets, by_search = fp.additive_g_capacity(W), fp.additive_g_capacity(W, np.eye(size))
+    assert by_sets.lower <= true <= by_sets.upper
+    assert by_sets.width < 1e-13
+    assert fp.additive_g_leakage(W, by_sets.prior) >= by_sets.lower
+    assert by_search.lower - 1e-14 <= true <= by_search.upper + 1e-14
+    assert by_search.width <= 2e-6
 
 
 def test_min_capacity_is_maximal_leakage():

@@ -188,7 +188,8 @@ def test_levels_of_a_long_chain_are_bracketed():
 
 def test_levels_at_the_ends():
     for epsilon in (0.0, 1e-8, 700.0):
-        report = fp.release(np.zeros(50, int), domain=3, epsilon=epsilon).report
+        table = np.zeros(50, int)
+        report = fp.release(table, domain=3, epsilon=epsilon, accept_useless=True).report
         numbers = [*report.levels.values(), *report.levels_under_prior.values()]
         assert all(0.0 <= level < math.inf for level in numbers)
         assert report.levels["dp"] <= epsilon
@@ -226,7 +227,9 @@ def test_categories_that_would_tell_which_values_occurred_are_replaced():
 
 def test_types_that_cannot_hold_the_domain_give_way_to_one_that_can():
     table = pd.DataFrame({"c": np.array([0, 1, 1], dtype=np.int64)})
-    out = fp.release(table, domain={"c": [0, 1, None]}, epsilon=0.0, rng=0).table
+    out = fp.release(
+        table, domain={"c": [0, 1, None]}, epsilon=0.0, rng=0, accept_useless=True
+    ).table
     assert out["c"].dtype == np.float64
     assert set(out["c"].dropna()) <= {0.0, 1.0}
 

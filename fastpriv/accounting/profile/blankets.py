@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.attained import pair_measure
 from fastpriv.accounting.profile.excess import Excess, Variable, is_short, multinomial
@@ -127,6 +127,6 @@ def refined(excess: Excess | None, shown: float, enough: Enough) -> tuple[float,
         return shown - slack, shown + slack
     while True:
         low, high = (end + shown for end in excess.bounds)
-        low, high = (low - slack) * (1.0 - 2.0 * ULP), (high + slack) * (1.0 + 2.0 * ULP)
+        low, high = lowered(low - slack, 2.0), raised(high + slack, 2.0)
         if enough(low, high) or not excess.refine():
             return low, high

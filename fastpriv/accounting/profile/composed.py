@@ -93,6 +93,9 @@ class Composed:
                 low = max(low, side.delta(epsilon)[0])
         for part in self._levelwise if low < _LOW * high else []:
             low = max(low, part.delta(epsilon)[0])
+        for bound in self._chosen:
+            if isinstance(bound, Chosen):
+                low = max(low, bound.attained(epsilon))
         return certified(min(low, high), high)
 
     def _both(self, epsilon: float) -> Bracket:
@@ -121,6 +124,9 @@ class Composed:
                 low = max(low, side.epsilon(delta)[0])
         for part in self._levelwise if low < _LOW * high else []:
             low = max(low, part.epsilon(delta)[0])
+        for bound in self._chosen:
+            if isinstance(bound, Chosen):
+                low = max(low, bound.attained_epsilon(delta))
         return certified(low, high)
 
     def guaranteed(self, delta: float) -> float:

@@ -250,9 +250,9 @@ class Noise:
         """Profile of any mechanism of bounded range, such as the exponential mechanism.
 
         Its curve is at most (e^(epsilon/2) - e^(t/2))^2 / (e^epsilon - 1), which some mechanism
-        attains at each t. After composition the lower end is that of one mechanism, and the upper
-        end that of the best choices after earlier outputs (Dong, Durfee and Rogers 2020), or of
-        epsilon^2/8-zCDP where releases are many or have different levels.
+        attains at each t. After composition both ends are those of the best choices after earlier
+        outputs (Dong, Durfee and Rogers 2020). Where releases are some hundreds or have different
+        levels, the lower end is that of one mechanism, the upper that of epsilon^2/8-zCDP.
 
         Parameters
         ----------

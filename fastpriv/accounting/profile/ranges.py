@@ -1,4 +1,4 @@
-"""Mechanisms of bounded range, each chosen after earlier outputs: the best choices, bounded above.
+"""Mechanisms of bounded range, each chosen after earlier outputs: bounds on the best choices.
 
 A mechanism of range e has, for two neighbours, losses in [u - e, u] for some u in [0, e]. Of all
 such pairs the one with losses u and u - e only is the easiest to tell apart, with the chance
@@ -9,8 +9,9 @@ of u. So the largest delta of j + 1 releases, whatever is chosen after what, is
 
     V_(j+1)(t) = sup over u of p(u) V_j(t - u) + (1 - p(u)) V_j(t - u + e),   V_0(t) = (1 - e^t)_+
 
-(Dong, Durfee and Rogers 2020, section 4). All V_j fall, and are convex in e^t as suprema of curves
-that are.
+(Dong, Durfee and Rogers 2020). All V_j fall, and are convex in e^t as suprema of curves that are.
+Levels u that are multiples of e/m are choices, too: their recursion needs V_j at points e/m apart
+only, and is attained.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fastpriv._core.rounding import lowered, raised
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 
 #: Values of the recursion in all, and most and least levels in one range.
-_WORK, _FINE, _COARSE = 3e7, 256, 8
+_WORK, _FINE, _COARSE = 6e7, 256, 8
+#: Halvings of the distance of points in the search for a level that is attained.
+_HALVED = 4
 #: Values that are looked at together.
 _BLOCK = 1 << 18
 
@@ -37,13 +40,34 @@ def levels(k: int) -> int:
 
 
 class Chosen:
-    """Upper bounds on delta of k releases of bounded range e.
+    """Bounds on delta of k releases of bounded range e.
 
-    V_k is bounded at multiples of h = e/m, and between them by chords in e^t. Cost O(k^2 m^2).
+    V_k is bounded at multiples of h = e/m, and above between them by chords in e^t. Cost
+    O(k^2 m^2), and for the lower end of a level five times that.
     """
 
     def __init__(self, e: float, k: int) -> None:
+        self._e, self._k = e, k
         self._values, self._h = _recursion(e, k), e / levels(k)
+
+    def attained(self, t: float) -> float:
+        """Delta(t) of choices among some mechanisms, rounded down."""
+        at = t * (1.0 + 4.0 * ULP) / self._h
+        i = math.floor(at)
+        values = _attained(self._e, self._k, min(max(at - i, 0.0) + 4.0 * ULP * (at + 1.0), 1.0))
+        return float(values[i]) if i < len(values) else 0.0
+
+    def attained_epsilon(self, delta: float) -> float:
+        """Level at which these choices still have more than a delta."""
+        i = int(np.argmax(_attained(self._e, self._k, 0.0) <= delta)) - 1  # the last is 0
+        if i < 0:
+            return 0.0
+        low, high = 0.0, 1.0  # between this point and the next
+        for _ in range(_HALVED):
+            middle = 0.5 * (low + high)
+            above = _attained(self._e, self._k, middle)[i] > delta
+            low, high = (middle, high) if above else (low, middle)
+        return (i + low) * self._h * (1.0 - 8.0 * ULP)
 
     def delta(self, t: float) -> float:
         """Bound delta(t) from above."""
@@ -64,6 +88,30 @@ class Chosen:
         share = min(raised((high - delta) / (high - low), 8.0), 1.0)
         rise = math.log1p(share * math.expm1(self._h))
         return raised(min((i - 1) * self._h + rise * (1.0 + 1e-12), i * self._h), 8.0)
+
+
+@lru_cache(maxsize=16)
+def _attained(e: float, k: int, start: float) -> Floats:
+    """Lower bounds on V_k at (start + i) h for i = 0, 1, ..., by levels that are multiples of h."""
+    m = levels(k)
+    h = e / m
+    u = h * np.arange(m + 1)
+    whole = -math.expm1(-e)
+    first = -np.expm1(-h * np.arange(m, -1, -1)) / whole
+    second = -np.expm1(-u) * np.exp(-h * np.arange(m, -1, -1)) / whole
+    # V_0 at all points that V_k asks for.
+    points = (np.arange(-k * m, k * m + 1) + start) * h
+    values: Floats = np.maximum(-np.expm1(np.minimum(points, 0.0)), 0.0) * (1.0 - 8.0 * ULP)
+    for j in range(1, k + 1):
+        windows = sliding_window_view(np.pad(values, m), 2 * m + 1)
+        # V_j is 0 from j e on, and not asked for below (j - k) e.
+        values, last = np.zeros(len(points)), (k + j) * m
+        rows = max(1, _BLOCK // m)
+        for begin in range(j * m, last, rows):
+            some = windows[begin : min(begin + rows, last)]
+            worth = first * some[:, m::-1] + second * some[:, : m - 1 : -1]
+            values[begin : begin + len(some)] = worth.max(axis=1) * (1.0 - 32.0 * ULP)
+    return np.asarray(values[k * m :])
 
 
 @lru_cache(maxsize=8)

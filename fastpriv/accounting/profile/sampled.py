@@ -148,7 +148,7 @@ class Sampled(Noise):
         size. With q = m/n, (P, Q) the pair of the release and delta its curve:
 
         - "replace-one": at most q delta(ln(1 + (e^t - 1)/q)) for t >= 0, Balle, Barthe and Gaboardi
-          (2018), theorem 10. Tight for Gaussian noise and one release.
+          (2018). Tight for Gaussian noise and one release.
         - "add-or-remove", n being the size of the larger database: ((1 - q) Q + q P, Q) in both
           orders, exactly. Of the smaller database a subset is what the larger one gives if the
           person is not drawn; if it is, a person stands in the place of another.
@@ -205,7 +205,7 @@ class Sampled(Noise):
         and then counts k-fold. With p = 1 - b_0 and delta_k the curve at k times the distance:
 
         - "replace-one": at most the sum of b_k delta_k(ln(1 + (e^t - 1)/p)), t >= 0, Balle, Barthe
-          and Gaboardi (2018), theorem 13;
+          and Gaboardi (2018);
         - "add-or-remove", n being the size of the larger database: for Gaussian noise the mixture
           of N(k) with chances b_k against N(0), tight; for Laplace noise k counts as shown;
         - "replace-special": at most that of "replace-one".

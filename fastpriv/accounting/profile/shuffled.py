@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.blankets import Enough, Triple, refined, triple_of
 from fastpriv.accounting.profile.crossing import lost
@@ -163,9 +163,8 @@ class Shuffled(Levelwise):
         """Bounds on the least level at a delta."""
         if delta >= 1.0:
             return 0.0, 0.0
-        slack = 16.0 * ULP
         if delta == 0.0:
-            return self.top * (1.0 - slack), self.top * (1.0 + slack)
+            return lowered(self.top, 16.0), raised(self.top, 16.0)
         start = min(self.top, _FAR)
 
         def decided(low: float, high: float) -> bool:
@@ -177,7 +176,7 @@ class Shuffled(Levelwise):
         if start < self.top and self.upper(start, decided) > delta:
             return low, math.inf
         _, high = lost(lambda t: self.upper(t, decided) > delta, start, _LEVEL)
-        return low, min(high, self.top * (1.0 + slack))
+        return low, min(high, raised(self.top, 16.0))
 
     def upper(self, t: float, enough: Enough) -> float:
         """Upper bound on delta(t), by blankets."""

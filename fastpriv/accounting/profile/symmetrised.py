@@ -5,7 +5,7 @@ probability q. Where the person is replaced, the curve of both together is at mo
 
     delta'(t) = q delta(ln(1 + (e^t - 1)/q)),   t >= 0,
 
-Balle, Barthe and Gaboardi (2018), theorem 10; the proof is in docs/theory/sampling.md. That is the
+Balle, Barthe and Gaboardi (2018); the proof is in docs/theory/sampling.md. That is the
 curve of (1-q) Q + q P against Q where losses are positive. Neighbours can be swapped, so to the
 left of t = 0 it is the mirror image: the law of the loss L = ln A, A = 1 - q + q e^l, is
 

@@ -49,8 +49,8 @@ class SubsetChannel(SupportChannel):
     >>> channel
     SubsetChannel(k=20, epsilon=1, size=5)
     >>> channel.sample([[3], [3]], rng=1)
-    array([[ 0,  5, 10, 14, 18],
-           [ 5, 10, 11, 15, 18]])
+    array([[ 6, 10, 16, 17, 18],
+           [ 1,  5,  8, 16, 17]])
     >>> fp.dp_level(channel), round(fp.maximal_leakage(channel), 6)
     (1.0, 0.642626)
     """

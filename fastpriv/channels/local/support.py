@@ -44,6 +44,15 @@ class SupportChannel(AbstractChannel):
     of every kind of pair that exists) and ``growth``, the factor that its sampler realises in
     place of e^epsilon. It defines ``_reports``, ``_members`` and ``_tally``; and ``_masses`` where
     its reports are equally likely under b and can be listed.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel = fp.SubsetChannel(4, 1.0, size=2)
+    >>> channel.inclusion, channel.joint
+    (Fraction(1, 2), (Fraction(1, 6),))
+    >>> channel.support_counts([[0, 1], [1, 3]])
+    array([1., 2., 0., 1.])
     """
 
     #: The level that was asked for; what is drawn has at most this level.

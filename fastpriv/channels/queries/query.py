@@ -220,14 +220,7 @@ class Listed(Query):
         problems = []
         for group in groups:
             shape = [sizes[i] for i in group]
-            # One axis for each row of the group, and one for all rows between two of them.
-            ends = zip((-1, *group), (*group, self.space.n), strict=True)
-            between = [math.prod(sizes[i + 1 : j]) for i, j in ends]
-            split = [size for both in zip(between, shape, strict=False) for size in both]
-            grid = self.values.reshape(*split, between[-1])
-            axes = range(1, 2 * k, 2)
-            lines = np.moveaxis(grid, axes, range(k)).reshape(math.prod(shape), -1)
-            slices = [np.unique(line) for line in lines]
+            slices = [np.unique(line) for line in group_lines(self.values, sizes, group)]
             problems.append(Candidates(group, list(np.ndindex(*shape)), slices))
         return problems
 
@@ -244,6 +237,18 @@ class Listed(Query):
                 break
         first, second = self.space.rows(np.array([x[places[0]], moved[places[0]]]))
         return first, second
+
+
+def group_lines(values: Ints, sizes: tuple[int, ...], group: Group) -> Ints:
+    """Return the answers of all databases, one line for each value of a group of rows."""
+    shape = [sizes[i] for i in group]
+    # One axis for each row of the group, and one for all rows between two of them.
+    ends = zip((-1, *group), (*group, len(sizes)), strict=True)
+    between = [math.prod(sizes[i + 1 : j]) for i, j in ends]
+    split = [size for both in zip(between, shape, strict=False) for size in both]
+    grid = values.reshape(*split, between[-1])
+    moved = np.moveaxis(grid, range(1, 2 * len(group), 2), range(len(group)))
+    return moved.reshape(math.prod(shape), -1)
 
 
 def pairs_of(codes: Ints, answers: int) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import singledispatch
 
@@ -10,7 +11,7 @@ import numpy as np
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels.queries.laws import log_score_law
-from fastpriv.channels.queries.query import Listed, Query
+from fastpriv.channels.queries.query import Listed, Query, group_lines
 from fastpriv.channels.queries.sums import Histogram, Sum
 from fastpriv.priors import Product
 
@@ -64,6 +65,31 @@ def _(query: Histogram, i: int) -> list[Ways]:
         rest[:, value] -= 1.0
         ways.append((answers, gammaln(float(query.space.n)) - gammaln(rest + 1.0).sum(axis=1)))
     return ways
+
+
+@singledispatch
+def group_ways(query: Query, group: tuple[int, ...]) -> list[Ways]:
+    """Return for each value of a group of rows the possible answers and how many have each.
+
+    Values are in C order. The general algorithm lists all databases.
+    """
+    lines = group_lines(query.listed(), query.space.sizes, group)
+    told = [np.unique(line, return_counts=True) for line in lines]
+    return [(answers, np.log(number)) for answers, number in told]
+
+
+@group_ways.register
+def _(query: Sum, group: tuple[int, ...]) -> list[Ways]:
+    """Convolve the scores of the rows outside the group."""
+    which = np.delete(query.which, group)
+    logs = np.zeros(1)
+    if len(which):
+        even = [np.full(len(scores), 1.0 / len(scores)) for scores in query.scores]
+        logs = log_score_law(Product._trusted(even, which), query.scores, which)
+        logs = logs + math.fsum(math.log(len(query.scores[t])) for t in which.tolist())
+    rest = np.flatnonzero(logs > -math.inf)
+    scores = [query.scores[query.which[i]].tolist() for i in group]
+    return [(rest + sum(values), logs[rest]) for values in itertools.product(*scores)]
 
 
 def ways_error(query: Query) -> float:

@@ -16,6 +16,8 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
+from fastpriv.measures.individual.alike import alike, by_types
+from fastpriv.measures.individual.boxes import box_leak, row_box_leak
 from fastpriv.measures.individual.codes import with_code
 from fastpriv.measures.individual.copies import by_copies, by_part
 from fastpriv.measures.individual.flips import by_flips, fits
@@ -23,12 +25,22 @@ from fastpriv.measures.individual.independent import independent_leak
 from fastpriv.measures.individual.search import searched
 from fastpriv.measures.individual.sets import chain_leak, chain_ratio, interval_leak
 from fastpriv.measures.leakage import extreme_level
+from fastpriv.measures.pointwise.set_outputs import check_set
 from fastpriv.measures.pointwise.sets import set_level
-from fastpriv.priors.sets import AllPriors, BernoulliPriors, PriorSet, ProductPriors
+from fastpriv.priors.sets import (
+    AllPriors,
+    BernoulliPriors,
+    Box,
+    PriorSet,
+    ProductPriors,
+    RowBoxPriors,
+)
 from fastpriv.results import IndividualCapacity
 
 __all__ = ["group_capacity", "individual_capacity", "max_individual_capacity"]
 
+#: Gap of a search over a box of priors, and its seconds where none are given.
+_BOX_GAP, _BOX_SECONDS = 1e-3, 5.0
 #: Largest matrix of a row-by-row channel that is searched for an adversary.
 _SEARCHED = 1 << 20
 
@@ -54,9 +66,13 @@ def individual_capacity(
     channel : channel or 2-D array
         The mechanism. A plain matrix is one row with as many values as it has rows.
     priors : {"all", "independent", "markov"} or PriorSet
-        Which priors an adversary may have. ``PriorSet.all``, ``.product`` and
-        ``.bernoulli_interval`` are taken. Markov chains, with any steps, are for rows of two
-        values: the worst makes neighbouring rows functions of x_i, O(n^2 N) pairs of databases.
+        Which priors an adversary may have. ``PriorSet.all``, ``.product``,
+        ``.bernoulli_interval``, ``.row_box``, ``.box`` and ``.min_entropy`` are taken; for a least
+        entropy see :func:`constrained_capacity`. Boxes of priors are searched by branch and bound
+        with linear programs, to a gap of 1e-3 or more: about a second for 3 bits and 3 outputs.
+        With more outputs, or rows of more values, the bracket may be wide. Markov chains, with any
+        steps, are for rows of two values: the worst makes neighbouring rows functions of x_i,
+        O(n^2 N) pairs of databases.
         (For E_d, with rows of one size, that is the worst of all priors.) Under independent rows
         the others are fixed in the worst case, and the result is the largest capacity of databases
         that differ in one row.
@@ -71,7 +87,7 @@ def individual_capacity(
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
         Where to search a matrix or a query under all priors: a process pool, a Dask client, ...
         The search becomes at least 16 tasks, each with the whole time limit. Other channels and
-        independent rows have formulas or short searches, which run here.
+        other priors have formulas or short searches, which run here.
 
     Returns
     -------
@@ -92,6 +108,9 @@ def individual_capacity(
     Bits that all pass through one channel need a sum over the net numbers of outputs for each
     number of bits that the two databases of the adversary flip against each other, O(n^3) for two
     outputs.
+
+    Rows with more values that all pass through one channel, too many for a search, have a lower end
+    from the types of their outputs: all rows copy x_i, except some that share another function.
 
     For E_d with rows of one size the worst adversary makes all rows equal and x_i uniform. The
     result is a sum over the partitions of n into at most m parts, or O(n) for bits. Beyond about
@@ -117,17 +136,26 @@ def individual_capacity(
         return group_capacity(channel, 1, gap=gap, time_limit=time_limit, executor=executor)
     mechanism, gap = as_channel(channel), check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
+    clock = Clock(math.inf if seconds is None else seconds)
     if kind == "markov":
-        return chain_leak(mechanism, gap)
-    if isinstance(kind, BernoulliPriors):
-        if mechanism.space != kind.space:
-            raise InvalidInput(f"the priors are on {kind.space!r}, not on {mechanism.space!r}")
-        return interval_leak(mechanism, kind.c, gap)
-    return independent_leak(mechanism, gap, Clock(math.inf if seconds is None else seconds))
+        return chain_leak(mechanism, gap, clock)
+    if isinstance(kind, PriorSet):
+        check_set(kind, mechanism)
+        if isinstance(kind, BernoulliPriors):
+            return interval_leak(mechanism, kind.c, gap, clock)
+        if isinstance(kind, RowBoxPriors):
+            return row_box_leak(mechanism, kind._row, gap)
+        half = None if seconds is None else 0.5 * seconds
+        most = largest_leak(mechanism, 1, max(gap, 1e-9), half).upper
+        rest = Clock(_BOX_SECONDS if seconds is None else 0.5 * seconds)
+        return box_leak(mechanism, kind, max(gap, _BOX_GAP), most, rest)
+    return independent_leak(mechanism, gap, clock)
 
 
-def _kind(priors: str | PriorSet) -> str | BernoulliPriors:
-    """Return the name of a set of priors, or the set of bits of bounded chances."""
+def _kind(priors: str | PriorSet) -> str | BernoulliPriors | Box | RowBoxPriors:
+    """Return the name of a set of priors, or a set with bounds."""
+    if isinstance(priors, Box | RowBoxPriors):
+        return priors
     if isinstance(priors, BernoulliPriors):
         return priors if priors.c > 0.0 else "independent"
     if isinstance(priors, AllPriors | ProductPriors):
@@ -135,7 +163,8 @@ def _kind(priors: str | PriorSet) -> str | BernoulliPriors:
     if isinstance(priors, PriorSet):
         raise InvalidInput(
             f"the individual capacity over {priors!r} has no algorithm here; use PriorSet.all, "
-            ".product or .bernoulli_interval, or constrained_capacity for a least entropy"
+            ".product, .box, .min_entropy, .row_box or .bernoulli_interval, or "
+            "constrained_capacity for a least entropy"
         )
     return check.word(priors, "priors", ("all", "independent", "markov"))
 
@@ -252,7 +281,8 @@ _general = largest_leak.dispatch(object)
 def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
     """Bits with one channel by the number of flips. Others are searched while the matrix is small.
 
-    Otherwise search some of the rows for the lower end. The upper end is the capacity of all rows.
+    Otherwise rows with one channel go by types. For others some of the rows are searched for the
+    lower end, and the upper end is the capacity of all rows.
     """
 
     def search(part: ProductChannel) -> IndividualCapacity:
@@ -261,8 +291,12 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
     if k == 1 and fits(channel._kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)
         return by_flips(channel._kernels, gap, clock, capacity(channel, 1e-3).upper)
-    small = channel.space.size * channel.output_space.size <= _SEARCHED
-    return search(channel) if small else by_part(channel, _SEARCHED, k, search)
+    if channel.space.size * channel.output_space.size <= _SEARCHED:
+        return search(channel)
+    if k == 1 and alike(channel._kernels):
+        clock = Clock(math.inf if time_limit is None else time_limit)
+        return by_types(channel._kernels, gap, clock, capacity(channel, 1e-9).upper)
+    return by_part(channel, _SEARCHED, k, search)
 
 
 @largest_leak.register

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.selection import Selection, best_selection
@@ -20,6 +21,9 @@ from fastpriv.results import Adversary, IndividualCapacity
 
 #: Largest table whose equal rows are looked for.
 _COMPARED = 1 << 24
+#: Gap of the channel capacity, and the gap if a large table is left with less than a second (one
+#: step of the algorithm).
+_CLOSE, _ANY, _SECOND, _LARGE = 1e-3, 1e300, 1.0, 1 << 18
 #: Fewest tasks of a search that is spread over an executor.
 _TASKS = 16
 
@@ -85,6 +89,7 @@ def searched(
     ``run`` maps a function over arguments elsewhere: the search is then one task for each part of
     the selections.
     """
+    clock = Clock(math.inf if time_limit is None else time_limit)
     query, table = as_query(channel)
     problems = query.candidates(k, table.shape[1])
     slices = [p.slices for p in problems]
@@ -105,7 +110,9 @@ def searched(
     who = Adversary(group, databases[order], best.law[order])
     upper = best.upper
     if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
-        upper = max(best.lower, min(upper, capacity(channel, 1e-3).upper))
+        hurry = table.size > _LARGE and clock.left() < _SECOND
+        closeness = _ANY if hurry else _CLOSE
+        upper = max(best.lower, min(upper, capacity(channel, closeness).upper))
     leak = widened(IndividualCapacity(best.lower, upper, who), matrix_error(channel))
     if not isinstance(channel, TiltedChannel):
         return leak

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from functools import singledispatch
 
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.transform import mix
@@ -21,21 +23,26 @@ from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.scaled import scaled_matrix
 from fastpriv.results import Adversary, IndividualCapacity
 
+#: What a bit can tell at most.
+_BIT = round_up(math.log(2.0))
 #: Entries of a batch of channels, and most entries of all of them.
 _BATCH, _WORK = 1 << 20, 1 << 29
 
 
-def chain_leak(channel: AbstractChannel, gap: float) -> IndividualCapacity:
+def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> IndividualCapacity:
     """Return the largest I(X_i; Y) over rows i and Markov chains of bits, for checked arguments.
 
     The channel from x_i to y is linear in the steps of the chain, and information is convex in the
     channel, so every step is a function. Where a step is constant the rows behind it do not depend
     on x_i. Hence two databases are left that differ in neighbouring rows only, one of them row i:
-    O(n^2 N) pairs.
+    O(n^2 N) pairs. Pairs that the time does not suffice for tell at most a bit.
     """
     matrix = np.array(channel.matrix())
     lower, upper, who = 0.0, 0.0, None
     for (first, second), i in _pairs(channel, matrix):
+        if who is not None and clock.left() == 0.0:
+            upper = _BIT
+            break
         low, high, laws = capacities(np.stack([matrix[first], matrix[second]], axis=1), gap)
         best = int(low.argmax())
         upper = max(upper, float(high.max()))
@@ -81,7 +88,9 @@ def _pairs(channel: AbstractChannel, matrix: Floats) -> Iterator[tuple[tuple[Int
 
 
 @singledispatch
-def interval_leak(channel: AbstractChannel, c: float, gap: float) -> IndividualCapacity:
+def interval_leak(
+    channel: AbstractChannel, c: float, gap: float, clock: Clock
+) -> IndividualCapacity:
     """Return the largest I(X_i; Y) over rows i and independent bits with chances in [c, 1-c].
 
     The channel from x_i to y is linear in the law of every other row, so these are at c or 1 - c.
@@ -90,46 +99,54 @@ def interval_leak(channel: AbstractChannel, c: float, gap: float) -> IndividualC
     matrix, n = np.array(channel.matrix()), channel.space.n
     outputs = matrix.shape[1]
     check.fits(n * matrix.size, "the chances of all corners", "use fewer rows", _WORK)
-    parts = []
-    for i in range(n):
+    shape = (*channel.space.sizes, outputs)
+
+    def corners(i: int) -> Floats:
+        """Return the channels from x_i to y for all corners of the other rows."""
         shares = [0.0 if row == i else c for row in range(n)]
-        shape = (*channel.space.sizes, outputs)
-        corners = mix(matrix.reshape(-1).copy(), shape, (*shares, 0.0))
-        lines = corners.reshape(-1, 2, int(channel.space._strides[i]), outputs)
-        parts.append(np.moveaxis(lines, 1, 2).reshape(-1, 2, outputs))
-    return widened(_clipped(parts, c, gap), matrix_error(channel) + 8.0 * n * ULP)
+        mixed = mix(matrix.reshape(-1).copy(), shape, (*shares, 0.0))
+        lines = mixed.reshape(-1, 2, int(channel.space._strides[i]), outputs)
+        return np.moveaxis(lines, 1, 2).reshape(-1, 2, outputs)
+
+    leak = _clipped(map(corners, range(n)), c, gap, clock)
+    return widened(leak, matrix_error(channel) + 8.0 * n * ULP)
 
 
 @interval_leak.register
-def _(channel: ProductChannel, c: float, gap: float) -> IndividualCapacity:
+def _(channel: ProductChannel, c: float, gap: float, clock: Clock) -> IndividualCapacity:
     """Every row by itself."""
-    return _clipped([kernel.matrix[None] for kernel in channel._kernels.distinct], c, gap)
+    return _clipped((kernel.matrix[None] for kernel in channel._kernels.distinct), c, gap, clock)
 
 
 @interval_leak.register
-def _(channel: QueryChannel, c: float, gap: float) -> IndividualCapacity:
+def _(channel: QueryChannel, c: float, gap: float, clock: Clock) -> IndividualCapacity:
     """A count: only the number of other bits with the larger chance matters."""
     if not channel._query.counts_bits():
         plain = Channel(channel.matrix(), channel.space)
-        return interval_leak(plain, c, gap)
+        return interval_leak(plain, c, gap, clock)
     matrix, n = channel._kernel.matrix, channel.space.n
     check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _WORK)
-    laws = list(corner_laws(n - 1, c))
-    parts = [np.stack([law @ matrix[:-1], law @ matrix[1:]], axis=1) for law in laws]
-    return widened(_clipped(parts, c, gap), 16.0 * n * ULP)
+    parts = (
+        np.stack([law @ matrix[:-1], law @ matrix[1:]], axis=1) for law in corner_laws(n - 1, c)
+    )
+    return widened(_clipped(parts, c, gap, clock), 16.0 * n * ULP)
 
 
-def _clipped(parts: list[Floats], c: float, gap: float) -> IndividualCapacity:
+def _clipped(parts: Iterable[Floats], c: float, gap: float, clock: Clock) -> IndividualCapacity:
     """Return the largest information through two-row channels with chances in [c, 1-c].
 
     Information is concave in the chance, so that the best one is the unrestricted one or the
     nearest end. For q the law of the output, sum p D(V_x || q) is the information at p, and its
-    largest value over the interval bounds all of them.
+    largest value over the interval bounds all of them. What the time does not suffice for tells at
+    most a bit.
     """
     from scipy.special import xlogy
 
     lower = upper = 0.0
-    for channels in parts:
+    for number, channels in enumerate(parts):
+        if number and clock.left() == 0.0:
+            upper = _BIT
+            break
         V = np.ascontiguousarray(channels)
         chance = np.clip(capacities(V, 0.25 * gap)[2][:, 1], c, 1.0 - c)
         q = (1.0 - chance)[:, None] * V[:, 0] + chance[:, None] * V[:, 1]

@@ -33,7 +33,7 @@ from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
 from fastpriv.measures.pointwise.types import tilted_types
 from fastpriv.measures.stacks import measured
-from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
+from fastpriv.priors import Distribution, Exchangeable, Markov
 from fastpriv.priors.columns import column
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.results import Bracket
@@ -332,9 +332,8 @@ def _(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
 @leakage_levels.register
 def _(channel: ColumnsChannel, prior: Distribution) -> tuple[float, float]:
     """The sums over columns where they are independent, otherwise through the matrix."""
-    if not isinstance(prior, Product):
+    pairs = supports.independent(channel, prior)
+    if pairs is None:
         return leakages(channel, prior).largest()
-    laws = [prior._laws[k] for k in prior._assignment.tolist()]
-    pairs = zip(channel.columns, laws, strict=True)
-    parts = [leakage_levels(c, Dense._trusted(law, c.space)) for c, law in pairs]
+    parts = [leakage_levels(*pair) for pair in pairs]
     return sum_up([part[0] for part in parts]), sum_up([part[1] for part in parts])

@@ -183,6 +183,28 @@ class Records(InMemory):
         ]
 
 
+class Labels(InMemory):
+    """A list of plain labels: a table of one column, which has no name of its own."""
+
+    def __init__(self, labels: Sequence[str | None]) -> None:
+        self.labels = labels
+        self.columns: tuple[Hashable, ...] = ("value",)
+
+    def rows(self) -> int:
+        return len(self.labels)
+
+    def observed(self, column: Hashable) -> list[Any]:
+        return in_order(set(self.labels))
+
+    def encode(self, domain: Domain) -> Digits:
+        (name,) = domain.columns
+        codes = code_table(name, domain, self.labels)[:-1]
+        return inside(name, domain, codes, self.labels)[:, None]
+
+    def decode(self, digits: Digits, domain: Domain) -> list[Any]:
+        return [domain.values[0][code] for code in digits[:, 0].tolist()]
+
+
 class Frame(InMemory):
     """A pandas DataFrame."""
 

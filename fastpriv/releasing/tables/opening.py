@@ -17,7 +17,7 @@ from fastpriv.releasing.tables.arrow import ArrowTable, PolarsFrame, PolarsSerie
 from fastpriv.releasing.tables.csv import CsvFile
 from fastpriv.releasing.tables.dask import DaskFrame, DaskSeries
 from fastpriv.releasing.tables.folder import ParquetFolder
-from fastpriv.releasing.tables.memory import Codes, Column, Frame, Records, Table
+from fastpriv.releasing.tables.memory import Codes, Column, Frame, Labels, Records, Table
 from fastpriv.releasing.tables.parquet import ParquetFile
 
 
@@ -40,10 +40,12 @@ def open_table(
     if isinstance(table, Sequence) and table:
         if all(isinstance(record, Mapping) for record in table):
             return Records(table)
+        if all(value is None or isinstance(value, str) for value in table):
+            return Labels(table)
         return Codes(check.array(table, "table"))
     raise InvalidInput(
         "a table is a frame or series of pandas, polars or Dask, an Arrow table, an integer array, "
-        "a list of dicts or the path of a file or of a folder of Parquet files, "
+        "a list of dicts or of labels or the path of a file or of a folder of Parquet files, "
         f"and has records; got a {type(table).__name__}"
     )
 

@@ -39,6 +39,24 @@ def test_best_choices(e, k, i):
     assert bound.delta(t) <= finer * (1.0 + 3e-3)
     assert bound.epsilon(bound.delta(t) * (1.0 + 1e-9)) <= t * (1.0 + 1e-6) + 1e-6
     assert bound.epsilon(finer) >= t * (1.0 - 1e-12)
+    # What is attained: below the bound, and hardly below choices from few levels.
+    assert attained * (1.0 - 3e-3) <= bound.attained(t) <= bound.delta(t)
+    level = bound.attained_epsilon(attained)
+    assert level <= bound.epsilon(attained)
+    assert level >= t * (1.0 - 1e-2) - 1e-2 * e
+    assert bound.attained(level) >= attained * (1.0 - 1e-9) or level == 0.0
+
+
+def test_choices_that_are_attained_by_plain_loops():
+    """The recursion itself, at its own levels."""
+    e, k = 0.8, 3
+    m, bound = levels(k), Chosen(e, k)
+    assert m == 256
+    for i in (0, 100, 400):
+        here = [bound.attained((i + part) * e / m) for part in (1e-9, 0.5, 1.0 - 1e-9)]
+        assert here[0] > here[1] > here[2] > 0.0
+        coarse = best_choices(e, k, i // 4, m // 4)
+        assert coarse * (1.0 - 1e-6) <= here[0] <= coarse * (1.0 + 1e-3)
 
 
 def test_one_release_has_a_closed_form():
@@ -53,7 +71,7 @@ def test_a_hundred_releases():
     """The envelope gives 2.6118, the conversion of e^2/8-zCDP 2.4191."""
     profile = PrivacyProfile.exponential(0.1).self_compose(100)
     result = profile.epsilon(1e-6)
-    assert 2.2457 < result.lower < result.upper < 2.2517
+    assert 2.2507 < result.lower < result.upper < 2.2513
     assert profile._guaranteed(1e-6) == result.upper
     assert profile.delta(result.upper).upper <= 1e-6 * (1.0 + 1e-9)
 

@@ -187,33 +187,61 @@ def test_bits_that_run_out_of_words_are_begun_again():
     np.testing.assert_array_equal(parts, whole)
 
 
-@given(st.integers(2, 9), st.data())
+@given(st.integers(2, 150), st.data())
 def test_subsets_follow_the_words(k, data):
-    """The members are the first distinct picks; where they are many, those left out are."""
+    """Bits first; then values are added to them, or taken away, until the size is right."""
     size = data.draw(st.integers(1, k - 1))
     x, held = data.draw(st.integers(0, k - 1)), data.draw(st.booleans())
-    if not held and size > k - 1:
-        return
-    words = np.random.default_rng(data.draw(st.integers(0, 999))).integers(
-        0, 2**64, 400, dtype=np.uint64
-    )
-    out, marks = np.zeros((1, size), np.int64), np.zeros(k, np.uint8)
-    done, used = kernels.draw_subsets(
-        np.array([x]), np.array([held], np.uint8), k, words, marks, out
-    )
-    others = [v for v in range(k) if v != x]
+    threshold = data.draw(st.sampled_from([0, 1 << 62, 1 << 63, WORDS - 1, WORDS // 3]))
+    seed = data.draw(st.integers(0, 999))
+    words = np.random.default_rng(seed).integers(0, 2**64, 9_000, dtype=np.uint64)
+    out, marks = np.zeros((1, size), np.int64), np.zeros((k + 62) // 64, np.uint64)
+    arguments = np.array([x]), np.array([held], np.uint8), k, np.uint64(threshold)
+    done, used = kernels.draw_subsets(*arguments, words, marks, out)
+    listed, at, chosen = [int(word) for word in words], 0, set()
+    for i in range(len(marks)):
+        less, at = _compared(listed, at, threshold)
+        chosen |= {64 * i + j for j in range(64) if less >> j & 1}
+    chosen = {v for v in chosen if v < k - 1}
     bits = max(1, (k - 2).bit_length())
+    pieces = (
+        (place + 1, listed[place] >> (bits * i) & ((1 << bits) - 1))
+        for place in range(at, len(listed))
+        for i in range(64 // bits)
+    )
     wanted = size - held
-    count = wanted if 2 * wanted <= k - 1 else k - 1 - wanted
-    picks, at = [], 0
-    while len(picks) < count:
-        pick, at = int(words[at]) >> (64 - bits), at + 1
-        if pick < k - 1 and others[pick] not in picks:
-            picks.append(others[pick])
-    rest = picks if count == wanted else [v for v in others if v not in picks]
-    assert out[0].tolist() == sorted([*rest, *([x] if held else [])])
+    grow = len(chosen) < wanted
+    while len(chosen) != wanted:
+        at, pick = next(pieces)
+        if pick < k - 1 and (pick not in chosen) == grow:
+            chosen ^= {pick}
+    others = [v for v in range(k) if v != x]
+    assert out[0].tolist() == sorted([others[v] for v in chosen] + [x] * held)
     assert (done, used) == (1, at)
-    assert not marks.any()
+    # With words that run out nothing is used, and the draw is begun again.
+    assert kernels.draw_subsets(*arguments, words[: at - 1], marks, out) == (0, 0) or at == 0
+
+
+@pytest.mark.parametrize(("k", "size"), [(3, 1), (4, 2), (5, 2), (5, 4)])
+def test_subsets_of_each_kind_are_equally_likely(k, size):
+    """All bits and all first picks, weighed: marks of chance 1/2 and what is done to them."""
+    others = k - 1
+    for held in (0, 1):
+        wanted, law = size - held, {}
+
+        def followed(marked, weight, wanted=wanted, law=law):
+            if len(marked) == wanted:
+                law[marked] = law.get(marked, 0) + weight
+                return
+            grow = len(marked) < wanted
+            choices = [v for v in range(others) if (v not in marked) == grow]
+            for v in choices:
+                followed(marked ^ {v}, weight / len(choices))
+
+        for marks in itertools.product((0, 1), repeat=others):
+            start = frozenset(v for v in range(others) if marks[v])
+            followed(start, Fraction(1, 2**others))
+        assert len(set(law.values())) == 1
 
 
 @pytest.mark.parametrize("channel", SMALL, ids=repr)

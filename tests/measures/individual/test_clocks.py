@@ -38,6 +38,11 @@ QUESTIONS = {
     "a group": lambda s: fp.group_capacity(random_channel([2] * 6, 12), 2, time_limit=s),
     "another data set": lambda s: fp.cross_capacity(random_channel([2] * 6, 8), 3, time_limit=s),
     "entropy": lambda s: fp.constrained_capacity(random_channel([2] * 4, 16), 2.0, time_limit=s),
+    "chains": lambda s: fp.individual_capacity(random_channel([2] * 6, 4), "markov", time_limit=s),
+    "bits of bounded chances": lambda s: fp.individual_capacity(
+        random_channel([2] * 6, 4), fp.PriorSet.bernoulli_interval(6, 0.2), time_limit=s
+    ),
+    "a group of E_d": lambda s: fp.group_capacity(fp.HammingChannel(9, 2, 0.5), 3, time_limit=s),
     "a product": lambda s: fp.individual_capacity(
         fp.ProductChannel([random_channel([3], 3).matrix(), *[np.eye(3) * 0.4 + 0.2] * 3]),
         time_limit=s,
@@ -53,6 +58,15 @@ def test_limits_are_kept(question, ticking):
         bracket = QUESTIONS[question](seconds)
         assert 0.01 * ticking.looks <= seconds + 0.5
         assert 0.0 <= bracket.lower <= bracket.upper
+
+
+@pytest.mark.parametrize("priors", ["markov", fp.PriorSet.bernoulli_interval(6, 0.2)])
+def test_rows_that_there_is_no_time_for_tell_at_most_a_bit(priors, ticking):
+    channel = random_channel([2] * 6, 4)
+    hurried = fp.individual_capacity(channel, priors, time_limit=0.0)
+    whole = fp.individual_capacity(channel, priors, time_limit=None)
+    assert hurried.lower <= whole.lower <= whole.upper < hurried.upper
+    assert hurried.upper == pytest.approx(math.log(2.0), rel=1e-12)
 
 
 def test_all_of_the_limit_is_used(ticking):
