@@ -48,7 +48,7 @@ from fastpriv.results import Bracket
 __all__ = ["TiltedChannel"]
 
 #: Most databases that are gone through one by one.
-_LISTED = 1 << 16
+FEW = 1 << 16
 
 
 class TiltedChannel(AbstractChannel):
@@ -185,12 +185,7 @@ class TiltedChannel(AbstractChannel):
     @cached_property
     def _listable(self) -> bool:
         """Whether databases are few, and none too far from all outputs for its weight."""
-        return self._few and not self._far
-
-    @property
-    def _few(self) -> bool:
-        """Whether databases are few enough to be listed."""
-        return self.space.size <= _LISTED
+        return self.space.size <= FEW and not self._far
 
     @property
     def _misfit(self) -> float:

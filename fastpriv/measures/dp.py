@@ -30,7 +30,7 @@ from fastpriv.channels import (
 from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import RecordChannel
-from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.tilted import FEW, TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_channel, as_pair
@@ -175,7 +175,7 @@ def _(channel: TiltedChannel) -> float:
         return _live_level(channel, [_home_ratios(channel, int(i)).T for i, *_ in channel._groups])
     # From one database to a neighbour, R q changes by e^epsilon at most.
     home, doubt = channel.prior, rounding(channel.space.n)
-    if channel._few:  # some of R q is too small for a double, or for its digits
+    if channel.space.size <= FEW:  # some of R q is too small for a double, or for its digits
         logs = -channel._tilt()[1]
         home, doubt = Dense._trusted(np.exp(logs - logs.max()), channel.space, logs), 0.0
     ratios = (home._log_ratios(rows[:1]).T for rows in channel._groups)
