@@ -12,11 +12,10 @@ import math
 import struct
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
-from fastpriv._core.validation import Floats
+if TYPE_CHECKING:
+    from fastpriv._core.validation import Floats
 
 #: Unit roundoff of a double: the relative error of one operation.
 ULP = 2.0**-53
@@ -28,7 +27,7 @@ NORMAL = 2.0**-1022
 LIBM = 4
 _LARGEST = 1.7976931348623157e308
 
-Number = TypeVar("Number", float, Floats, "float | Floats")
+Number = TypeVar("Number", float, "Floats", "float | Floats")
 
 
 def raised(value: Number, units: float) -> Number:
@@ -38,13 +37,15 @@ def raised(value: Number, units: float) -> Number:
     u), upwards whatever the sign, and as many times the least double for what was lost to
     underflow. Rounding keeps the sign, so a negative number stays one; a zero is exact.
     """
-    if isinstance(value, np.ndarray):
-        below = np.minimum(value * (1.0 - units * ULP) + units * LEAST, 0.0)
-        above = value * (1.0 + units * ULP) + units * LEAST * (value > 0.0)
-        return np.where(value < 0.0, below, above)
-    if value > 0.0:
-        return value * (1.0 + units * ULP) + units * LEAST
-    return min(value * (1.0 - units * ULP) + units * LEAST, 0.0) if value < 0.0 else value
+    if isinstance(value, int | float):
+        if value > 0.0:
+            return value * (1.0 + units * ULP) + units * LEAST
+        return min(value * (1.0 - units * ULP) + units * LEAST, 0.0) if value < 0.0 else value
+    import numpy as np  # levels and names are known without it
+
+    below = np.minimum(value * (1.0 - units * ULP) + units * LEAST, 0.0)
+    above = value * (1.0 + units * ULP) + units * LEAST * (value > 0.0)
+    return np.where(value < 0.0, below, above)
 
 
 def lowered(value: Number, units: float) -> Number:

@@ -6,7 +6,6 @@ import argparse
 import json
 from typing import Any
 
-from fastpriv._core import validation as check
 from fastpriv._text import encoding
 from fastpriv._text.numbers import up
 from fastpriv.cli.parser import add_file, add_force, add_json, examples
@@ -78,6 +77,8 @@ def run(given: argparse.Namespace) -> str:
 
     delta = given.shuffled
     if delta is not None:  # before anything is drawn
+        from fastpriv._core import validation as check
+
         delta = check.real(delta, "--shuffled", least=0.0, most=1.0)
     released = release(
         given.table,

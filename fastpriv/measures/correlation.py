@@ -129,7 +129,8 @@ def maximal_correlation(
     mechanism, law = as_pair(channel, prior)
     rho = correlation(mechanism, law)
     by_row = isinstance(mechanism, ProductChannel) and isinstance(law, Product)
-    if law._logs() is not None and not by_row:
+    listed = not by_row and law.space.size <= check.MAX_VECTOR  # larger ones by their structure
+    if listed and law._logs() is not None:
         # A database too rare for a double is not an impossible one: the contraction bounds all.
         rho = Bracket(rho.lower, max(rho.upper, min(root_up(contraction(mechanism).upper), 1.0)))
     return rho.upper if rho.width <= _NARROW else rho

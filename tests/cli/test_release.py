@@ -198,8 +198,8 @@ import fastpriv.releasing.tables.csv as r
 import fastpriv as fp
 from fastpriv.cli.main import main
 write = r.CsvFile.writer
-def writer(self, domain):
-    found = write(self, domain)
+def writer(self, *given):
+    found = write(self, *given)
     def wait(digits):
         assert any(path.suffix == ".part" for path in Path(sys.argv[2]).parent.iterdir())
         print("writing", flush=True)
