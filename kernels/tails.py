@@ -44,19 +44,21 @@ def tail_excess(
     above: Vector,
     s: float,
     t: float,
+    rest: float,
 ) -> float:
     """Sum over shifts c and losses l > t - c of w y e^(-s x) (1 - e^-x), x = c + l - t.
 
-    Shifts rise, so the first loss that counts only moves down. A loss is losses[j] + rests[j].
+    Shifts rise, so the first loss that counts only moves down. A loss is losses[j] + rests[j], and
+    the level t + rest: next to an atom less than a unit of t counts.
     """
     total = 0.0
     j = count_up_to(losses, t - shifts[0])
     for i in range(shifts.size):
         from_ = t - shifts[i]
-        while j > 0 and (losses[j - 1] - from_) + rests[j - 1] > 0.0:
+        while j > 0 and (losses[j - 1] - from_) + (rests[j - 1] - rest) > 0.0:
             j -= 1
         if j < losses.size:
-            x = max((losses[j] - from_) + rests[j], 0.0)
+            x = max((losses[j] - from_) + (rests[j] - rest), 0.0)
             total += weights[i] * math.exp(-s * x) * (above[j] - math.expm1(-x) * both[j])
     return total
 

@@ -51,17 +51,15 @@ class Listed:
     error: float
     outside: float
     moved: float
+    relative: float
 
     def value(self, t: float) -> float:
         """Bound delta(t): losses are off by a few units, which moving t makes up for."""
         sign = 1.0 if self.up else -1.0
-        slack = self.moved + (4.0 * ULP * abs(t) if len(self.shifts) > 1 else 0.0)
-        at = t - sign * slack
-        if slack > 0.0:  # less than a unit of t is not lost, which counts next to an atom
-            at = math.nextafter(at, -sign * math.inf)
-        total = kernels.tail_excess(
-            self.shifts, self.weights, self.losses, self.rests, self.both, self.above, self.s, at
-        )
+        slack = self.moved + self.relative * abs(t)
+        at, rest = _both_parts(t, -sign * slack)
+        lists = self.shifts, self.weights, self.losses, self.rests, self.both, self.above
+        total = kernels.tail_excess(*lists, self.s, at, rest)
         # e^(-s x) (1 - e^-x) is at most 1 / (1 + s), so what is outside counts no more than that.
         # Far from the middle of a tilted law terms underflow, each by less than the least double.
         lost = _UNDERFLOW * (len(self.shifts) + len(self.losses))
@@ -72,6 +70,13 @@ class Listed:
         error = self.error + self.s * slack
         error += FINE * (abs(float(self.log_total)) + abs(self.s * at) + 8.0)
         return rounded(exponent + np.log(np.longdouble(total)), error, self.up)
+
+
+def _both_parts(first: float, second: float) -> tuple[float, float]:
+    """Return a sum and what rounding took from it, which together are exact (Knuth's two-sum)."""
+    total = first + second
+    part = total - first
+    return total, (first - (total - part)) + (second - part)
 
 
 def rounded(log: np.longdouble, error: float, up: bool) -> float:
@@ -89,6 +94,8 @@ class _Part:
     losses: Floats
     rests: Floats
     masses: Floats
+    #: Relative error of a loss.
+    off: float = 0.0
 
     @property
     def size(self) -> float:
@@ -157,13 +164,17 @@ def _tilt(measure: Measure, s: float) -> tuple[Floats, np.longdouble, float]:
 
 
 def on_lattice(law: Tilted, h: float, up: bool) -> _Part:
-    """Losses are multiples of h: exactly, as the sum of two doubles."""
-    exact = np.arange(law.start, law.start + len(law.y)).astype(np.longdouble) * np.longdouble(h)
+    """Losses are multiples of h as the sum of two doubles: exactly, if they are not too many."""
+    multiples = np.arange(law.start, law.start + len(law.y))
+    exact = multiples.astype(np.longdouble) * np.longdouble(h)
     losses = exact.astype(np.float64)
     masses = law.y + law.error if up else np.maximum(law.y - law.error, 0.0)
-    return _Part(losses, (exact - losses).astype(np.float64), masses)
+    off = FINE if np.abs(multiples).max(initial=0) > _EXACT else 0.0
+    return _Part(losses, (exact - losses).astype(np.float64), masses, off)
 
 
+#: Multiples of a double that a long double holds exactly.
+_EXACT = 2 ** (np.finfo(np.longdouble).nmant - np.finfo(np.float64).nmant - 1)
 #: Sums of losses closer than this, relative to the largest, are joined.
 _TOLERANCE = 2.0**-48
 
@@ -210,7 +221,10 @@ def table(
     order = np.argsort(shifts)
     both, above = np.empty(len(longest.losses)), np.empty(len(longest.losses))
     kernels.tail_tables(longest.losses, longest.rests, longest.masses, s, both, above)
-    moved += (4.0 * ULP * len(others) + 2.0 * FINE) * sum(part.size for part in parts)
+    if others:
+        moved += (4.0 * ULP * len(others) + 2.0 * FINE) * sum(part.size for part in parts)
+    # A loss of one part alone is off relative to itself: to t where it is next to t, and elsewhere
+    # by less than the error of as many steps as the table has.
     spread = float(longest.losses[-1] - longest.losses[0])
     error += (8.0 * len(both) + 4.0 * len(shifts) ** 0.5 + 32.0 + 4.0 * s * spread) * ULP
     error += len(shifts) * ULP
@@ -227,4 +241,5 @@ def table(
         error,
         outside,
         moved,
+        4.0 * ULP if others else 2.0 * longest.off,
     )
