@@ -75,7 +75,12 @@ def test_reports(versus, k, name):
     contenders = [ours(lambda: sampler.sample(values[:, None]), items=count)]
     if module is not None:
         contenders.append(
-            peer("multi-freq-ldpy", lambda: theirs(module, k, few), items=len(few), needs=PEER)
+            peer(
+                "multi-freq-ldpy",
+                lambda: theirs(module, k, few),
+                items=len(few),
+                needs="multi-freq-ldpy",
+            )
         )
     versus(f"reports, {name}", f"{k:,} values", *contenders, seed=0, unit="report")
 
