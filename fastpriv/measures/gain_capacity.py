@@ -80,7 +80,7 @@ def g_capacity(
     channel : channel or 2-D array
         The mechanism.
     gain : 2-D array or gains.Row, optional
-        Gain function ``gain[w, x]`` with no negative entry; see :mod:`fastpriv.gains`.
+        Gain function ``gain[w, x]`` with no negative entry; see ``fastpriv.gains``.
     gap : float
         Width of the bracket at which the search ends.
     time_limit : float, optional

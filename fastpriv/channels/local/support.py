@@ -196,7 +196,7 @@ class SupportChannel(AbstractChannel):
         Parameters
         ----------
         reports : integer array
-            What :meth:`sample` returned, or part of it.
+            What ``sample`` returned, or part of it.
         """
         return self._supports(self._tally(self._checked_reports(reports)))
 
