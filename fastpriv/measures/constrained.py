@@ -17,7 +17,7 @@ from fastpriv._matrices.entropy_search.search import Constrained
 from fastpriv._matrices.entropy_search.slices import Individual
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import unlike_groups
+from fastpriv.channels.queries.query import Query, unlike_groups
 from fastpriv.channels.queries.ways import group_ways, slice_ways, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
 from fastpriv.measures.arguments import as_channel
@@ -276,14 +276,7 @@ def _problem(channel: AbstractChannel) -> Constrained:
         return Constrained(_looked_at(channel._kernels))
     if size <= _LISTED:
         return Constrained.of_matrix(np.array(channel.matrix()), channel.space.sizes)
-    if not isinstance(channel, QueryChannel) and size > _INPUTS:
-        raise TooLarge.entries(
-            "a prior over the databases",
-            size,
-            f"priors are searched among up to {_INPUTS} of them, or through a QueryChannel, which "
-            "counts databases with the same answer together",
-        )
-    query, table = as_query(channel)
+    query, table = _query(channel)
     kinds, first = query.kinds(), representatives(table)
     individuals = []
     for i in np.unique(kinds, return_index=True)[1].tolist():
@@ -296,8 +289,8 @@ def _problem(channel: AbstractChannel) -> Constrained:
     return Constrained(individuals)
 
 
-def _group_problem(channel: AbstractChannel, k: int) -> Constrained:
-    """Return the groups of k rows of different roles, each group as one row."""
+def _query(channel: AbstractChannel) -> tuple[Query, Floats]:
+    """Return the query behind a channel, unless it has too many databases to search among."""
     size = channel.space.size
     if not isinstance(channel, QueryChannel) and size > _INPUTS:
         raise TooLarge.entries(
@@ -306,7 +299,12 @@ def _group_problem(channel: AbstractChannel, k: int) -> Constrained:
             f"priors are searched among up to {_INPUTS} of them, or through a QueryChannel, which "
             "counts databases with the same answer together",
         )
-    query, table = as_query(channel)
+    return as_query(channel)
+
+
+def _group_problem(channel: AbstractChannel, k: int) -> Constrained:
+    """Return the groups of k rows of different roles, each group as one row."""
+    query, table = _query(channel)
     first, individuals = representatives(table), []
     for group in unlike_groups(query.kinds(), k):
         values = math.prod(channel.space.sizes[i] for i in group)
@@ -314,7 +312,7 @@ def _group_problem(channel: AbstractChannel, k: int) -> Constrained:
         blocks = [_merged(first[answers], logs) for answers, logs in group_ways(query, group)]
         _check_inputs(sum(len(rows) for rows, _ in blocks), table.shape[1])
         rows = [(np.ascontiguousarray(table[rows]), logs) for rows, logs in blocks]
-        if values > 1 or size == 1:
+        if values > 1 or channel.space.size == 1:
             individuals.append(Individual(_seen(rows), ways_error(query)))
     return Constrained(individuals)
 

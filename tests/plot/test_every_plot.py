@@ -18,20 +18,6 @@ MATRIX = [[0.5, 0.25, 0.125, 0.125], [0.25, 0.5, 0.125, 0.125], [0.125, 0.125, 0
 PRIOR = [0.5, 0.25, 0.25]
 
 
-@pytest.fixture(autouse=True)
-def _figures():
-    """Every figure can be drawn, no setting is changed, and nothing is left behind."""
-    plt.close("all")  # what examples of the documentation left
-    before = dict(matplotlib.rcParams)
-    yield
-    try:
-        for figure in map(plt.figure, plt.get_fignums()):
-            figure.canvas.draw()
-    finally:
-        plt.close("all")
-    assert dict(matplotlib.rcParams) == before
-
-
 CALLS = {
     "balance": lambda ax, **look: fp.plot.balance(
         fp.HammingChannel(2, 2, 1.0), points=3, ax=ax, **look

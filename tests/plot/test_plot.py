@@ -23,20 +23,6 @@ PRIOR = [0.5, 0.25, 0.25]
 SKEWED = fp.Product.iid([0.75, 0.25], 12)
 
 
-@pytest.fixture(autouse=True)
-def _figures():
-    """Every figure can be drawn, no setting is changed, and nothing is left behind."""
-    plt.close("all")  # what examples of the documentation left
-    before = dict(matplotlib.rcParams)
-    yield
-    try:
-        for figure in map(plt.figure, plt.get_fignums()):
-            figure.canvas.draw()
-    finally:
-        plt.close("all")
-    assert dict(matplotlib.rcParams) == before
-
-
 def line(ax, label):
     """The one line whose label starts so."""
     (found,) = [x for x in ax.lines if x.get_label().startswith(label)]

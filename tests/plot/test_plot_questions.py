@@ -12,12 +12,6 @@ from fastpriv.accounting import PrivacyProfile
 GAUSS, MATRIX = PrivacyProfile.gaussian(1.0), [[0.75, 0.25], [0.25, 0.75]]
 
 
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
 @pytest.mark.parametrize(
     ("draw", "ask", "end"),
     [

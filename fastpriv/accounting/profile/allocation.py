@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from fastpriv._core.rounding import ULP
 from fastpriv.accounting.profile.crossing import lost
+from fastpriv.accounting.profile.envelopes import hull
 from fastpriv.accounting.profile.lognormals import lognormal_sums
 from fastpriv.accounting.profile.lopsided import Levelwise
 from fastpriv.accounting.profile.measures import FINE, Longs, Measure
@@ -190,24 +191,11 @@ def _between(levels: Longs, power: int) -> Longs:
     return np.asarray(np.exp(levels[(levels >= low) & (levels < high) & (levels > 0.0)]))
 
 
-def _hull(at: Longs, values: Longs) -> tuple[Longs, Longs]:
-    """Return the corners of the largest convex function below some points."""
-    kept: list[int] = []
-    for i in range(len(at)):
-        while len(kept) > 1:
-            j, k = kept[-2], kept[-1]
-            left = (values[k] - values[j]) * (at[i] - at[k])
-            if left < (values[i] - values[k]) * (at[k] - at[j]):
-                break
-            kept.pop()
-        kept.append(i)
-    return at[kept], values[kept]
-
-
 def _above(given: _Points) -> tuple[Longs, Longs, float, float]:
     """Return atoms of X, their Q-masses, that at 0, and the P-mass at infinity, from above."""
     zero = np.zeros(1, dtype=np.longdouble)
-    at, values = _hull(np.concatenate([zero, given.at]), np.concatenate([zero, given.high]))
+    ends: tuple[Longs, Longs] = np.append(zero, given.at), np.append(zero, given.high)
+    at, values = hull(*ends)
     slopes = np.diff(values) / np.diff(at)
     doubt = 16.0 * FINE * (np.abs(values[1:]) / np.diff(at) + 1.0)
     # From the last point on G grows like a: the mean of what lies beyond goes to infinity.
@@ -243,7 +231,7 @@ def _below(given: _Points) -> tuple[Longs, Longs]:
     every = np.concatenate([ends[0], at, cut, ends[1]])
     values = np.concatenate([ends[0], low, down, ends[1] - 1.0])
     order = np.argsort(every, kind="stable")
-    at, values = _hull(every[order], values[order])
+    at, values = hull(every[order], values[order])
     slopes = np.diff(values) / np.diff(at)
     doubt = 16.0 * FINE * (np.abs(values[1:]) / np.diff(at) + 1.0)
     masses = np.diff(slopes) - doubt[1:] - doubt[:-1]

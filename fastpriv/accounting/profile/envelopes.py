@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from statistics import NormalDist
+from typing import TypeVar
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.atoms import envelope, from_envelope
-from fastpriv.accounting.profile.measures import SAME, Measure
+from fastpriv.accounting.profile.measures import SAME, Longs, Measure
+
+Points = TypeVar("Points", Floats, Longs)
 
 #: Deviations of the losses within which levels are close, and the ratio of those beyond.
 _NEAR, _RATIO = 8.0, 1.1
@@ -54,7 +57,7 @@ def curve_above(delta: Callable[[float], float], at: Floats, top: float) -> Meas
             break
     # A falling curve is below its value at a lower level: points are moved up by the rounding.
     moved = np.expm1(np.array(used) * (1.0 + 16.0 * ULP)) * (1.0 + 4.0 * ULP)
-    e, d = _hull(moved, np.array(values))
+    e, d = hull(moved, np.array(values))
     lines = _chords(e, d) * np.array([1.0 + 16.0 * ULP, 1.0 - 16.0 * ULP])
     # Symmetric curves start with a slope of at most (1 - D)/2.
     most = 0.5 * (1.0 - lines[:, 0])
@@ -96,7 +99,7 @@ def lower_of(
             value = min(below[i] + left[i - 1] * cut, up + right[i + 1] * cut)
             corners.append((e[i] + cut, max(value - 16.0 * ULP * below[i], 0.0)))
     where, what = np.array(sorted(corners)).T
-    return _hull(where, what)
+    return hull(where, what)
 
 
 def curve_below(curves: list[tuple[Floats, Floats]], always: float) -> Measure:
@@ -107,7 +110,7 @@ def curve_below(curves: list[tuple[Floats, Floats]], always: float) -> Measure:
     e = np.unique(np.concatenate([corners for corners, _ in curves]))
     e = e[e <= min(corners[-1] for corners, _ in curves)]
     least = np.min([_between(e, *curve) for curve in curves], axis=0)
-    e, d = _hull(e, np.maximum(least, 0.0))
+    e, d = hull(e, np.maximum(least, 0.0))
     lines = _chords(e, d) * np.array([1.0 - 16.0 * ULP, 1.0 + 16.0 * ULP])
     lines = np.concatenate([[[always, 0.0]], lines[lines[:, 0] > always][::-1]])
     return from_envelope(envelope(lines, SAME, False), up=False)
@@ -126,7 +129,7 @@ def _chords(e: Floats, d: Floats) -> Floats:
     return np.stack([d[:-1] + e[:-1] * slope, slope], axis=1)
 
 
-def _hull(at: Floats, values: Floats) -> tuple[Floats, Floats]:
+def hull(at: Points, values: Points) -> tuple[Points, Points]:
     """Return the corners of the largest convex function below some points."""
     kept: list[int] = []
     for i in range(len(at)):
