@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.clock import Clock, Meter
+from fastpriv._core.clock import Clock
 from fastpriv._core.executors import mapping
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
 from fastpriv.errors import InvalidInput
@@ -40,8 +40,8 @@ from fastpriv.results import IndividualCapacity
 
 __all__ = ["group_capacity", "individual_capacity", "max_individual_capacity"]
 
-#: Gap of a search over a convex set of priors, and its work where no seconds are given.
-_SET_GAP, _SET_WORK = 1e-3, 4e9
+#: Least gap of a search over a convex set of priors.
+_SET_GAP = 1e-3
 #: Largest matrix of a row-by-row channel that is searched for an adversary.
 _SEARCHED = 1 << 20
 
@@ -146,11 +146,11 @@ def individual_capacity(
         if isinstance(kind, BernoulliPriors):
             return interval_leak(mechanism, kind.c, gap, clock)
         if isinstance(kind, RowBoxPriors):
-            return row_box_leak(mechanism, kind._row, gap)
+            return row_box_leak(mechanism, kind._row, gap, clock)
         half = None if seconds is None else 0.5 * seconds
         most = largest_leak(mechanism, 1, max(gap, 1e-9), half).upper
-        meter = Meter(None if seconds is None else clock.left(), _SET_WORK)
-        return convex_leak(mechanism, kind, max(gap, _SET_GAP), most, meter)
+        rest = None if seconds is None else clock.left()
+        return convex_leak(mechanism, kind, max(gap, _SET_GAP), most, rest)
     return independent_leak(mechanism, gap, clock)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.clock import Meter
+from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.highs import Rows, minimise
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
@@ -25,8 +25,8 @@ from fastpriv.results import IndividualCapacity
 _ENTRIES, _PAIRS = 1 << 20, 1 << 10
 #: Seconds for one linear program, and rounds of them for one bound.
 _SECONDS, _ROUNDS = 60.0, 12
-#: Units of work of the programs for two parts.
-_WORK = 1 << 24
+#: Units of work of the programs for two parts, and of a search without a time limit.
+_HALVING, _WORK = 1 << 24, 4e9
 #: Share of what is open that further laws may take off.
 _OPEN = 0.2
 #: Most tangents of a concave function, and most laws that programs choose from.
@@ -38,7 +38,11 @@ _LEAST, _PRICE = 1e-300, 100.0
 
 
 def convex_leak(
-    channel: AbstractChannel, priors: ConvexPriors, gap: float, most: float, meter: Meter
+    channel: AbstractChannel,
+    priors: ConvexPriors,
+    gap: float,
+    most: float,
+    time_limit: float | None,
 ) -> IndividualCapacity:
     """Return the largest I(X_i; Y) over rows i and a convex set, nothing being above ``most``.
 
@@ -57,7 +61,9 @@ def convex_leak(
     rows = [i for i in range(channel.space.n) if channel.space.sizes[i] > 1]
     if priors._symmetric():  # rows of one role are alike for the set, too
         rows = [i for i in np.unique(row_kinds(channel), return_index=True)[1] if i in rows]
-    most = min(most, most_information(matrix, priors, gap)[1])
+    meter = Meter(time_limit, _WORK)
+    clock = Clock(math.inf if time_limit is None else time_limit)
+    most = min(most, most_information(matrix, priors, gap, clock)[1])
     looked_at = [_Row(channel, matrix, priors, int(i)) for i in rows]
     lower, upper = _searched(looked_at, gap, most, meter)
     return widened(IndividualCapacity(lower, upper, None), matrix_error(channel))
@@ -70,6 +76,8 @@ def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[
     for row in rows:
         best = max(best, row.climbed(meter))
     for row in rows:
+        if meter.room() <= 0.0:
+            return best, max(best, most)
         part, best = row.bound(row.whole(), best, gap)
         heapq.heappush(heap, (-part.bound, count := count + 1, row, part))
     while heap:
@@ -77,7 +85,7 @@ def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[
         if min(top, most) <= _enough(best, gap) or meter.room() <= 0.0:
             break
         _, _, row, part = heapq.heappop(heap)
-        meter.spend(_WORK)
+        meter.spend(_HALVING)
         for half in _halves(*part[1:]):
             part, best = row.bound(half, best, gap)
             heapq.heappush(heap, (-min(part.bound, top), count := count + 1, row, part))

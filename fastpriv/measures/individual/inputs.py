@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.rewarded import rewarded_law
@@ -23,7 +24,9 @@ def some_laws(priors: ConvexPriors, count: int) -> list[Floats]:
     return [priors._least_sum(rng.random(priors.size))[1] for _ in range(count)]
 
 
-def most_information(W: Floats, priors: ConvexPriors, gap: float) -> tuple[float, float]:
+def most_information(
+    W: Floats, priors: ConvexPriors, gap: float, clock: Clock
+) -> tuple[float, float]:
     """Return the largest I(X; Y) over a convex set of input laws, as a bracket.
 
     I(p) is at most <p, D(W || q)> for every output law q, and equal for its own. The law with the
@@ -41,7 +44,7 @@ def most_information(W: Floats, priors: ConvexPriors, gap: float) -> tuple[float
         lower = max(lower, float(p @ told) - slack)
         least, law = priors._least_sum(-told)
         upper = min(upper, slack - least)
-        if upper <= lower + 0.1 * gap * min(1.0, lower):
+        if upper <= lower + 0.1 * gap * min(1.0, lower) or clock.left() == 0.0:
             break
         laws = np.vstack([laws, law])
     return max(0.0, lower), max(upper, lower)

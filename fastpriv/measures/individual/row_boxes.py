@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.clock import Clock
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.channels.rowwise import row_kinds
@@ -19,18 +22,27 @@ from fastpriv.results import IndividualCapacity
 _CHANNELS = 1 << 12
 
 
-def row_box_leak(channel: AbstractChannel, box: Box, gap: float) -> IndividualCapacity:
+def row_box_leak(
+    channel: AbstractChannel, box: Box, gap: float, clock: Clock
+) -> IndividualCapacity:
     """Return the largest I(X_i; Y) over rows i and independent rows, each with a law in a box.
 
     The channel from x_i to y is linear in the law of each other row, and information is convex in
-    the channel. So all other rows are at corners of the box. In its own law it is concave.
+    the channel. So all other rows are at corners of the box. In its own law it is concave. What
+    the time does not suffice for is bounded by ln m.
     """
     if isinstance(channel, ProductChannel):
         tables = [kernel.matrix[None] for kernel in channel._kernels.distinct]
     else:
         tables = _at_corners(channel, corners(box))
-    ends = [most_information(table, box, gap) for part in tables for table in part]
-    leak = IndividualCapacity(max(e[0] for e in ends), max(e[1] for e in ends), None)
+    lower = upper = 0.0
+    for number, table in enumerate(table for part in tables for table in part):
+        if number and clock.left() == 0.0:
+            upper = round_up(math.log(box.size))
+            break
+        low, high = most_information(table, box, gap, clock)
+        lower, upper = max(lower, low), max(upper, high)
+    leak = IndividualCapacity(lower, upper, None)
     return widened(leak, matrix_error(channel) + 8.0 * channel.space.n * (box.size + 2) * ULP)
 
 
