@@ -22,7 +22,7 @@ where mean_k is the output law of selection k under p.
 
 Second derivatives are diagonal in y except for one vector for each constraint. A Newton step
 eliminates q_k (diagonal) and the multipliers (m x m) of each selection and factors one matrix of
-size N K. Cost O((N K)^3 + B m (N K)^2) for each of about 30 steps, with B selections of m rows.
+size N K. Cost O((N K)^3 + B m^3 K^2) for each of about 30 steps, with B selections of m rows.
 """
 
 from __future__ import annotations
@@ -324,16 +324,22 @@ def _add_blocks(total: Floats, part: _Part, W: Floats, q: Floats, weight: Floats
 
 
 def _add_low(total: Floats, part: _Part, low: Floats) -> None:
-    """Add the products of the vectors of all constraints with themselves."""
+    """Add the products of the vectors of all constraints with themselves.
+
+    The vectors of a selection touch its own rows only: a block of K x K for each pair of them.
+    """
     N, K = total.shape[:2]
-    m, flat = low.shape[1], total.reshape(N * K, N * K)
-    step = max(1, _BLOCK // (N * K * m))
-    for start in range(0, len(low), step):
-        piece, rows = low[start : start + step], part.rows[start : start + step]
-        table = np.zeros((len(piece), N, K, m))
-        table[np.arange(len(piece))[:, None], rows] = piece
-        columns = np.moveaxis(table, 0, 2).reshape(N * K, -1)
-        flat += columns @ columns.T
+    m, blocks = low.shape[1], total.transpose(0, 2, 1, 3)
+    step = max(1, _BLOCK // (K * K))
+    for a in range(m):
+        for c in range(m):
+            pairs = part.rows[:, a] * N + part.rows[:, c]
+            order = np.argsort(pairs, kind="stable")
+            for start in range(0, len(order), step):
+                chosen = order[start : start + step]
+                products = low[chosen, a] @ np.swapaxes(low[chosen, c], 1, 2)
+                which, first = np.unique(pairs[chosen], return_index=True)
+                blocks[which // N, which % N] += np.add.reduceat(products, first, axis=0)
 
 
 def _logs(ratio: Floats) -> Floats:
