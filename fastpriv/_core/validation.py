@@ -6,6 +6,7 @@ import math
 import operator
 import os
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,14 @@ MAX_VECTOR = 1 << 28
 MAX_MATRIX = 1 << 27
 #: Laws further from one than a rounded sum can be are divided by their sum.
 ROUNDED = 1e-14
+
+
+def path(value: Any, name: str) -> Path:
+    """Return the path of a file."""
+    given = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(given, str) or not given or "\0" in given:
+        raise InvalidInput(f"{name} must be the path of a file, got {value!r:.60}")
+    return Path(given)
 
 
 def integer(value: Any, name: str, least: int) -> int:
