@@ -39,7 +39,9 @@ class Bit:
 
     def __init__(self, individual: Individual, b: float) -> None:
         self.individual, self.b = individual, b - individual.doubt
-        self.W, self.look = individual.rest, individual.look
+        #: The last column is for the bit before any output.
+        self.W = np.column_stack([individual.rest, np.ones(len(individual.rest))])
+        self.look = individual.look
         self.logs, self.edges = individual.logs, individual.edges
         self.start = np.full(1 + 2 * self.W.shape[1], 0.1)
         one = np.zeros_like(self.W)
