@@ -25,6 +25,7 @@ import numpy as np
 from fastpriv.kernels.arrays import copy
 from fastpriv.kernels.curvature import curvature_gain
 from fastpriv.kernels.convex import add_square, log_sum, log_total, newton_step
+from fastpriv.kernels.reach import narrow_by_reach
 from fastpriv.kernels.declare import IntMatrix, Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
@@ -289,6 +290,8 @@ def posterior_bound(
         z[k] = min(max(z[k], 1e-3 * scale), scale)
     value, last = _minimise(z, max(reach, 1e-3 * scale), score, C, logs, edges, b, floor, reach, p)
     if value > floor:
-        value = min(value, last - curvature_gain(low, high, look, W, edges[1], p, z[0]))
+        gain = curvature_gain(low, high, look, W, edges[1], p, z[0])
+        narrow_by_reach(low, high, W, edges[1], p, z[0], last - floor)
+        value = min(value, last - gain)
     at, cut = _widest(low, high, W, look, edges[1], least, most, p)
     return value, at, cut

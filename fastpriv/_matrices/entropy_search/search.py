@@ -27,7 +27,7 @@ from fastpriv._matrices.entropy_search.simplices import (
     branch,
     prove_line,
 )
-from fastpriv._matrices.entropy_search.slices import Individual, Line
+from fastpriv._matrices.entropy_search.slices import Individual
 from fastpriv.results import Bracket
 
 #: Kernels of the search.
@@ -240,28 +240,42 @@ class Search:
         return self.floor
 
     def root(self, individual: Individual, deadline: float) -> Node:
-        """Bound over all laws of an individual, searching single slices where that helps."""
+        """Bound over all laws of an individual, searching single slices where that helps.
+
+        Slices are searched at the output law and the multiplier of the best law first, if every
+        slice by itself seems to tell most there: then nothing is lost. After that they are
+        searched at those of the bound, as long as this narrows it.
+        """
         problem = Problem(individual.slices, individual.E, self.b - individual.doubt, 0)
-        p = individual.best[1]
-        best: Node | None = None
-        lines: list[Line] = []
-        while True:
-            reach = 0.1 * self.gap * min(1.0, self.lower)
-            node = problem.root(p, problem.ample(), self.floor, reach)
-            self.climb(individual, node.p)
-            if best is not None and node.rank <= best.rank:
-                for part, line in zip(individual.slices, lines, strict=True):
-                    part.proved = line
-                return best
-            gain = math.inf if best is None else node.rank - best.rank
-            left = deadline - self.meter.used()
-            if -node.rank <= self.floor or gain < 0.05 * (-node.rank - self.lower) or left < 0.0:
-                return node
-            best, p, lines = node, node.p, [part.proved for part in individual.slices]
-            mixed = len(problem.base)
-            d, t = node.z[:mixed] @ problem.base, float(node.z[mixed])
-            tolerance = 0.02 * (-node.rank - self.lower)
-            for part, own in zip(individual.slices, problem.split(p), strict=True):
+        node = self.whole(individual, problem, individual.best[1])
+        law = individual.best[1]
+        d, t = law @ individual.E, individual.multiplier(law)
+        apart = individual.separates(law, d, t)
+        while -node.rank > self.floor and (left := deadline - self.meter.used()) > 0.0:
+            gap, gain = -node.rank - self.lower, 0.0
+            if not apart:
+                mixed = len(problem.base)
+                d, t = node.z[:mixed] @ problem.base, float(node.z[mixed])
+            lines = [part.proved for part in individual.slices]
+            tolerance = (0.1 * self.gap * min(1.0, self.lower)) if apart else 0.02 * gap
+            for part, own in zip(individual.slices, problem.split(node.p), strict=True):
                 if len(part.rows) > 1:
                     until = self.meter.used() + left / (2 * len(individual.slices))
                     prove_line(part, own, d, t, tolerance, self.meter, until)
+            better = self.whole(individual, problem, node.p)
+            if better.rank > node.rank:
+                node, gain = better, better.rank - node.rank
+            else:
+                for part, line in zip(individual.slices, lines, strict=True):
+                    part.proved = line
+            if not apart and gain < 0.05 * gap:
+                break
+            apart = False
+        return node
+
+    def whole(self, individual: Individual, problem: Problem, p: Floats) -> Node:
+        """Bound over all laws, with tangents at p, and ascend from where it is attained."""
+        reach = 0.1 * self.gap * min(1.0, self.lower)
+        node = problem.root(p, problem.ample(), self.floor, reach)
+        self.climb(individual, node.p)
+        return node
