@@ -169,9 +169,7 @@ def curvature_gain(low, high, look, W, first, p, t):
         total = 0.0
         for y in range(K):
             apart = W[x, y] - V[a, y]
-            total += bend[y] * width[y] * (
-                0.5 * abs(apart * lever[a, y]) - 0.25 * width[y] * apart
-            )
+            total += bend[y] * width[y] * (0.5 * abs(apart * lever[a, y]) - 0.25 * width[y] * apart)
         top[a] = max(top[a], total)
     delta, far, common, shift = np.zeros(K), 0.0, 0.0, 0.0
     for y in range(K):
@@ -234,5 +232,6 @@ def curvature_gain(low, high, look, W, first, p, t):
                 continue
         gain = room * (1.0 - lack) - _largest(L, H, reach, v) - left
         doubt = (2.0**-30 + 2.0**-44 / t) * (size + room)
-        best = max(best, gain - doubt)
+        if gain - doubt > best:  # not if it is NaN
+            best = gain - doubt
     return best

@@ -15,7 +15,8 @@ ranges, C_x lambda >= 0, nothing is above
     g = chords + C lambda,
 
 a true bound at every (t, lambda), jointly convex. Newton's method with a logarithmic barrier makes
-it small.
+it small. What the chords add to f is subtracted afterwards as far as laws cannot avoid it
+(``curvature.py``), and ranges are narrowed to laws that can be above a floor (``reach.py``).
 """
 
 import math
@@ -23,10 +24,10 @@ import math
 import numpy as np
 
 from fastpriv.kernels.arrays import copy
-from fastpriv.kernels.curvature import curvature_gain
 from fastpriv.kernels.convex import add_square, log_sum, log_total, newton_step
-from fastpriv.kernels.reach import narrow_by_reach
+from fastpriv.kernels.curvature import curvature_gain
 from fastpriv.kernels.declare import IntMatrix, Ints, Matrix, Vector, helper, kernel
+from fastpriv.kernels.reach import narrow_by_reach
 
 U = 2.0**-53
 STEPS = 100
@@ -256,17 +257,19 @@ def posterior_bound(
     reach: float,
     p: Vector,
 ) -> tuple[float, int, float]:
-    """Bound the information over priors with low <= Q <= high; narrows these ranges.
+    """Bound the information over priors with low <= Q <= high, or by ``floor`` if that is larger.
 
+    Narrows these ranges; all priors that tell more than ``floor`` stay in them. The last column of
+    W is ones, and the last range that of the bit before any output.
     ``look`` has the two laws of the look at the bit alone (one column of ones if there is none).
     Q_y >= Q_z is given for each pair y, z in ``order``.
     ``least`` and ``most`` bound P(y | first value)/P(y | second value). Starts from the point z and
     leaves the last one there, and the law of the inputs in p. Stops once the bound is at most
-    ``floor``, or within ``reach`` of its least. Returns the bound, -inf if there are no such
-    priors, the output whose range should be cut, -1 if none, and where.
+    ``floor``, or within ``reach`` of its least. Returns the bound, the output whose range should be
+    cut, -1 if none, and where.
     """
     if not _narrow(low, high, order, least, most):
-        return -math.inf, -1, 0.0
+        return floor, -1, 0.0
     inputs, outputs = W.shape
     score, C = np.zeros((2, inputs)), np.empty((inputs, 2 * outputs))
     scale, doubt = NARROW, (8 + 4 * look.shape[1]) * U
@@ -290,8 +293,8 @@ def posterior_bound(
         z[k] = min(max(z[k], 1e-3 * scale), scale)
     value, last = _minimise(z, max(reach, 1e-3 * scale), score, C, logs, edges, b, floor, reach, p)
     if value > floor:
-        gain = curvature_gain(low, high, look, W, edges[1], p, z[0])
-        narrow_by_reach(low, high, W, edges[1], p, z[0], last - floor)
-        value = min(value, last - gain)
+        value = min(value, last - curvature_gain(low, high, look, W, edges[1], p, z[0]))
+        if not narrow_by_reach(low, high, W, edges[1], p, z[0], last - floor):
+            value = floor
     at, cut = _widest(low, high, W, look, edges[1], least, most, p)
-    return value, at, cut
+    return max(value, floor), at, cut

@@ -7,7 +7,8 @@ another law p' is U minus
 
 So a law with a value above a floor costs less than gap = U - floor. Then for every nu > 0
 
-    sum_x p'_x phi_x <= nu gap + nu (1 + t) ln sum_a alpha_a (sum_x pi_x e^(phi_x/(nu t)))^(t/(1 + t)).
+    sum_x p'_x phi_x <= nu gap + nu (1 + t) ln sum_a alpha_a M_a^(t/(1 + t)),
+    M_a = sum_x pi_x e^(phi_x/(nu t)).
 
 With phi_x = W_xy (a_x - u) this is negative only if the posterior of y is below u.
 """
@@ -20,42 +21,37 @@ from fastpriv.kernels.declare import helper
 
 LEAST = 1e-12  # probability of a value, or of an output, that is looked at
 TRIALS = 5  # ends that are tried, from the nearest on
+STEEPEST = 200.0  # of an exponent: beyond, probabilities that underflow might count
+DOUBT = 2.0**-44  # times 1/t, relative error of the laws of slices
 
 
 @helper(error_model="numpy")
 def _most(W, y, sign, u, first, p, alpha, t, nu, gap):
     """Bound sign * sum p' W (a - u) over laws within the gap, rounded up."""
-    inner0, inner1, top0, top1 = 0.0, 0.0, -math.inf, -math.inf
     each = sign / (nu * t)
-    for x in range(p.size):
-        if p[x] > 0.0:
-            if x < first:
-                top0 = max(top0, each * W[x, y] * (1.0 - u))
-            else:
-                top1 = max(top1, -each * W[x, y] * u)
+    if not abs(each) < STEEPEST:
+        return math.inf
+    M = np.zeros(2)
     for x in range(p.size):
         if x < first:
-            inner0 += p[x] * math.exp(each * W[x, y] * (1.0 - u) - top0)
+            M[0] += p[x] / alpha[0] * math.exp(each * W[x, y] * (1.0 - u))
         else:
-            inner1 += p[x] * math.exp(-each * W[x, y] * u - top1)
+            M[1] += p[x] / alpha[1] * math.exp(-each * W[x, y] * u)
     share = t / (1.0 + t)
-    first_term = share * (math.log(inner0 / alpha[0]) + top0)
-    second_term = share * (math.log(inner1 / alpha[1]) + top1)
-    top = max(first_term, second_term)
-    total = alpha[0] * math.exp(first_term - top) + alpha[1] * math.exp(second_term - top)
-    doubt = 1e-12 * (1.0 + abs(top0) + abs(top1))
-    return nu * (gap + (1.0 + t) * (top + math.log(total / (alpha[0] + alpha[1])) + doubt))
+    total = alpha[0] * M[0] ** share + alpha[1] * M[1] ** share
+    doubt = 1e-12 * (1.0 + abs(each)) + DOUBT / t
+    return nu * (gap + (1.0 + t) * (math.log(total) + doubt))
 
 
 @helper(error_model="numpy")
 def narrow_by_reach(low, high, W, first, p, t, gap):
-    """Narrow the ranges to the posteriors of laws whose value is within the gap."""
+    """Narrow the ranges to the posteriors of laws within the gap; return whether any are left."""
     inputs, outputs = W.shape
     alpha = np.zeros(2)
     for x in range(inputs):
         alpha[0 if x < first else 1] += p[x]
     if not (alpha[0] > LEAST and alpha[1] > LEAST and t > 0.0 and 0.0 < gap < math.inf):
-        return
+        return True
     mean = np.empty(2)
     for y in range(outputs):
         mean[0], mean[1], within = 0.0, 0.0, 0.0
@@ -84,12 +80,18 @@ def narrow_by_reach(low, high, W, first, p, t, gap):
                 u = Q + sign * factor * step
                 if (side == 0 and u >= high[y]) or (side == 1 and u <= low[y]):
                     break
-                if min(
-                    _most(W, y, sign, u, first, p, alpha, t, nu, gap),
-                    _most(W, y, sign, u, first, p, alpha, t, 1.6 * nu, gap),
-                ) < 0.0:
+                if (
+                    min(
+                        _most(W, y, sign, u, first, p, alpha, t, nu, gap),
+                        _most(W, y, sign, u, first, p, alpha, t, 1.6 * nu, gap),
+                    )
+                    < 0.0
+                ):
                     if side == 0:
                         high[y] = u
                     else:
                         low[y] = u
                     break
+        if low[y] > high[y]:
+            return False
+    return True
