@@ -156,16 +156,17 @@ def true_channel(spec):
     return made(law, sizes, spec["epsilon"])
 
 
-def readings(spec, matrix, channel):
-    """Yield other matrices that the numbers of a channel may mean.
+def readings(spec, matrix, channel, laws):
+    """Yield the matrices that the numbers of a channel may mean.
 
-    Rows of floats that do not quite sum to one are laws divided by their sums. The output law of
-    E_i is rounded to floats, from which it is drawn: E_i is that law tilted.
+    Entries that are given are taken as they are, and where laws are composed every row is divided
+    by its exact sum. The output law of E_i is rounded to floats, from which it is drawn: E_i is
+    that law tilted.
     """
+    given = spec["kind"] in ("dense", "product", "query")
+    yield [o.normal(row) for row in matrix] if given and laws else matrix
     if spec["kind"] == "posterior":
         yield o.tilted_matrix(channel._law.pmf(), sizes_of(spec), spec["epsilon"])
-    if any(sum(row) != 1 for row in matrix):
-        yield [o.normal(row) for row in matrix]
 
 
 def least_number(spec):
