@@ -13,6 +13,9 @@ from fastpriv._core.validation import Floats
 
 #: Smallest matrix whose rows are split over threads.
 _THREADED = 1 << 17
+#: Information below is computed again from a larger multiple of the matrix, which is exact:
+#: kernels take chances below 2^-1021 for that one.
+_LITTLE, _SCALE = 2.0**-960, 2.0**900
 
 
 def matrix_information(matrix: Floats, prior: Floats) -> float:
@@ -21,7 +24,10 @@ def matrix_information(matrix: Floats, prior: Floats) -> float:
     The rows of a large matrix are split over threads.
     """
     if matrix.size < _THREADED:
-        return kernels.mutual_information(matrix, prior)
+        value = kernels.mutual_information(matrix, prior)
+        if value < _LITTLE:
+            value = kernels.mutual_information(matrix * _SCALE, prior) / _SCALE
+        return value
     count, grain = len(matrix), max(1, _THREADED // matrix.shape[1])
     mass, reference = prior.sum(), matrix[np.argmax(prior)]
     shift = sum(split(partial(kernels.shift_rows, matrix, prior, reference), count, grain)) / mass
