@@ -25,9 +25,9 @@ class Question:
     #: (case, W, answer) -> the names of the claims that are broken
     judge: Callable
     weight: int = 4
-    #: Averages: rounded to nearest, and those below ``least`` may be wrong.
+    #: Averages: rounded to nearest, and off by ``least`` of a case at most.
     near: bool = False
-    least: float = 5e-324
+    least: Callable = lambda spec: 5e-324
     #: Most databases, where the truth takes long.
     databases: int = 10**4
     #: Whether rows are divided by their exact sums, as in profiles, or taken as they are.
@@ -81,11 +81,19 @@ class Case:
         return self._at_precision("laws", make) if given else self.W
 
     def readings(self, laws):
-        """Yield the matrices that the numbers of the channel may mean, see ``specs.readings``."""
-        yield self.laws if laws else self.W
+        """Yield the matrices that the numbers of the channel may mean, see ``specs.readings``.
+
+        At its least epsilon the exact output law of E_i may be negative: that is no channel.
+        """
+        matrix = self.laws if laws else self.W
+        if not any(v < 0 for row in matrix for v in row):
+            yield matrix
         if self.spec["channel"]["kind"] == "posterior":
-            law = [arb(float(v)) for v in self.channel._law.pmf()]
-            yield balls.tilted_matrix(law, self.sizes, self.spec["channel"]["epsilon"])
+            yield self._at_precision("drawn", self._drawn)
+
+    def _drawn(self):
+        law = specs.output_law(self.channel._law, arb)
+        return balls.tilted_matrix(law, self.sizes, self.spec["channel"]["epsilon"])
 
 
 #: The last case: the next one may have its channel and prior.
@@ -138,16 +146,16 @@ def between(truth):
     return lambda case, W, given: _compared(given, *truth(case, W))
 
 
-def _noise(case):
-    """Information below this number may be noise.
+def _noise(spec):
+    """Return what information may be off by, beside its relative error.
 
     Doubles below 1e-307 lose digits. Products add up the information of their rows, in which sums
     of laws that are not quite one have no part together.
     """
-    spec = case.spec["channel"]
-    if spec["kind"] != "product":
+    if spec["channel"]["kind"] != "product":
         return 1e-318
-    sums = [[math.fsum((-1.0, *row)) for row in factor] for factor in spec["factors"]]
+    factors = spec["channel"]["factors"]
+    sums = [[math.fsum((-1.0, *row)) for row in factor] for factor in factors]
     return 1e-318 + sum(max(s) - min(s) for s in sums) ** 2
 
 
@@ -158,7 +166,7 @@ def average(truth, least):
         value = truth(case, W)
         if isinstance(given, fp.Bracket):
             return _compared(given, value, value)
-        room = abs(value) * arb("1e-12") + arb(least(case))
+        room = abs(value) * arb("1e-12") + arb(least(case.spec))
         if less(ball(given) + room, value):
             return {"too low"}
         return {"too high"} if less(value + room, ball(given)) else set()
@@ -338,13 +346,13 @@ QUESTIONS = {
         lambda c: fp.mutual_information(c.channel, c.prior),
         average(lambda c, W: balls.mutual_information(W, c.p), _noise),
         near=True,
-        least=1e-31,
+        least=_noise,
     ),
     "distortion": Question(
         lambda c: fp.distortion(c.channel, c.prior),
-        average(lambda c, W: balls.distortion(W, c.p, c.sizes), lambda c: 1e-120),
+        average(lambda c, W: balls.distortion(W, c.p, c.sizes), lambda spec: 1e-120),
         near=True,
-        least=1e-120,
+        least=lambda spec: 1e-120,
     ),
     "maximal_correlation": Question(
         lambda c: fp.maximal_correlation(c.channel, c.prior), _correlation, weight=2

@@ -130,7 +130,7 @@ def broken(spec, channel, given, question):
             case.W = as_given
             other = TRUTHS[name](case)[0]  # the bracket holds both
             low, high = max(low, other), min(high, other)
-        return _broken(given, low, high, question.near, question.least)
+        return _broken(given, low, high, question.near, question.least(spec))
 
 
 def _broken(given, low, high, near, chance):

@@ -161,12 +161,23 @@ def readings(spec, matrix, channel, laws):
 
     Entries that are given are taken as they are, and where laws are composed every row is divided
     by its exact sum. The output law of E_i is rounded to floats, from which it is drawn: E_i is
-    that law tilted.
+    that law tilted. At its least epsilon the exact one may be negative: that is no channel.
     """
     given = spec["kind"] in ("dense", "product", "query")
-    yield [o.normal(row) for row in matrix] if given and laws else matrix
+    exact = [o.normal(row) for row in matrix] if given and laws else matrix
+    if min(map(min, exact)) >= 0:
+        yield exact
     if spec["kind"] == "posterior":
-        yield o.tilted_matrix(channel._law.pmf(), sizes_of(spec), spec["epsilon"])
+        yield o.tilted_matrix(output_law(channel._law, o.num), sizes_of(spec), spec["epsilon"])
+
+
+def output_law(law, number):
+    """Return the probabilities that a law of the library means, exact where rows are independent.
+
+    Its own vector has lost products below the range of a double.
+    """
+    factors = law.marginals if isinstance(law, fp.Product) else [law.pmf()]
+    return o.product_pmf([[number(float(v)) for v in factor] for factor in factors])
 
 
 def least_number(spec):
