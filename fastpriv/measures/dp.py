@@ -426,8 +426,8 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
         return _live_level(channel, [ratios], prior) + types.error + same._log_error
     logs = prior._logs()
     if logs is None and channel._listable:
-        ratios = [_all_ratios(channel, rows, prior) for rows in channel._groups]
-        return _live_level(channel, ratios, prior)
+        every = [_all_ratios(channel, rows, prior) for rows in channel._groups]
+        return _live_level(channel, every, prior)
     with np.errstate(divide="ignore"):
         rare = (np.log(prior._vector()) if logs is None else logs) + channel._tilt()[1]
     odds = Dense._trusted(np.exp(rare - rare.max()), channel.space, rare)

@@ -180,6 +180,13 @@ def output_law(law, number):
     return o.product_pmf([[number(float(v)) for v in factor] for factor in factors])
 
 
+def as_given(spec):
+    """Whether rows are taken as they are; those further from one are divided by their sums."""
+    tables = spec.get("factors", []) + ([spec["matrix"]] if "matrix" in spec else [])
+    rows = [row for table in tables for row in table]
+    return all(abs(math.fsum((-1.0, *row))) < 5e-15 for row in rows)
+
+
 def least_number(spec):
     """Return the least positive number in a case, which says how many digits the truth needs."""
     if isinstance(spec, dict):
