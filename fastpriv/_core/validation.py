@@ -6,6 +6,7 @@ import math
 import operator
 import os
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,18 @@ SUM_TOLERANCE = 1e-9
 MAX_VECTOR = 1 << 28
 #: Most entries of a matrix that a structured channel expands into.
 MAX_MATRIX = 1 << 27
+#: What kernels are compiled for: arrays in C order that may be written to.
+_KERNELS_TAKE = ["C", "W"]
 #: Laws further from one than a rounded sum can be are divided by their sum.
 ROUNDED = 1e-14
+
+
+def path(value: Any, name: str) -> Path:
+    """Return the path of a file."""
+    given = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(given, str) or not given or "\0" in given:
+        raise InvalidInput(f"{name} must be the path of a file, got {value!r:.60}")
+    return Path(given)
 
 
 def integer(value: Any, name: str, least: int) -> int:
@@ -106,13 +117,13 @@ def array(values: Any, name: str) -> NDArray[Any]:
 
 
 def floats(values: ArrayLike, name: str, ndim: int) -> Floats:
-    """Return ``values`` as a C-contiguous float array with finite, non-negative entries."""
+    """Return ``values`` as a contiguous, writeable float array of finite entries of at least 0."""
     given = array(values, name)
     if given.ndim != ndim:
         raise InvalidInput(f"{name} must have {ndim} dimension(s), got shape {given.shape}")
     if given.size == 0:
         raise InvalidInput(f"{name} must not be empty")
-    result = np.ascontiguousarray(given, dtype=np.float64)
+    result = np.require(given, np.float64, _KERNELS_TAKE)
     least, most = result.min(), result.max()
     if not (least >= 0.0 and most < math.inf):  # written so that a NaN fails
         culprit = "a NaN" if math.isnan(least) else str(least if not least >= 0 else most)
@@ -173,7 +184,7 @@ def _are_laws(values: object, ndim: int) -> bool:
 
 def metric(values: ArrayLike, inputs: int, outputs: int | None = None) -> Floats:
     """Return metric[x, y], finite costs with a row per input and any (or the given) columns."""
-    result = np.ascontiguousarray(array(values, "metric"), dtype=np.float64)
+    result = np.require(array(values, "metric"), np.float64, _KERNELS_TAKE)
     wrong = result.ndim != 2 or result.shape[0] != inputs or result.size == 0
     if wrong or result.shape[1] != (outputs or result.shape[1]):
         columns = "any number of" if outputs is None else short(outputs)

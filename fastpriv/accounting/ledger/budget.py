@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, up
 from fastpriv.accounting.ledger.charges import Offer, charge, under_one_prior
-from fastpriv.accounting.ledger.store import State
+from fastpriv.accounting.ledger.rows import State
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 if TYPE_CHECKING:

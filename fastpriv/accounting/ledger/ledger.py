@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -17,8 +16,9 @@ from fastpriv.accounting.ledger.amounts import down, minus, up
 from fastpriv.accounting.ledger.budget import Budget
 from fastpriv.accounting.ledger.charges import Offer, declared
 from fastpriv.accounting.ledger.export import exported, imported
-from fastpriv.accounting.ledger.receipt import MOST_COUNT, Receipt, checked_count, checked_label
-from fastpriv.accounting.ledger.store import Entry, State, Store
+from fastpriv.accounting.ledger.receipt import Receipt
+from fastpriv.accounting.ledger.rows import MOST_COUNT, Entry, State, checked_count, checked_label
+from fastpriv.accounting.ledger.store import Store
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Ledger:
         """
         wanted = None if budget is None else Budget(budget).stored()
         limit = check.real(timeout, "timeout", least=0.0, most=1e6)
-        store = Store(Path(path).absolute(), wanted, limit)
+        store = Store(check.path(path, "path").absolute(), wanted, limit)
         if wanted is not None and wanted != store.budget:
             store.close()
             raise InvalidInput(
@@ -151,7 +151,8 @@ class Ledger:
         return self
 
     def _attach(self, store: Store) -> None:
-        self._store, self._budget = store, Budget(store.budget, store.law)
+        with store.legible:
+            self._store, self._budget = store, Budget(store.budget, store.law)
         self._floats: tuple[State, dict[str, float], dict[str, float]] | None = None
 
     # Spending.
