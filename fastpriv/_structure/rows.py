@@ -272,12 +272,8 @@ def distinct(
     Items are compared by identity first, which is enough for a list such as ``[p] * n``. New items
     are checked by ``load(item, i)`` and compared by value.
     """
-    if isinstance(items, memoryview):  # those of several axes cannot be iterated over
-        items = np.asarray(items)
-    try:
-        kept = list(items)  # keeps the items alive, so that no two of them share an id
-    except TypeError:
-        raise InvalidInput(f"{what} must be a sequence with one item per row") from None
+    # Listing keeps the items alive, so that no two of them share an id.
+    kept = check.items(items, what, "one item per row")
     if not kept or isinstance(items, Mapping):
         raise InvalidInput(f"{what} must be a sequence with one item per row, got {items!r:.60}")
     by_object: dict[int, int] = {}

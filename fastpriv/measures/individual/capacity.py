@@ -17,11 +17,12 @@ from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.individual.alike import alike, by_types
-from fastpriv.measures.individual.boxes import box_leak, row_box_leak
 from fastpriv.measures.individual.codes import with_code
+from fastpriv.measures.individual.convex import convex_leak
 from fastpriv.measures.individual.copies import by_copies, by_part
 from fastpriv.measures.individual.flips import by_flips, fits
 from fastpriv.measures.individual.independent import independent_leak
+from fastpriv.measures.individual.row_boxes import row_box_leak
 from fastpriv.measures.individual.search import searched
 from fastpriv.measures.individual.sets import chain_leak, chain_ratio, interval_leak
 from fastpriv.measures.leakage import extreme_level
@@ -30,7 +31,7 @@ from fastpriv.measures.pointwise.sets import set_level
 from fastpriv.priors.sets import (
     AllPriors,
     BernoulliPriors,
-    Box,
+    ConvexPriors,
     PriorSet,
     ProductPriors,
     RowBoxPriors,
@@ -39,8 +40,8 @@ from fastpriv.results import IndividualCapacity
 
 __all__ = ["group_capacity", "individual_capacity", "max_individual_capacity"]
 
-#: Gap of a search over a box of priors, and its seconds where none are given.
-_BOX_GAP, _BOX_SECONDS = 1e-3, 5.0
+#: Least gap of a search over a convex set of priors.
+_SET_GAP = 1e-3
 #: Largest matrix of a row-by-row channel that is searched for an adversary.
 _SEARCHED = 1 << 20
 
@@ -66,11 +67,12 @@ def individual_capacity(
     channel : channel or 2-D array
         The mechanism. A plain matrix is one row with as many values as it has rows.
     priors : {"all", "independent", "markov"} or PriorSet
-        Which priors an adversary may have. ``PriorSet.all``, ``.product``,
-        ``.bernoulli_interval``, ``.row_box``, ``.box`` and ``.min_entropy`` are taken; for a least
-        entropy see :func:`constrained_capacity`. Boxes of priors are searched by branch and bound
-        with linear programs, to a gap of 1e-3 or more: about a second for 3 bits and 3 outputs.
-        With more outputs, or rows of more values, the bracket may be wide. Markov chains, with any
+        Which priors an adversary may have. All sets are taken but ``PriorSet.iid_interval``.
+        Convex sets of priors (``.box``, ``.min_entropy``, ``.polytope``, ``.total_variation``,
+        ``.kl_ball`` and ``.entropy``) are searched by branch and bound with linear programs, to a
+        gap of 1e-3 or more: about a second for 3 bits and 3 outputs. With more outputs, or rows of
+        more values, the bracket may be wide. (For a least entropy :func:`constrained_capacity` has
+        a search of its own, also for counts and products of many rows.) Markov chains, with any
         steps, are for rows of two values: the worst makes neighbouring rows functions of x_i,
         O(n^2 N) pairs of databases.
         (For E_d, with rows of one size, that is the worst of all priors.) Under independent rows
@@ -144,17 +146,17 @@ def individual_capacity(
         if isinstance(kind, BernoulliPriors):
             return interval_leak(mechanism, kind.c, gap, clock)
         if isinstance(kind, RowBoxPriors):
-            return row_box_leak(mechanism, kind._row, gap)
+            return row_box_leak(mechanism, kind._row, gap, clock)
         half = None if seconds is None else 0.5 * seconds
         most = largest_leak(mechanism, 1, max(gap, 1e-9), half).upper
-        rest = Clock(_BOX_SECONDS if seconds is None else 0.5 * seconds)
-        return box_leak(mechanism, kind, max(gap, _BOX_GAP), most, rest)
+        rest = None if seconds is None else clock.left()
+        return convex_leak(mechanism, kind, max(gap, _SET_GAP), most, rest)
     return independent_leak(mechanism, gap, clock)
 
 
-def _kind(priors: str | PriorSet) -> str | BernoulliPriors | Box | RowBoxPriors:
+def _kind(priors: str | PriorSet) -> str | BernoulliPriors | ConvexPriors | RowBoxPriors:
     """Return the name of a set of priors, or a set with bounds."""
-    if isinstance(priors, Box | RowBoxPriors):
+    if isinstance(priors, ConvexPriors | RowBoxPriors):
         return priors
     if isinstance(priors, BernoulliPriors):
         return priors if priors.c > 0.0 else "independent"
@@ -162,9 +164,8 @@ def _kind(priors: str | PriorSet) -> str | BernoulliPriors | Box | RowBoxPriors:
         return "all" if isinstance(priors, AllPriors) else "independent"
     if isinstance(priors, PriorSet):
         raise InvalidInput(
-            f"the individual capacity over {priors!r} has no algorithm here; use PriorSet.all, "
-            ".product, .box, .min_entropy, .row_box or .bernoulli_interval, or "
-            "constrained_capacity for a least entropy"
+            f"the individual capacity over {priors!r} has no algorithm here; "
+            "PriorSet.bernoulli_interval is a larger set, which bounds it"
         )
     return check.word(priors, "priors", ("all", "independent", "markov"))
 
