@@ -19,6 +19,8 @@ from fastpriv.results import Bracket
 FORMED = 1 << 20
 #: Largest epsilon n for which differences are taken; beyond, weights differ too much for them.
 SMALL = 30.0
+#: Multiple of a law whose weights stay in range, if any can: a power of two, which is exact.
+_SCALE = 2.0**900
 #: Terms of the series of 2 (atanh(s) - s) in s^2, enough for |s| <= 1/8.
 _TERMS = 9
 
@@ -30,13 +32,19 @@ def distances(sizes: tuple[int, ...]) -> Floats:
 
 
 def far_matrix(law: Floats, sizes: tuple[int, ...], epsilon: float) -> Floats:
-    """W[x, y] of a tilted law where all weights of some x are too small: relative to the nearest.
+    """W[x, y] of a tilted law some of whose weights are out of range: relative to the nearest.
 
-    Weights are e^(-epsilon (d - least d)) q(y), the least taken over outputs that occur.
+    Weights are e^(-epsilon (d - least d)) q(y), the least taken over outputs that occur. From
+    2^900 q(y) on they are made smaller step by step, by factors that are in range, so that chances
+    above 2^-840 keep their digits.
     """
     distance = distances(sizes)
     nearest = distance[:, law > 0.0].min(axis=1, keepdims=True)
-    weight = np.exp(-epsilon * np.maximum(distance - nearest, 0.0)) * law
+    half, weight = math.exp(-0.5 * epsilon), np.tile(law * _SCALE, (len(law), 1))
+    for step in range(len(sizes)):
+        beyond = distance - nearest > step
+        weight[beyond] *= half
+        weight[beyond] *= half
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 

@@ -42,9 +42,10 @@ def matrix_sdpi(
         return SdpiConstant(0.0, 0.0, prior / prior.sum())
     rho, eta = matrix_correlation(rows, p), matrix_contraction(rows)
     lower, upper, law = lowered(rho.lower**2, 4.0), eta.upper, None
-    if len(rows) == 2 and upper > lower:
+    searched = upper > lower and min(p.min(), (p @ rows).min()) > _RARE
+    if searched and len(rows) == 2:
         lower, upper, law = _two_inputs(rows, p, rho, lower, upper)
-    elif upper > lower and min(p.min(), (p @ rows).min()) > _RARE:
+    elif searched:
         search = Search(rows, p, lower, upper)
         if len(rows) <= LARGEST and 0.0 < search.lower < upper:
             search.narrow(gap, time_limit)
@@ -88,7 +89,8 @@ class _Pair:
         if rest <= 0.0:
             missing = self.P == 0.0
             gained = float(self.Q[missing].sum())
-            lost = float((self.d[~missing] ** 2 / self.P[~missing]).sum())
+            with np.errstate(over="ignore"):  # of an entry as small as 1e-310
+                lost = float((self.d[~missing] ** 2 / self.P[~missing]).sum())
             return gained, gained - lost, self.error * (gained + lost)
         mean = t * self.P + rest * self.Q
         with np.errstate(over="ignore"):  # a weight as small as 1e-300 may make the rise infinite

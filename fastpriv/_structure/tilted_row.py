@@ -36,13 +36,13 @@ class TiltedRow(RowKernel):
         assert isinstance(kernel, Symmetric)
         joint = kernel.matrix * law
         home, least = joint.sum(axis=1), int(np.argmin(law))
+        rare = kernel.off * float(law[law > 0.0].min()) < TINY  # a weight may lose digits
+        matrix = far_matrix(law, (len(law),), kernel.epsilon) if rare else joint / home[:, None]
         if home.min() < TINY:  # a value is too far from all that come out
-            matrix = far_matrix(law, (len(law),), kernel.epsilon)
             with np.errstate(divide="ignore"):
                 masses = np.logaddexp.reduce(np.log(law) + kernel.log_near, axis=1)
             logs = kernel.log_near - (masses - masses[least])[:, None]
         else:
-            matrix = joint / home[:, None]
             apart = kernel.gap * (law - law[least]) / float(home[least])
             logs = kernel.log_near - np.log1p(apart)[:, None]
         super().__init__(matrix)

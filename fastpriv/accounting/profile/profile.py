@@ -70,6 +70,9 @@ class PrivacyProfile(Sampled, Questions):
     of their rows or through small matrices; failing that, it is the best for the releases of one
     kind.
 
+    Rows of a matrix are divided by their exact sums. The bracket of one release also holds the
+    delta of the entries as they are, that of ``hockey_stick``: see docs/theory/rounding.md.
+
     Losses are listed, on their lattice where there is one, for randomised response and E_d in any
     number, mixtures of a few such epsilons, and other channels while sums are few; beyond that a
     grid bounds the curve from both sides. A law is tilted towards the question asked, so that
