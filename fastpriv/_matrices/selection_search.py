@@ -178,7 +178,9 @@ class Search:
             return least
         union = node.union
         self.touch(len(union), _CAPACITY)
-        capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap)
+        capacity, law = matrix_capacity(
+            self.laws.table[union], 0.25 * self.gap, lambda: self.over
+        )
         self.climb(node, _matched(node.slices, union, law))
         return min(least, capacity.upper)
 
@@ -278,7 +280,7 @@ class Search:
         """Bound the divergences of the rows of a node from a law that is close to all of them."""
         union = node.union
         self.touch(len(union), _CAPACITY)
-        law = matrix_capacity(self.laws.table[union], _COARSE)[1]
+        law = matrix_capacity(self.laws.table[union], _COARSE, lambda: self.over)[1]
         self.bound(node, union, law)
         return self.far.copy()
 

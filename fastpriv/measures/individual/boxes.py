@@ -10,7 +10,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.channels.rowwise import row_kinds
@@ -51,7 +51,7 @@ def box_leak(
     if np.ptp(box._lower) > 0.0 or np.ptp(box._upper) > 0.0:
         rows = list(range(channel.space.n))  # the box may tell rows of one role apart
     lower, upper = 0.0, 0.0
-    most = min(most, box_information(matrix, box, gap)[1])
+    most = min(most, box_information(matrix, box, gap, clock)[1])
     for j, i in enumerate(rows):
         if channel.space.sizes[i] > 1:
             ends = _Row(channel, matrix, box, i).search(
@@ -62,7 +62,7 @@ def box_leak(
     return widened(leak, matrix_error(channel))
 
 
-def box_information(W: Floats, box: Box, gap: float) -> tuple[float, float]:
+def box_information(W: Floats, box: Box, gap: float, clock: Clock) -> tuple[float, float]:
     """Return the largest I(X; Y) over a box of input laws, as a bracket.
 
     I(p) is at most <p, D(W || q)> for every output law q, and equal for its own. A linear program
@@ -79,7 +79,7 @@ def box_information(W: Floats, box: Box, gap: float) -> tuple[float, float]:
         bounds.append(told)
         lower = max(lower, float(p @ told) - slack)
         upper = min(upper, -box._least_sum(-told)[0] + slack)
-        if upper <= lower + 0.1 * gap * min(1.0, lower):
+        if upper <= lower + 0.1 * gap * min(1.0, lower) or clock.left() == 0.0:
             break
         p, weights = _saddle(np.array(bounds), box)
         mixed = weights @ np.array(bounds)  # each is a bound, and so is any mixture
@@ -115,18 +115,27 @@ def inside_box(box: Box, p: Floats) -> Floats:
     return np.asarray(p + missing * room / max(float(room.sum()), _LEAST))
 
 
-def row_box_leak(channel: AbstractChannel, box: Box, gap: float) -> IndividualCapacity:
+def row_box_leak(
+    channel: AbstractChannel, box: Box, gap: float, clock: Clock
+) -> IndividualCapacity:
     """Return the largest I(X_i; Y) over rows i and independent rows, each with a law in a box.
 
     The channel from x_i to y is linear in the law of each other row, and information is convex in
-    the channel. So all other rows are at corners of the box. In its own law it is concave.
+    the channel. So all other rows are at corners of the box. In its own law it is concave. What
+    the time does not suffice for is bounded by ln m.
     """
     if isinstance(channel, ProductChannel):
         tables = [kernel.matrix[None] for kernel in channel._kernels.distinct]
     else:
         tables = _at_corners(channel, corners(box))
-    ends = [box_information(table, box, gap) for part in tables for table in part]
-    leak = IndividualCapacity(max(e[0] for e in ends), max(e[1] for e in ends), None)
+    lower = upper = 0.0
+    for number, table in enumerate(table for part in tables for table in part):
+        if number and clock.left() == 0.0:
+            upper = round_up(math.log(box.size))
+            break
+        low, high = box_information(table, box, gap, clock)
+        lower, upper = max(lower, low), max(upper, high)
+    leak = IndividualCapacity(lower, upper, None)
     return widened(leak, matrix_error(channel) + 8.0 * channel.space.n * (box.size + 2) * ULP)
 
 
@@ -164,7 +173,9 @@ class _Row:
 
     def search(self, gap: float, floor: float, most: float, clock: Clock) -> tuple[float, float]:
         """Return what a prior of the box tells, and an upper bound."""
-        self.best = max(floor, self._climbed())
+        self.best = max(floor, self._climbed(clock))
+        if clock.left() == 0.0:
+            return self.best, max(self.best, most)
         whole = np.tile(np.eye(self.m), (self.W.shape[1], 1, 1))
         bound, worst, at = self._bound(whole)
         heap, count = [(-bound, 0, whole, worst, at)], 0
@@ -180,7 +191,7 @@ class _Row:
                 heapq.heappush(heap, (-min(bound, top), count, half, worst, at))
         return self.best, max(self.best, min(most, -heap[0][0] if heap else self.best))
 
-    def _climbed(self) -> float:
+    def _climbed(self, clock: Clock) -> float:
         """Return what ascents from several priors reach, each step towards the best corner."""
         rng = np.random.default_rng(0)  # where ascents start; what they reach is computed
         size = len(self.W)
@@ -189,6 +200,8 @@ class _Row:
         for start in starts:
             p = inside_box(self.box, start)
             for _ in range(_STEPS):
+                if clock.left() == 0.0:
+                    return best
                 joint = self._joint(p)
                 law = np.maximum(joint.sum(axis=1, keepdims=True) * joint.sum(axis=0), _LEAST)
                 slope = np.log(np.maximum(joint, _LEAST) / law)[self.values]

@@ -144,10 +144,10 @@ def individual_capacity(
         if isinstance(kind, BernoulliPriors):
             return interval_leak(mechanism, kind.c, gap, clock)
         if isinstance(kind, RowBoxPriors):
-            return row_box_leak(mechanism, kind._row, gap)
+            return row_box_leak(mechanism, kind._row, gap, clock)
         half = None if seconds is None else 0.5 * seconds
         most = largest_leak(mechanism, 1, max(gap, 1e-9), half).upper
-        rest = Clock(_BOX_SECONDS if seconds is None else 0.5 * seconds)
+        rest = Clock(_BOX_SECONDS if seconds is None else clock.left())
         return box_leak(mechanism, kind, max(gap, _BOX_GAP), most, rest)
     return independent_leak(mechanism, gap, clock)
 
@@ -302,15 +302,16 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
 @largest_leak.register
 def _(channel: HammingChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
     """Closed form for rows of one size. Otherwise a bracket, narrowed by a search while small."""
-    bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k)
+    clock = Clock(math.inf if time_limit is None else time_limit)
+    bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k, clock)
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if k > 1 and channel.space.m and not narrow:
-        clock = Clock(math.inf if time_limit is None else 0.5 * time_limit)
-        bracket = with_code(bracket, channel._symmetric()[0], channel.space.n, k, clock)
+        half = Clock(clock.share(2))
+        bracket = with_code(bracket, channel._symmetric()[0], channel.space.n, k, half)
         narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if narrow or channel.space.size**2 > _SEARCHED:
         return bracket
-    search = searched(channel, k, gap, time_limit)
+    search = searched(channel, k, gap, None if time_limit is None else clock.left())
     best = max(search, bracket, key=lambda b: b.lower)
     upper = max(best.lower, min(search.upper, bracket.upper))
     return IndividualCapacity(best.lower, upper, best.adversary)

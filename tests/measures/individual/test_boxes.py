@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
+from fastpriv._core.clock import Clock
 from fastpriv.measures.individual.boxes import box_information
 
 
@@ -86,13 +87,13 @@ def test_information_over_a_box_of_inputs(seed):
     rng = np.random.default_rng(seed)
     matrix, centre = rng.dirichlet(np.full(4, 0.5), 5), rng.dirichlet(np.ones(5))
     lower, upper = 0.3 * centre, np.minimum(1.0, centre + 0.2)
-    low, high = box_information(matrix, fp.PriorSet.box(lower, upper), 1e-6)
+    low, high = box_information(matrix, fp.PriorSet.box(lower, upper), 1e-6, Clock(math.inf))
     assert high - low < 1e-5
     for _ in range(200):
         mix = rng.random()
         one, two = (filled(lower, upper, rng.permutation(5)) for _ in range(2))
         assert fp.mutual_information(matrix, mix * one + (1 - mix) * two) <= high + 1e-12
-    free = box_information(matrix, fp.PriorSet.box([0] * 5, [1] * 5), 1e-6)
+    free = box_information(matrix, fp.PriorSet.box([0] * 5, [1] * 5), 1e-6, Clock(math.inf))
     truth = fp.channel_capacity(matrix)
     assert free[0] <= truth.upper
     assert truth.lower <= free[1]

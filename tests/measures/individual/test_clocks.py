@@ -43,6 +43,16 @@ QUESTIONS = {
         random_channel([2] * 6, 4), fp.PriorSet.bernoulli_interval(6, 0.2), time_limit=s
     ),
     "a group of E_d": lambda s: fp.group_capacity(fp.HammingChannel(9, 2, 0.5), 3, time_limit=s),
+    "copies": lambda s: fp.individual_capacity(fp.HammingChannel(100, 10, 0.3), time_limit=s),
+    "a box of priors": lambda s: fp.individual_capacity(
+        random_channel([2] * 5, 8), fp.PriorSet.min_entropy(32, 1.0), time_limit=s
+    ),
+    "rows in a box": lambda s: fp.individual_capacity(
+        random_channel([2] * 5, 4), fp.PriorSet.row_box([0.2, 0.3], [0.7, 0.8], 5), time_limit=s
+    ),
+    "data processing": lambda s: fp.sdpi_constant(
+        random_channel([100], 100).matrix(), np.full(100, 0.01), time_limit=s
+    ),
     "a product": lambda s: fp.individual_capacity(
         fp.ProductChannel([random_channel([3], 3).matrix(), *[np.eye(3) * 0.4 + 0.2] * 3]),
         time_limit=s,
