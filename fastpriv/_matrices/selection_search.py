@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.affinities import part_limit
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._matrices.cliques import Cliques, pair_work
 from fastpriv._matrices.laws import Laws
@@ -41,6 +42,8 @@ MANY = 16
 #: How much of the way to the target a level for cliques leaves, and the relative distance from
 #: which the next level is the target.
 _LEAVES, _CLOSE = 0.25, 0.02
+#: Slices up to which the parts of selections are bounded first.
+_PARTED = 6
 #: Units of work of a node, and of a capacity per entry.
 _NODE, _CAPACITY = 1 << 16, 64
 
@@ -305,6 +308,7 @@ class Search:
         while self.target < upper < last:
             near = upper - self.target <= _CLOSE * self.target
             level = self.target + (0.0 if near else _LEAVES * (upper - self.target))
+            self.prove_parts(cliques, nodes, level)
             for k, node in enumerate(nodes):
                 if bounds[k] > level:
                     worst = level
@@ -318,6 +322,29 @@ class Search:
                     bounds[k] = worst
             upper, last = max(*bounds, self.upper), upper
         return max(self.upper, upper)
+
+    def prove_parts(self, cliques: Cliques, nodes: list[Node], level: float) -> None:
+        """Bound the capacity of all but one row of a selection, for tests of whole selections."""
+        for m in {len(node.slices) for node in nodes} - {1, 2, 3}:
+            loose, enough = (part_limit(level, t) for t in (0.01, 0.04))
+            if m > _PARTED or cliques.largest(m - 1) <= loose:
+                continue
+            worst, everywhere = enough, np.ones(self.laws.size, np.bool_)
+            for part in {
+                tuple(map(id, part)): part
+                for node in nodes
+                if len(node.slices) == m
+                for part in itertools.combinations(node.slices, m - 1)
+            }.values():
+                for choices in cliques.listed(part, enough, everywhere):
+                    self.meter.spend(cliques.step)
+                    if len(choices):
+                        self.touch(choices.size, _CAPACITY)
+                        high = capacities(self.laws.table[choices], 1e-3)[1]
+                        worst = max(worst, float(high.max()))
+                    if self.over or worst > loose:
+                        return
+            cliques.parts[m - 1] = worst
 
     def run(self, nodes: list[Node], deadline: float) -> float:
         """Return a bound on all selections of all nodes, until the meter shows ``deadline``.
