@@ -50,8 +50,9 @@ _SEARCH_KERNELS = (
     "sharp_pair_bounds",
     "two_row_capacities",
 )
-#: Fraction of the limit that is spent before cliques are listed, or a pair is bounded.
-_BEFORE = 0.35
+#: Fractions of the limit at which branch and bound and the list of cliques take turns, and the one
+#: before a pair is bounded where there are too many rows for cliques.
+_TURNS, _BEFORE = (0.05, 0.25, 0.4, 1.0), 0.35
 #: Units of work of a search without a time limit.
 _WORK = 1e9
 
@@ -103,12 +104,22 @@ def _by_parts(search: Search, nodes: list[Node], most: int) -> float:
     bound from pairs.
     """
     meter = search.meter
-    upper = search.run(nodes, _BEFORE * meter.limit)
+    upper = search.run(nodes, _TURNS[0] * meter.limit)
     if upper <= search.target:
         return upper
     rows = np.unique(np.concatenate([rows for node in nodes for rows in node.slices]))
     if most <= MANY and pair_work(len(rows), search.laws.outputs) < 0.25 * meter.room():
-        return search.by_cliques(nodes, rows, upper)
+        steps = search.by_cliques(nodes, rows, upper)
+        for turn, share in enumerate(_TURNS[1:]):
+            end = share * meter.limit
+            told = search.run(nodes, end) if turn % 2 else search.advance(steps, end)
+            upper = min(upper, told)
+            if upper <= search.target:
+                break
+        return max(search.upper, upper)
+    upper = search.run(nodes, _BEFORE * meter.limit)
+    if upper <= search.target:
+        return upper
     pairs = Search(search.laws.table, search.gap, meter)
     pair = pairs.run([Node(0, (rows, rows))], 2.0 * _BEFORE * meter.limit)
     upper = min(upper, round_up(pair * mean_questions(most)))

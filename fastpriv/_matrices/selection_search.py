@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -294,12 +294,22 @@ class Search:
             (far > level for far in (centre, self.from_best())), key=lambda o: o[union].sum()
         )
 
-    def by_cliques(self, nodes: list[Node], rows: Ints, upper: float) -> float:
-        """Bound all selections by listing those that may exceed one level after the other.
+    def advance(self, steps: Iterator[float], deadline: float) -> float:
+        """Take the steps of a list of cliques until the meter shows ``deadline``.
+
+        Returns the last bound, infinity if there are no steps left.
+        """
+        self.deadline, upper = deadline, math.inf
+        for upper in steps:
+            if self.over:
+                break
+        return upper
+
+    def by_cliques(self, nodes: list[Node], rows: Ints, upper: float) -> Iterator[float]:
+        """Yield bounds on all selections, by listing those that may exceed one level after another.
 
         ``upper`` bounds all of them beforehand, and ``rows`` are all rows of all nodes.
         """
-        self.deadline = self.meter.limit
         self.meter.spend(pair_work(len(rows), self.laws.outputs))
         cliques = Cliques(self.laws, rows)
         bounds = [min(upper, cliques.largest(len(node.slices))) for node in nodes]
@@ -308,7 +318,8 @@ class Search:
         while self.target < upper < last:
             near = upper - self.target <= _CLOSE * self.target
             level = self.target + (0.0 if near else _LEAVES * (upper - self.target))
-            self.prove_parts(cliques, nodes, level)
+            for _ in self.prove_parts(cliques, nodes, level):
+                yield max(self.upper, upper)
             for k, node in enumerate(nodes):
                 if bounds[k] > level:
                     worst = level
@@ -317,13 +328,12 @@ class Search:
                         self.meter.spend(cliques.step)
                         if len(choices):
                             worst = max(worst, self.evaluate(node.problem, choices))
-                        if self.over:
-                            return max(self.upper, upper)
+                        yield max(self.upper, upper)
                     bounds[k] = worst
             upper, last = max(*bounds, self.upper), upper
-        return max(self.upper, upper)
+        yield max(self.upper, upper)
 
-    def prove_parts(self, cliques: Cliques, nodes: list[Node], level: float) -> None:
+    def prove_parts(self, cliques: Cliques, nodes: list[Node], level: float) -> Iterator[None]:
         """Bound the capacity of all but one row of a selection, for tests of whole selections."""
         for m in {len(node.slices) for node in nodes} - {1, 2, 3}:
             loose, enough = (part_limit(level, t) for t in (0.01, 0.04))
@@ -342,8 +352,9 @@ class Search:
                         self.touch(choices.size, _CAPACITY)
                         high = capacities(self.laws.table[choices], 1e-3)[1]
                         worst = max(worst, float(high.max()))
-                    if self.over or worst > loose:
+                    if worst > loose:
                         return
+                    yield
             cliques.parts[m - 1] = worst
 
     def run(self, nodes: list[Node], deadline: float) -> float:

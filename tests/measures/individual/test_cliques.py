@@ -30,7 +30,9 @@ def test_all_selections(shape, sharpness):
     slices = tuple(np.split(np.arange(sum(shape)), np.cumsum(shape)[:-1]))
     search = Search(table, 1e-9, Meter(None, 1e12))
     search.run([Node(0, slices)], 0.0)  # a first selection, and no more
-    upper = search.by_cliques([Node(0, slices)], np.arange(len(table)), np.inf)
+    upper = search.advance(
+        search.by_cliques([Node(0, slices)], np.arange(len(table)), np.inf), search.meter.limit
+    )
     best = best_by_listing(table, slices)
     assert search.lower <= best * (1.0 + 1e-12)
     assert best <= upper <= search.lower * (1.0 + 1e-9)
@@ -43,7 +45,9 @@ def test_equal_slices_are_unordered():
     table, rows = tables(14, 5, 1.0, 3), np.arange(14)
     search = Search(table, 1e-9, Meter(None, 1e12))
     search.run([Node(0, (rows,) * 3)], 0.0)
-    upper = search.by_cliques([Node(0, (rows,) * 3)], rows, np.inf)
+    upper = search.advance(
+        search.by_cliques([Node(0, (rows,) * 3)], rows, np.inf), search.meter.limit
+    )
     best = best_by_listing(table, [rows] * 3)
     assert best <= upper <= search.lower * (1.0 + 1e-9)
 
