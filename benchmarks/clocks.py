@@ -64,9 +64,7 @@ QUESTIONS: dict[str, Callable[[float], Any]] = {
     "individual, E_d(100, 10, 0.3)": lambda s: ONE(E_D(100, 10, 0.3), time_limit=s),
     "individual, E_d(2000, 3, 0.02)": lambda s: ONE(E_D(2000, 3, 0.02), time_limit=s),
     "individual, E_d(10^6, 5, 0.02)": lambda s: ONE(E_D(10**6, 5, 0.02), time_limit=s),
-    "individual, E_d of many sizes": lambda s: ONE(
-        E_D(3900, [2, 3, 4] * 1300, 0.1), time_limit=s
-    ),
+    "individual, E_d of many sizes": lambda s: ONE(E_D(3900, [2, 3, 4] * 1300, 0.1), time_limit=s),
     "individual, 600 bits": lambda s: ONE(fp.ProductChannel([BIT] * 600), time_limit=s),
     "individual, 60 bits x 3": lambda s: ONE(
         fp.ProductChannel([[[0.6, 0.3, 0.1], [0.2, 0.2, 0.6]]] * 60), time_limit=s
@@ -162,9 +160,7 @@ QUESTIONS: dict[str, Callable[[float], Any]] = {
     "compare, 2^10 x 64": lambda s: fp.compare(
         channel(2, 10, 64), channel(2, 10, 48), time_limit=s
     ),
-    "solve, dp, 2^6": lambda s: fp.solve_pd_dp(
-        fp.Dense(prior(64), [2] * 6), 1.0, time_limit=s
-    ),
+    "solve, dp, 2^6": lambda s: fp.solve_pd_dp(fp.Dense(prior(64), [2] * 6), 1.0, time_limit=s),
     "solve, capacity, 2^4": lambda s: fp.solve_pd_capacity(
         fp.Dense(prior(16), [2] * 4), 0.1, time_limit=s
     ),
@@ -188,7 +184,9 @@ def asked(ask: Callable[[float], Any], limit: float) -> tuple[float, float, str]
     wall, processor = time.perf_counter(), time.process_time()
     try:
         answer = ask(limit)
-        width = f"{answer.width / max(answer.upper, 1e-300):.1e}" if hasattr(answer, "width") else ""
+        width = (
+            f"{answer.width / max(answer.upper, 1e-300):.1e}" if hasattr(answer, "width") else ""
+        )
     except Exception as error:
         width = type(error).__name__
     return time.perf_counter() - wall, time.process_time() - processor, width

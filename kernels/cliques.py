@@ -184,7 +184,7 @@ def _alike(Z, chosen, size, c, sums, total, test):
         own += z
         squares += (sums[a] + z) * (sums[a] + z)
     S = total + own
-    if S <= test[0]:
+    if test[0] >= S:
         return False
     T = min(S, test[1])
     spread = squares + own * own - 4.0 * S * S / (size + 1)
@@ -282,11 +282,12 @@ def list_cliques(
             for k in range(first, first + sizes[depth, s]):
                 c = lists[depth, k]
                 if compatible[x, c] and (kind[s] != kind[depth] or c >= x):
-                    if tested and (
-                        depth > 1 or max(pairs[chosen[0], c], pairs[x, c]) <= test[5]
+                    if (
+                        tested
+                        and (depth > 1 or max(pairs[chosen[0], c], pairs[x, c]) <= test[5])
+                        and _alike(Z, chosen, depth + 1, c, sums, total, test)
                     ):
-                        if _alike(Z, chosen, depth + 1, c, sums, total, test):
-                            continue
+                        continue
                     lists[depth + 1, first + size] = c
                     size += 1
             sizes[depth + 1, s] = size

@@ -6,13 +6,13 @@ l > 0 let K(l) be the largest l s - H. Applied to the values given an output, an
     I <= H(p) - l sum_(a < b) sqrt(p_a p_b) Z_ab + K(l).
 
 The bound falls in every Z_ab. It is used in two ways. If all Z_ab are at least z, the largest
-H(p) - l z s(p) remains. And if no p_a is below some t, let S be the sum of all Z_ab and D the sum of
-squares of the deviations of the rows' sums from their mean. Then for every T <= S
+H(p) - l z s(p) remains. And if no p_a is below some t, let S be the sum of all Z_ab and D the sum
+of squares of the deviations of the rows' sums from their mean. Then for every T <= S
 
     I <= ln k + K(l) - l T/k + l^2 (T/S)^2 D/(4 k A),   A = c - l/2 - l T/k > 0,
 
-with c = (2 u^2 ln u - u^2 + 1)/(u - 1)^2, u = sqrt(k t). The proofs are on the page "Individuals" of
-the documentation.
+with c = (2 u^2 ln u - u^2 + 1)/(u - 1)^2, u = sqrt(k t). The proofs are on the page "Individuals"
+of the documentation.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from fastpriv._core.rounding import raised
 from fastpriv._core.validation import Floats
 
 #: Cells of a range of probabilities, and more than what rounding and the sums of rows change.
-_CELLS, _SLACK = 1 << 15, 1e-12
+_CELLS, _SLACK = 1 << 13, 1e-12
 #: Values of l (times k/4, where it is 1 for rows that hardly differ) and of t that are tried.
-_SLOPES = tuple(0.3 + 0.05 * j for j in range(25))
+_SLOPES = tuple(0.3 + 0.1 * j for j in range(13))
 _LEAST = (0.005, 0.01, 0.02, 0.04, 0.07, 0.1)
+#: The same as shares of 1/k, for rows that are all alike.
+_EVEN = (0.02, 0.1, 0.25, 0.4)
 #: Ratio of D to the square of S that a test should allow for.
 _UNEVEN = 0.012
 
@@ -51,38 +53,44 @@ def pair_limit(t: Floats, z: float) -> Floats:
     return np.asarray(binary_entropy(t) - binary_entropy(less) + _SLACK)
 
 
-def _largest(k: int, weight: float, sign: float) -> float:
-    """Bound the largest sign (l s - H) over laws on k values with at most two probabilities.
+def _largest(k: int, weight: float, sign: float, fixed: int = 0, least: float = 0.0) -> float:
+    """Bound the largest sign (l s - H) over laws on k values with few different probabilities.
 
-    j values have the probability u, the others v. Over a cell of u, s is concave and between its
-    ends, and H lies above its chord and below what the larger of each term adds up to.
+    ``fixed`` values have the ``least`` probability, j others have u and the rest v, both no less.
+    Roots of u and v lie on an ellipse. Over a cell of its angle, s is between what the ends of its
+    terms add up to. H is concave in u, so it is least at an end.
     """
-    worst = -math.inf
-    for j in range(1, k):
-        roots = np.linspace(0.0, 1.0 / math.sqrt(j), _CELLS + 1)
-        u = roots**2
-        v = np.clip((1.0 - j * u) / (k - j), 0.0, 1.0)
-        others = np.sqrt(v)
-        terms = [-x * np.log(np.maximum(x, 1e-300)) for x in (u, v)]
-        entropy = j * terms[0] + (k - j) * terms[1]
+    worst, free, mass = -math.inf, k - fixed, 1.0 - fixed * least
+    first, still = fixed * math.sqrt(least), float(fixed * _term(np.array(least)))
+    for j in range(1, max(free, 2)):
+        rest = free - j
+        low = math.asin(math.sqrt(min(rest * least / mass, 1.0)))
+        high = math.acos(math.sqrt(min(j * least / mass, 1.0))) if rest else 0.0
+        angles = np.linspace(low, max(low, high), _CELLS + 1)
+        roots = np.cos(angles) * math.sqrt(mass / j)  # falling
+        others = np.sin(angles) * math.sqrt(mass / max(rest, 1))  # rising
+        u, v = roots**2, others**2
         if sign > 0.0:
-            total = j * roots[1:] + (k - j) * others[:-1]
-            low = np.minimum(entropy[1:], entropy[:-1])
-            value = weight * (0.5 * (total**2 - 1.0)) - low
+            total = first + j * roots[:-1] + rest * others[1:]
+            entropy = still + j * _term(u) + rest * _term(v)
+            value = weight * (0.5 * (total**2 - 1.0)) - np.minimum(entropy[1:], entropy[:-1])
         else:
-            total = j * roots[:-1] + (k - j) * others[1:]
-            high = j * _top(terms[0], u) + (k - j) * _top(terms[1], v)
-            value = high - weight * np.maximum(0.5 * (total**2 - 1.0), 0.0)
+            total = first + j * roots[1:] + rest * others[:-1]
+            entropy = still + j * _top(u) + rest * _top(v)
+            value = entropy - weight * np.maximum(0.5 * (total**2 - 1.0), 0.0)
         worst = max(worst, float(value.max()))
     return worst + _SLACK
 
 
-def _top(terms: Floats, x: Floats) -> Floats:
-    """Return the largest -x ln x over every cell, from its values at the ends."""
-    top = np.maximum(terms[1:], terms[:-1])
-    peak = 1.0 / math.e
-    inside = (np.minimum(x[1:], x[:-1]) <= peak) & (np.maximum(x[1:], x[:-1]) >= peak)
-    return np.where(inside, peak * (1.0 + 1e-15), top)
+def _term(x: Floats) -> Floats:
+    """Return -x ln x."""
+    return np.asarray(-x * np.log(np.maximum(x, 1e-300)))
+
+
+def _top(x: Floats) -> Floats:
+    """Return the largest -x ln x over every cell between two neighbours."""
+    low, high = np.minimum(x[1:], x[:-1]), np.maximum(x[1:], x[:-1])
+    return _term(np.clip(1.0 / math.e, low, high)) * (1.0 + 1e-15)
 
 
 @cache
@@ -98,18 +106,25 @@ def excess(k: int, slope: float) -> float:
 def alike_limit(k: int, z: float) -> float:
     """Bound the capacity of k rows of which any two have an affinity of at least z.
 
-    The largest H - l z s is at a law on j <= k values with at most two probabilities.
+    Either some p_a is below t, so that the other rows and the question whether it is a tell
+    F(p_a) + (1 - p_a) C. Or none is, and the largest H - l z s has at most two probabilities above
+    t. Cost O(k^2) for every cell, l and t.
     """
     if k < 2:
         return 0.0
     best = math.log(k)
-    for share in _SLOPES:
-        slope = share * 4.0 / k
-        spread = max(
-            [math.log(j) - slope * z * 0.5 * (j - 1) for j in range(1, k + 1)]
-            + [_largest(j, slope * z, -1.0) for j in range(2, k + 1)]
-        )
-        best = min(best, spread + excess(k, slope))
+    if k == 2:
+        return raised(min(best, float(pair_limit(np.array(0.5), z))), 8.0)
+    fewer = alike_limit(k - 1, z)
+    for t in _EVEN:
+        grid = np.linspace(0.0, t / k, 257)
+        rare = float((pair_limit(grid[1:], z) + (1.0 - grid[:-1]) * fewer).max())
+        if rare >= best:
+            continue
+        for share in _SLOPES:
+            slope = share * 4.0 / k
+            even = max(_largest(k, slope * z, -1.0, j, t / k) for j in range(k))
+            best = min(best, max(rare, even + excess(k, slope)))
     return raised(best + _SLACK, 8.0)
 
 

@@ -70,9 +70,7 @@ def capacities(matrices: Floats, gap: float) -> tuple[Floats, Floats, Floats]:
     return lower, upper, laws
 
 
-def _by_rows(
-    matrix: Floats, gap: float, over: Callable[[], bool]
-) -> tuple[float, float, Floats]:
+def _by_rows(matrix: Floats, gap: float, over: Callable[[], bool]) -> tuple[float, float, Floats]:
     """Bracket and input law of one channel, from growing sets of its rows."""
     size, outputs = matrix.shape
     q, c, above = np.empty(outputs), np.empty(outputs), np.empty(size)

@@ -146,9 +146,7 @@ def divergence(w: Floats, q: Floats, diff: Floats) -> float:
 class Search:
     """The ends of the constant so far, the laws that attain the lower one, and levels to prove."""
 
-    def __init__(
-        self, rows: Floats, p: Floats, lower: float, upper: float, clock: Clock
-    ) -> None:
+    def __init__(self, rows: Floats, p: Floats, lower: float, upper: float, clock: Clock) -> None:
         self.ratios, self.lower, self.upper = Ratios(rows, p, clock), lower, upper
         self.law: Floats | None = None
         self.peaks: list[Floats] = []

@@ -115,8 +115,8 @@ def _by_parts(search: Search, nodes: list[Node], most: int) -> float:
             told = search.run(nodes, end) if turn % 2 else search.advance(steps, end)
             upper = min(upper, told)
             if upper <= search.target:
-                break
-        return max(search.upper, upper)
+                return max(search.upper, upper)
+        return max(search.upper, min(upper, search.run(nodes, meter.limit)))
     upper = search.run(nodes, _BEFORE * meter.limit)
     if upper <= search.target:
         return upper

@@ -181,9 +181,7 @@ class Search:
             return least
         union = node.union
         self.touch(len(union), _CAPACITY)
-        capacity, law = matrix_capacity(
-            self.laws.table[union], 0.25 * self.gap, lambda: self.over
-        )
+        capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap, lambda: self.over)
         self.climb(node, _matched(node.slices, union, law))
         return min(least, capacity.upper)
 
@@ -299,11 +297,12 @@ class Search:
 
         Returns the last bound, infinity if there are no steps left.
         """
-        self.deadline, upper = deadline, math.inf
+        self.deadline, last = deadline, math.inf
         for upper in steps:
+            last = upper
             if self.over:
                 break
-        return upper
+        return last
 
     def by_cliques(self, nodes: list[Node], rows: Ints, upper: float) -> Iterator[float]:
         """Yield bounds on all selections, by listing those that may exceed one level after another.

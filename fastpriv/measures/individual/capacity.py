@@ -16,7 +16,7 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.individual.alike import alike, by_types
+from fastpriv.measures.individual.alike import affinity_limit, alike, by_types
 from fastpriv.measures.individual.boxes import box_leak, row_box_leak
 from fastpriv.measures.individual.codes import with_code
 from fastpriv.measures.individual.copies import by_copies, by_part
@@ -295,8 +295,10 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
         return search(channel)
     if k == 1 and alike(channel._kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)
-        return by_types(channel._kernels, gap, clock, capacity(channel, 1e-9).upper)
-    return by_part(channel, _SEARCHED, k, search)
+        most = min(capacity(channel, 1e-9).upper, affinity_limit(channel._kernels, k))
+        return by_types(channel._kernels, gap, clock, most)
+    most = affinity_limit(channel._kernels, k)
+    return by_part(channel, _SEARCHED, k, search, most)
 
 
 @largest_leak.register

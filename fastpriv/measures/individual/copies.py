@@ -158,9 +158,7 @@ def _binomial(n: int, hit: float, miss: float) -> Floats:
     return np.asarray(np.exp(ways + xlogy(r, hit) + xlogy(n - r, miss)))
 
 
-def by_copies(
-    kinds: list[Symmetric], which: Ints, k: int, clock: Clock
-) -> IndividualCapacity:
+def by_copies(kinds: list[Symmetric], which: Ints, k: int, clock: Clock) -> IndividualCapacity:
     """Bracket for groups of k rows. Every other row copies a row of the group of its size."""
     space = Space._trusted(tuple(kinds[t].m for t in which.tolist()))
     size = np.asarray(space.sizes)
@@ -212,11 +210,13 @@ def _copying(
     return Adversary(group, databases, law)
 
 
-def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> IndividualCapacity:
+def by_part(
+    channel: ProductChannel, entries: int, k: int, search: Search, most: float
+) -> IndividualCapacity:
     """Bracket from a search over the rows of largest capacity, as many as give a small matrix.
 
     Further rows can only help an adversary, so this is a lower bound. The upper end is the sum of
-    ln m over the rows of the group, or the capacity of all rows if that is less.
+    ln m over the rows of the group, or the capacity of all rows, or ``most``, if that is less.
     """
     kernels = channel._kernels
     told = np.array([row_capacity(kernel, 1e-3)[0].lower for kernel in kernels.distinct])
@@ -232,5 +232,5 @@ def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> In
     databases[:, rows] = who.databases
     group = tuple(rows[list(who.rows)].tolist())
     values = round_up(math.fsum(map(math.log, sorted(channel.space.sizes)[-k:])))
-    upper = max(part.lower, min(values, capacity(channel, 1e-9).upper))
+    upper = max(part.lower, min(values, capacity(channel, 1e-9).upper, most))
     return IndividualCapacity(part.lower, upper, Adversary(group, databases, who.law))
