@@ -86,6 +86,16 @@ def test_all_of_the_limit_is_used(ticking):
     assert 0.01 * ticking.looks >= 0.8
 
 
+@pytest.mark.parametrize(
+    "priors", ["all", "independent", "markov", fp.PriorSet.bernoulli_interval(5, 0.2)]
+)
+def test_the_channel_capacity_bounds_every_set_of_priors(priors, ticking):
+    """Flat rows, of which all together tell less than a bit."""
+    channel = random_channel([2] * 5, 6, 20.0)
+    upper = fp.individual_capacity(channel, priors, time_limit=0.0).upper
+    assert upper <= fp.channel_capacity(channel).upper * (1.0 + 2e-3) < 0.2
+
+
 @pytest.mark.parametrize("question", ["three values", "a group", "another data set"])
 def test_known_bounds_are_not_left_out(question):
     """Without any time the channel capacity still bounds the upper end."""
