@@ -35,6 +35,8 @@ _FEW = 0.3
 _BATCH = 1 << 20
 #: Rounds of ascent from one start, rows tried in an exchange, and laws tried for one node.
 _ASCENT, _TRIED, _ROUNDS = 20, 4, 2
+#: Random starts for each problem, and the fraction of the limit for all of them.
+_STARTS, _SCATTER = 64, 0.02
 #: Gap of the capacity of all rows of a node.
 _COARSE = 1e-6
 #: Slices up to which selections are listed, and improved by exchanging one row at a time.
@@ -143,6 +145,15 @@ class Search:
             if low.max() <= last * (1.0 + 1e-12):
                 break
             last = float(low.max())
+
+    def scatter(self, nodes: list[Node]) -> None:
+        """Ascend from random selections, for a small fraction of the limit."""
+        rng = np.random.default_rng(0)  # where ascents start; what they reach is computed
+        end = self.meter.used() + _SCATTER * self.meter.limit
+        for node in [node for node in nodes if 2 < len(node.slices) <= MANY] * _STARTS:
+            if self.over or self.meter.used() > end:
+                break
+            self.climb(node, np.array([rng.choice(rows) for rows in node.slices]))
 
     # Upper bounds.
 
@@ -364,6 +375,7 @@ class Search:
         self.deadline = deadline
         if not self.heap:
             self.heap = [(-self.root(node), next(self.number), node) for node in nodes]
+            self.scatter(nodes)
             heapq.heapify(self.heap)
         heap = self.heap
         while heap and -heap[0][0] > self.target and not self.over:
