@@ -31,6 +31,7 @@ from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.warm_up import load_kernels
+from fastpriv._matrices.clique_search import advance, by_cliques
 from fastpriv._matrices.cliques import mean_questions, pair_work
 from fastpriv._matrices.selection_search import MANY, Node, Search
 
@@ -109,10 +110,10 @@ def _by_parts(search: Search, nodes: list[Node], most: int) -> float:
         return upper
     rows = np.unique(np.concatenate([rows for node in nodes for rows in node.slices]))
     if most <= MANY and pair_work(len(rows), search.laws.outputs) < 0.25 * meter.room():
-        steps = search.by_cliques(nodes, rows, upper)
+        steps = by_cliques(search, nodes, rows, upper)
         for turn, share in enumerate(_TURNS[1:]):
             end = share * meter.limit
-            told = search.run(nodes, end) if turn % 2 else search.advance(steps, end)
+            told = search.run(nodes, end) if turn % 2 else advance(search, steps, end)
             upper = min(upper, told)
             if upper <= search.target:
                 return max(search.upper, upper)

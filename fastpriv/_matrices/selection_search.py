@@ -8,19 +8,16 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.affinities import part_limit
 from fastpriv._matrices.capacity import capacities, matrix_capacity
-from fastpriv._matrices.cliques import Cliques, pair_work
 from fastpriv._matrices.laws import Laws
 
 #: Most selections that are listed, and most that may remain after the bounds to be listed.
@@ -37,17 +34,10 @@ _BATCH = 1 << 20
 _ASCENT, _TRIED, _ROUNDS = 20, 4, 2
 #: Random starts for each problem, and the fraction of the limit for all of them.
 _STARTS, _SCATTER = 64, 0.02
-#: Gap of the capacity of all rows of a node.
-_COARSE = 1e-6
 #: Slices up to which selections are listed, and improved by exchanging one row at a time.
 MANY = 16
-#: How much of the way to the target a level for cliques leaves, and the relative distance from
-#: which the next level is the target.
-_LEAVES, _CLOSE = 0.25, 0.02
-#: Slices up to which the parts of selections are bounded first.
-_PARTED = 6
 #: Units of work of a node, and of a capacity per entry.
-_NODE, _CAPACITY = 1 << 16, 64
+_NODE, CAPACITY = 1 << 16, 64
 
 
 class Node(NamedTuple):
@@ -97,7 +87,7 @@ class Search:
 
     def evaluate(self, problem: int, choices: Ints) -> float:
         """Compute capacities of selections (B, m), keep the best, return the largest upper end."""
-        self.touch(choices.size, _CAPACITY)
+        self.touch(choices.size, CAPACITY)
         step, worst = max(1, _BATCH // (choices.shape[1] * self.laws.outputs)), 0.0
         for start in range(0, len(choices), step):
             part = choices[start : start + step]
@@ -129,7 +119,7 @@ class Search:
         for _ in range(_ASCENT if len(choice) <= MANY else 0):
             for a, rows in enumerate(node.slices):
                 others = np.delete(choice, a)
-                self.touch(_TRIED * len(choice), _CAPACITY)
+                self.touch(_TRIED * len(choice), CAPACITY)
                 if len(others) == 1:
                     self.touch(len(rows))
                     scores = self.laws.pairs(others, rows)[0]
@@ -191,7 +181,7 @@ class Search:
         if least <= self.target or len(node.slices) == 2:
             return least
         union = node.union
-        self.touch(len(union), _CAPACITY)
+        self.touch(len(union), CAPACITY)
         capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap, lambda: self.over)
         self.climb(node, _matched(node.slices, union, law))
         return min(least, capacity.upper)
@@ -199,7 +189,7 @@ class Search:
     def told_apart(self, node: Node) -> float:
         """Bound all selections of a node by the least probabilities in each slice."""
         m, outputs = len(node.slices), self.laws.outputs
-        self.touch(m, _CAPACITY)
+        self.touch(m, CAPACITY)
         self.touch(sum(map(len, node.slices)))
         rows = np.zeros((m, outputs + m))
         for a, slice_ in enumerate(node.slices):
@@ -218,7 +208,7 @@ class Search:
         star = self.from_best()
         rows = np.unique([r[f(star[r])] for r in node.slices for f in (np.argmin, np.argmax)])
         for _ in range(_ROUNDS):
-            self.touch(len(rows), _CAPACITY)
+            self.touch(len(rows), CAPACITY)
             law = capacities(self.laws.table[rows][None], 1e-3)[2][0]
             least = min(least, self.bound(node, rows, law))
             if least <= self.target:
@@ -287,85 +277,6 @@ class Search:
         else:
             made = [(*node.slices[:a], half, *node.slices[a + 1 :]) for half in (near, other)]
         return [node._replace(slices=slices) for slices in made]
-
-    def centre(self, node: Node) -> Floats:
-        """Bound the divergences of the rows of a node from a law that is close to all of them."""
-        union = node.union
-        self.touch(len(union), _CAPACITY)
-        law = matrix_capacity(self.laws.table[union], _COARSE, lambda: self.over)[1]
-        self.bound(node, union, law)
-        return self.far.copy()
-
-    def outside(self, node: Node, centre: Floats, level: float) -> NDArray[np.bool_]:
-        """Return the rows of a node that one of two laws does not bound by a level."""
-        union = node.union
-        return min(
-            (far > level for far in (centre, self.from_best())), key=lambda o: o[union].sum()
-        )
-
-    def advance(self, steps: Iterator[float], deadline: float) -> float:
-        """Take the steps of a list of cliques until the meter shows ``deadline``.
-
-        Returns the last bound, infinity if there are no steps left.
-        """
-        self.deadline, last = deadline, math.inf
-        for upper in steps:
-            last = upper
-            if self.over:
-                break
-        return last
-
-    def by_cliques(self, nodes: list[Node], rows: Ints, upper: float) -> Iterator[float]:
-        """Yield bounds on all selections, by listing those that may exceed one level after another.
-
-        ``upper`` bounds all of them beforehand, and ``rows`` are all rows of all nodes.
-        """
-        self.meter.spend(pair_work(len(rows), self.laws.outputs))
-        cliques = Cliques(self.laws, rows)
-        bounds = [min(upper, cliques.largest(len(node.slices))) for node in nodes]
-        centres = [self.centre(node) for node in nodes]
-        upper, last = max(bounds), math.inf
-        while self.target < upper < last:
-            near = upper - self.target <= _CLOSE * self.target
-            level = self.target + (0.0 if near else _LEAVES * (upper - self.target))
-            for _ in self.prove_parts(cliques, nodes, level):
-                yield max(self.upper, upper)
-            for k, node in enumerate(nodes):
-                if bounds[k] > level:
-                    worst = level
-                    outside = self.outside(node, centres[k], level)
-                    for choices in cliques.listed(node.slices, level, outside):
-                        self.meter.spend(cliques.step)
-                        if len(choices):
-                            worst = max(worst, self.evaluate(node.problem, choices))
-                        yield max(self.upper, upper)
-                    bounds[k] = worst
-            upper, last = max(*bounds, self.upper), upper
-        yield max(self.upper, upper)
-
-    def prove_parts(self, cliques: Cliques, nodes: list[Node], level: float) -> Iterator[None]:
-        """Bound the capacity of all but one row of a selection, for tests of whole selections."""
-        for m in {len(node.slices) for node in nodes} - {1, 2, 3}:
-            loose, enough = (part_limit(level, t) for t in (0.01, 0.04))
-            if m > _PARTED or cliques.largest(m - 1) <= loose:
-                continue
-            worst, everywhere = enough, np.ones(self.laws.size, np.bool_)
-            for part in {
-                tuple(map(id, part)): part
-                for node in nodes
-                if len(node.slices) == m
-                for part in itertools.combinations(node.slices, m - 1)
-            }.values():
-                for choices in cliques.listed(part, enough, everywhere):
-                    self.meter.spend(cliques.step)
-                    if len(choices):
-                        self.touch(choices.size, _CAPACITY)
-                        high = capacities(self.laws.table[choices], 1e-3)[1]
-                        worst = max(worst, float(high.max()))
-                    if worst > loose:
-                        return
-                    yield
-            cliques.parts[m - 1] = worst
 
     def run(self, nodes: list[Node], deadline: float) -> float:
         """Return a bound on all selections of all nodes, until the meter shows ``deadline``.

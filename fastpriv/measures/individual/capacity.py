@@ -101,9 +101,11 @@ def individual_capacity(
     databases. Any output law q bounds all selections by max D(W_x || q). The rest is branch and
     bound. Bits need O(N^2 K) at worst, a few seconds for N = K = 1024. A count of n bits with K
     outputs needs O(n K) if two answers have the capacity of all of them, or if they tell a bit
-    apart almost surely. For m > 2 values the number of selections, (N/m)^m, may be out of reach.
-    The upper end is then at most the capacity of the best pair of rows times the mean number of
-    yes-or-no questions that identify one of m values (5/3 for m = 3, 2 for m = 4).
+    apart almost surely. For m > 2 values the number of selections is (N/m)^m. Most of them are left
+    because of the affinities of their rows, sum_y sqrt(W_a W_b): random channels of 3^7 databases
+    and 8 outputs take about five seconds, 4^5 and 16 outputs about twenty. Beyond, the upper end is
+    at most the capacity of the best pair of rows times the mean number of yes-or-no questions that
+    identify one of m values (5/3 for m = 3, 2 for m = 4).
 
     Bits that all pass through one channel need a sum over the net numbers of outputs for each
     number of bits that the two databases of the adversary flip against each other, O(n^3) for two
@@ -111,6 +113,8 @@ def individual_capacity(
 
     Rows with more values that all pass through one channel, too many for a search, have a lower end
     from the types of their outputs: all rows copy x_i, except some that share another function.
+    For up to 4 values their upper end is at most that of m rows with the least affinity of two
+    databases.
 
     For E_d with rows of one size the worst adversary makes all rows equal and x_i uniform. The
     result is a sum over the partitions of n into at most m parts, or O(n) for bits. Beyond about
