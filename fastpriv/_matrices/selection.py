@@ -53,7 +53,7 @@ _SEARCH_KERNELS = (
 )
 #: Fractions of the limit at which branch and bound and the list of cliques take turns, and the one
 #: before a pair is bounded where there are too many rows for cliques.
-_TURNS, _BEFORE = (0.1, 0.3, 0.45, 1.0), 0.35
+_TURNS, _BEFORE = (0.06, 0.5, 0.58, 1.0), 0.35
 #: Units of work of a search without a time limit.
 _WORK = 1e9
 
