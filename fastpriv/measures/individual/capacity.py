@@ -16,7 +16,7 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.individual.alike import alike, by_types
+from fastpriv.measures.individual.alike import affinity_limit, alike, by_types
 from fastpriv.measures.individual.codes import with_code
 from fastpriv.measures.individual.convex import convex_leak
 from fastpriv.measures.individual.copies import by_copies, by_part
@@ -103,9 +103,11 @@ def individual_capacity(
     databases. Any output law q bounds all selections by max D(W_x || q). The rest is branch and
     bound. Bits need O(N^2 K) at worst, a few seconds for N = K = 1024. A count of n bits with K
     outputs needs O(n K) if two answers have the capacity of all of them, or if they tell a bit
-    apart almost surely. For m > 2 values the number of selections, (N/m)^m, may be out of reach.
-    The upper end is then at most the capacity of the best pair of rows times the mean number of
-    yes-or-no questions that identify one of m values (5/3 for m = 3, 2 for m = 4).
+    apart almost surely. For m > 2 values the number of selections is (N/m)^m. Most of them are left
+    because of the affinities of their rows, sum_y sqrt(W_a W_b): random channels of 3^7 databases
+    and 8 outputs take about five seconds, 4^5 and 16 outputs about twenty. Beyond, the upper end is
+    at most the capacity of the best pair of rows times the mean number of yes-or-no questions that
+    identify one of m values (5/3 for m = 3, 2 for m = 4).
 
     Bits that all pass through one channel need a sum over the net numbers of outputs for each
     number of bits that the two databases of the adversary flip against each other, O(n^3) for two
@@ -113,6 +115,8 @@ def individual_capacity(
 
     Rows with more values that all pass through one channel, too many for a search, have a lower end
     from the types of their outputs: all rows copy x_i, except some that share another function.
+    For up to 4 values their upper end is at most that of m rows with the least affinity of two
+    databases.
 
     For E_d with rows of one size the worst adversary makes all rows equal and x_i uniform. The
     result is a sum over the partitions of n into at most m parts, or O(n) for bits. Beyond about
@@ -296,22 +300,25 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
         return search(channel)
     if k == 1 and alike(channel._kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)
-        return by_types(channel._kernels, gap, clock, capacity(channel, 1e-9).upper)
-    return by_part(channel, _SEARCHED, k, search)
+        most = min(capacity(channel, 1e-9).upper, affinity_limit(channel._kernels, k))
+        return by_types(channel._kernels, gap, clock, most)
+    most = affinity_limit(channel._kernels, k)
+    return by_part(channel, _SEARCHED, k, search, most)
 
 
 @largest_leak.register
 def _(channel: HammingChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
     """Closed form for rows of one size. Otherwise a bracket, narrowed by a search while small."""
-    bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k)
+    clock = Clock(math.inf if time_limit is None else time_limit)
+    bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k, clock)
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if k > 1 and channel.space.m and not narrow:
-        clock = Clock(math.inf if time_limit is None else 0.5 * time_limit)
-        bracket = with_code(bracket, channel._symmetric()[0], channel.space.n, k, clock)
+        half = Clock(clock.share(2))
+        bracket = with_code(bracket, channel._symmetric()[0], channel.space.n, k, half)
         narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if narrow or channel.space.size**2 > _SEARCHED:
         return bracket
-    search = searched(channel, k, gap, time_limit)
+    search = searched(channel, k, gap, None if time_limit is None else clock.left())
     best = max(search, bracket, key=lambda b: b.lower)
     upper = max(best.lower, min(search.upper, bracket.upper))
     return IndividualCapacity(best.lower, upper, best.adversary)
