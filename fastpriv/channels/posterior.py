@@ -9,8 +9,9 @@ from typing import Any
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
+from fastpriv._core.rounding import round_up
 from fastpriv.channels.tilted import TiltedChannel, TiltedProduct
-from fastpriv.channels.unmixed import misfit, unmixed
+from fastpriv.channels.unmixed import misfit, row_misfit, unmixed
 from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.priors import Distribution, Markov, Product
 from fastpriv.priors.arguments import as_prior
@@ -110,6 +111,26 @@ class PosteriorChannel(TiltedChannel):
             return self.epsilon
         return self.epsilon + 2.0 * self._misfit
 
+    @property
+    def _drawn_level(self) -> float:
+        """Bound on the identifiability of the output law as it was rounded to floats.
+
+        p(x|y) is R[x, y] p(x)/(R q)(x), so the level is epsilon and twice the misfit at most. At
+        epsilon 0 the output does not depend on x, and the prior's own level remains.
+        """
+        if self.epsilon == 0.0:
+            return self.prior.epsilon_x()
+        return round_up(self.epsilon + 2.0 * (self._worst_misfit + self._misfit_error))
+
+    @property
+    def _worst_misfit(self) -> float:
+        return self._misfit
+
+    @property
+    def _misfit_error(self) -> float:
+        """Bound on the error of the misfit: n sums of positive terms, and a logarithm."""
+        return rounding(self.space.n)
+
     @cached_property
     def _misfit(self) -> float:
         """Largest |ln p(x)/(R q)(x)|: the effect of clipping."""
@@ -126,6 +147,15 @@ class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
     def _own_level(self) -> float:
         return self.epsilon
 
+    @property
+    def _worst_misfit(self) -> float:
+        """Neighbours differ in one row, whose misfit counts."""
+        return row_misfit(self.prior, self._law._through(self._kernels))
+
+    @property
+    def _misfit_error(self) -> float:
+        return rounding(1)
+
 
 class PosteriorChain(PosteriorChannel, form=True):
     """E_i for a Markov chain that is too long for a list of its databases.
@@ -138,6 +168,11 @@ class PosteriorChain(PosteriorChannel, form=True):
 
     @property
     def _own_level(self) -> float:
+        return self.epsilon
+
+    @property
+    def _drawn_level(self) -> float:
+        """No law is rounded: outputs are drawn along the chain."""
         return self.epsilon
 
     @property

@@ -148,9 +148,9 @@ class TiltedChannel(AbstractChannel):
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x N array."""
         self._check_matrix()
+        if self._rare:
+            return far_matrix(self._law._wide(), self.space.sizes, self.epsilon)
         law, home = self._vectors()
-        if home.min() < TINY:
-            return far_matrix(law, self.space.sizes, self.epsilon)
         joint = ProductChannel._trusted(self._kernels).matrix() * law
         return np.asarray(joint / home[:, None])
 

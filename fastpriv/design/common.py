@@ -9,10 +9,17 @@ import numpy as np
 from fastpriv._core.rounding import LEAST, ULP, lowered
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks
-from fastpriv.channels import HammingChannel, PosteriorChannel, ProductChannel
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    HammingChannel,
+    PosteriorChannel,
+    ProductChannel,
+)
 from fastpriv.measures.distortion import expected_distance, hamming_distance
 from fastpriv.measures.dp import posterior_level
-from fastpriv.priors import Dense, Distribution
+from fastpriv.priors import Dense, Distribution, Product
+from fastpriv.priors.unmixing import rounding
 from fastpriv.results import Solution
 
 
@@ -48,17 +55,32 @@ def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
     return Solution(value, _rounded_down(best, len(sizes)), channel, epsilon, "closed-form")
 
 
-def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Solution:
-    """E_i at a level from eps_tilde = ``tilde`` on, lowered by a margin where there is room."""
-    best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
-    margin = rounding_margin(epsilon, prior.space.n)
+def posterior_response(prior: Distribution, epsilon: float) -> Solution:
+    """E_i at a level, lowered by a margin so that the rounded output law still meets it.
+
+    Close to eps_tilde clipping may cost more than the margin. The level then says how much.
+    """
+    n, sizes = prior.space.n, prior.space.sizes
+    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
+    margin = rounding_margin(epsilon, n) + 2.0 * rounding(min(n, 64))
     channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(posterior_level(channel, prior), epsilon)
-    if epsilon - margin < tilde:
-        # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
-        level += 2.0 * margin
-    value = expected_distance(channel, prior)
-    return Solution(value, _rounded_down(best, prior.space.n), channel, level, "closed-form")
+    level, value = max(channel._drawn_level, epsilon), expected_distance(channel, prior)
+    return Solution(value, _rounded_down(best, n), channel, level, "closed-form")
+
+
+def joint_level(channel: AbstractChannel, prior: Distribution) -> float:
+    """Return the identifiability of the floats of a channel, rounded up.
+
+    Of independent rows row by row: products p W of the joint law have fewer rounding errors than
+    sums of logarithms, which cancel where the channel makes up for the prior.
+    """
+    if not isinstance(prior, Product) or not isinstance(channel, ProductChannel):
+        return posterior_level(channel, prior)
+    laws, rows, *_ = prior._pairs(channel._kernels)
+    return max(
+        posterior_level(Channel(channel._kernels.distinct[j].matrix), Dense(prior._laws[k]))
+        for k, j in zip(laws, rows, strict=True)
+    )
 
 
 def _rounded_down(distortion: float, n: int) -> float:
@@ -66,10 +88,9 @@ def _rounded_down(distortion: float, n: int) -> float:
     return max(lowered(distortion, 8.0) - 4.0 * n * LEAST, 0.0)
 
 
-def symmetries(prior: Dense) -> Blocks:
-    """Group the rows that may be swapped without changing the prior. Cost O(n^2 N)."""
-    sizes = prior.space.sizes
-    cube = prior._vector().reshape(sizes)
+def symmetries(cube: np.ndarray) -> Blocks:
+    """Group the axes that may be swapped without changing an array. Cost O(n^2 N)."""
+    sizes = cube.shape
     blocks: list[list[int]] = []
     for i, m in enumerate(sizes):
         for block in blocks:

@@ -206,8 +206,8 @@ def _pivot(table, basis, cost, allowed):
         basis[leaving] = entering
 
 
-def rate_bound(p, sizes, distortion):
-    """Return an upper bound on the rate-distortion function: the rate of a channel within D."""
+def _near_optimal(p, sizes, distortion):
+    """Return Blahut's channel within a distortion, up to rounding, and its slope."""
     far = np.array(balls.distances(tuple(sizes)), dtype=float)
     law = np.array([float(v.mid()) for v in p])
     low, high = 0.0, 800.0
@@ -216,7 +216,29 @@ def rate_bound(p, sizes, distortion):
         V = _tilted(law, far, slope)
         reached = float((law[:, None] * V * far).sum())
         low, high = (slope, high) if reached > distortion else (low, slope)
-    V = _tilted(law, far, high)
+    return _tilted(law, far, high), high
+
+
+def rate_least(p, sizes, distortion):
+    """Return a lower bound on the rate-distortion function, which any slope and law prove.
+
+    With K = e^(-s d) and c = K'(p/Kq): R(D) >= -s D - sum p ln(Kq) - ln max c.
+    """
+    V, slope = _near_optimal(p, sizes, distortion)
+    s, far = arb(slope), balls.distances(tuple(sizes))
+    q = balls.output(balls.balls(V), p)
+    total = sum(q, ZERO)
+    q = [(v / total + arb("1e-30")) for v in q]
+    K = [[(-s * d).exp() for d in row] for row in far]
+    mixed = balls.output(K, q)
+    c = balls.output(K, [a / z for a, z in zip(p, mixed, strict=True)])
+    logs = sum((a * z.log() for a, z in zip(p, mixed, strict=True) if balls.positive(a)), ZERO)
+    return (-s * arb(distortion) - logs - balls.largest(c).log()).lower().max(ZERO)
+
+
+def rate_bound(p, sizes, distortion):
+    """Return an upper bound on the rate-distortion function: the rate of a channel within D."""
+    V, _ = _near_optimal(p, sizes, distortion)
     W = [balls.normal(row) for row in V.tolist()]
     reached = balls.distortion(W, p, sizes)
     if reached > distortion:  # mix with the identity until it is within
