@@ -169,4 +169,3 @@ def _certify(
         made = others[0]
     best = min([made, *others], key=lambda solution: solution.value)
     return replace(best, bound=min(bound, best.value), method=method, solver=solver)
-

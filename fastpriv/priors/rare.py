@@ -74,4 +74,4 @@ def rare_hat(lines: Floats) -> float:
     whole = np.logaddexp.reduce(seen, axis=1) - seen.min(axis=1)
     rest = np.log1p(-(m - 1.0) * np.exp(-np.maximum(whole, math.log(m))))
     # An error of w counts up to m times.
-    return max(0.0, float((whole + rest).max())) + m * log_error(lines, 0.0)
+    return max(0.0, float((whole + rest).max())) + float(m * log_error(lines, 0.0))

@@ -408,9 +408,7 @@ QUESTIONS = {
     "solve_pd_i": Question(programs.ask_i, programs.judge_i, weight=1, databases=4),
     "solve_pd_pml": Question(programs.ask_pml, programs.judge_pml, weight=1, databases=4),
     "solve_pd_mip": Question(programs.ask_mip, programs.judge_mip, weight=1, databases=6),
-    "solve dp dense": Question(
-        programs.ask_matrix("dp"), programs.judge_dp, weight=1, databases=4
-    ),
+    "solve dp dense": Question(programs.ask_matrix("dp"), programs.judge_dp, weight=1, databases=4),
     "solve identifiability dense": Question(
         programs.ask_matrix("identifiability"), programs.judge_i, weight=1, databases=4
     ),

@@ -247,7 +247,7 @@ def rate_bound(p, sizes, distortion):
             [share * w + (1 - share) * (ONE if x == y else ZERO) for y, w in enumerate(row)]
             for x, row in enumerate(W)
         ]
-    return balls.mutual_information(W, p)
+    return balls.mutual_information(W, p).upper()
 
 
 def _tilted(law, far, slope, steps=60):

@@ -28,7 +28,8 @@ class ExactSolution:
     """An optimum in rational arithmetic, with everything that proves it.
 
     The prior is taken as the exact values of its floats divided by their sum (of a Markov chain,
-    those of its laws), and e^epsilon as the rational number ``ratio``. At that ratio nothing is approximate.
+    those of its laws), and e^epsilon as the rational number ``ratio``. At that ratio nothing is
+    approximate.
 
     Attributes
     ----------
