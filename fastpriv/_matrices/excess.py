@@ -7,6 +7,7 @@ from q and epsilon, from which information and correlation follow with all their
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,14 +37,20 @@ def far_matrix(law: Wide, sizes: tuple[int, ...], epsilon: float) -> Floats:
     Powers of e^-epsilon are right to 3 n units in the last place, their sums over outputs, taken
     axis by axis, to as many as those of doubles.
     """
-    step, stay = wide_exp(-epsilon), -math.expm1(-epsilon)
+    home = wide_home(law, sizes, epsilon)
+    weights = wide_powers(wide_exp(-epsilon), len(sizes))[distances(sizes).astype(np.int64)]
+    return (weights * law.reshape(1, -1) / home.reshape(-1, 1)).floats()
+
+
+def wide_home(law: Wide, sizes: Sequence[int], epsilon: float) -> Wide:
+    """Return sum_y q(y) e^(-epsilon d(x, y)) for every x, axis by axis."""
+    step, apart = wide_exp(-epsilon), -math.expm1(-epsilon)
     home, inner = law, math.prod(sizes)
     for m in sizes:
         inner //= m
         lines = home.reshape(-1, m, inner)
-        home = (lines * stay + lines.sum(1) * step).reshape(-1)
-    weights = wide_powers(step, len(sizes))[distances(sizes).astype(np.int64)]
-    return (weights * law.reshape(1, -1) / home.reshape(-1, 1)).floats()
+        home = (lines * apart + lines.sum(1) * step).reshape(-1)
+    return home
 
 
 class Excess(NamedTuple):

@@ -10,8 +10,10 @@ from typing import Any
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.rounding import round_up
-from fastpriv.channels.tilted import TiltedChannel, TiltedProduct
-from fastpriv.channels.unmixed import misfit, row_misfit, unmixed
+from fastpriv._core.wide import wide
+from fastpriv._matrices.leakage import TINY
+from fastpriv.channels.tilted import FEW, TiltedChannel, TiltedProduct
+from fastpriv.channels.unmixed import misfit, row_misfit, unmixed, wide_misfit
 from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.priors import Distribution, Markov, Product
 from fastpriv.priors.arguments import as_prior
@@ -122,9 +124,13 @@ class PosteriorChannel(TiltedChannel):
             return self.prior.epsilon_x()
         return round_up(self.epsilon + 2.0 * (self._worst_misfit + self._misfit_error))
 
-    @property
+    @cached_property
     def _worst_misfit(self) -> float:
-        return self._misfit
+        """The misfit, from wide numbers where doubles have lost digits of the laws."""
+        if self.prior._log_least() > math.log(TINY) or self.space.size > FEW:
+            return self._misfit
+        laws = self.prior._wide(), self._law._wide()
+        return wide_misfit(*laws, self.space.sizes, self.epsilon)
 
     @property
     def _misfit_error(self) -> float:
@@ -150,7 +156,14 @@ class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
     @property
     def _worst_misfit(self) -> float:
         """Neighbours differ in one row, whose misfit counts."""
-        return row_misfit(self.prior, self._law._through(self._kernels))
+        assert isinstance(self.prior, Product)
+        assert isinstance(self._law, Product)
+        rare = [
+            wide_misfit(wide(p), wide(q), (len(p),), self.epsilon)
+            for p, q in zip(self.prior._laws, self._law._laws, strict=True)
+            if p.min() < TINY
+        ]
+        return max([row_misfit(self.prior, self._law._through(self._kernels)), *rare])
 
     @property
     def _misfit_error(self) -> float:

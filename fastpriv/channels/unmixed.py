@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import singledispatch
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.wide import Wide
+from fastpriv._matrices.excess import wide_home
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.dense import apply_rows
@@ -76,6 +79,14 @@ def _(prior: Product, other: Distribution) -> float:
 def _(prior: Exchangeable, other: Distribution) -> float:
     assert isinstance(other, Exchangeable)
     return _log_misfit(prior._weights, other._weights)
+
+
+def wide_misfit(p: Wide, q: Wide, sizes: Sequence[int], epsilon: float) -> float:
+    """Return the largest |ln p(x)/(R q)(x)| of laws whose digits doubles do not hold."""
+    mixed = wide_home(q, sizes, epsilon) * math.prod(Symmetric(m, epsilon).stay for m in sizes)
+    if not (mixed.mantissa > 0.0).all():
+        return math.inf
+    return float(np.abs((p / mixed).logs()).max())
 
 
 def row_misfit(prior: Distribution, other: Distribution) -> float:

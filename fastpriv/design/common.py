@@ -23,6 +23,10 @@ from fastpriv.priors.unmixing import rounding
 from fastpriv.results import Solution
 
 
+#: How often E_i is lowered to meet a level.
+_TRIES = 4
+
+
 def rounding_margin(epsilon: float, n: int) -> float:
     """What rounding can add to the log of a ratio of matrix entries with n row factors."""
     return (16 + 8 * min(n, 64) + 4 * epsilon) * ULP
@@ -40,10 +44,8 @@ def constant_mechanism(prior: Distribution) -> Solution:
         answers.append(RowKernel(kernel))
         value.append(len(rows) * float(np.delete(mean, mean.argmax()).sum()))
     channel = ProductChannel._trusted(RowKernels(answers, assignment))
-    best = math.fsum(value)
-    return Solution(
-        expected_distance(channel, prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
-    )
+    bound = lowered(math.fsum(value), 128.0)
+    return Solution(expected_distance(channel, prior), bound, channel, 0.0, "closed-form")
 
 
 def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
@@ -51,21 +53,24 @@ def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
     safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
     channel = HammingChannel(len(sizes), sizes, safe)
     value = hamming_distance(RowKernels.symmetric(sizes, safe))
-    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
-    return Solution(value, _rounded_down(best, len(sizes)), channel, epsilon, "closed-form")
+    return Solution(value, least_distance(sizes, epsilon), channel, epsilon, "closed-form")
 
 
-def posterior_response(prior: Distribution, epsilon: float) -> Solution:
-    """E_i at a level, lowered by a margin so that the rounded output law still meets it.
+def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Solution:
+    """E_i at a level from eps_tilde = ``tilde`` on, lowered until its rounded output law meets it.
 
-    Close to eps_tilde clipping may cost more than the margin. The level then says how much.
+    Close to eps_tilde there is nowhere to retreat to. The level then says what rounding may add.
     """
     n, sizes = prior.space.n, prior.space.sizes
-    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
-    margin = rounding_margin(epsilon, n) + 2.0 * rounding(min(n, 64))
-    channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
+    aim = epsilon - rounding_margin(epsilon, n) - 2.0 * rounding(min(n, 64))
+    for _ in range(_TRIES):
+        channel = PosteriorChannel._near(prior, max(aim, 0.0))
+        over = channel._drawn_level - epsilon
+        if over <= 0.0 or not aim - 2.0 * over >= tilde:
+            break
+        aim -= 2.0 * over
     level, value = max(channel._drawn_level, epsilon), expected_distance(channel, prior)
-    return Solution(value, _rounded_down(best, n), channel, level, "closed-form")
+    return Solution(value, least_distance(sizes, epsilon), channel, level, "closed-form")
 
 
 def joint_level(channel: AbstractChannel, prior: Distribution) -> float:
@@ -83,9 +88,10 @@ def joint_level(channel: AbstractChannel, prior: Distribution) -> float:
     )
 
 
-def _rounded_down(distortion: float, n: int) -> float:
-    """Return a distortion of n rows less its rounding error, also where digits underflow."""
-    return max(lowered(distortion, 8.0) - 4.0 * n * LEAST, 0.0)
+def least_distance(sizes: tuple[int, ...], epsilon: float) -> float:
+    """Return h(epsilon) rounded down, also where its digits underflow."""
+    distance = hamming_distance(RowKernels.symmetric(sizes, epsilon))
+    return max(lowered(distance, 8.0) - 4.0 * len(sizes) * LEAST, 0.0)
 
 
 def symmetries(cube: np.ndarray) -> Blocks:

@@ -263,10 +263,11 @@ def solve_pd_i(
             f"no mechanism has identifiability {epsilon!r} for {prior!r}: the prior alone has "
             f"epsilon_x = {least!r}, which is the least possible"
         )
-    if epsilon >= _tilde(prior):
+    tilde = _tilde(prior)
+    if epsilon >= tilde:
         # A nearly uniform prior may leave E_i to rounding; then the program has to do.
         with suppress(Infeasible):
-            closed = posterior_response(prior, epsilon)
+            closed = posterior_response(prior, epsilon, tilde)
             if closed.level > epsilon:
                 mended = rounded_inwards(prior, epsilon, closed.bound)
                 return mended if mended is not None and mended.gap <= gap else closed

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastpriv._core.rounding import lowered
+from fastpriv._core.rounding import lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, expand, types_of
@@ -20,6 +20,7 @@ from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.design.common import (
     constant_mechanism,
     joint_level,
+    least_distance,
     randomised_response,
     rounding_margin,
     symmetries,
@@ -29,7 +30,7 @@ from fastpriv.design.interior import OutOfTime
 from fastpriv.design.reduced import solve_reduced
 from fastpriv.design.task import Task, told
 from fastpriv.errors import TooLarge, short
-from fastpriv.measures.distortion import expected_distance, hamming_distance
+from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.results import Solution
@@ -78,7 +79,9 @@ def _program(prior: Distribution, task: Task) -> Solution:
     weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
     solved = solve_reduced(types, weights, task)
     channel = Channel(expand(types, solved.classes, solved.entries), dense.space)
-    return _certify(prior, task, channel, solved.bound, "dense", solved.solver)
+    # Products along a chain are rounded.
+    bound = solved.bound if prior is dense else lowered(solved.bound, 8.0 * (prior.space.n + 2))
+    return _certify(prior, task, channel, bound, "dense", solved.solver)
 
 
 def _without_program(prior: Markov, task: Task) -> Solution:
@@ -156,8 +159,7 @@ def _certify(
     bound = max(0.0, bound)  # 0 also where the program proved no number
     relaxed = epsilon if task.joint else epsilon + prior.epsilon_x()
     if relaxed < math.inf:
-        free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
-        bound = max(bound, free * (1.0 - 1e-12))
+        bound = max(bound, least_distance(sizes, raised(relaxed, 4.0)))
     level = joint_level(channel, prior) if task.joint else neighbour_level(channel)
     made = Solution(expected_distance(channel, prior), bound, channel, level, method)
     others = [constant_mechanism(prior)]

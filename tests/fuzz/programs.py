@@ -45,7 +45,7 @@ def _distortion(case):
     """Return a share of the number of rows, or of the distortion of a constant output."""
     whole = len(case.sizes)
     if case.spec["count"] == 2:
-        p = np.array([float(v.mid()) for v in case.p]).reshape(case.sizes)
+        p = case.prior.pmf().reshape(case.sizes)
         axes = range(p.ndim)
         rows = (p.sum(axis=tuple(j for j in axes if j != i)) for i in axes)
         whole = math.fsum(np.delete(row, row.argmax()).sum() for row in rows)
