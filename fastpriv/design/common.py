@@ -22,7 +22,6 @@ from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.priors.unmixing import rounding
 from fastpriv.results import Solution
 
-
 #: How often E_i is lowered to meet a level.
 _TRIES = 4
 
@@ -63,12 +62,13 @@ def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Sol
     """
     n, sizes = prior.space.n, prior.space.sizes
     aim = epsilon - rounding_margin(epsilon, n) - 2.0 * rounding(min(n, 64))
-    for _ in range(_TRIES):
+    for k in range(_TRIES):
         channel = PosteriorChannel._near(prior, max(aim, 0.0))
         over = channel._drawn_level - epsilon
-        if over <= 0.0 or not aim - 2.0 * over >= tilde:
+        lower = aim - 2.0 * 4.0**k * over  # at another level rounding may cost more
+        if over <= 0.0 or not lower >= tilde:
             break
-        aim -= 2.0 * over
+        aim = lower
     level, value = max(channel._drawn_level, epsilon), expected_distance(channel, prior)
     return Solution(value, least_distance(sizes, epsilon), channel, level, "closed-form")
 
