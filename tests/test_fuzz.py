@@ -137,3 +137,37 @@ def test_bad_input_gets_one_sentence():
 
 def test_the_good_calls_are_good():
     assert not [f for f, arguments in hostile.GOOD.items() if hostile.outcome(f, arguments)]
+
+
+#: Classes of answers, and bases of classes: nobody makes them by hand.
+_ANSWERS = {
+    "AbstractChannel",
+    "Distribution",
+    "PriorSet",
+    "SupportChannel",
+    "PrivacyOdometer",
+    "Law",
+}
+
+
+def test_bad_input_is_tried_on_every_public_function():
+    known = {getattr(function, "__qualname__", "") for function in hostile.GOOD}
+    inside = {name for function in hostile.GOOD for name in _names(function)}
+    missing = []
+    for room in (fp, fp.accounting, fp.mechanisms, fp.gains):
+        for name in getattr(room, "__all__", dir(room)):
+            thing = getattr(room, name)
+            made = isinstance(thing, type) and (
+                dataclasses.is_dataclass(thing) or issubclass(thing, BaseException | tuple)
+            )
+            if callable(thing) and not name.startswith("_") and not made:
+                missing += [name] * (thing.__qualname__ not in known and name not in inside)
+    assert (
+        not set(missing) - _ANSWERS - {"HiddenMarkov", "TypeChannel", "warm_up", "PrivacyProfile"}
+    )
+
+
+def _names(function):
+    """The names that a function written for one call uses."""
+    code = getattr(function, "__code__", None)
+    return code.co_names if code and function.__name__ == "<lambda>" else ()

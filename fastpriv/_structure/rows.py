@@ -269,10 +269,8 @@ def distinct(
     Items are compared by identity first, which is enough for a list such as ``[p] * n``. New items
     are checked by ``load(item, i)`` and compared by value.
     """
-    try:
-        kept = list(items)  # keeps the items alive, so that no two of them share an id
-    except TypeError:
-        raise InvalidInput(f"{what} must be a sequence with one item per row") from None
+    # Listing keeps the items alive, so that no two of them share an id.
+    kept = check.items(items, what, "one item per row")
     if not kept or isinstance(items, Mapping):
         raise InvalidInput(f"{what} must be a sequence with one item per row, got {items!r:.60}")
     by_object: dict[int, int] = {}

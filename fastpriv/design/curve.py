@@ -345,11 +345,11 @@ def tradeoff_curve(
     [2.1972, 1.3863, 0.8473]
     """
     prior = as_prior(prior)
-    if not isinstance(notions, str | Sequence):
-        raise InvalidInput(f"notions must be a sequence of names, got {notions!r:.60}")
-    names = [notions] if isinstance(notions, str) else list(notions)
-    if not names or any(name not in DESIGNED for name in names):
-        raise InvalidInput(f"notions must be chosen from {', '.join(DESIGNED)}, got {names}")
+    names = [notions] if isinstance(notions, str) else check.items(notions, "notions", "names")
+    if not names:
+        raise InvalidInput(f"notions must be chosen from {', '.join(DESIGNED)}, got none")
+    for name in names:
+        check.word(name, "notions", DESIGNED)
     if distortions is None:
         size = check.integer(points, "points", 1)
         check.fits(size, "the curve", "ask for fewer points", _POINTS)

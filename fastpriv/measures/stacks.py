@@ -45,10 +45,14 @@ def is_stack(channel: object, out: object = None) -> bool:
 
 
 def _axes(values: Any) -> int:
-    """Count the axes of an array, or of nested lists by the first of each."""
-    if isinstance(values, np.ndarray):
-        return values.ndim
-    return 1 + _axes(values[0]) if isinstance(values, _ARRAYS) and values else 0
+    """Count the axes of an array, or of nested lists by the first of each; 4 stands for more."""
+    for axes in range(4):
+        if isinstance(values, np.ndarray):
+            return axes + values.ndim
+        if not isinstance(values, _ARRAYS) or not values:
+            return axes
+        values = values[0]
+    return 4
 
 
 def stacked(

@@ -1,6 +1,6 @@
 """Bad input for every public function: ``python -m tests.fuzz.hostile --minutes 10``.
 
-A good call of every function stands in ``GOOD``; a case replaces one or two of its arguments by
+A good call of every function stands in ``calls.py``; a case replaces one or two of its arguments by
 something hostile. What may happen: an answer without NaN, or an error of ours in one sentence.
 Anything else is a violation: another exception, a warning, a NaN. With ``NUMBA_DISABLE_JIT=1``
 kernels are plain Python, and only an index beyond the end of an array counts.
@@ -11,8 +11,10 @@ import collections
 import datetime
 import decimal
 import fractions
+import functools
 import math
 import re
+import signal
 import sys
 import time
 import warnings
@@ -20,137 +22,13 @@ from pathlib import Path
 
 import numba
 import numpy as np
+import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import fastpriv as fp
 from fastpriv.errors import FastprivError
-
-W = [[0.75, 0.25], [0.25, 0.75]]
-PAIR = fp.Channel([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7], [0.2, 0.8]], fp.Space([2, 2]))
-PRIOR = fp.Product([[0.6, 0.4], [0.3, 0.7]])
-P = [0.4, 0.6]
-GAIN = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
-PROFILE = fp.accounting.PrivacyProfile.of(W)
-RELEASED = fp.release([[0, 1], [1, 0]] * 50, domain=[2, 2], epsilon=3.0, rng=1)
-
-#: A good call of every public function: positional arguments by name, so that each can be replaced.
-GOOD = {
-    fp.Space: {"sizes": [2, 3]},
-    fp.Space.hamming: {"n": 2, "m": 3},
-    fp.Channel: {"matrix": W, "space": None},
-    fp.HammingChannel: {"n": 2, "m": 2, "epsilon": 1.0},
-    fp.ProductChannel: {"factors": [W, W]},
-    fp.PosteriorChannel: {"prior": PRIOR, "epsilon": 2.0},
-    fp.TiltedChannel: {"law": PRIOR, "epsilon": 1.0},
-    fp.QueryChannel: {"values": [0, 1, 1, 0], "kernel": W, "space": [2, 2]},
-    fp.QueryChannel.count: {"n": 3, "kernel": [[0.9, 0.1], [0.5, 0.5], [0.4, 0.6], [0.1, 0.9]]},
-    fp.Uniform: {"n": 2, "m": 2},
-    fp.Product: {"marginals": [P, P]},
-    fp.Product.iid: {"p": P, "n": 3},
-    fp.Exchangeable: {"weights": [0.2, 0.3, 0.5]},
-    fp.Exchangeable.beta_binomial: {"n": 3, "a": 1.0, "b": 2.0},
-    fp.Markov: {"initial": P, "transition": W, "n": 3},
-    fp.Dense: {"pmf": [0.1, 0.2, 0.3, 0.4], "sizes": [2, 2]},
-    fp.estimate: {"samples": [[0, 1], [1, 1]], "kind": "product", "smoothing": 1.0},
-    fp.dp_level: {"channel": W},
-    fp.strong_dp_level: {"channel": W},
-    fp.hockey_stick: {"channel": W, "epsilon": 0.5},
-    fp.hockey_stick_epsilon: {"channel": W, "delta": 0.1},
-    fp.identifiability_level: {"channel": W, "prior": P},
-    fp.mutual_information: {"channel": W, "prior": P},
-    fp.max_information: {"channel": W, "prior": P},
-    fp.information_privacy_level: {"channel": W, "prior": P},
-    fp.leakage_factor: {"channel": W, "prior": P},
-    fp.worst_leakage_factor: {"channel": W, "prior": P},
-    fp.error_probability_bound: {"factor": 0.5, "prior": P},
-    fp.maximal_correlation: {"channel": W, "prior": P},
-    fp.contraction_coefficient: {"channel": W},
-    fp.sdpi_constant: {"channel": W, "prior": P},
-    fp.pml: {"channel": W, "prior": P},
-    fp.pml_level: {"channel": W, "prior": P},
-    fp.row_pml: {"channel": PAIR, "prior": PRIOR, "i": 0},
-    fp.conditional_pml: {"channel": PAIR, "prior": PRIOR, "given": {0: 1}},
-    fp.maximal_leakage: {"channel": W},
-    fp.leakage_capacity: {"channel": W},
-    fp.discloses: {"channel": W, "attribute": [0, 1]},
-    fp.singles_out: {"channel": PAIR},
-    fp.disclosure_threshold: {"prior": P},
-    fp.distortion: {"channel": W, "prior": P},
-    fp.channel_capacity: {"channel": W, "gap": 1e-9},
-    fp.capacity_prior: {"channel": W, "gap": 1e-9},
-    fp.individual_capacity: {"channel": PAIR},
-    fp.group_capacity: {"channel": PAIR, "k": 1},
-    fp.max_individual_capacity: {"channel": PAIR, "priors": "all"},
-    fp.constrained_capacity: {"channel": PAIR, "b": 0.5},
-    fp.balance_function: {"channel": PAIR, "b": 0.5},
-    fp.cross_capacity: {"channel": PAIR, "k": 1},
-    fp.is_weakly_symmetric: {"channel": W},
-    fp.is_data_independent: {"channel": W},
-    fp.refines: {"a": W, "b": W, "prior": P},
-    fp.vulnerability: {"prior": P, "gain": GAIN},
-    fp.posterior_vulnerability: {"channel": W, "prior": P, "gain": GAIN},
-    fp.g_leakage: {"channel": W, "prior": P, "gain": GAIN},
-    fp.additive_g_leakage: {"channel": W, "prior": P, "gain": GAIN},
-    fp.g_capacity: {"channel": W, "gain": GAIN},
-    fp.additive_g_capacity: {"channel": W, "gain": GAIN},
-    fp.gain_capacity: {"channel": W, "prior": P},
-    fp.additive_gain_capacity: {"channel": W, "prior": P, "gains": "unit"},
-    fp.hyper: {"channel": W, "prior": P},
-    fp.leakage_from_counts: {"counts": [[7, 3], [2, 8]], "prior": P, "beta": 0.1},
-    fp.leakage_from_samples: {"x": [0, 1], "y": [1, 0], "inputs": 2, "outputs": 2, "prior": P},
-    fp.gains.tries: {"size": 3, "k": 2},
-    fp.gains.penalty: {"size": 3, "loss": 1.0},
-    fp.gains.distance: {"metric": [[0.0, 1.0], [1.0, 0.0]]},
-    fp.gains.attribute: {"labels": [0, 1, 1]},
-    (lambda first, second: fp.compose(first, second)): {"first": W, "second": W},
-    fp.h: {"epsilon": 1.0, "n": 2, "m": 2},
-    fp.h_inverse: {"distortion": 0.5, "n": 2, "m": 2},
-    fp.solve_pd_dp: {"prior": PRIOR, "epsilon": 1.0},
-    fp.solve_pd_i: {"prior": PRIOR, "epsilon": 2.0},
-    fp.solve_pd_pml: {"prior": PRIOR, "epsilon": 0.5},
-    fp.solve_pd_capacity: {"prior": PRIOR, "epsilon": 0.1, "priors": "all"},
-    fp.solve_r_pd: {"n": 2, "m": 2, "epsilon": 1.0},
-    fp.solve_pd_mip: {"prior": PRIOR, "distortion": 0.3},
-    fp.privacy_level: {"prior": PRIOR, "distortion": 0.5, "notion": "dp"},
-    fp.tradeoff_curve: {"prior": PRIOR, "notions": ["dp"], "distortions": [0.2, 0.5]},
-    fp.design_mapping: {
-        "joint": [[0.4, 0.1], [0.1, 0.4]],
-        "metric": [[0.0, 1.0], [1.0, 0.0]],
-        "distortion": 0.2,
-    },
-    fp.PriorSet.all: {"size": 2},
-    fp.PriorSet.box: {"lower": [0.1, 0.1], "upper": [0.9, 0.9]},
-    fp.PriorSet.polytope: {"A": [[1.0, 0.0]], "b": [0.7]},
-    fp.PriorSet.bernoulli_interval: {"n": 2, "c": 0.2},
-    fp.audit: {"channel": W, "prior": P},
-    fp.audit_many: {"channels": [W, W], "priors": P},
-    fp.compare: {"first": W, "second": W},
-    fp.release: {"table": [[0, 1], [1, 0]] * 20, "domain": [2, 2], "epsilon": 3.0},
-    fp.estimate_frequencies: {"released": RELEASED.table, "mechanism": RELEASED.report},
-    fp.remaining_uncertainty: {"channel": W, "prior": P},
-    fp.accounting.PrivacyProfile.of: {"channel": W},
-    fp.accounting.PrivacyProfile.gaussian: {"noise_multiplier": 1.0, "sampling_probability": 0.5},
-    fp.accounting.PrivacyProfile.laplace: {"noise_multiplier": 1.0, "sampling_probability": 1.0},
-    fp.accounting.PrivacyProfile.discrete_gaussian: {"sigma": 1.0, "sensitivity": 1},
-    fp.accounting.PrivacyProfile.discrete_laplace: {"noise_parameter": 1.0, "sensitivity": 1},
-    fp.accounting.PrivacyProfile.exponential: {"epsilon": 1.0},
-    fp.accounting.PrivacyProfile.zcdp: {"rho": 0.5},
-    fp.accounting.PrivacyProfile.from_epsilon_delta: {"epsilon": 1.0, "delta": 1e-6},
-    fp.accounting.PrivacyProfile.randomised_response: {"m": 3, "epsilon": 1.0},
-    PROFILE.delta: {"epsilon": 0.5},
-    PROFILE.epsilon: {"delta": 1e-3},
-    PROFILE.self_compose: {"count": 3},
-    fp.accounting.Ledger: {"budget": {"dp": 1.0}},
-    fp.accounting.shuffled: {"channel": W, "n": 100},
-    fp.accounting.compose_levels: {"notion": "dp", "levels": [0.5, 0.5]},
-    fp.mechanisms.GeometricCount: {"n": 5, "epsilon": 1.0},
-    fp.mechanisms.binary_symmetric: {"values": [0, 1], "p": 0.2, "space": [2]},
-    fp.mechanisms.gaussian_delta: {"noise_variance": 1.0, "epsilon": 1.0},
-    fp.mechanisms.gaussian_query_capacity: {"values": [0.0, 1.0], "sigma": 1.0, "space": [2]},
-    fp.mechanisms.laplace_query_capacity: {"values": [0.0, 1.0, 3.0], "scale": 1.0, "space": [3]},
-    fp.mechanisms.laplace_query_leakage: {"values": [0.0, 1.0], "scale": 1.0},
-}
+from fuzz.calls import GOOD, PAIR, PRIOR, PROFILE, P, W
 
 #: Priors that are right and hard: zeros, denormals, nearly uniform, periodic, one row, one value.
 ODD = [
@@ -163,7 +41,23 @@ ODD = [
     fp.Product.iid([1e-160, 1.0], 3),
 ]  # fmt: skip
 
+
+def _fixed(array):
+    array.flags.writeable = False
+    return array
+
+
+_ENDLESS: list = [0.5]
+_ENDLESS.append(_ENDLESS)
+
 HOSTILE = [
+    [[[[[0.5]]]]], functools.reduce(lambda inner, _: [inner], range(60), [0.5]), _ENDLESS,
+    memoryview(np.array([0.4, 0.6])), memoryview(np.array([[0.5, 0.5], [0.2, 0.8]])),
+    _fixed(np.array([0.4, 0.6])), _fixed(np.array([[0.5, 0.5], [0.2, 0.8]])),
+    _fixed(np.array([0, 1])), np.array([0.4, 0.6], dtype=">f8"), np.float16([[0.5, 0.5], [1, 0]]),
+    np.asfortranarray([[0.5, 0.5], [0.2, 0.8]]), np.eye(2, dtype=int), np.eye(2) > 0,
+    np.array([[0.4, 0.2], [0.6, 0.8]])[:, 0], pd.Series([0.4, 0.6]), pd.DataFrame(np.eye(2)),
+    np.array([1e-310, 1.0]), np.array([[1e-310, 1.0], [5e-324, 1.0]]),
     None, True, False, math.nan, math.inf, -math.inf, -1, 0, -0.0, 0.0, 1, 2, 3, 0.5, 1e-320, 1e308,
     10**400, 2**63, 2**31, 1.5, "", "dp", "1", "nan", b"x", (), [], {}, set(), [[]], [[[]]],
     [math.nan], [math.inf, 1.0], [[math.nan, 1.0], [0.5, 0.5]], [[1.0, 0.0], [1.0]], [0.5, 0.6],
@@ -179,6 +73,16 @@ HOSTILE = [
     fp.PriorSet.all(2), *ODD, np.eye(3), np.eye(2)[::-1], np.random.default_rng(0), "\x00",
     "a" * 300,
 ]  # fmt: skip
+
+
+#: Arguments that may be functions of the caller.
+CALLED = ("make", "distance", "predictor")
+#: Seconds after which a call is stopped; a busy machine is not a hang.
+_HANGS = 300
+
+
+def _stop(signum, frame):
+    raise TimeoutError(f"no answer after {_HANGS} s")
 
 
 def draw(seed, number):
@@ -199,6 +103,7 @@ def outcome(function, arguments):
         warnings.simplefilter("ignore", fp.errors.GapWarning)  # it is meant: the gap is not met
         if numba.config.DISABLE_JIT:  # compiled kernels divide by zero in silence
             warnings.simplefilter("ignore", RuntimeWarning)
+        signal.alarm(_HANGS)
         try:
             result = function(**arguments)
         except FastprivError as error:
@@ -206,7 +111,11 @@ def outcome(function, arguments):
         except Exception as error:
             if numba.config.DISABLE_JIT and not isinstance(error, IndexError):
                 return None  # what Python does otherwise than compiled code
+            if any(callable(arguments.get(name)) for name in CALLED):
+                return None  # what a function of the caller raises is the caller's
             return f"{type(error).__name__}: {str(error)[:120]}"
+        finally:
+            signal.alarm(0)
     return "NaN" if _has_nan(result) else None
 
 
@@ -228,6 +137,7 @@ def _has_nan(result):
 def search(seed, minutes, cases):
     """Call until time or number runs out; return how many, and what went wrong by kind."""
     start, number, wrong = time.monotonic(), 0, collections.defaultdict(list)
+    signal.signal(signal.SIGALRM, _stop)
     while number < cases and time.monotonic() - start < 60.0 * minutes:
         function, arguments = draw(seed, number)
         before = time.process_time()  # of this process: a busy machine is not a hang

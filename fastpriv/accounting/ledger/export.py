@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import fields, replace
 from decimal import Decimal
-from typing import Any
 
-from fastpriv._core import validation as check
-from fastpriv.accounting.ledger.amounts import SUM_DIGITS, amount
 from fastpriv.accounting.ledger.budget import CURVE, Budget
 from fastpriv.accounting.ledger.charges import Offer
-from fastpriv.accounting.ledger.receipt import checked_count, checked_label
-from fastpriv.accounting.ledger.store import Entry, State
+from fastpriv.accounting.ledger.rows import (
+    UNREADABLE,
+    Entry,
+    State,
+    amounts_of,
+    checked_label,
+    entry_of,
+)
+from fastpriv.accounting.profile.relations import as_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 _FORMAT, _VERSION = "fastpriv ledger", 1
+_ENTRY = tuple(field.name for field in fields(Entry))
 #: How closely two compositions of the same releases agree, on whatever grids they are.
 _SAME = Decimal("1e-5")
 
@@ -30,6 +35,7 @@ def exported(budget: Budget, state: State, entries: list[Entry]) -> str:
             "budget": budget.stored(),
             "spent": state.spent,
             "prior": state.prior,
+            "relation": state.relation,
             "laws": {notion: law.name for notion, law in budget.laws.items()},
             "entries": [vars(entry) for entry in entries],
         },
@@ -48,13 +54,15 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
                 f"{_FORMAT!r} of version {_VERSION}"
             )
         budget, prior = Budget(given["budget"]), checked_label(given["prior"])
-        total = _amounts(given["spent"])
-        entries = [_entry(each) for each in given["entries"]]
+        relation = as_relation(given.get("relation"))  # older exports do not tell
+        total = amounts_of(given["spent"])
+        entries = [entry_of(*map(each.__getitem__, _ENTRY)) for each in given["entries"]]
     except InvalidInput:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise InvalidInput(f"the text is no export of a ledger: {error!r:.120}") from None
-    return budget, entries, _added_up(budget, entries, total, prior)
+    after = _added_up(budget, entries, total, prior)
+    return budget, entries, replace(after, relation=relation)
 
 
 def _added_up(
@@ -86,26 +94,6 @@ def _added_up(
                 f"{total[CURVE]}; it was changed"
             )
     return state
-
-
-def _entry(given: Mapping[str, Any]) -> Entry:
-    part = given["part"]
-    if part is not None:
-        from fastpriv.accounting.ledger.parts import read  # profiles load the kernels
-
-        read(part)
-    return Entry(
-        check.integer(given["number"], "number", 1),
-        datetime.fromisoformat(given["time"]).isoformat(),
-        checked_label(given["label"]),
-        checked_count(given["count"]),
-        _amounts(given["charged"]),
-        part,
-    )
-
-
-def _amounts(given: Mapping[str, Any]) -> dict[str, Decimal]:
-    return {notion: amount(value, "an amount", SUM_DIGITS) for notion, value in given.items()}
 
 
 def _shown(amounts: Mapping[str, Decimal]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -17,8 +16,10 @@ from fastpriv.accounting.ledger.amounts import down, minus, up
 from fastpriv.accounting.ledger.budget import Budget
 from fastpriv.accounting.ledger.charges import Offer, declared
 from fastpriv.accounting.ledger.export import exported, imported
-from fastpriv.accounting.ledger.receipt import MOST_COUNT, Receipt, checked_count, checked_label
-from fastpriv.accounting.ledger.store import Entry, State, Store
+from fastpriv.accounting.ledger.receipt import Receipt
+from fastpriv.accounting.ledger.rows import MOST_COUNT, Entry, State, checked_count, checked_label
+from fastpriv.accounting.ledger.store import Store
+from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class Ledger:
     profiles of the releases and spends the epsilon they have at its delta, far less than the sum of
     levels; its ``spent`` is that epsilon, ``remaining`` the rest, though one more release may add
     less to it than it would alone.
+
+    Releases for neighbours by different relations, such as a channel (one row is replaced) and
+    ``PrivacyProfile.gaussian(..., relation="add-or-remove")``, do not add up and are refused.
 
     A ledger may be used from many threads. One in memory belongs to its process; to share a
     budget between processes or keep it over restarts, use :meth:`open`. A spend costs one
@@ -139,7 +143,7 @@ class Ledger:
         """
         wanted = None if budget is None else Budget(budget).stored()
         limit = check.real(timeout, "timeout", least=0.0, most=1e6)
-        store = Store(Path(path).absolute(), wanted, limit)
+        store = Store(check.path(path, "path").absolute(), wanted, limit)
         if wanted is not None and wanted != store.budget:
             store.close()
             raise InvalidInput(
@@ -151,7 +155,8 @@ class Ledger:
         return self
 
     def _attach(self, store: Store) -> None:
-        self._store, self._budget = store, Budget(store.budget, store.law)
+        with store.legible:
+            self._store, self._budget = store, Budget(store.budget, store.law)
         self._floats: tuple[State, dict[str, float], dict[str, float]] | None = None
 
     # Spending.
@@ -261,7 +266,7 @@ class Ledger:
     ) -> Offer:
         budget, curve = self._budget, self._budget.delta is not None
         if isinstance(mechanism, Spends):
-            mechanism = mechanism.spending()
+            return replace(declared(mechanism.spending(), curve), relation=REPLACED)
         if isinstance(mechanism, Mapping):
             return declared(mechanism, curve)
         from fastpriv.accounting.ledger.levels import measured  # channels load the kernels

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fastpriv.accounting.ledger.rows import UNREADABLE
 from fastpriv.errors import LedgerError
 
 _APPLICATION, _VERSION = 0x66707276, 1
@@ -92,7 +93,7 @@ def prepared(
         )
         raise LedgerError(f"the database {path} is {what}; nothing was changed in it")
     _settings(connection)
-    (kept,) = connection.execute("SELECT budget FROM ledger").fetchone()
+    ((kept,),) = connection.execute("SELECT budget FROM ledger")
     stored: dict[str, Any] = json.loads(kept)
     return stored
 
@@ -120,6 +121,18 @@ class Explained:
             hints = (hint for words, hint in _HINTS.items() if words in str(error))
             what = "; ".join([str(error), *hints][:2])
             raise LedgerError(f"the ledger {self._name}: {what}") from error
+
+
+class Legible(Explained):
+    """A context in which what the tables hold is read: what cannot be is damaged."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        super().__exit__(kind, error, trace)
+        if isinstance(error, UNREADABLE):
+            raise LedgerError(
+                f"the ledger {self._name} is damaged: {error!s:.120}; nothing was spent. Restore "
+                "it from an export (to_json) or a copy"
+            ) from error
 
 
 _HINTS = {

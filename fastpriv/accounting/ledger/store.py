@@ -16,12 +16,12 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fastpriv.accounting.ledger.sqlite import Explained, connected, prepared
+from fastpriv.accounting.ledger.rows import Entry, State, check_history, entry_of, state_of, text
+from fastpriv.accounting.ledger.sqlite import Explained, Legible, connected, prepared
 from fastpriv.errors import LedgerError
 
 _ENTRY = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, (SELECT id FROM part WHERE text = ?))"
@@ -31,44 +31,7 @@ _COUNT = (
 )
 
 _LAW = "CREATE TABLE IF NOT EXISTS law (id INTEGER PRIMARY KEY, data BLOB NOT NULL)"
-
-
-@dataclass(frozen=True)
-class State:
-    """Totals after a number of entries.
-
-    ``prior`` tells which prior they were measured under, where that matters; ``parts`` how often
-    each kind of release was made, by its profile, where a budget needs that. ``law`` is the
-    composed law of the parts where the file is to keep it from now on.
-    """
-
-    entries: int
-    spent: Mapping[str, Decimal]
-    prior: str | None
-    parts: Mapping[str, int]
-    law: bytes | None = None
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One acknowledged spend of ``count`` releases, and what it added to each total."""
-
-    number: int
-    time: str
-    label: str | None
-    count: int
-    charged: Mapping[str, Decimal]
-    part: str | None
-
-
-def text(amounts: Mapping[str, Decimal]) -> str:
-    """Write exact amounts as JSON."""
-    return json.dumps({notion: str(value) for notion, value in amounts.items()})
-
-
-def amounts(text: str) -> dict[str, Decimal]:
-    """Read exact amounts from JSON."""
-    return {notion: Decimal(value) for notion, value in json.loads(text).items()}
+_RELATION = "CREATE TABLE IF NOT EXISTS relation (id INTEGER PRIMARY KEY, name TEXT NOT NULL)"
 
 
 class Store:
@@ -77,7 +40,7 @@ class Store:
     def __init__(self, path: Path | None, budget: Mapping[str, Any] | None, timeout: float) -> None:
         self.path, self._timeout = path, timeout
         self._name = "in memory" if path is None else str(path)
-        self._explained = Explained(self._name)
+        self._explained, self.legible = Explained(self._name), Legible(self._name)
         self._lock = threading.RLock()
         self._version = 0
         self._state: State | None = None
@@ -95,7 +58,9 @@ class Store:
             connection = self._connection = connected(self.path, budget is not None, self._timeout)
             self._close = weakref.finalize(self, connection.close)
             try:
-                self.budget = prepared(connection, budget, self.path)
+                with self.legible:
+                    self.budget = prepared(connection, budget, self.path)
+                    check_history(connection)
             except BaseException:
                 self.close()
                 raise
@@ -158,11 +123,8 @@ class Store:
             return self._state  # nobody else can have written
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if self._state is None or self._version != version:
-            entries, spent, prior = connection.execute(
-                "SELECT entries, spent, prior FROM ledger"
-            ).fetchone()
-            parts = dict(connection.execute("SELECT text, CAST(count AS INTEGER) FROM part"))
-            self._version, self._state = version, State(entries, amounts(spent), prior, parts)
+            with self.legible:
+                self._version, self._state = version, state_of(connection, self.budget)
         return self._state
 
     def write(self, make: Callable[[State], tuple[list[Entry], State]]) -> None:
@@ -193,6 +155,9 @@ class Store:
                 if after.law is not None:
                     connection.execute(_LAW)
                     connection.execute("REPLACE INTO law VALUES (0, ?)", (after.law,))
+                if after.relation != before.relation:
+                    connection.execute(_RELATION)
+                    connection.execute("REPLACE INTO relation VALUES (0, ?)", (after.relation,))
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
@@ -223,10 +188,11 @@ class Store:
                 ).fetchall()
             finally:
                 connection.execute("COMMIT")
-        return state, [
-            Entry(number, when, label, count, amounts(charged), part)
-            for number, when, label, count, charged, part in reversed(rows)
-        ]
+        with self.legible:
+            return state, [
+                entry_of(number, when, label, count, json.loads(charged), part)
+                for number, when, label, count, charged, part in reversed(rows)
+            ]
 
 
 #: The stores of this process, made ready for a fork: no transaction is open while it happens.

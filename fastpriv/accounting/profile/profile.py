@@ -24,7 +24,7 @@ from fastpriv.accounting.profile.fixed import Largest, every_pair
 from fastpriv.accounting.profile.fixed_noise import LargestWithNoise
 from fastpriv.accounting.profile.measures import Measure
 from fastpriv.accounting.profile.questions import Questions
-from fastpriv.accounting.profile.relations import as_relation
+from fastpriv.accounting.profile.relations import as_relation, one_relation
 from fastpriv.accounting.profile.sampled import Sampled
 from fastpriv.accounting.profile.side import Side
 from fastpriv.channels import AbstractChannel
@@ -192,12 +192,7 @@ class PrivacyProfile(Sampled, Questions):
         for other in others:
             if not isinstance(other, PrivacyProfile):
                 raise InvalidInput(f"only profiles compose, got {other!r:.60}")
-            if None not in (relation, other.relation) and relation != other.relation:
-                raise InvalidInput(
-                    f"releases for neighbours by {relation!r} and by {other.relation!r} do not "
-                    "compose; make both for one relation"
-                )
-            relation = relation or other.relation
+            relation = one_relation(relation, other.relation)
             for part, count in other._parts.items():
                 parts[part] = parts.get(part, 0) + count
         return PrivacyProfile(parts, relation)

@@ -8,10 +8,14 @@ from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 
+from fastpriv.errors import InvalidInput
+
 #: Relative distance of the ratio from e^epsilon, times epsilon where that is below one.
 _DISTANCE = Fraction(1, 10**15)
 #: Digits of logarithms and exponentials beyond those that the argument needs.
 _DIGITS = 60
+#: Largest level: its e^epsilon has some 4,300 digits.
+_MOST = 1e4
 
 
 def ratio_below(epsilon: float, least: Fraction = Fraction(0)) -> Fraction:
@@ -53,6 +57,11 @@ def is_at_most_exp(value: Fraction, epsilon: float) -> bool:
 
 def exp_bounds(epsilon: float, digits: int = _DIGITS) -> tuple[Fraction, Fraction]:
     """Return rational numbers below and above e^epsilon, from the correctly rounded decimal."""
+    if epsilon > _MOST:
+        raise InvalidInput(
+            f"exact programs take levels of up to {_MOST:g}, since e^epsilon is written out; got "
+            f"{epsilon!r}"
+        )
     small = max(0, -math.frexp(epsilon)[1])
     with decimal.localcontext() as context:
         context.prec = digits + small // 3

@@ -35,8 +35,8 @@ def open_table(
         raise InvalidInput("out is for files; other tables come back as the result's .table")
     if (kind := _kind(table)) is not None:
         return kind(table)
-    if isinstance(table, np.ndarray):
-        return Codes(table)
+    if isinstance(table, np.ndarray | memoryview):
+        return Codes(np.asarray(table))
     if isinstance(table, Sequence) and table:
         if all(isinstance(record, Mapping) for record in table):
             return Records(table)

@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from fastpriv.accounting import Ledger
+from fastpriv.accounting import Ledger, PrivacyProfile
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
+from fastpriv.mechanisms import GeometricCount
 
 
 def test_reopening_keeps_everything(path):
@@ -90,6 +91,73 @@ def test_damage_is_found(path):
     path.write_bytes(whole)
     with pytest.raises(LedgerError):
         Ledger.open(path).spend({"dp": 0.1})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE ledger SET spent = 'words'",
+        "UPDATE ledger SET spent = '[]'",
+        'UPDATE ledger SET spent = \'{"dp": "0"}\'',
+        'UPDATE ledger SET spent = \'{"dp": "-5", "approximate-dp": "0"}\'',
+        "UPDATE ledger SET spent = CAST(x'ff' AS TEXT)",
+        f"UPDATE ledger SET spent = '{'[' * 100_000}'",
+        "UPDATE ledger SET budget = 'words'",
+        'UPDATE ledger SET budget = \'{"dp": "much"}\'',
+        "UPDATE ledger SET entries = 1",
+        "UPDATE ledger SET entries = 'words'",
+        "UPDATE ledger SET prior = x'ff'",
+        "INSERT INTO ledger SELECT * FROM ledger",
+        "DELETE FROM ledger",
+        "DELETE FROM entry WHERE number = 1",
+        "DELETE FROM entry",
+        "DELETE FROM part WHERE id = 1",
+        "DELETE FROM part",
+        "UPDATE part SET count = '1' WHERE id = 1",
+        "UPDATE part SET count = 'words' WHERE id = 1",
+        "UPDATE part SET count = '-3' WHERE id = 1",
+        "DROP TABLE part",
+        "DROP TABLE entry",
+    ],
+)
+def test_damage_within_the_tables_is_found(path, damage):
+    """A file that lost a part would go on as if its releases had not been made."""
+    with Ledger.open(path, {"dp": 9.0, "approximate-dp": (9.0, 1e-6)}) as ledger:
+        ledger.spend({"dp": 0.25}, count=2)
+        ledger.spend([[0.75, 0.25], [0.25, 0.75]])
+    connection = sqlite3.connect(path)
+    connection.execute(damage)
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError), Ledger.open(path) as ledger:
+        ledger.spend({"dp": 0.25})
+
+
+def test_a_damaged_history_is_not_told(path):
+    with Ledger.open(path, {"dp": 9.0}) as ledger:
+        ledger.spend({"dp": 0.25})
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE entry SET time = 'once'")
+    connection.commit()
+    connection.close()
+    with Ledger.open(path) as ledger:
+        for told in (ledger.history, ledger.to_json):
+            with pytest.raises(LedgerError, match="is damaged: "):
+                told()
+
+
+def test_counts_beyond_32_bits_are_those_of_the_parts(path):
+    with Ledger.open(path, {"approximate-dp": (1e9, 0.5)}) as ledger:
+        for count in (2**40 + 3, 2**33 - 1):
+            ledger.spend({"dp": 1e-15}, count=count)
+    with Ledger.open(path) as ledger:
+        assert [receipt.count for receipt in ledger.history()] == [2**40 + 3, 2**33 - 1]
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "", "a\0b", b"study"])
+def test_paths_that_are_none(wrong):
+    with pytest.raises(InvalidInput, match="path must be the path of a file"):
+        Ledger.open(wrong, {"dp": 1.0})
 
 
 def test_a_file_that_was_replaced_is_not_spent_from(path):
@@ -209,7 +277,38 @@ def test_exports_that_were_changed_are_refused(change, path):
             Ledger.from_json(json.dumps(data), where)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "7", "{}", "null", '"x"', "{"])
+@pytest.mark.parametrize("text", ["", "[]", "7", "{}", "null", '"x"', "{", "[" * 100_000])
 def test_texts_that_are_no_export(text):
     with pytest.raises(InvalidInput):
         Ledger.from_json(text)
+
+
+@pytest.mark.parametrize("budget", [{"approximate-dp": (50.0, 1e-6)}, {"dp": 50.0}])
+def test_releases_for_different_relations_are_refused(path, budget):
+    """A channel's neighbours differ in one row; those of others come and go."""
+    added = PrivacyProfile.laplace(2.0, relation="add-or-remove")
+    with Ledger.open(path, budget) as ledger:
+        ledger.spend(added)
+        ledger.spend({"dp": 0.25})
+        ledger.spend(PrivacyProfile.laplace(2.0))  # which says no relation
+        text = ledger.to_json()
+    with Ledger.open(path) as opened:
+        for ledger in (opened, Ledger.from_json(text)):
+            before = ledger.spent
+            for other in (
+                [[0.75, 0.25], [0.25, 0.75]],
+                PrivacyProfile.laplace(2.0, relation="replace-one"),
+                GeometricCount(9, 0.5),
+            ):
+                with pytest.raises(InvalidInput, match="'add-or-remove' and by 'replace-one'"):
+                    ledger.spend(other)
+            assert ledger.spent == before
+            ledger.spend(added)
+
+
+def test_exports_that_tell_no_relation_are_read():
+    ledger = Ledger({"dp": 2.0})
+    ledger.spend([[0.75, 0.25], [0.25, 0.75]])
+    given = json.loads(ledger.to_json())
+    assert given.pop("relation") == "replace-one"
+    assert Ledger.from_json(json.dumps(given)).spent == ledger.spent
