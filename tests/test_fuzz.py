@@ -171,3 +171,9 @@ def _names(function):
     """The names that a function written for one call uses."""
     code = getattr(function, "__code__", None)
     return code.co_names if code and function.__name__ == "<lambda>" else ()
+
+
+def test_the_simplex_method_keeps_its_equations():
+    """At e^eps_X only constant answers are left; an artificial variable must not grow again."""
+    p = programs.fractions({"kind": "dense", "pmf": [0.25, 0.25, 0.25, 0.2500000000000001]})
+    assert optima.least_distortion(p, (4,), max(p) / min(p), True) == 1 - max(p)

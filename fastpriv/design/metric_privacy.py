@@ -104,9 +104,7 @@ def solve_metric(
     bound += offset - 4.0 * ULP * (abs(offset) + abs(bound))
     best = constant
     if matrix is not None:
-        # A power of two keeps products of small chances from underflowing, and cancels.
-        joint = (prior * 2.0**900)[:, None] * matrix
-        level = certified_level(joint if task.joint else matrix, distance)
+        level = certified_level(prior[:, None] * matrix if task.joint else matrix, distance)
         value = math.fsum((prior[:, None] * matrix * cost).reshape(-1))
         if level <= task.epsilon and value < constant.value:
             best = Solution(value, bound, Channel(matrix, space), level, "dense")

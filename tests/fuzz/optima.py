@@ -194,7 +194,9 @@ def _pivot(table, basis, cost, allowed):
             raise balls.Undecided
         entering = min(negative, key=lambda k: line[k]) if steps < 60 else negative[0]
         able = [i for i, row in enumerate(table) if row[entering] > 0]
-        leaving = min(able, key=lambda i: (table[i][-1] / table[i][entering], basis[i]))
+        # Artificial variables that are left in the basis are zero, and must not grow again.
+        idle = [i for i, row in enumerate(table) if basis[i] >= allowed and row[entering] != 0]
+        leaving = min(idle or able, key=lambda i: (table[i][-1] / table[i][entering], basis[i]))
         lead = table[leaving][entering]
         pivot = table[leaving] = [e / lead if e != 0 else e for e in table[leaving]]
         filled = [k for k, e in enumerate(pivot) if e != 0]
