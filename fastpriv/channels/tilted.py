@@ -149,7 +149,7 @@ class TiltedChannel(AbstractChannel):
         """Return W[x, y] = p(y|x), an N x N array."""
         self._check_matrix()
         if self._rare:
-            return far_matrix(self._law._vector(), self.space.sizes, self.epsilon)
+            return far_matrix(self._law._wide(), self.space.sizes, self.epsilon)
         law, home = self._vectors()
         joint = ProductChannel._trusted(self._kernels).matrix() * law
         return np.asarray(joint / home[:, None])

@@ -70,7 +70,8 @@ def privacy_level(
     prior : Distribution or 1-D array
         Law of the databases; a plain vector is that of one row.
     distortion : float
-        Largest expected number of changed rows, between 0 and n.
+        Largest expected number of changed rows, between 0 and n. Expected numbers are rounded to
+        nearest: what a constant output reaches but for a part in 1e14 counts as reached.
     notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
         Which level. The last two are searched over few databases (:func:`solve_pd_pml`,
         :func:`solve_pd_capacity`).
@@ -111,9 +112,11 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
     if notion == "mutual-information":
         point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _LEAST))
         return Bracket(point.bound, point.value * (1.0 + _WIDEN) + _beyond(prior, point, cost))
-    least = prior.epsilon_x() if notion == "identifiability" else 0.0
+    joint = notion == "identifiability"
+    least = prior._least_spread() if joint else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
-        return Bracket(least, least)  # what the prior tells is all there is; a constant output does
+        # What the prior tells is all there is; a constant output does.
+        return Bracket(least, prior.epsilon_x() if joint else 0.0)
     if notion not in COMPARED:
         return _from_theorems(prior, cost, notion, clock, bar)
     if cost == 0.0:

@@ -318,14 +318,15 @@ def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
     # A power of two keeps products of small numbers from underflowing, and is exact.
     level = matrix_level((p * 2.0**900)[:, None] * matrix, space._axes)
     rounded = _products_error(prior)
-    if level >= _SMALL:
-        return level + rounded
+    if level >= _SMALL:  # each of the two products is off by one rounding error at most
+        return level + 4.0 * ULP + rounded
     # Close to zero, products p W carry rounding errors as large as the level. Work with
     # p W / (p_0 W_0) - 1 = a + b + a b instead, where a and b come from exact differences.
     a = (p - p[0]) / p[0]
     first = matrix[0]
     b = np.where(first > 0, (matrix - first) / np.where(first > 0, first, 1.0), 0.0)
-    return matrix_level(a[:, None] + b + a[:, None] * b, space._axes, 1.0) + rounded
+    u = a[:, None] + b + a[:, None] * b
+    return matrix_level(u, space._axes, 1.0) + 16.0 * ULP * float(np.abs(u).max()) + rounded
 
 
 def _products_error(prior: Distribution) -> float:

@@ -449,6 +449,25 @@ QUESTIONS = {
     "solve_pd_i": Question(programs.ask_i, programs.judge_i, weight=1, databases=4),
     "solve_pd_pml": Question(programs.ask_pml, programs.judge_pml, weight=1, databases=4),
     "solve_pd_mip": Question(programs.ask_mip, programs.judge_mip, weight=1, databases=6),
+    "solve dp dense": Question(programs.ask_matrix("dp"), programs.judge_dp, weight=1, databases=4),
+    "solve identifiability dense": Question(
+        programs.ask_matrix("identifiability"), programs.judge_i, weight=1, databases=4
+    ),
+    "exact dp": Question(
+        programs.ask_exact(False), programs.judge_exact(False), weight=1, databases=4
+    ),
+    "exact identifiability": Question(
+        programs.ask_exact(True), programs.judge_exact(True), weight=1, databases=4
+    ),
+    "privacy_level dp": Question(
+        programs.ask_level("dp"), programs.judge_level(False), weight=1, databases=4
+    ),
+    "privacy_level identifiability": Question(
+        programs.ask_level("identifiability"), programs.judge_level(True), weight=1, databases=4
+    ),
+    "privacy_level mutual-information": Question(
+        programs.ask_level("mutual-information"), programs.judge_rate, weight=1, databases=6
+    ),
 }
 
 #: What was asked and could not be decided, by question.
@@ -473,7 +492,8 @@ def answer(spec, check=False):
             return None
         except Exception as error:
             return Violation(spec, "raised", repr(error)[:200])
-    if not isinstance(given, fp.Solution) and any(map(math.isnan, _ends(given))):
+    numbers = isinstance(given, float | fp.Bracket)
+    if numbers and any(map(math.isnan, _ends(given))):
         return Violation(spec, "nan", repr(given))
     try:
         broken = balls.at_some_precision(lambda: _broken(question, case, given))

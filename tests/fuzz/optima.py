@@ -207,7 +207,9 @@ def _pivot(table, basis, cost, allowed):
             raise balls.Undecided
         entering = min(negative, key=lambda k: line[k]) if steps < 60 else negative[0]
         able = [i for i, row in enumerate(table) if row[entering] > 0]
-        leaving = min(able, key=lambda i: (table[i][-1] / table[i][entering], basis[i]))
+        # Artificial variables that are left in the basis are zero, and must not grow again.
+        idle = [i for i, row in enumerate(table) if basis[i] >= allowed and row[entering] != 0]
+        leaving = min(idle or able, key=lambda i: (table[i][-1] / table[i][entering], basis[i]))
         lead = table[leaving][entering]
         pivot = table[leaving] = [e / lead if e != 0 else e for e in table[leaving]]
         filled = [k for k, e in enumerate(pivot) if e != 0]
@@ -219,8 +221,8 @@ def _pivot(table, basis, cost, allowed):
         basis[leaving] = entering
 
 
-def rate_bound(p, sizes, distortion):
-    """Return an upper bound on the rate-distortion function: the rate of a channel within D."""
+def _near_optimal(p, sizes, distortion):
+    """Return Blahut's channel within a distortion, up to rounding, and its slope."""
     far = np.array(balls.distances(tuple(sizes)), dtype=float)
     law = np.array([float(v.mid()) for v in p])
     low, high = 0.0, 800.0
@@ -229,7 +231,29 @@ def rate_bound(p, sizes, distortion):
         V = _tilted(law, far, slope)
         reached = float((law[:, None] * V * far).sum())
         low, high = (slope, high) if reached > distortion else (low, slope)
-    V = _tilted(law, far, high)
+    return _tilted(law, far, high), high
+
+
+def rate_least(p, sizes, distortion):
+    """Return a lower bound on the rate-distortion function, which any slope and law prove.
+
+    With K = e^(-s d) and c = K'(p/Kq): R(D) >= -s D - sum p ln(Kq) - ln max c.
+    """
+    V, slope = _near_optimal(p, sizes, distortion)
+    s, far = arb(slope), balls.distances(tuple(sizes))
+    q = balls.output(balls.balls(V), p)
+    total = sum(q, ZERO)
+    q = [(v / total + arb("1e-30")) for v in q]
+    K = [[(-s * d).exp() for d in row] for row in far]
+    mixed = balls.output(K, q)
+    c = balls.output(K, [a / z for a, z in zip(p, mixed, strict=True)])
+    logs = sum((a * z.log() for a, z in zip(p, mixed, strict=True) if balls.positive(a)), ZERO)
+    return (-s * arb(distortion) - logs - balls.largest(c).log()).lower().max(ZERO)
+
+
+def rate_bound(p, sizes, distortion):
+    """Return an upper bound on the rate-distortion function: the rate of a channel within D."""
+    V, _ = _near_optimal(p, sizes, distortion)
     W = [balls.normal(row) for row in V.tolist()]
     reached = balls.distortion(W, p, sizes)
     if reached > distortion:  # mix with the identity until it is within
@@ -238,7 +262,7 @@ def rate_bound(p, sizes, distortion):
             [share * w + (1 - share) * (ONE if x == y else ZERO) for y, w in enumerate(row)]
             for x, row in enumerate(W)
         ]
-    return balls.mutual_information(W, p)
+    return balls.mutual_information(W, p).upper()
 
 
 def _tilted(law, far, slope, steps=60):

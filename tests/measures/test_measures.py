@@ -421,3 +421,13 @@ def test_labels_in_another_order_are_refused():
     aligned = fp.mutual_information(W, p.reindex(W.index))
     assert aligned == fp.mutual_information(W.to_numpy(), [0.7, 0.3])
     assert fp.mutual_information(W, [0.7, 0.3]) == aligned
+
+
+@pytest.mark.parametrize("sizes", [[2], [2, 2]])
+def test_identifiability_covers_the_rounding_of_products(sizes):
+    """Levels from 0.1 to 1 come from products p W, each off by a rounding error."""
+    rng, N = np.random.default_rng(0), math.prod(sizes)
+    for _ in range(150):
+        p, W = rng.dirichlet([20.0] * N), rng.dirichlet([500.0] * 2, size=N)
+        truth = o.identifiability_level(o.nums(W), o.nums([p])[0], sizes)
+        assert truth <= fp.identifiability_level(fp.Channel(W, fp.Space(sizes)), fp.Dense(p, sizes))
