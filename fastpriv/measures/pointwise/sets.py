@@ -17,7 +17,8 @@ from fastpriv.channels.queries.sums import corner_error, corner_laws
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.arguments import row_number
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.leakage import add_over_rows, extreme_level
+from fastpriv.measures.leakage import extreme_level
+from fastpriv.measures.maxima import add_over_rows
 from fastpriv.measures.pointwise.boxes import box_row_leakages, row_box_level
 from fastpriv.measures.pointwise.iid_sets import iid_level
 from fastpriv.measures.pointwise.row_sets import convex_row_level
