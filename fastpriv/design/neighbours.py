@@ -70,7 +70,7 @@ def components(distance: Floats) -> Ints:
     from scipy.sparse.csgraph import connected_components
 
     _, part = connected_components(csr_array(np.isfinite(distance)), directed=False)
-    return part.astype(np.int64)
+    return np.asarray(part, dtype=np.int64)
 
 
 def _lengths(neighbours: Any, size: int) -> Floats:

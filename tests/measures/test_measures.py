@@ -421,3 +421,9 @@ def test_labels_in_another_order_are_refused():
     aligned = fp.mutual_information(W, p.reindex(W.index))
     assert aligned == fp.mutual_information(W.to_numpy(), [0.7, 0.3])
     assert fp.mutual_information(W, [0.7, 0.3]) == aligned
+
+
+def test_rows_of_one_value_have_no_neighbours():
+    chain = fp.Markov([1.0], [[1.0]], 3)
+    for prior in (chain, fp.Uniform(3, 1), fp.Dense([1.0], [1, 1, 1])):
+        assert fp.identifiability_level(fp.HammingChannel(3, 1, 0.1), prior) == 0.0

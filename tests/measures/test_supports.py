@@ -285,3 +285,17 @@ def test_small_mechanisms_at_any_level(make, epsilon):
             for some in (law, [mpmath.mpf(1) / channel.k] * channel.k):
                 rho = fp.maximal_correlation(channel, fp.Dense([float(x) for x in some]))
                 assert rho >= _exact_correlation(W, some) * (1 - mpmath.mpf(1e-15))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_reports_that_do_not_fill_their_space(size, epsilon):
+    """Subsets are some of the lists of numbers; what is formed of them has a column for each."""
+    subset = fp.SubsetChannel(4, epsilon, size)
+    columns = fp.ColumnsChannel([subset, fp.HammingChannel(1, 2, 1.0)])
+    for channel in (subset, columns, fp.RecordChannel(columns)):
+        dense = fp.Channel(channel.matrix(), channel.space.sizes)
+        both, plain = fp.pair_datasets(channel, channel), fp.pair_datasets(dense, dense)
+        assert np.array_equal(both.matrix(), plain.matrix())
+        assert fp.dp_level(both) == fp.dp_level(plain)
+        assert fp.is_weakly_symmetric(channel) == fp.is_weakly_symmetric(dense)
