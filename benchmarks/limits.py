@@ -1,11 +1,13 @@
 """Limits of the capacities about individuals: how wide each bracket is, and how long it takes.
 
-    python benchmarks/limits.py [--before OLD.json] [--save NEW.json]
+    python benchmarks/limits.py [WORDS ...] [--before OLD.json] [--save NEW.json] [--processor]
     python benchmarks/limits.py --counts
 
 Every question is asked once, with a time limit of 10 seconds. ``--save`` keeps the numbers, and
 ``--before`` prints those of an earlier version beside them. Questions that a version refuses are
-printed with the name of the error. ``--counts`` prints the table of large counts on the page
+printed with the name of the error. Given words choose the questions that contain one of them.
+``--processor`` counts seconds of the processor in place of those on the wall, for machines that
+have other work to do. ``--counts`` prints the table of large counts on the page
 "Individuals" of the documentation in place of all this.
 """
 
@@ -17,11 +19,13 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 import fastpriv as fp
+from fastpriv._core import clock
 
 LIMIT = 10.0
 BIT = [[0.8, 0.2], [0.4, 0.6]]
@@ -60,6 +64,7 @@ def constrained(channel: Any, share: float) -> fp.Bracket:
 #: Rows, epsilon and the share of the largest entropy, of counts with geometric noise.
 COUNTS = [(50, 0.1, 0.5), (50, 0.1, 0.9), (200, 0.02, 0.5), (200, 0.02, 0.9), (1000, 0.005, 0.9)]
 TERNARY = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.15, 0.6]]
+WEAK = 0.2 * np.array(TERNARY) + 0.8 * np.mean(TERNARY, axis=0)
 E_D = fp.HammingChannel
 QUESTIONS: dict[str, Callable[[], fp.Bracket]] = {
     "C_1 of E_d(5, 10, 0.5)": lambda: individual(E_D(5, 10, 0.5)),
@@ -87,6 +92,7 @@ QUESTIONS: dict[str, Callable[[], fp.Bracket]] = {
     "C_1, 4^5 x 16": lambda: individual(fp.Channel(random_rows(1024, 16), [4] * 5)),
     "C_1, 3-ary product, n = 5": lambda: individual(fp.ProductChannel([TERNARY] * 5)),
     "C_1, 3-ary product, n = 12": lambda: individual(fp.ProductChannel([TERNARY] * 12)),
+    "C_1, 100 weak rows of 3": lambda: individual(fp.ProductChannel([WEAK] * 100)),
     "C_2, 2^8 x 16": lambda: group(fp.Channel(random_rows(256, 16), [2] * 8), 2),
     "C_2, 2^8 x 16, flat": lambda: group(fp.Channel(random_rows(256, 16, 20.0), [2] * 8), 2),
     "C_3, 2^7 x 8": lambda: group(fp.Channel(random_rows(128, 8), [2] * 7), 3),
@@ -107,18 +113,20 @@ QUESTIONS: dict[str, Callable[[], fp.Bracket]] = {
 }
 
 
-def measure() -> dict[str, tuple[str, str]]:
-    """Return the relative width and the seconds of every question."""
+def measure(words: list[str], seconds: Callable[[], float]) -> dict[str, tuple[str, str]]:
+    """Return the relative width and the seconds of every question that has one of the words."""
     fp.individual_capacity(np.eye(3))  # loads kernels
     told = {}
     for name, ask in QUESTIONS.items():
-        start = time.perf_counter()
+        if words and not any(word in name for word in words):
+            continue
+        start = seconds()
         try:
             bracket = ask()
             width = f"{bracket.width / max(bracket.upper, 1e-300):.1e}"
         except (TypeError, fp.FastprivError) as error:
             width = type(error).__name__
-        told[name] = width, f"{time.perf_counter() - start:.2f}"
+        told[name] = width, f"{seconds() - start:.2f}"
     return told
 
 
@@ -148,13 +156,17 @@ def counts() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--processor", action="store_true")
     parser.add_argument("--before", type=Path)
     parser.add_argument("--save", type=Path)
     parser.add_argument("--counts", action="store_true")
     given = parser.parse_args()
     if given.counts:
         return counts()
-    now = measure()
+    seconds = time.process_time if given.processor else time.perf_counter
+    clock.time = SimpleNamespace(monotonic=seconds)  # type: ignore[assignment]
+    now = measure(given.words, seconds)
     old = json.loads(given.before.read_text()) if given.before else {}
     print(f"{'question':36}{'width before':>14}{'s before':>10}{'width':>12}{'s':>8}")
     for name, (width, seconds) in now.items():

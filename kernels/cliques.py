@@ -9,6 +9,9 @@ Any output law q bounds a selection by the largest divergence D(w, q) of its row
 selection is left if some law of a list bounds it. For every row, one bit for each law says whether
 the divergence exceeds the threshold. Laws that proved something replace older ones in the list.
 What remains is bounded by a law of its own, from a few steps of Newton's method.
+
+Before all that a row is left out if its affinities with the rows chosen so far, and those of these
+rows, prove the same. This takes a few operations, see ``_matrices/affinities.py``.
 """
 
 import math
@@ -158,6 +161,37 @@ def _bounded(masks, x, free):
 
 
 @helper()
+def _sums(Z, chosen, size, sums):
+    """Write the sums of affinities of each chosen row with the others, return that of all pairs."""
+    total = 0.0
+    for a in range(size):
+        sums[a] = 0.0
+    for a in range(size):
+        for b in range(a):
+            z = Z[chosen[a], chosen[b]]
+            sums[a] += z
+            sums[b] += z
+            total += z
+    return total
+
+
+@helper(error_model="numpy")
+def _alike(Z, chosen, size, c, sums, total, test):
+    """Whether the affinities of the chosen rows and row c prove that all carry at most a level."""
+    own, squares = 0.0, 0.0
+    for a in range(size):
+        z = Z[chosen[a], c]
+        own += z
+        squares += (sums[a] + z) * (sums[a] + z)
+    S = total + own
+    if test[0] >= S:
+        return False
+    T = min(S, test[1])
+    spread = squares + own * own - 4.0 * S * S / (size + 1)
+    return spread * T * T <= S * S * test[4] * (test[2] - test[3] * T) * (T - test[0])
+
+
+@helper()
 def _vain(proofs, tries):
     """Whether too few of the selections tried are proved; some are tried in any case."""
     return tries % SAMPLED != 0 and tries > 16 * SAMPLED and proofs * GOOD * SAMPLED < tries
@@ -171,6 +205,9 @@ def list_cliques(
     rows: Ints,
     kind: Ints,
     compatible: BoolMatrix,
+    pairs: Matrix,
+    Z: Matrix,
+    tests: Matrix,
     level: Vector,
     masks: WordMatrix,
     lists: IntMatrix,
@@ -187,13 +224,15 @@ def list_cliques(
     ``masks[depth * R + x]``. ``lists[j, edges[s]:][:sizes[j, s]]`` are the rows of slice
     s that are compatible with the first j rows, of which the next to try at depth j is
     ``place[j]``. Slices of one ``kind`` are equal, and their rows are taken in increasing order.
+    ``tests[j]`` are the numbers of a test by affinities for j rows. For three rows it holds if the
+    bounds on all ``pairs`` are at most the last number; for more rows that is known beforehand.
     Stops when ``out`` is full or the budget, in candidates, is used up. Returns the number listed.
     """
     slices, outputs, slots = edges.size - 1, W.shape[1], 64 * masks.shape[1]
     chosen = np.empty(slices, np.int64)
     free = np.empty(masks.shape[1], np.uint64)
     q, logs, V = np.empty(outputs), np.empty(outputs), np.empty((slices, outputs))
-    M, over = np.empty((slices, slices)), np.empty((4, slices))
+    M, over, sums = np.empty((slices, slices)), np.empty((4, slices)), np.empty(slices)
     depth, used, listed = state[0], 0, 0
     for j in range(depth):
         chosen[j] = lists[j, edges[j] + place[j] - 1]
@@ -232,13 +271,23 @@ def list_cliques(
                 out[listed, a] = rows[chosen[a]]
             listed += 1
             continue
-        alive = True
+        alive, test = True, tests[depth + 2]
+        total = _sums(Z, chosen, depth + 1, sums)
+        tested = depth > 0 and test[0] < math.inf
+        if depth == 1 and pairs[chosen[0], x] > test[5]:
+            tested = False
         for s in range(depth + 1, slices):
             first, size = edges[s], 0
             used += sizes[depth, s]
             for k in range(first, first + sizes[depth, s]):
                 c = lists[depth, k]
                 if compatible[x, c] and (kind[s] != kind[depth] or c >= x):
+                    if (
+                        tested
+                        and (depth > 1 or max(pairs[chosen[0], c], pairs[x, c]) <= test[5])
+                        and _alike(Z, chosen, depth + 1, c, sums, total, test)
+                    ):
+                        continue
                     lists[depth + 1, first + size] = c
                     size += 1
             sizes[depth + 1, s] = size

@@ -50,9 +50,12 @@ def axis_log_ratios(pmf: Vector, inner: int, m: int, start: int, stop: int, wors
                 for t in range(m):
                     bottom = pmf[base + t * inner]
                     excess = (top - bottom) / bottom
+                    quotient = top / bottom
                     if abs(excess) < 0.5:
                         ratio = math.log1p(excess)
-                    else:
+                    elif 1e-300 < quotient < math.inf:
+                        ratio = math.log(quotient)
+                    else:  # as in log_ratio: beyond the range of a double only
                         ratio = math.log(top) - math.log(bottom)
                     worst[s, t] = max(worst[s, t], ratio)
 

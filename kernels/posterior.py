@@ -15,7 +15,8 @@ ranges, C_x lambda >= 0, nothing is above
     g = chords + C lambda,
 
 a true bound at every (t, lambda), jointly convex. Newton's method with a logarithmic barrier makes
-it small.
+it small. What the chords add to f is subtracted afterwards as far as laws cannot avoid it
+(``curvature.py``), and ranges are narrowed to laws that can be above a floor (``reach.py``).
 """
 
 import math
@@ -24,7 +25,9 @@ import numpy as np
 
 from fastpriv.kernels.arrays import copy
 from fastpriv.kernels.convex import add_square, log_sum, log_total, newton_step
+from fastpriv.kernels.curvature import curvature_gain
 from fastpriv.kernels.declare import IntMatrix, Ints, Matrix, Vector, helper, kernel
+from fastpriv.kernels.reach import narrow_by_reach
 
 U = 2.0**-53
 STEPS = 100
@@ -150,7 +153,7 @@ def _minimise(z, mu, score, C, logs, edges, b, floor, reach, p):
     for a in range(slices):
         for x in range(edges[a], edges[a + 1]):
             p[x] = alpha[a] * pi[x]
-    return best
+    return best, value
 
 
 @helper(error_model="numpy")
@@ -205,13 +208,16 @@ def _narrow(low, high, order, least, most):
 
 
 @helper(error_model="numpy")
-def _widest(low, high, W, look, first, p):
-    """Return the output whose chord misses most under p, and where to cut its range.
+def _widest(low, high, W, look, first, least, most, p):
+    """Return the range to cut, in which the chords miss most under p, and where.
 
-    The cut is between the middle and the posterior of p; the output is -1 if no range is wide.
+    A cut of the last range, that of the bit before any output, narrows all others. The cut is
+    between the middle and the posterior of p; the index is -1 if no range is wide.
     """
-    worst, at, cut = -1.0, -1, 0.0
-    for y in range(low.size):
+    worst, at, cut, last = -1.0, -1, 0.0, low.size - 1
+    middle = 0.5 * (low[last] + high[last])
+    odds, all_of_it = middle / (1.0 - middle), 0.0
+    for y in range(last):
         width = high[y] - low[y]
         if width <= NARROW:
             continue
@@ -223,9 +229,14 @@ def _widest(low, high, W, look, first, p):
         share = min(max((own / mass - low[y]) / width, 0.0), 1.0)
         chord = (1.0 - share) * _told(low[y], look) + share * _told(high[y], look)
         miss = mass * (chord - _told(low[y] + share * width, look))
+        below = max(min(_chance(odds * most[y]), high[y]) - low[y], 0.0) / width
+        above = max(high[y] - max(_chance(odds * least[y]), low[y]), 0.0) / width
+        all_of_it += miss * (1.0 - 0.5 * (below * below + above * above))
         if miss > worst:
             share = min(max(0.25 + 0.5 * share, LEAST_SHARE), 1.0 - LEAST_SHARE)
             worst, at, cut = miss, y, low[y] + share * width
+    if all_of_it > 1.5 * worst and high[last] - low[last] > NARROW:
+        at, cut = last, middle
     return at, cut
 
 
@@ -246,27 +257,32 @@ def posterior_bound(
     reach: float,
     p: Vector,
 ) -> tuple[float, int, float]:
-    """Bound the information over priors with low <= Q <= high; narrows these ranges.
+    """Bound the information over priors with low <= Q <= high, or by ``floor`` if that is larger.
 
+    Narrows these ranges; all priors that tell more than ``floor`` stay in them. The last column of
+    W is ones, and the last range that of the bit before any output.
     ``look`` has the two laws of the look at the bit alone (one column of ones if there is none).
     Q_y >= Q_z is given for each pair y, z in ``order``.
     ``least`` and ``most`` bound P(y | first value)/P(y | second value). Starts from the point z and
     leaves the last one there, and the law of the inputs in p. Stops once the bound is at most
-    ``floor``, or within ``reach`` of its least. Returns the bound, -inf if there are no such
-    priors, the output whose range should be cut, -1 if none, and where.
+    ``floor``, or within ``reach`` of its least. Returns the bound, the output whose range should be
+    cut, -1 if none, and where.
     """
     if not _narrow(low, high, order, least, most):
-        return -math.inf, -1, 0.0
+        return floor, -1, 0.0
     inputs, outputs = W.shape
     score, C = np.zeros((2, inputs)), np.empty((inputs, 2 * outputs))
     scale, doubt = NARROW, (8 + 4 * look.shape[1]) * U
     for y in range(outputs):
-        left, right = _told(low[y], look), _told(high[y], look)
+        left, right = 0.0, 0.0
+        if y < outputs - 1:
+            left, right = _told(low[y], look), _told(high[y], look)
         width = max(high[y] - low[y], NARROW)
         slope = (right - left) / width
         base = max(left - slope * low[y], right - slope * high[y]) + doubt * (abs(slope) + 1.0)
         middle = 0.5 * (low[y] + high[y])
-        scale = max(scale, base + slope * middle - _told(middle, look))
+        if y < outputs - 1:
+            scale = max(scale, base + slope * middle - _told(middle, look))
         for x in range(inputs):
             has = 1.0 if x < edges[1] else 0.0
             score[0, x] += W[x, y] * (base + slope * has)
@@ -275,6 +291,10 @@ def posterior_bound(
             C[x, 2 * y + 1] = W[x, y] * (high[y] - has) / width
     for k in range(1, z.size):
         z[k] = min(max(z[k], 1e-3 * scale), scale)
-    value = _minimise(z, max(reach, 1e-3 * scale), score, C, logs, edges, b, floor, reach, p)
-    at, cut = _widest(low, high, W, look, edges[1], p)
-    return value, at, cut
+    value, last = _minimise(z, max(reach, 1e-3 * scale), score, C, logs, edges, b, floor, reach, p)
+    if value > floor:
+        value = min(value, last - curvature_gain(low, high, look, W, edges[1], p, z[0]))
+        if not narrow_by_reach(low, high, W, edges[1], p, z[0], last - floor):
+            value = floor
+    at, cut = _widest(low, high, W, look, edges[1], least, most, p)
+    return max(value, floor), at, cut

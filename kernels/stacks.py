@@ -22,6 +22,7 @@ NORMAL = 2.0**-1022  # from here on doubles have all their digits
 RARE = 2.0**-848  # times 2^900 and the least double, chances from here on have all their digits
 LIFT = 2.0**900  # keeps products of small numbers from underflowing, and is exact
 NEAR = 0.5  # leakages below come from differences
+PRODUCTS = 2.0**-51  # what two rounded products add to the log of their ratio, and more
 SMALL = 0.1  # below, products p W would spoil the last digits of a level
 
 
@@ -173,7 +174,7 @@ def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
         if rare > 0:
             out[b] = math.nan
             continue
-        out[b] = _level(joint, 0, rows, width, 0.0, least, most)
+        out[b] = _level(joint, 0, rows, width, 0.0, least, most) + PRODUCTS
         if out[b] < SMALL:
             for x in range(rows):
                 u = (p[x] - p[0]) / p[0]

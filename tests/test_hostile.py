@@ -197,6 +197,22 @@ def test_other_numbers_and_layouts_give_the_same_bits():
         lambda: fp.estimate([[0, 1]], np.array(["iid"])),
         lambda: fp.Uniform(2, 2).sample(10**13),
         lambda: fp.Uniform(2, 2).sample(1, -1),
+        lambda: fp.ColumnsChannel(5),
+        lambda: fp.least_capacity([[0, 1], [1]], 0.3),
+        lambda: fp.least_capacity(np.eye(2), [0.1, 0.2, 0.3]),
+        lambda: fp.exact_curve([0.4, 0.6], 0.5, 2.0**31),
+        lambda: fp.exact_curve([0.4, 0.6], 0.5, 1.0, np.array(["dp", "dp"])),
+        lambda: fp.perfect_privacy(np.eye(2) / 2, 1 - np.eye(2), time_limit=np.ones(2)),
+        lambda: fp.tradeoff_curve([0.4, 0.6], [np.ones(2)], [0.2]),
+        lambda: fp.threshold_query_leakage(5, 2, 0.6, answer=np.ones(2)),
+        lambda: fp.remaining_uncertainty_bound(np.ones(2), [0.5, 0.5]),
+        lambda: fp.correlated_example([0.4, 0.6], 1e-320, 0.1),
+        lambda: fp.preview_release(10**400, domain=[2], epsilon=1.0),
+        lambda: fp.HadamardChannel(3, 2.0**31),
+        lambda: fp.accounting.pml_chain([0.5, 0.5], 5),
+        lambda: fp.accounting.random_allocation(1.0, 10**400),
+        lambda: fp.mechanisms.MaxEntropyNoise(np.ones(2), 1.0),
+        lambda: fp.mechanisms.mean_deviation_bound(1.0, 0.5, 0.5, 10**400),
     ],
 )
 def test_refused_in_words(make):
@@ -242,3 +258,42 @@ def test_what_is_no_finite_channel_is_refused_in_words(given):
     for measure in (fp.dp_level, fp.maximal_leakage, fp.audit):
         with pytest.raises(fp.InvalidInput, match="a finite channel or a matrix"):
             measure(given)
+
+
+def test_arrays_that_cannot_be_written_are_arrays():
+    channel, costs, levels = (
+        np.array([[[0.75, 0.25], [0.25, 0.75]]] * 2),
+        1.0 - np.eye(2),
+        [0.1, 0.5],
+    )
+    fixed = [np.array(values) for values in (channel, costs, levels)]
+    for values in fixed:
+        values.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stack, metric, epsilons = fixed
+        found = fp.distortion(stack, [0.5, 0.5], metric)
+        assert np.array_equal(found, fp.distortion(channel, [0.5, 0.5], costs))
+        for given in (stack, stack[0]):
+            found = fp.hockey_stick(given, epsilons)
+            assert np.array_equal(found, fp.hockey_stick(given.copy(), levels))
+
+
+def test_views_of_memory_are_arrays():
+    laws = np.array([[0.25, 0.75], [0.5, 0.5]])
+    view = memoryview(laws)
+    assert fp.Product(view) == fp.Product(laws)
+    assert fp.ProductChannel(memoryview(np.stack([laws, laws]))) == fp.ProductChannel([laws, laws])
+    codes = np.array([[0, 1], [1, 0]] * 50)
+    released = fp.release(memoryview(codes), domain=[2, 2], epsilon=3.0, rng=1)
+    assert np.array_equal(
+        released.table, fp.release(codes, domain=[2, 2], epsilon=3.0, rng=1).table
+    )
+
+
+def test_lists_nested_without_end_are_refused():
+    endless = [0.5]
+    endless.append(endless)
+    for measure in (fp.dp_level, fp.contraction_coefficient):
+        with pytest.raises(fp.InvalidInput, match="rectangular"):
+            measure(endless)

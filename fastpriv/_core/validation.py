@@ -23,8 +23,6 @@ SUM_TOLERANCE = 1e-9
 MAX_VECTOR = 1 << 28
 #: Most entries of a matrix that a structured channel expands into.
 MAX_MATRIX = 1 << 27
-#: What kernels are compiled for: arrays in C order that may be written to.
-_KERNELS_TAKE = ["C", "W"]
 #: Laws further from one than a rounded sum can be are divided by their sum.
 ROUNDED = 1e-14
 
@@ -73,11 +71,21 @@ def word(value: Any, name: str, known: Collection[str]) -> str:
     return value
 
 
+def flag(value: Any, name: str) -> bool:
+    """Return ``value`` as True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{name} must be True or False, got {value!r:.60}")
+    return bool(value)
+
+
+def endless(value: Any) -> bool:
+    """Whether ``value`` is the float infinity; arrays, which compare by entry, are not."""
+    return isinstance(value, float) and value == math.inf
+
+
 def limit(value: Any, name: str) -> float:
     """Return ``value`` as a number of seconds of at least 0; infinity is no limit."""
-    if isinstance(value, float) and value == math.inf:
-        return value
-    return real(value, name, least=0.0)
+    return math.inf if endless(value) else real(value, name, least=0.0)
 
 
 def optional_limit(value: Any, name: str) -> float | None:
@@ -89,6 +97,16 @@ def _range(least: float, most: float) -> str:
     if math.isinf(most):
         return "" if math.isinf(least) else f" of at least {least:g}"
     return f" between {least:g} and {most:g}"
+
+
+def items(values: Any, name: str, what: str) -> list[Any]:
+    """Return the items of a sequence or another iterable; ``what`` says what they are."""
+    if isinstance(values, memoryview):  # those of several axes cannot be iterated over
+        values = np.asarray(values)
+    try:
+        return list(values)
+    except TypeError:
+        raise InvalidInput(f"{name} must be a sequence of {what}, got {values!r:.60}") from None
 
 
 def array(values: Any, name: str) -> NDArray[Any]:
@@ -123,12 +141,17 @@ def floats(values: ArrayLike, name: str, ndim: int) -> Floats:
         raise InvalidInput(f"{name} must have {ndim} dimension(s), got shape {given.shape}")
     if given.size == 0:
         raise InvalidInput(f"{name} must not be empty")
-    result = np.require(given, np.float64, _KERNELS_TAKE)
+    result = _for_kernels(given)
     least, most = result.min(), result.max()
     if not (least >= 0.0 and most < math.inf):  # written so that a NaN fails
         culprit = "a NaN" if math.isnan(least) else str(least if not least >= 0 else most)
         raise InvalidInput(f"{name} must hold finite numbers of at least 0, found {culprit}")
     return result
+
+
+def _for_kernels(values: NDArray[Any]) -> Floats:
+    """Return what kernels are compiled for: doubles in C order that may be written to."""
+    return np.require(values, np.float64, ["C", "W"])
 
 
 def law(values: ArrayLike, name: str, ndim: int = 1) -> Floats:
@@ -184,7 +207,7 @@ def _are_laws(values: object, ndim: int) -> bool:
 
 def metric(values: ArrayLike, inputs: int, outputs: int | None = None) -> Floats:
     """Return metric[x, y], finite costs with a row per input and any (or the given) columns."""
-    result = np.require(array(values, "metric"), np.float64, _KERNELS_TAKE)
+    result = _for_kernels(array(values, "metric"))
     wrong = result.ndim != 2 or result.shape[0] != inputs or result.size == 0
     if wrong or result.shape[1] != (outputs or result.shape[1]):
         columns = "any number of" if outputs is None else short(outputs)

@@ -8,6 +8,7 @@ from the resulting output law prove the upper bound, and rows with a larger dive
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -33,8 +34,20 @@ _LEAST = 1e-280
 _GRAIN = 1 << 15
 
 
-def matrix_capacity(matrix: Floats, gap: float) -> tuple[Bracket, Floats]:
-    """Return the capacity of a matrix and an input law that reaches its lower end."""
+def _never() -> bool:
+    return False
+
+
+def matrix_capacity(
+    matrix: Floats, gap: float, over: Callable[[], bool] = _never
+) -> tuple[Bracket, Floats]:
+    """Return the capacity of a matrix and an input law that reaches its lower end.
+
+    When ``over`` says that the time is over, a large matrix has the bounds found so far.
+    """
+    if len(matrix) > _FEW:
+        least, most, law = _by_rows(matrix, gap, over)
+        return Bracket(least, most), law
     lower, upper, laws = capacities(matrix[None], gap)
     return Bracket(float(lower[0]), float(upper[0])), laws[0]
 
@@ -45,7 +58,7 @@ def capacities(matrices: Floats, gap: float) -> tuple[Floats, Floats, Floats]:
     lower, upper, laws = np.empty(count), np.empty(count), np.empty((count, inputs))
     if inputs > _FEW:
         for b, matrix in enumerate(matrices):
-            lower[b], upper[b], laws[b] = _by_rows(matrix, gap)
+            lower[b], upper[b], laws[b] = _by_rows(matrix, gap, _never)
     else:
         solve = kernels.two_row_capacities if inputs == 2 else kernels.capacities
         grain = max(1, _GRAIN // (inputs * inputs * outputs))
@@ -57,7 +70,7 @@ def capacities(matrices: Floats, gap: float) -> tuple[Floats, Floats, Floats]:
     return lower, upper, laws
 
 
-def _by_rows(matrix: Floats, gap: float) -> tuple[float, float, Floats]:
+def _by_rows(matrix: Floats, gap: float, over: Callable[[], bool]) -> tuple[float, float, Floats]:
     """Bracket and input law of one channel, from growing sets of its rows."""
     size, outputs = matrix.shape
     q, c, above = np.empty(outputs), np.empty(outputs), np.empty(size)
@@ -76,6 +89,8 @@ def _by_rows(matrix: Floats, gap: float) -> tuple[float, float, Floats]:
     reach = _COARSE
     low, high = np.empty(1), np.empty(1)
     for _ in range(_ROUNDS):
+        if over():
+            break
         rows, law = matrix[work], np.empty((1, len(work)))
         kernels.capacities(rows[None], reach, 0, 1, low, high, law)
         if low[0] > lower:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from fastpriv import kernels
 from fastpriv._core.rounding import lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.affinities import NEVER, pair_limit, sum_test
 from fastpriv._matrices.laws import Laws
 
 #: Most rows that pairs are formed of, and units of work for each pair and output.
@@ -31,6 +32,8 @@ _ROWS, _PAIR = 1 << 12, 24
 _NEAR = 0.25
 #: Fraction of rows outside from which it does not help to look at them first.
 _SPLIT = 0.5
+#: Share of the pairs that a test of three rows allows for.
+_MOST = 0.98
 #: Cells of the range of a weight.
 _CELLS = 2048
 #: Words of laws that each row is compared with, selections listed at once, and candidates between
@@ -66,6 +69,9 @@ class Cliques:
         for i, j in ((first, second), (second, first)):
             self.pairs[i, j] = np.minimum(self.pairs[i, j], sharp)
         self.most = round_up(float(self.pairs.max()))
+        roots = np.sqrt(self.table)
+        self.affinities = np.asarray(lowered(roots @ roots.T, 2.0 * laws.outputs + 16.0))
+        self.parts: dict[int, float] = {}  # proved bounds on the capacity of so many rows
         self.edges = np.linspace(0.0, 1.0, _CELLS + 1)
         self.within = self._within()
 
@@ -75,12 +81,10 @@ class Cliques:
         return 4.0 * _BUDGET
 
     def _within(self) -> Floats:
-        """Bound F(t) over every cell of weights by the entropy of t and the best pair."""
+        """Bound F(t) over every cell of weights by the least affinity and the best pair."""
         low, high = self.edges[:-1], self.edges[1:]
-        inner = np.clip(np.stack([low, high]), 1e-300, 1.0)
-        outer = np.clip(1.0 - np.stack([low, high]), 1e-300, 1.0)
-        entropy = (-inner * np.log(inner) - outer * np.log(outer)).max(axis=0)
-        entropy[(low <= 0.5) & (high >= 0.5)] = math.log(2.0)
+        nearest = np.clip(0.5, low, high)  # both bounds rise up to 1/2
+        entropy = pair_limit(nearest, float(self.affinities.min()))
         return np.asarray(np.minimum(raised(entropy, 8.0), self.most))
 
     def largest(self, m: int) -> float:
@@ -91,6 +95,7 @@ class Cliques:
         for j in range(3, m + 1):  # one value and j - 1 others
             by_split = raised(float((self.within + self.edges[1:] * most).max()), 4.0)
             most = min(by_split, round_up(math.log(j)), round_up(self.most * mean_questions(j)))
+            most = min(most, self.parts.get(j, math.inf))
         return most
 
     def levels(self, level: float, m: int) -> Floats:
@@ -105,6 +110,18 @@ class Cliques:
             room = lowered(level, 8.0) - self.within - (1.0 - ends) * others
             least[j] = float((room / ends).min())
         return np.maximum(lowered(least, 8.0), 0.0)
+
+    def tests(self, levels: Floats) -> Floats:
+        """Return the numbers of the tests by affinities for each number of rows.
+
+        For three rows pairs are compared one by one, so a test need not hold for the best pair.
+        """
+        found = [NEVER] * len(levels)
+        for j in range(3, len(levels)):
+            if levels[j] > 0.0:
+                parts = float(np.quantile(self.pairs, _MOST)) if j == 3 else self.largest(j - 1)
+                found[j] = sum_test(j, float(levels[j]), parts)
+        return np.array(found)
 
     def listed(
         self, slices: Sequence[Ints], level: float, outside: NDArray[np.bool_]
@@ -132,6 +149,7 @@ class Cliques:
         kind = np.array([seen.setdefault(part.tobytes(), s) for s, part in enumerate(parts)])
         m, levels = len(parts), self.levels(level, len(parts))
         compatible = self.pairs > levels[2] if levels[2] > 0.0 else self.pairs >= 0.0
+        tests = self.tests(levels)
         lists = np.zeros((m, edges[-1]), np.int64)
         lists[0] = np.concatenate(parts)
         sizes = np.zeros((m, m), np.int64)
@@ -141,7 +159,7 @@ class Cliques:
         out = np.empty((_LISTED, m), np.int64)
         while state[0] >= 0:
             number = kernels.list_cliques(
-                self.table, self.own, edges, self.rows, kind, compatible, levels, masks,
-                lists, sizes, place, state, _BUDGET, out,
+                self.table, self.own, edges, self.rows, kind, compatible, self.pairs,
+                self.affinities, tests, levels, masks, lists, sizes, place, state, _BUDGET, out,
             )  # fmt: skip
             yield out[:number][:, np.argsort(order)]

@@ -7,12 +7,14 @@ from q and epsilon, from which information and correlation follow with all their
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._core.validation import Floats
+from fastpriv._core.wide import Wide, wide_exp, wide_powers
 from fastpriv.results import Bracket
 
 #: Most entries of a matrix of differences; larger channels take transforms of vectors.
@@ -29,15 +31,26 @@ def distances(sizes: tuple[int, ...]) -> Floats:
     return sum((row[:, None] != row for row in values), np.zeros((values.shape[1],) * 2))
 
 
-def far_matrix(law: Floats, sizes: tuple[int, ...], epsilon: float) -> Floats:
-    """W[x, y] of a tilted law where all weights of some x are too small: relative to the nearest.
+def far_matrix(law: Wide, sizes: tuple[int, ...], epsilon: float) -> Floats:
+    """W[x, y] of a tilted law where some weights q(y) e^(-epsilon d(x, y)) are not doubles.
 
-    Weights are e^(-epsilon (d - least d)) q(y), the least taken over outputs that occur.
+    Powers of e^-epsilon are right to 3 n units in the last place, their sums over outputs, taken
+    axis by axis, to as many as those of doubles.
     """
-    distance = distances(sizes)
-    nearest = distance[:, law > 0.0].min(axis=1, keepdims=True)
-    weight = np.exp(-epsilon * np.maximum(distance - nearest, 0.0)) * law
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+    home = wide_home(law, sizes, epsilon)
+    weights = wide_powers(wide_exp(-epsilon), len(sizes))[distances(sizes).astype(np.int64)]
+    return (weights * law.reshape(1, -1) / home.reshape(-1, 1)).floats()
+
+
+def wide_home(law: Wide, sizes: Sequence[int], epsilon: float) -> Wide:
+    """Return sum_y q(y) e^(-epsilon d(x, y)) for every x, axis by axis."""
+    step, apart = wide_exp(-epsilon), -math.expm1(-epsilon)
+    home, inner = law, math.prod(sizes)
+    for m in sizes:
+        inner //= m
+        lines = home.reshape(-1, m, inner)
+        home = (lines * apart + lines.sum(1) * step).reshape(-1)
+    return home
 
 
 class Excess(NamedTuple):

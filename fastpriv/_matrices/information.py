@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,18 @@ from fastpriv._core.validation import Floats
 
 #: Smallest matrix whose rows are split over threads.
 _THREADED = 1 << 17
+#: Kernels take chances below 2^-1021 for that one, which matters to information below this number.
+_LITTLE, _SCALE = 2.0**-960, 2.0**900
+
+
+def in_range(information: Callable[[float], float]) -> float:
+    """Return the information of a matrix, given that of its multiples by powers of two.
+
+    Divergences grow as the matrix does, so that one which is too small is computed from a larger
+    multiple.
+    """
+    value = information(1.0)
+    return value if value >= _LITTLE else information(_SCALE) / _SCALE
 
 
 def matrix_information(matrix: Floats, prior: Floats) -> float:
@@ -21,7 +34,7 @@ def matrix_information(matrix: Floats, prior: Floats) -> float:
     The rows of a large matrix are split over threads.
     """
     if matrix.size < _THREADED:
-        return kernels.mutual_information(matrix, prior)
+        return in_range(lambda scale: kernels.mutual_information(scale * matrix, prior))
     count, grain = len(matrix), max(1, _THREADED // matrix.shape[1])
     mass, reference = prior.sum(), matrix[np.argmax(prior)]
     shift = sum(split(partial(kernels.shift_rows, matrix, prior, reference), count, grain)) / mass

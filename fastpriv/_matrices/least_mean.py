@@ -1,7 +1,7 @@
 """Least mean of a vector over a convex set of laws: a proved lower bound and a law close to it.
 
 Every function takes a vector with entries in [0, 1]. The bound holds for the floats returned. The
-law is where the bound was computed, and may lie outside the set by rounding errors.
+law lies in the set, except for rounding errors.
 """
 
 from __future__ import annotations
@@ -77,7 +77,19 @@ def divergence_least(centre: Floats, radius: float, column: Floats) -> Least:
         best = max(best, (at_a, a), (at_b, b))
     reached = np.zeros(len(centre))
     reached[seen] = law * np.exp(-gaps / math.exp(best[1]))
-    return (least + best[0]) * (1.0 - 4.0 * ULP), reached / reached.sum()
+    return (least + best[0]) * (1.0 - 4.0 * ULP), _drawn_in(reached / reached.sum(), centre, radius)
+
+
+def _drawn_in(law: Floats, centre: Floats, radius: float) -> Floats:
+    """Mix a law with the centre of a ball until it lies inside: the divergence is convex."""
+    from scipy.special import kl_div
+
+    for _ in range(4):
+        far = float(kl_div(law, centre).sum())
+        if far <= radius:
+            return law
+        law = centre + radius / far * (1.0 - 8.0 * ULP) * (law - centre)
+    return centre
 
 
 def _dual(law: Floats, radius: float, gaps: Floats, log_t: float) -> float:

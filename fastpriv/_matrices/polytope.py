@@ -26,12 +26,12 @@ class Polytope:
         scale[scale == 0] = 1.0
         scale = np.exp2(np.floor(np.log2(scale)))  # exact
         self.A, self.b, self.size = A / scale[:, None], b / scale, A.shape[1]
-        self._violation = self._least_violation()
+        self._violation, self._room, self._centre = self._central()
 
     @property
     def empty(self) -> bool:
         """Whether multipliers prove that there is no such law."""
-        return self._violation[0] > 0.0
+        return self._violation > 0.0
 
     def possible(self) -> np.ndarray:
         """Return all databases but those that a row with b = 0 and no negative entry rules out."""
@@ -61,7 +61,7 @@ class Polytope:
 
     def _solve(self, cost: Floats) -> tuple[Floats, Floats]:
         """Return a law of about least cost and multipliers."""
-        extra = self._violation[1]
+        extra = max(0.0, -self._room)
         while True:
             try:
                 answer = self._minimise(cost, self.b + extra)
@@ -71,7 +71,15 @@ class Polytope:
                     raise
                 extra = 8.0 * extra + _RAISE
         law = np.maximum(answer.values, 0.0)
-        return law / law.sum(), np.maximum(-answer.duals[:-1], 0.0)
+        return self._drawn_in(law / law.sum()), np.maximum(-answer.duals[:-1], 0.0)
+
+    def _drawn_in(self, law: Floats) -> Floats:
+        """Mix a law with the central one until A p <= b, where that one leaves room."""
+        over = self.A @ law - self.b + 8.0 * self.size * ULP * (np.abs(self.A) @ law)
+        room = self.b - self.A @ self._centre
+        needed = (over > 0.0) & (room > 0.0)
+        share = over[needed] / (over[needed] + room[needed])
+        return np.asarray(law + float(share.max(initial=0.0)) * (self._centre - law))
 
     def _minimise(self, cost: Floats, b: Floats) -> Answer:
         count, rows = len(cost), len(b)
@@ -89,17 +97,18 @@ class Polytope:
             _SECONDS,
         )
 
-    def _least_violation(self) -> tuple[float, float]:
-        """Return a proved lower bound on max(A p - b) over laws p, at least 0, and what is reached.
+    def _central(self) -> tuple[float, float, Floats]:
+        """Return a proved lower bound on max(A p - b) over laws p, and a law with the most room.
 
-        For l >= 0 with sum at most 1 it is at least min(A^T l) - b l.
+        For l >= 0 with A^T l > b l everywhere there is no law, whatever its sum. The room that the
+        law leaves in every row is at most 1, and negative where there is no law.
         """
         rows, count = self.A.shape
         table = np.hstack([self.A, -np.ones((rows, 1))])
         table = np.vstack([table, np.append(np.ones(count), 0.0)])
         answer = minimise(
             np.append(np.zeros(count), 1.0),
-            np.zeros(count + 1),
+            np.append(np.zeros(count), -1.0),
             Rows(
                 np.arange(rows + 2) * (count + 1),
                 np.tile(np.arange(count + 1), rows + 1),
@@ -111,4 +120,6 @@ class Polytope:
         )
         multipliers = np.maximum(-answer.duals[:-1], 0.0)
         multipliers /= max(1.0, float(multipliers.sum()) * (1.0 + rows * ULP))
-        return self._proved(np.zeros(count), multipliers), max(0.0, float(answer.values[-1]))
+        law = np.maximum(answer.values[:-1], 0.0)
+        proved = self._proved(np.zeros(count), multipliers)
+        return proved, -float(answer.values[-1]), law / law.sum()

@@ -12,11 +12,12 @@ import math
 
 import numpy as np
 
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.correlation import matrix_correlation
-from fastpriv._matrices.sdpi_search import LARGEST, Search, divergence
+from fastpriv._matrices.sdpi_search import LARGEST, Search, divergence, step_seconds
 from fastpriv.results import Bracket, SdpiConstant
 
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
@@ -32,6 +33,7 @@ def matrix_sdpi(
 
     Inputs with equal rows count as one. Without a time limit the work is bounded.
     """
+    clock = Clock(math.inf if time_limit is None else time_limit)
     seen = prior > 0.0
     rows, which = np.unique(matrix[seen], axis=0, return_inverse=True)
     which = which.reshape(-1)
@@ -42,12 +44,13 @@ def matrix_sdpi(
         return SdpiConstant(0.0, 0.0, prior / prior.sum())
     rho, eta = matrix_correlation(rows, p), matrix_contraction(rows)
     lower, upper, law = lowered(rho.lower**2, 4.0), eta.upper, None
-    if len(rows) == 2 and upper > lower:
+    searched = upper > lower and min(p.min(), (p @ rows).min()) > _RARE
+    if searched and len(rows) == 2:
         lower, upper, law = _two_inputs(rows, p, rho, lower, upper)
-    elif upper > lower and min(p.min(), (p @ rows).min()) > _RARE:
-        search = Search(rows, p, lower, upper)
+    elif searched and step_seconds(len(rows)) <= clock.left():
+        search = Search(rows, p, lower, upper, clock)
         if len(rows) <= LARGEST and 0.0 < search.lower < upper:
-            search.narrow(gap, time_limit)
+            search.narrow(gap, None if time_limit is None else clock.left())
         lower, law = search.lower, search.law
         # The rows as laws: sums that are off by d change the root of the constant by about d.
         upper = min(upper, raised((math.sqrt(search.upper) + 8.0 * off) ** 2, 64.0))
@@ -88,7 +91,8 @@ class _Pair:
         if rest <= 0.0:
             missing = self.P == 0.0
             gained = float(self.Q[missing].sum())
-            lost = float((self.d[~missing] ** 2 / self.P[~missing]).sum())
+            with np.errstate(over="ignore"):  # of an entry as small as 1e-310
+                lost = float((self.d[~missing] ** 2 / self.P[~missing]).sum())
             return gained, gained - lost, self.error * (gained + lost)
         mean = t * self.P + rest * self.Q
         with np.errstate(over="ignore"):  # a weight as small as 1e-300 may make the rise infinite

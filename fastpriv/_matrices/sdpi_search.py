@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.clock import Meter
+from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
@@ -23,6 +23,8 @@ LARGEST, _WAITING, _ROUND = 8, 4096, 500
 _STARTS, _STEPS, _NEWTON, _RAISES = 12, 80, 20, 8
 #: Work that a search without a time limit may do.
 _WORK = 5e5
+#: Inputs up to which a step of linear algebra takes no time to speak of.
+_QUICK = 64
 #: Parts of the width at which levels are tried before the gap itself.
 _PARTS = 3.0, 30.0
 #: Most local maxima that are followed up from one set of starts, and how far apart these are.
@@ -32,10 +34,13 @@ _NEAR_PRIOR, _SAME = 1e-9, 1e-6
 
 
 class Ratios:
-    """The two divergences of laws r, rW from p, q, and their ratio."""
+    """The two divergences of laws r, rW from p, q, and their ratio.
 
-    def __init__(self, rows: Floats, p: Floats) -> None:
-        self.rows, self.p, self.q = rows, p, p @ rows
+    Ascents end where they are when the time is over.
+    """
+
+    def __init__(self, rows: Floats, p: Floats, clock: Clock) -> None:
+        self.rows, self.p, self.q, self.clock = rows, p, p @ rows, clock
         # From differences of rows, so that small ones keep their digits.
         excess = rows - rows[np.argmax(p)]
         for _ in range(2):
@@ -78,6 +83,8 @@ class Ratios:
         """Return laws of larger ratios, by some steps from each start."""
         r = starts
         for _ in range(_STEPS):
+            if self.clock.left() == 0.0:
+                break
             u = r - self.p
             below = (r * np.log(np.maximum(r, 2.0**-1000) / self.p)).sum(axis=1)
             above = ((self.q + u @ self.excess) * self.logs(u)).sum(axis=1)
@@ -100,7 +107,7 @@ class Ratios:
         """
         value = self.difference(r, level)
         for _ in range(_NEWTON):
-            if r.min() <= 1e-14:
+            if r.min() <= 1e-14 or self.clock.left() < step_seconds(len(r)):
                 break
             u, root = r - self.p, np.sqrt(r)
             mean = np.maximum(self.q + u @ self.excess, 2.0**-1000)
@@ -124,6 +131,11 @@ class Ratios:
         return r
 
 
+def step_seconds(inputs: int) -> float:
+    """Return about how long a matrix of all pairs of inputs takes to decompose."""
+    return 5e-9 * inputs**3 if inputs > _QUICK else 0.0
+
+
 def divergence(w: Floats, q: Floats, diff: Floats) -> float:
     """Sum of w ln(w/q) - w + q, where diff is an accurate w - q."""
     out = np.empty(1)
@@ -134,8 +146,8 @@ def divergence(w: Floats, q: Floats, diff: Floats) -> float:
 class Search:
     """The ends of the constant so far, the laws that attain the lower one, and levels to prove."""
 
-    def __init__(self, rows: Floats, p: Floats, lower: float, upper: float) -> None:
-        self.ratios, self.lower, self.upper = Ratios(rows, p), lower, upper
+    def __init__(self, rows: Floats, p: Floats, lower: float, upper: float, clock: Clock) -> None:
+        self.ratios, self.lower, self.upper = Ratios(rows, p, clock), lower, upper
         self.law: Floats | None = None
         self.peaks: list[Floats] = []
         size = len(p)

@@ -31,6 +31,7 @@ from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.warm_up import load_kernels
+from fastpriv._matrices.clique_search import advance, by_cliques
 from fastpriv._matrices.cliques import mean_questions, pair_work
 from fastpriv._matrices.selection_search import MANY, Node, Search
 
@@ -50,8 +51,9 @@ _SEARCH_KERNELS = (
     "sharp_pair_bounds",
     "two_row_capacities",
 )
-#: Fraction of the limit that is spent before cliques are listed, or a pair is bounded.
-_BEFORE = 0.35
+#: Fractions of the limit at which branch and bound and the list of cliques take turns, and the one
+#: before a pair is bounded where there are too many rows for cliques.
+_TURNS, _BEFORE = (0.06, 0.5, 0.58, 1.0), 0.35
 #: Units of work of a search without a time limit.
 _WORK = 1e9
 
@@ -103,12 +105,22 @@ def _by_parts(search: Search, nodes: list[Node], most: int) -> float:
     bound from pairs.
     """
     meter = search.meter
-    upper = search.run(nodes, _BEFORE * meter.limit)
+    upper = search.run(nodes, _TURNS[0] * meter.limit)
     if upper <= search.target:
         return upper
     rows = np.unique(np.concatenate([rows for node in nodes for rows in node.slices]))
     if most <= MANY and pair_work(len(rows), search.laws.outputs) < 0.25 * meter.room():
-        return search.by_cliques(nodes, rows, upper)
+        steps = by_cliques(search, nodes, rows, upper)
+        for turn, share in enumerate(_TURNS[1:]):
+            end = share * meter.limit
+            told = search.run(nodes, end) if turn % 2 else advance(search, steps, end)
+            upper = min(upper, told)
+            if upper <= search.target:
+                return max(search.upper, upper)
+        return max(search.upper, min(upper, search.run(nodes, meter.limit)))
+    upper = search.run(nodes, _BEFORE * meter.limit)
+    if upper <= search.target:
+        return upper
     pairs = Search(search.laws.table, search.gap, meter)
     pair = pairs.run([Node(0, (rows, rows))], 2.0 * _BEFORE * meter.limit)
     upper = min(upper, round_up(pair * mean_questions(most)))

@@ -13,13 +13,11 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities, matrix_capacity
-from fastpriv._matrices.cliques import Cliques, pair_work
 from fastpriv._matrices.laws import Laws
 
 #: Most selections that are listed, and most that may remain after the bounds to be listed.
@@ -34,15 +32,12 @@ _FEW = 0.3
 _BATCH = 1 << 20
 #: Rounds of ascent from one start, rows tried in an exchange, and laws tried for one node.
 _ASCENT, _TRIED, _ROUNDS = 20, 4, 2
-#: Gap of the capacity of all rows of a node.
-_COARSE = 1e-6
+#: Random starts for each problem, and the fraction of the limit for all of them.
+_STARTS, _SCATTER = 64, 0.02
 #: Slices up to which selections are listed, and improved by exchanging one row at a time.
 MANY = 16
-#: How much of the way to the target a level for cliques leaves, and the relative distance from
-#: which the next level is the target.
-_LEAVES, _CLOSE = 0.25, 0.02
 #: Units of work of a node, and of a capacity per entry.
-_NODE, _CAPACITY = 1 << 16, 64
+_NODE, CAPACITY = 1 << 16, 64
 
 
 class Node(NamedTuple):
@@ -92,7 +87,7 @@ class Search:
 
     def evaluate(self, problem: int, choices: Ints) -> float:
         """Compute capacities of selections (B, m), keep the best, return the largest upper end."""
-        self.touch(choices.size, _CAPACITY)
+        self.touch(choices.size, CAPACITY)
         step, worst = max(1, _BATCH // (choices.shape[1] * self.laws.outputs)), 0.0
         for start in range(0, len(choices), step):
             part = choices[start : start + step]
@@ -124,7 +119,7 @@ class Search:
         for _ in range(_ASCENT if len(choice) <= MANY else 0):
             for a, rows in enumerate(node.slices):
                 others = np.delete(choice, a)
-                self.touch(_TRIED * len(choice), _CAPACITY)
+                self.touch(_TRIED * len(choice), CAPACITY)
                 if len(others) == 1:
                     self.touch(len(rows))
                     scores = self.laws.pairs(others, rows)[0]
@@ -140,6 +135,15 @@ class Search:
             if low.max() <= last * (1.0 + 1e-12):
                 break
             last = float(low.max())
+
+    def scatter(self, nodes: list[Node]) -> None:
+        """Ascend from random selections, for a small fraction of the limit."""
+        rng = np.random.default_rng(0)  # where ascents start; what they reach is computed
+        end = self.meter.used() + _SCATTER * self.meter.limit
+        for node in [node for node in nodes if 2 < len(node.slices) <= MANY] * _STARTS:
+            if self.over or self.meter.used() > end:
+                break
+            self.climb(node, np.array([rng.choice(rows) for rows in node.slices]))
 
     # Upper bounds.
 
@@ -177,15 +181,15 @@ class Search:
         if least <= self.target or len(node.slices) == 2:
             return least
         union = node.union
-        self.touch(len(union), _CAPACITY)
-        capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap)
+        self.touch(len(union), CAPACITY)
+        capacity, law = matrix_capacity(self.laws.table[union], 0.25 * self.gap, lambda: self.over)
         self.climb(node, _matched(node.slices, union, law))
         return min(least, capacity.upper)
 
     def told_apart(self, node: Node) -> float:
         """Bound all selections of a node by the least probabilities in each slice."""
         m, outputs = len(node.slices), self.laws.outputs
-        self.touch(m, _CAPACITY)
+        self.touch(m, CAPACITY)
         self.touch(sum(map(len, node.slices)))
         rows = np.zeros((m, outputs + m))
         for a, slice_ in enumerate(node.slices):
@@ -204,7 +208,7 @@ class Search:
         star = self.from_best()
         rows = np.unique([r[f(star[r])] for r in node.slices for f in (np.argmin, np.argmax)])
         for _ in range(_ROUNDS):
-            self.touch(len(rows), _CAPACITY)
+            self.touch(len(rows), CAPACITY)
             law = capacities(self.laws.table[rows][None], 1e-3)[2][0]
             least = min(least, self.bound(node, rows, law))
             if least <= self.target:
@@ -274,49 +278,6 @@ class Search:
             made = [(*node.slices[:a], half, *node.slices[a + 1 :]) for half in (near, other)]
         return [node._replace(slices=slices) for slices in made]
 
-    def centre(self, node: Node) -> Floats:
-        """Bound the divergences of the rows of a node from a law that is close to all of them."""
-        union = node.union
-        self.touch(len(union), _CAPACITY)
-        law = matrix_capacity(self.laws.table[union], _COARSE)[1]
-        self.bound(node, union, law)
-        return self.far.copy()
-
-    def outside(self, node: Node, centre: Floats, level: float) -> NDArray[np.bool_]:
-        """Return the rows of a node that one of two laws does not bound by a level."""
-        union = node.union
-        return min(
-            (far > level for far in (centre, self.from_best())), key=lambda o: o[union].sum()
-        )
-
-    def by_cliques(self, nodes: list[Node], rows: Ints, upper: float) -> float:
-        """Bound all selections by listing those that may exceed one level after the other.
-
-        ``upper`` bounds all of them beforehand, and ``rows`` are all rows of all nodes.
-        """
-        self.deadline = self.meter.limit
-        self.meter.spend(pair_work(len(rows), self.laws.outputs))
-        cliques = Cliques(self.laws, rows)
-        bounds = [min(upper, cliques.largest(len(node.slices))) for node in nodes]
-        centres = [self.centre(node) for node in nodes]
-        upper, last = max(bounds), math.inf
-        while self.target < upper < last:
-            near = upper - self.target <= _CLOSE * self.target
-            level = self.target + (0.0 if near else _LEAVES * (upper - self.target))
-            for k, node in enumerate(nodes):
-                if bounds[k] > level:
-                    worst = level
-                    outside = self.outside(node, centres[k], level)
-                    for choices in cliques.listed(node.slices, level, outside):
-                        self.meter.spend(cliques.step)
-                        if len(choices):
-                            worst = max(worst, self.evaluate(node.problem, choices))
-                        if self.over:
-                            return max(self.upper, upper)
-                    bounds[k] = worst
-            upper, last = max(*bounds, self.upper), upper
-        return max(self.upper, upper)
-
     def run(self, nodes: list[Node], deadline: float) -> float:
         """Return a bound on all selections of all nodes, until the meter shows ``deadline``.
 
@@ -325,6 +286,7 @@ class Search:
         self.deadline = deadline
         if not self.heap:
             self.heap = [(-self.root(node), next(self.number), node) for node in nodes]
+            self.scatter(nodes)
             heapq.heapify(self.heap)
         heap = self.heap
         while heap and -heap[0][0] > self.target and not self.over:

@@ -18,6 +18,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import LEAST
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.information import in_range
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ class RowKernel:
         """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
         from fastpriv.kernels import factor_information
 
-        return factor_information(np.ascontiguousarray(joint), self.matrix)
+        given = np.ascontiguousarray(joint)
+        return in_range(lambda scale: factor_information(given, scale * self.matrix))
 
     def worst(self) -> tuple[float, int, int]:
         """Return the largest log-ratio, and two values (s, t) that have it."""
@@ -167,7 +169,8 @@ class Symmetric(RowKernel):
         """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
         from fastpriv.kernels import symmetric_information
 
-        return symmetric_information(np.ascontiguousarray(joint), self.off, self.gap)
+        given = np.ascontiguousarray(joint)
+        return in_range(lambda c: symmetric_information(given, c * self.off, c * self.gap))
 
     def worst(self) -> tuple[float, int, int]:
         """Return epsilon, for any two values."""
@@ -269,12 +272,8 @@ def distinct(
     Items are compared by identity first, which is enough for a list such as ``[p] * n``. New items
     are checked by ``load(item, i)`` and compared by value.
     """
-    if isinstance(items, memoryview):  # those of several axes cannot be iterated over
-        items = np.asarray(items)
-    try:
-        kept = list(items)  # keeps the items alive, so that no two of them share an id
-    except TypeError:
-        raise InvalidInput(f"{what} must be a sequence with one item per row") from None
+    # Listing keeps the items alive, so that no two of them share an id.
+    kept = check.items(items, what, "one item per row")
     if not kept or isinstance(items, Mapping):
         raise InvalidInput(f"{what} must be a sequence with one item per row, got {items!r:.60}")
     by_object: dict[int, int] = {}

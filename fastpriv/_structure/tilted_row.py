@@ -9,6 +9,7 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
+from fastpriv._core.wide import wide
 from fastpriv._matrices.excess import (
     SMALL,
     Excess,
@@ -36,13 +37,14 @@ class TiltedRow(RowKernel):
         assert isinstance(kernel, Symmetric)
         joint = kernel.matrix * law
         home, least = joint.sum(axis=1), int(np.argmin(law))
+        matrix = joint / np.where(home > 0.0, home, 1.0)[:, None]
+        if kernel.off * law[law > 0.0].min() < TINY:  # some weights have lost their digits
+            matrix = far_matrix(wide(law), (len(law),), kernel.epsilon)
         if home.min() < TINY:  # a value is too far from all that come out
-            matrix = far_matrix(law, (len(law),), kernel.epsilon)
             with np.errstate(divide="ignore"):
                 masses = np.logaddexp.reduce(np.log(law) + kernel.log_near, axis=1)
             logs = kernel.log_near - (masses - masses[least])[:, None]
         else:
-            matrix = joint / home[:, None]
             apart = kernel.gap * (law - law[least]) / float(home[least])
             logs = kernel.log_near - np.log1p(apart)[:, None]
         super().__init__(matrix)

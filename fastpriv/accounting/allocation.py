@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from fastpriv._core import validation as check
 from fastpriv.accounting.profile.allocation import Allocated
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import as_relation
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 
 __all__ = ["random_allocation"]
 
@@ -54,10 +52,10 @@ def random_allocation(
     sigma = check.real(noise_multiplier, "noise_multiplier", least=0.1, most=1e3)
     t = check.integer(batches, "batches", 1)
     times, kind = check.integer(epochs, "epochs", 0), as_relation(relation)
-    if sigma * math.sqrt(t) > 1000.0 and t > 1:
+    if t > max((1000.0 / sigma) ** 2, 1.0):
         raise InvalidInput(
-            f"noise_multiplier times sqrt(batches) must be at most 1000, got {sigma:g} and {t} "
-            "batches; a Poisson sample at the rate 1/batches has PrivacyProfile.gaussian"
+            f"noise_multiplier times sqrt(batches) must be at most 1000, got {sigma:g} and "
+            f"{short(t)} batches; Poisson samples of the rate 1/batches: PrivacyProfile.gaussian"
         )
     if kind == "replace-one":
         raise InvalidInput(

@@ -58,7 +58,7 @@ def pml_chain(
     leakages: list[float] = []
     seen: list[tuple[AbstractChannel, np.ndarray]] = []
     law = None
-    for release in releases:
+    for release in check.items(releases, "releases", "pairs (channel, y)"):
         try:
             channel, y = release
         except (TypeError, ValueError):

@@ -19,6 +19,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, raised
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
 from fastpriv.accounting.profile.profile import PrivacyProfile
+from fastpriv.accounting.profile.relations import as_relation, one_relation
 from fastpriv.errors import InvalidInput
 
 __all__ = ["PrivacyFilter", "PrivacyOdometer"]
@@ -39,6 +40,7 @@ class _Spends:
     def __init__(self) -> None:
         self._lock = RLock()
         self._level, self._delta, self._count = ZERO, ZERO, 0
+        self._relation: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
@@ -48,12 +50,18 @@ class _Spends:
         self.__dict__.update(state, _lock=RLock())
 
     def _spent(self) -> dict[str, Any]:
-        return {"level": str(self._level), "delta": str(self._delta), "count": self._count}
+        amounts = {"level": str(self._level), "delta": str(self._delta)}
+        return {**amounts, "count": self._count, "relation": self._relation}
 
     def _restore(self, given: Mapping[str, Any]) -> None:
         self._level = amount(given["level"], "level", 1000)
         self._delta = amount(given["delta"], "delta", 1000)
         self._count = check.integer(given["count"], "count", 0)
+        self._relation = as_relation(given.get("relation"))
+
+    def _joined(self, release: Any) -> str | None:
+        """Return what neighbours are with one more release; the lock is held."""
+        return one_relation(self._relation, getattr(release, "relation", None))
 
 
 class PrivacyFilter(_Spends):
@@ -96,8 +104,7 @@ class PrivacyFilter(_Spends):
         self.delta = check.real(delta, "delta", least=0.0, most=1.0)
         self.reserved = check.real(reserved, "reserved", least=0.0, most=1.0)
         self.rule = rule if rule is not None else "zcdp" if self.delta > 0.0 else "basic"
-        if self.rule not in _RULES:
-            raise InvalidInput(f"rule must be one of {', '.join(_RULES)}, got {rule!r:.40}")
+        check.word(self.rule, "rule", _RULES)
         if self.rule == "zcdp" and not self.reserved < self.delta:
             raise InvalidInput(
                 f"zcdp needs a delta above what is reserved, got {self.delta:g} and "
@@ -116,7 +123,8 @@ class PrivacyFilter(_Spends):
         Parameters
         ----------
         release : float, (epsilon, delta) or PrivacyProfile
-            Level of a release, for all outputs that it may be chosen after; or its profile.
+            Level of a release, for all outputs that it may be chosen after; or its profile, such as
+            ``PrivacyProfile.of(channel)``. Profiles for different relations do not add up.
         count : int
             How many of them.
 
@@ -128,10 +136,12 @@ class PrivacyFilter(_Spends):
         level, delta = self._cost(release)
         number = check.integer(count, "count", 0)
         with self._lock:
+            relation = self._joined(release)
             total = plus(self._level, times(level, number)), plus(self._delta, times(delta, number))
             if total[0] > self._most or total[1] > self._deltas:
                 return False
             self._level, self._delta = total
+            self._relation = relation
             self._count += number
             return True
 
@@ -140,6 +150,7 @@ class PrivacyFilter(_Spends):
         level, delta = self._cost(release)
         number = check.integer(count, "count", 0)
         with self._lock:
+            self._joined(release)
             fits = plus(self._level, times(level, number)) <= self._most
             return fits and plus(self._delta, times(delta, number)) <= self._deltas
 
@@ -220,6 +231,7 @@ class PrivacyOdometer(_Spends):
             )
         number = check.integer(count, "count", 0)
         with self._lock:
+            self._relation = self._joined(release)
             self._level = plus(self._level, times(amount(rho, "rho"), number))
             self._count += number
 

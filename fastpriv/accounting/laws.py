@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from fastpriv._core import validation as check
-from fastpriv.errors import InvalidInput
 from fastpriv.notions.law import Law
 from fastpriv.notions.registry import NOTIONS
 
@@ -46,10 +45,8 @@ def compose_levels(notion: str, levels: Iterable[float]) -> float:
     1.5
     """
     check.word(notion, "notion", LAWS)
-    if not isinstance(levels, Iterable) or getattr(levels, "ndim", 1) == 0:
-        raise InvalidInput(f"levels must be one number per release, got {levels!r:.60}")
-    given = []
-    for level in levels:
-        endless = isinstance(level, float) and level == math.inf
-        given.append(math.inf if endless else check.real(level, "level", least=0.0))
+    given = [
+        math.inf if check.endless(level) else check.real(level, "level", least=0.0)
+        for level in check.items(levels, "levels", "numbers, one per release")
+    ]
     return LAWS[notion].combine(given)

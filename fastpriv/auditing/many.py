@@ -148,7 +148,7 @@ def _measured(task: _Task, slugs: list[str]) -> tuple[Ints, list[Any]]:
 
 def _tasks(channels: Any, priors: Any) -> tuple[int, list[_Task]]:
     """Return the number of channels, and the channels in groups."""
-    if isinstance(channels, np.ndarray):
+    if isinstance(channels, np.ndarray | memoryview):
         stack = check.array(channels, "channels")
         if stack.ndim != 3 or stack.size == 0:
             raise InvalidInput(
@@ -190,6 +190,8 @@ def _each(priors: Any, count: int) -> list[Any]:
     """Return one prior for each channel; a single one serves all."""
     if priors is None or isinstance(priors, Distribution):
         return [priors] * count
+    if isinstance(priors, memoryview):
+        priors = np.asarray(priors)
     if isinstance(priors, Iterable):
         listed = np.atleast_1d(priors) if isinstance(priors, np.ndarray) else list(priors)
         if len(listed) > 0 and np.ndim(listed[0]) == 0 and not isinstance(listed[0], Distribution):

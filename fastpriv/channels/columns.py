@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.validation import Floats
 from fastpriv._sampling.source import Source
@@ -38,7 +39,8 @@ class ColumnsChannel(AbstractChannel):
     """
 
     def __init__(self, columns: Sequence[AbstractChannel]) -> None:
-        self.columns = tuple(columns)
+        given = check.items(columns, "columns", "channels")
+        self.columns: tuple[AbstractChannel, ...] = tuple(given)
         if not self.columns or not all(
             isinstance(column, AbstractChannel) and column.space.n == 1 for column in self.columns
         ):

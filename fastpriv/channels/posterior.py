@@ -9,8 +9,11 @@ from typing import Any
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
-from fastpriv.channels.tilted import TiltedChannel, TiltedProduct
-from fastpriv.channels.unmixed import misfit, unmixed
+from fastpriv._core.rounding import round_up
+from fastpriv._core.wide import wide
+from fastpriv._matrices.leakage import TINY
+from fastpriv.channels.tilted import FEW, TiltedChannel, TiltedProduct
+from fastpriv.channels.unmixed import misfit, row_misfit, unmixed, wide_misfit
 from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.priors import Distribution, Markov, Product
 from fastpriv.priors.arguments import as_prior
@@ -110,6 +113,30 @@ class PosteriorChannel(TiltedChannel):
             return self.epsilon
         return self.epsilon + 2.0 * self._misfit
 
+    @property
+    def _drawn_level(self) -> float:
+        """Bound on the identifiability of the output law as it was rounded to floats.
+
+        p(x|y) is R[x, y] p(x)/(R q)(x), so the level is epsilon and twice the misfit at most. At
+        epsilon 0 the output does not depend on x, and the prior's own level remains.
+        """
+        if self.epsilon == 0.0:
+            return self.prior.epsilon_x()
+        return round_up(self.epsilon + 2.0 * (self._worst_misfit + self._misfit_error))
+
+    @cached_property
+    def _worst_misfit(self) -> float:
+        """The misfit, from wide numbers where doubles have lost digits of the laws."""
+        if self.prior._log_least() > math.log(TINY) or self.space.size > FEW:
+            return self._misfit
+        laws = self.prior._wide(), self._law._wide()
+        return wide_misfit(*laws, self.space.sizes, self.epsilon)
+
+    @property
+    def _misfit_error(self) -> float:
+        """Bound on the error of the misfit: n sums of positive terms, and a logarithm."""
+        return rounding(self.space.n)
+
     @cached_property
     def _misfit(self) -> float:
         """Largest |ln p(x)/(R q)(x)|: the effect of clipping."""
@@ -126,6 +153,22 @@ class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
     def _own_level(self) -> float:
         return self.epsilon
 
+    @property
+    def _worst_misfit(self) -> float:
+        """Neighbours differ in one row, whose misfit counts."""
+        assert isinstance(self.prior, Product)
+        assert isinstance(self._law, Product)
+        rare = [
+            wide_misfit(wide(p), wide(q), (len(p),), self.epsilon)
+            for p, q in zip(self.prior._laws, self._law._laws, strict=True)
+            if p.min() < TINY
+        ]
+        return max([row_misfit(self.prior, self._law._through(self._kernels)), *rare])
+
+    @property
+    def _misfit_error(self) -> float:
+        return rounding(1)
+
 
 class PosteriorChain(PosteriorChannel, form=True):
     """E_i for a Markov chain that is too long for a list of its databases.
@@ -138,6 +181,11 @@ class PosteriorChain(PosteriorChannel, form=True):
 
     @property
     def _own_level(self) -> float:
+        return self.epsilon
+
+    @property
+    def _drawn_level(self) -> float:
+        """No law is rounded: outputs are drawn along the chain."""
         return self.epsilon
 
     @property

@@ -51,10 +51,11 @@ class ProductChannel(AbstractChannel):
     """
 
     def __init__(self, factors: Sequence[ArrayLike | AbstractChannel]) -> None:
-        if isinstance(factors, Sequence) and any(isinstance(f, AbstractChannel) for f in factors):
+        factors = check.items(factors, "factors", "one item per row")
+        if any(isinstance(f, AbstractChannel) for f in factors):
             self._set(_concatenated([_kernels_of(f, i) for i, f in enumerate(factors)]))
             return
-        matrices, which = distinct(factors, _load, "factors")  # type: ignore[arg-type]
+        matrices, which = distinct(factors, _load, "factors")
         self._set(RowKernels([RowKernel(matrix) for matrix in matrices], which))
 
     def _set(self, kernels: RowKernels) -> None:

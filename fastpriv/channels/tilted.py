@@ -148,9 +148,9 @@ class TiltedChannel(AbstractChannel):
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x N array."""
         self._check_matrix()
+        if self._rare:
+            return far_matrix(self._law._wide(), self.space.sizes, self.epsilon)
         law, home = self._vectors()
-        if home.min() < TINY:
-            return far_matrix(law, self.space.sizes, self.epsilon)
         joint = ProductChannel._trusted(self._kernels).matrix() * law
         return np.asarray(joint / home[:, None])
 
@@ -275,6 +275,14 @@ class TiltedProduct(TiltedChannel, form=True):
         kinds = self._rows._kernels.distinct
         parts = [kernel.noise for kernel in kinds if isinstance(kernel, TiltedRow)]
         return 2.0 * math.fsum(np.bincount(self._rows._kernels.assignment) * parts)
+
+    def matrix(self) -> Floats:
+        """Return W[x, y] = p(y|x), an N x N array: products of the rows' chances.
+
+        The law of all rows may be out of range where those of single rows are not.
+        """
+        self._check_matrix()
+        return self._rows.matrix()
 
     def _output(self, prior: Distribution) -> Distribution:
         return self._law if self._own(prior) else self._rows._output(prior)

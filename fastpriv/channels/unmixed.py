@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import singledispatch
 
 import numpy as np
 
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.transform import mix
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.wide import Wide
+from fastpriv._matrices.excess import wide_home
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.dense import apply_rows
@@ -68,10 +71,7 @@ def misfit(prior: Distribution, other: Distribution) -> float:
 @misfit.register
 def _(prior: Product, other: Distribution) -> float:
     """Independent rows: the sum over rows."""
-    assert isinstance(other, Product)
-    pairs = np.stack([prior._assignment, other._assignment])
-    kinds, counts = np.unique(pairs, axis=1, return_counts=True)
-    parts = [_log_misfit(prior._laws[k], other._laws[j]) for k, j in kinds.T]
+    parts, counts = _row_misfits(prior, other)
     return math.fsum(counts * parts)
 
 
@@ -79,6 +79,29 @@ def _(prior: Product, other: Distribution) -> float:
 def _(prior: Exchangeable, other: Distribution) -> float:
     assert isinstance(other, Exchangeable)
     return _log_misfit(prior._weights, other._weights)
+
+
+def wide_misfit(p: Wide, q: Wide, sizes: Sequence[int], epsilon: float) -> float:
+    """Return the largest |ln p(x)/(R q)(x)| of laws whose digits doubles do not hold."""
+    mixed = wide_home(q, sizes, epsilon) * math.prod(Symmetric(m, epsilon).stay for m in sizes)
+    if not (mixed.mantissa > 0.0).all():
+        return math.inf
+    return float(np.abs((p / mixed).logs()).max())
+
+
+def row_misfit(prior: Distribution, other: Distribution) -> float:
+    """Return the largest |ln p_i(s)/q_i(s)| of any row, of two laws of independent rows."""
+    return float(_row_misfits(prior, other)[0].max())
+
+
+def _row_misfits(prior: Distribution, other: Distribution) -> tuple[Floats, Ints]:
+    """Return the misfits of the distinct rows, and how many rows have each."""
+    assert isinstance(prior, Product)
+    assert isinstance(other, Product)
+    pairs = np.stack([prior._assignment, other._assignment])
+    kinds, counts = np.unique(pairs, axis=1, return_counts=True)
+    parts = [_log_misfit(prior._laws[k], other._laws[j]) for k, j in kinds.T]
+    return np.array(parts), counts
 
 
 def _log_misfit(p: Floats, q: Floats) -> float:

@@ -22,12 +22,13 @@ where mean_k is the output law of selection k under p.
 
 Second derivatives are diagonal in y except for one vector for each constraint. A Newton step
 eliminates q_k (diagonal) and the multipliers (m x m) of each selection and factors one matrix of
-size N K. Cost O((N K)^3 + B m (N K)^2) for each of about 30 steps, with B selections of m rows.
+size N K. Cost O((N K)^3 + B m^3 K^2) for each of about 30 steps, with B selections of m rows.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +52,8 @@ _SHORTER = 40
 _CENTRAL = 1e-2
 #: Multipliers below this share of the largest are left out of the last program, and its seconds.
 _NEEDED, _SECONDS = 1e-7, 60.0
+#: Share of the time that is kept for the last program.
+_RESERVED = 0.15
 #: Entries of the low-rank part of the second derivative that are formed at once.
 _BLOCK = 1 << 23
 #: Least W/q - 1 that floats tell from -1.
@@ -143,11 +146,16 @@ class Capped:
         first = float((self.cost * W).sum()) / self.number
         point = _Point(W, laws, first / W, [first / slack for slack in slacks])
         best, aim = -math.inf, _FIRST
+        limit = clock.left()
+        kept, step = 0.0 if math.isinf(limit) else _RESERVED * limit, 0.0
         for _ in range(_STEPS):
+            start = time.monotonic()
             bound, value = self.bound(point.W, point.weights), float((self.cost * point.W).sum())
             best, rest = max(best, bound), float(_products(point, slacks).sum())
             # Rounding may spoil the bound of the multipliers themselves; the last program mends it.
-            if min(value - best, 2.0 * rest) <= _INNER * gap * value or clock.left() <= 0.0:
+            if min(value - best, 2.0 * rest) <= _INNER * gap * value:
+                break
+            if clock.left() <= kept + step:  # no step begins that would end too late
                 break
             if value - bound > _AHEAD * rest and aim < 1.0:
                 aim = 1.0
@@ -157,7 +165,9 @@ class Capped:
                 break
             point, slacks, length = taken
             aim = min(max(_AIM, (1.0 - length) ** 2), 0.99)  # short steps ask for centring
-        return point.W, max(best, self._polished(point.W, point.weights))
+            step = time.monotonic() - start
+        seconds = min(_SECONDS, max(1.0, clock.left()))
+        return point.W, max(best, self._polished(point.W, point.weights, seconds))
 
     def _taken(self, point: _Point, move: _Point) -> tuple[_Point, list[Floats], float] | None:
         """Take the longest step that stays central; None where there is none."""
@@ -214,7 +224,7 @@ class Capped:
             dW, [dq for dq, _ in moves], aim / W - Z - Z / W * dW, [dl for _, dl in moves]
         )
 
-    def _polished(self, W: Floats, weights: list[Floats]) -> float:
+    def _polished(self, W: Floats, weights: list[Floats], seconds: float) -> float:
         """Lower bound from the best multiples of the same multipliers, by a linear program."""
         from fastpriv._core.highs import Rows, minimise
 
@@ -244,7 +254,7 @@ class Capped:
         lower = np.concatenate([np.zeros(len(slopes)), np.full(N, -math.inf)])
         costs = np.concatenate([np.full(len(slopes), self.epsilon), -np.ones(N)])
         try:
-            answer = minimise(costs, lower, rows, _SECONDS).values[: len(slopes)]
+            answer = minimise(costs, lower, rows, seconds).values[: len(slopes)]
         except SolverFailure:
             return -math.inf
         best, start = [], 0
@@ -324,16 +334,22 @@ def _add_blocks(total: Floats, part: _Part, W: Floats, q: Floats, weight: Floats
 
 
 def _add_low(total: Floats, part: _Part, low: Floats) -> None:
-    """Add the products of the vectors of all constraints with themselves."""
+    """Add the products of the vectors of all constraints with themselves.
+
+    The vectors of a selection touch its own rows only: a block of K x K for each pair of them.
+    """
     N, K = total.shape[:2]
-    m, flat = low.shape[1], total.reshape(N * K, N * K)
-    step = max(1, _BLOCK // (N * K * m))
-    for start in range(0, len(low), step):
-        piece, rows = low[start : start + step], part.rows[start : start + step]
-        table = np.zeros((len(piece), N, K, m))
-        table[np.arange(len(piece))[:, None], rows] = piece
-        columns = np.moveaxis(table, 0, 2).reshape(N * K, -1)
-        flat += columns @ columns.T
+    m, blocks = low.shape[1], total.transpose(0, 2, 1, 3)
+    step = max(1, _BLOCK // (K * K))
+    for a in range(m):
+        for c in range(m):
+            pairs = part.rows[:, a] * N + part.rows[:, c]
+            order = np.argsort(pairs, kind="stable")
+            for start in range(0, len(order), step):
+                chosen = order[start : start + step]
+                products = low[chosen, a] @ np.swapaxes(low[chosen, c], 1, 2)
+                which, first = np.unique(pairs[chosen], return_index=True)
+                blocks[which // N, which % N] += np.add.reduceat(products, first, axis=0)
 
 
 def _logs(ratio: Floats) -> Floats:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["solve_pd_capacity"]
 
-#: Most databases, and most entries of all selections times the variables of the program.
-_MOST, _WORK = 32, 1 << 34
+#: Most databases, and most numbers that are kept for all selections.
+_MOST, _KEPT = 64, 1 << 26
 #: Level of E_d from which a start is looked for, and share of the capacity that it may have.
 _STEEP, _START = 20.0, 0.6
 #: Least capacity of a program; below it, a constant is within about 1e-6 of the optimum.
@@ -89,7 +89,7 @@ def solve_pd_capacity(
     Raises
     ------
     TooLarge
-        For more than 32 databases, or more selections than fit. With ``priors="independent"`` and
+        For more than 64 databases, or more selections than fit. With ``priors="independent"`` and
         independent rows under the prior there is no limit on their number.
 
     Notes
@@ -101,8 +101,9 @@ def solve_pd_capacity(
     channel of one row with at most the same capacity, so the optimum is the sum over rows.
 
     An interior-point method solves it; see ``fastpriv.design.capacity_interior`` for the steps and
-    the bound. From epsilon = ln m on the identity is allowed. Cost O(N^6 + B m N^4) for each
-    of about 30 steps with B selections of m rows: 0.1 s for 8 databases, 1 s for 16.
+    the bound. From epsilon = ln m on the identity is allowed. Cost O(N^6 + B m^3 N^2) for each
+    of about 40 steps with B selections of m rows, and N^4 numbers in memory: 0.1 s for 8 databases,
+    1 s for 16, some seconds for 32, a minute or two for 64.
 
     Examples
     --------
@@ -162,7 +163,7 @@ def check_size(space: Space, priors: str) -> None:
             'priors="independent"'
         )
     number = sum(m * (space.size // m) ** (m if priors == "all" else 1) for m in sizes)
-    if number * space.size**4 > _WORK:
+    if number * max(sizes, default=1) ** 2 * space.size > _KEPT:
         raise TooLarge(
             f"an adversary has {number:,} selections of {space.size} databases, too many for the "
             'program; use fewer values, or priors="independent"'

@@ -9,11 +9,21 @@ import numpy as np
 from fastpriv._core.rounding import LEAST, ULP, lowered
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks
-from fastpriv.channels import HammingChannel, PosteriorChannel, ProductChannel
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    HammingChannel,
+    PosteriorChannel,
+    ProductChannel,
+)
 from fastpriv.measures.distortion import expected_distance, hamming_distance
 from fastpriv.measures.dp import posterior_level
-from fastpriv.priors import Dense, Distribution
+from fastpriv.priors import Dense, Distribution, Product
+from fastpriv.priors.unmixing import rounding
 from fastpriv.results import Solution
+
+#: How often E_i is lowered to meet a level.
+_TRIES = 4
 
 
 def rounding_margin(epsilon: float, n: int) -> float:
@@ -33,10 +43,8 @@ def constant_mechanism(prior: Distribution) -> Solution:
         answers.append(RowKernel(kernel))
         value.append(len(rows) * float(np.delete(mean, mean.argmax()).sum()))
     channel = ProductChannel._trusted(RowKernels(answers, assignment))
-    best = math.fsum(value)
-    return Solution(
-        expected_distance(channel, prior), best * (1.0 - 1e-14), channel, 0.0, "closed-form"
-    )
+    bound = lowered(math.fsum(value), 128.0)
+    return Solution(expected_distance(channel, prior), bound, channel, 0.0, "closed-form")
 
 
 def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
@@ -44,32 +52,51 @@ def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
     safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
     channel = HammingChannel(len(sizes), sizes, safe)
     value = hamming_distance(RowKernels.symmetric(sizes, safe))
-    best = hamming_distance(RowKernels.symmetric(sizes, epsilon))
-    return Solution(value, _rounded_down(best, len(sizes)), channel, epsilon, "closed-form")
+    return Solution(value, least_distance(sizes, epsilon), channel, epsilon, "closed-form")
 
 
 def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Solution:
-    """E_i at a level from eps_tilde = ``tilde`` on, lowered by a margin where there is room."""
-    best = hamming_distance(RowKernels.symmetric(prior.space.sizes, epsilon))
-    margin = rounding_margin(epsilon, prior.space.n)
-    channel = PosteriorChannel._near(prior, max(epsilon - margin, 0.0))
-    level = max(posterior_level(channel, prior), epsilon)
-    if epsilon - margin < tilde:
-        # Exactly at the threshold there is nowhere to retreat to: say what rounding may add.
-        level += 2.0 * margin
-    value = expected_distance(channel, prior)
-    return Solution(value, _rounded_down(best, prior.space.n), channel, level, "closed-form")
+    """E_i at a level from eps_tilde = ``tilde`` on, lowered until its rounded output law meets it.
+
+    Close to eps_tilde there is nowhere to retreat to. The level then says what rounding may add.
+    """
+    n, sizes = prior.space.n, prior.space.sizes
+    aim = epsilon - rounding_margin(epsilon, n) - 2.0 * rounding(min(n, 64))
+    for k in range(_TRIES):
+        channel = PosteriorChannel._near(prior, max(aim, 0.0))
+        over = channel._drawn_level - epsilon
+        lower = aim - 2.0 * 4.0**k * over  # at another level rounding may cost more
+        if over <= 0.0 or not lower >= tilde:
+            break
+        aim = lower
+    level, value = max(channel._drawn_level, epsilon), expected_distance(channel, prior)
+    return Solution(value, least_distance(sizes, epsilon), channel, level, "closed-form")
 
 
-def _rounded_down(distortion: float, n: int) -> float:
-    """Return a distortion of n rows less its rounding error, also where digits underflow."""
-    return max(lowered(distortion, 8.0) - 4.0 * n * LEAST, 0.0)
+def joint_level(channel: AbstractChannel, prior: Distribution) -> float:
+    """Return the identifiability of the floats of a channel, rounded up.
+
+    Of independent rows row by row: products p W of the joint law have fewer rounding errors than
+    sums of logarithms, which cancel where the channel makes up for the prior.
+    """
+    if not isinstance(prior, Product) or not isinstance(channel, ProductChannel):
+        return posterior_level(channel, prior)
+    laws, rows, *_ = prior._pairs(channel._kernels)
+    return max(
+        posterior_level(Channel(channel._kernels.distinct[j].matrix), Dense(prior._laws[k]))
+        for k, j in zip(laws, rows, strict=True)
+    )
 
 
-def symmetries(prior: Dense) -> Blocks:
-    """Group the rows that may be swapped without changing the prior. Cost O(n^2 N)."""
-    sizes = prior.space.sizes
-    cube = prior._vector().reshape(sizes)
+def least_distance(sizes: tuple[int, ...], epsilon: float) -> float:
+    """Return h(epsilon) rounded down, also where its digits underflow."""
+    distance = hamming_distance(RowKernels.symmetric(sizes, epsilon))
+    return max(lowered(distance, 8.0) - 4.0 * len(sizes) * LEAST, 0.0)
+
+
+def symmetries(cube: np.ndarray) -> Blocks:
+    """Group the axes that may be swapped without changing an array. Cost O(n^2 N)."""
+    sizes = cube.shape
     blocks: list[list[int]] = []
     for i, m in enumerate(sizes):
         for block in blocks:

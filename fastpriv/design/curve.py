@@ -70,7 +70,8 @@ def privacy_level(
     prior : Distribution or 1-D array
         Law of the databases; a plain vector is that of one row.
     distortion : float
-        Largest expected number of changed rows, between 0 and n.
+        Largest expected number of changed rows, between 0 and n. Expected numbers are rounded to
+        nearest: what a constant output reaches but for a part in 1e14 counts as reached.
     notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
         Which level. The last two are searched over few databases (:func:`solve_pd_pml`,
         :func:`solve_pd_capacity`).
@@ -111,9 +112,11 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
     if notion == "mutual-information":
         point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _LEAST))
         return Bracket(point.bound, point.value * (1.0 + _WIDEN) + _beyond(prior, point, cost))
-    least = prior.epsilon_x() if notion == "identifiability" else 0.0
+    joint = notion == "identifiability"
+    least = prior._least_spread() if joint else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
-        return Bracket(least, least)  # what the prior tells is all there is; a constant output does
+        # What the prior tells is all there is; a constant output does.
+        return Bracket(least, prior.epsilon_x() if joint else 0.0)
     if notion not in COMPARED:
         return _from_theorems(prior, cost, notion, clock, bar)
     if cost == 0.0:
@@ -342,11 +345,11 @@ def tradeoff_curve(
     [2.1972, 1.3863, 0.8473]
     """
     prior = as_prior(prior)
-    if not isinstance(notions, str | Sequence):
-        raise InvalidInput(f"notions must be a sequence of names, got {notions!r:.60}")
-    names = [notions] if isinstance(notions, str) else list(notions)
-    if not names or any(name not in DESIGNED for name in names):
-        raise InvalidInput(f"notions must be chosen from {', '.join(DESIGNED)}, got {names}")
+    names = [notions] if isinstance(notions, str) else check.items(notions, "notions", "names")
+    if not names:
+        raise InvalidInput(f"notions must be chosen from {', '.join(DESIGNED)}, got none")
+    for name in names:
+        check.word(name, "notions", DESIGNED)
     if distortions is None:
         size = check.integer(points, "points", 1)
         check.fits(size, "the curve", "ask for fewer points", _POINTS)

@@ -220,7 +220,7 @@ def perfect_privacy(
     law = _joint(joint)
     problem = _Problem(law, check.metric(metric, law.shape[1]), 0.0)
     check_limits(1.0, time_limit)
-    return problem.perfect(time_limit)
+    return problem.perfect(float(time_limit))
 
 
 def _joint(joint: ArrayLike) -> Floats:

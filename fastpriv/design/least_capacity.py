@@ -65,9 +65,15 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
     0.2615
     """
     task = made_task(0.0, False, gap, math.inf, "auto")
-    given = np.asarray(metric)
-    cost = check.metric(metric, len(given) if given.ndim else 0)
-    most = np.broadcast_to(check.array(budget, "budget"), len(cost)).astype(np.float64)
+    given = check.array(metric, "metric")
+    cost = check.metric(given, len(given) if given.ndim else 0)
+    limits = check.array(budget, "budget")
+    if limits.shape not in ((), (len(cost),)):
+        raise InvalidInput(
+            f"budget must be one number or one for each of {len(cost)} inputs, got shape "
+            f"{limits.shape}"
+        )
+    most = np.broadcast_to(limits, len(cost)).astype(np.float64)
     if not np.isfinite(most).all():
         raise InvalidInput("budget must hold finite numbers, found a NaN or an infinity")
     least = cost.min(axis=1)

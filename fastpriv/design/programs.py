@@ -20,6 +20,7 @@ from fastpriv.design.common import constant_mechanism, posterior_response, rando
 from fastpriv.design.metric_privacy import solve_general
 from fastpriv.design.solving import solve_program
 from fastpriv.design.task import made_task
+from fastpriv.design.threshold import rounded_inwards
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
@@ -234,8 +235,10 @@ def solve_pd_i(
     Notes
     -----
     PD-I of Wang-Ying-Zhang 2015, linear in the joint law. From ``prior.epsilon_tilde()`` on, E_i
-    is optimal (Theorem 1). Costs as for :func:`solve_pd_dp`. Exactly at that threshold E_i has no
-    room to round inwards: ``.level`` then says what rounding may have added, some 1e-14.
+    is optimal (Theorem 1). Costs as for :func:`solve_pd_dp`. Within some 1e-14 of that threshold
+    E_i has no room to round inwards. Independent rows, and up to 64 databases, get a mechanism
+    beside it that meets ``epsilon``. Others, and priors whose own eps_X is as close, get E_i, and
+    ``.level`` is above ``epsilon`` by what rounding may have added.
 
     Examples
     --------
@@ -264,7 +267,11 @@ def solve_pd_i(
     if epsilon >= tilde:
         # A nearly uniform prior may leave E_i to rounding; then the program has to do.
         with suppress(Infeasible):
-            return posterior_response(prior, epsilon, tilde)
+            closed = posterior_response(prior, epsilon, tilde)
+            if closed.level > epsilon:
+                mended = rounded_inwards(prior, epsilon, closed.bound)
+                return mended if mended is not None and mended.gap <= gap else closed
+            return closed
     return solve_program(prior, task)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastpriv._core.rounding import lowered
+from fastpriv._core.rounding import lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, expand, types_of
@@ -19,6 +19,8 @@ from fastpriv.channels import (
 from fastpriv.channels.types import TypeChannel, type_weights
 from fastpriv.design.common import (
     constant_mechanism,
+    joint_level,
+    least_distance,
     randomised_response,
     rounding_margin,
     symmetries,
@@ -28,8 +30,8 @@ from fastpriv.design.interior import OutOfTime
 from fastpriv.design.reduced import solve_reduced
 from fastpriv.design.task import Task, told
 from fastpriv.errors import TooLarge, short
-from fastpriv.measures.distortion import expected_distance, hamming_distance
-from fastpriv.measures.dp import neighbour_level, posterior_level
+from fastpriv.measures.distortion import expected_distance
+from fastpriv.measures.dp import neighbour_level
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.results import Solution
 
@@ -72,12 +74,14 @@ def _program(prior: Distribution, task: Task) -> Solution:
             "prior, where no program is needed"
         )
     dense = prior._dense("the program")
-    types = types_of(symmetries(dense))
+    types = types_of(symmetries(dense._vector().reshape(dense.space.sizes)))
     rows = dense.space.rows(np.arange(dense.space.size))
     weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
     solved = solve_reduced(types, weights, task)
     channel = Channel(expand(types, solved.classes, solved.entries), dense.space)
-    return _certify(dense, task, channel, solved.bound, "dense", solved.solver)
+    # Products along a chain are rounded.
+    bound = solved.bound if prior is dense else lowered(solved.bound, 8.0 * (prior.space.n + 2))
+    return _certify(prior, task, channel, bound, "dense", solved.solver)
 
 
 def _without_program(prior: Markov, task: Task) -> Solution:
@@ -155,17 +159,15 @@ def _certify(
     bound = max(0.0, bound)  # 0 also where the program proved no number
     relaxed = epsilon if task.joint else epsilon + prior.epsilon_x()
     if relaxed < math.inf:
-        free = hamming_distance(RowKernels.symmetric(sizes, relaxed))
-        bound = max(bound, free * (1.0 - 1e-12))
-    level = posterior_level(channel, prior) if task.joint else neighbour_level(channel)
-    level += rounding_margin(0.0, prior.space.n)
-    made = Solution(expected_distance(channel, prior), bound, channel, min(level, epsilon), method)
+        bound = max(bound, least_distance(sizes, raised(relaxed, 4.0)))
+    level = joint_level(channel, prior) if task.joint else neighbour_level(channel)
+    made = Solution(expected_distance(channel, prior), bound, channel, level, method)
     others = [constant_mechanism(prior)]
-    if task.joint:
-        others = [replace(others[0], level=prior.epsilon_x())]
+    if task.joint:  # epsilon is at least eps_X, which two ways of rounding may tell differently
+        others = [replace(others[0], level=min(prior.epsilon_x(), epsilon))]
     else:
         others.append(randomised_response(sizes, epsilon))
-    if not level <= epsilon + rounding_margin(0.0, prior.space.n) or not math.isfinite(made.value):
+    if not level <= epsilon or not math.isfinite(made.value):
         made = others[0]
     best = min([made, *others], key=lambda solution: solution.value)
     return replace(best, bound=min(bound, best.value), method=method, solver=solver)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from dataclasses import replace
@@ -27,7 +26,7 @@ class Task(NamedTuple):
 def check_limits(gap: float, time_limit: float) -> None:
     """Check what every program takes: the gap to stop at and the seconds to stop after."""
     check.real(gap, "gap", least=1e-12, most=1.0)
-    if time_limit != math.inf:
+    if not check.endless(time_limit):
         check.real(time_limit, "time_limit", least=1e-9)
 
 

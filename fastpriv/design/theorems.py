@@ -57,7 +57,7 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
     if notion == "identifiability":
         # E_i at eps_tilde has a smaller distortion where this one is beyond h(eps_tilde).
         beyond = min(max(high, 0.0) + spread, tilde * (1.0 + _WIDEN))
-        return Bracket(max(low, spread), high if exact else max(beyond, spread))
+        return Bracket(max(low, prior._least_spread()), high if exact else max(beyond, spread))
     noise = math.fsum(_noise(max(plain, 0.0), m) for m in sizes)
     entropy = float(prior.entropy())
     error = 1e-12 * (entropy + noise)

@@ -94,8 +94,7 @@ def design_worst_case(
     >>> round(fp.design_worst_case([0.5, 0.5], 0.1, criterion="correlation").value, 9)  # (1-2D)^2
     0.64
     """
-    if criterion not in ("contraction", "correlation"):
-        raise InvalidInput(f"criterion must be 'contraction' or 'correlation', got {criterion!r}")
+    check.word(criterion, "criterion", ("contraction", "correlation"))
     p = None if prior is None else _law(prior)
     if p is not None:
         costs = check.metric(1.0 - np.eye(len(p)) if metric is None else metric, len(p))

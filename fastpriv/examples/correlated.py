@@ -55,6 +55,7 @@ def correlated_example(
     # p + (1-p) e^(-n epsilon) < p e^delta, in logarithms so that no delta is too large or small.
     rest = math.log1p(-least) if least < 1.0 else -math.inf
     limit = rest - math.log(least) - (gap + math.log(-math.expm1(-gap)))
-    count = max(1, math.floor(limit / level) + 1) if limit > 0.0 else 1
+    # Beyond the range of doubles there are far too many rows, whatever their number.
+    count = max(1, math.floor(min(limit / level, 2.0**1000)) + 1) if limit > 0.0 else 1
     check.fits(count, "a database", "use a larger epsilon or delta")
     return Markov(row, np.eye(len(row)), count), HammingChannel(count, len(row), level)

@@ -60,13 +60,14 @@ def threshold_query_leakage(n: int, t: int, p: float, answer: bool = True) -> fl
     0.692895
     """
     n, t, chance = _checked(n, t, p)
+    answer = check.flag(answer, "answer")
     if t >= n or chance == 0:
         return math.inf if answer else 0.0
     if chance == 1:
         return 0.0 if answer else math.inf
     yes = 2 * t + 1 > 2 * n * chance  # which answer has the tail without the mean
     tail = _log_tail(n, t + 1, chance) if yes else _log_tail(n, n - t, 1 - chance)
-    level = -tail if yes == bool(answer) else _log_complement(tail)
+    level = -tail if yes == answer else _log_complement(tail)
     spread = math.sqrt(n * float(chance * (1 - chance)))
     return raised(level, 64.0 + 6.0 * spread + min(-tail, 745.0))
 
@@ -101,6 +102,7 @@ def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> floa
     True
     """
     n, t, chance = _checked(n, t, p)
+    answer = check.flag(answer, "answer")
     count = t if answer else t + 1
     if not (count < n * chance if answer else count > n * chance):
         need = "t/n < p" if answer else "(t + 1)/n > p"

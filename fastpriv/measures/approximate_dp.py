@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import NORMAL, raised
+from fastpriv._core.rounding import LEAST, NORMAL, raised
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import (
@@ -193,7 +193,9 @@ def _(channel: SupportChannel, epsilons: Floats) -> Floats:
 
 def _kept_excess(kept: float, level: float, epsilons: Floats) -> Floats:
     """Return a (1 - e^(t - epsilon)) for a chance a that is e^epsilon times that of x'."""
-    return raised(-kept * np.expm1(np.minimum(epsilons - level, 0.0)), 16.0)
+    deltas = raised(-kept * np.expm1(np.minimum(epsilons - level, 0.0)), 16.0)
+    # Below the level there is some excess, though it may be less than the least double.
+    return np.where((epsilons < level) & (kept > 0.0), np.maximum(deltas, LEAST), deltas)
 
 
 def _most_kept(channel: HammingChannel) -> float:

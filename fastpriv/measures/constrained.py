@@ -116,12 +116,12 @@ def constrained_capacity(
     given the outputs before it. E_d on four bits reaches the gap of 1e-3, on five and six bits 0.01
     to 0.05.
 
-    Width after 10 seconds on random channels, as in ``benchmarks/bench_balance.py``: the gap of
-    1e-3 is reached for two outputs, for two bits, for one row, for rows of 2 and 8 values, for
-    three bits with 8 outputs, and for four bits with 4 outputs within a second. Four bits with 8
-    outputs reach it as well, except noisy channels at b = 0.7 ln N with a relative width of 0.15.
-    Two rows of 4 values with 4 outputs reach 0.1. Four bits with 16 outputs are left with 0.1 to
-    0.5, mostly around b = 0.9 ln N, and more time narrows these slowly.
+    Relative widths on random channels, after 10 seconds on one core: the gap of 1e-3 is reached for
+    two outputs, for two bits, for one row, for rows of 2 and 8 values, for two rows of 4 values
+    with 4 outputs, for three and four bits with up to 8 outputs, and for six bits with 8 sharp
+    outputs. Two rows of 4 values with 8 outputs are left with 0.01. Four bits with 16 outputs are
+    left with 0.01 to 0.04 at b = 0.5 ln N and with 0.2 (sharp) to 1 (noisy) at b = 0.9 ln N; six
+    bits with 8 noisy outputs with 1.3. More time narrows these slowly.
 
     A query counts its answers in place of its databases, with the logarithm of how many databases
     have each answer. So counts, sums and histograms of thousands of rows are taken, up to 2^14

@@ -338,9 +338,9 @@ def remaining_uncertainty_bound(
     >>> round(fp.remaining_uncertainty_bound(1.0, [0.5, 0.3, 0.2]), 6)  # ln(1 + e^-1 / 4)
     0.087983
     """
-    if isinstance(channel, AbstractChannel) or np.ndim(channel) == 2:
+    if isinstance(channel, AbstractChannel) or check.array(channel, "channel").ndim:
         level = extreme_level(as_channel(channel))
-    elif channel == math.inf:
+    elif check.endless(channel):
         level = math.inf
     else:
         level = check.real(channel, "the leakage capacity", least=0.0)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, raised, round_up
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import log_error
@@ -189,7 +189,7 @@ def _(channel: TiltedProduct) -> float:
 
 
 def _home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = None) -> Floats:
-    """Largest ln v(x)/v(x') for v = R q, or for v = p/(R q), over neighbours in row i.
+    """Largest ln v(x)/v(x') for v = R q, or for v = p/(R q), over neighbours in row i, and more.
 
     The entry (s, t) is for databases whose row i is s and t. With w the law q through all rows but
     i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before these cancel.
@@ -198,7 +198,7 @@ def _home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = No
     assert isinstance(kernel, Symmetric)
     steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel._kernels]
     mixed = mix(channel._law._vector().copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
-    lines = _lines(mixed, space, i)
+    lines, units = _lines(mixed, space, i), (12 * space.n + 32) * ULP
     home = kernel.off * lines.sum(axis=1, keepdims=True) + kernel.gap * lines
     odds = None if prior is None else _lines(prior._vector(), space, i)
     ratios = np.full((kernel.m, kernel.m), -math.inf)
@@ -206,11 +206,15 @@ def _home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = No
         apart = kernel.gap * (lines[:, s] - lines[:, t]) / home[:, t]
         near = np.abs(apart) < 0.5
         logs = np.where(near, np.log1p(np.where(near, apart, 0.0)), log_ratio(*home[:, [s, t]].T))
+        # Entries of w are off by units of themselves, logarithms by a few of theirs.
+        doubt = units * kernel.gap * (lines[:, s] + lines[:, t]) / home[:, t]
+        doubt += 8.0 * ULP * np.abs(logs)
         if odds is not None:
             seen = odds[:, s] > 0.0
-            logs = log_ratio(odds[seen, s], odds[seen, t]) - logs[seen]
-        ratios[s, t] = logs.max(initial=-math.inf)
-    return ratios
+            given = log_ratio(odds[seen, s], odds[seen, t])
+            logs, doubt = given - logs[seen], doubt[seen] + 8.0 * ULP * np.abs(given)
+        ratios[s, t] = (logs + doubt).max(initial=-math.inf)
+    return ratios if prior is None else ratios + _products_error(prior)
 
 
 def _all_ratios(channel: TiltedChannel, rows: Ints, prior: Distribution) -> Floats:
@@ -224,18 +228,24 @@ def _lines(vector: Floats, space: Space, i: int) -> Floats:
     return vector.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
 
 
-def _live_level(channel: TiltedChannel, ratios: list[Floats]) -> float:
+def _live_level(
+    channel: TiltedChannel, ratios: list[Floats], prior: Distribution | None = None
+) -> float:
     """Return the largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over rows, values and outputs.
 
     When row i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). A
-    value s that never comes out therefore never gives the full e^epsilon.
+    value s that never comes out therefore never gives the full e^epsilon. Where only one value
+    does, the output says nothing about the row, and the prior's own ratios are left.
     """
     worst = [0.0]
-    for alive, ratio in zip(channel._alive, ratios, strict=True):
+    for rows, alive, ratio in zip(channel._groups, channel._alive, ratios, strict=True):
+        if alive.sum() == 1:
+            worst += [] if prior is None else [float(prior._log_ratios(rows).max())]
+            continue
         elsewhere = alive.sum() - alive[:, None] - alive[None, :] > 0
         gain = np.where(alive[:, None], 1.0, np.where(elsewhere, 0.0, -1.0))
         np.fill_diagonal(gain, 0.0)
-        worst.append(float((channel.epsilon * gain + ratio).max()))
+        worst.append(float(_log_sum(channel.epsilon * gain, ratio).max()))
     return round_up(max(worst))
 
 
@@ -308,14 +318,15 @@ def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
     # A power of two keeps products of small numbers from underflowing, and is exact.
     level = matrix_level((p * 2.0**900)[:, None] * matrix, space._axes)
     rounded = _products_error(prior)
-    if level >= _SMALL:
-        return level + rounded
+    if level >= _SMALL:  # each of the two products is off by one rounding error at most
+        return level + 4.0 * ULP + rounded
     # Close to zero, products p W carry rounding errors as large as the level. Work with
     # p W / (p_0 W_0) - 1 = a + b + a b instead, where a and b come from exact differences.
     a = (p - p[0]) / p[0]
     first = matrix[0]
     b = np.where(first > 0, (matrix - first) / np.where(first > 0, first, 1.0), 0.0)
-    return matrix_level(a[:, None] + b + a[:, None] * b, space._axes, 1.0) + rounded
+    u = a[:, None] + b + a[:, None] * b
+    return matrix_level(u, space._axes, 1.0) + 16.0 * ULP * float(np.abs(u).max()) + rounded
 
 
 def _products_error(prior: Distribution) -> float:
@@ -342,9 +353,15 @@ def _(channel: ProductChannel, prior: Distribution) -> float:
     for kernel, rows in channel._kernels.groups():
         ratios = prior._log_ratios(rows)
         # A value that never occurs (-inf) has no posterior to compare, even with an infinity.
-        total = kernel.log_ratios[ratios > -math.inf] + ratios[ratios > -math.inf]
+        seen = ratios > -math.inf
+        total = _log_sum(kernel.log_ratios[seen], ratios[seen])
         worst.append(float(total.max(initial=0.0)))
     return round_up(max(worst))
+
+
+def _log_sum(first: Floats, second: Floats) -> Floats:
+    """Bound the sum of two logarithms, which may cancel: each is raised past its own error."""
+    return np.asarray(raised(first, 12.0) + raised(second, 12.0))
 
 
 @posterior_level.register
@@ -384,7 +401,7 @@ def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, i
         x, other = x[alive], other[alive]
         ratios = channel._kernel.log_ratios[values[x], values[other]]
         odds = log_ratio(pmf[x], pmf[other]) if logs is None else logs[x] - logs[other]
-        levels = ratios + odds
+        levels = _log_sum(ratios, odds)
         at = int(levels.argmax())
         if levels[at] > worst[0]:
             worst = float(levels[at]), int(x[at]), int(other[at])
@@ -410,14 +427,15 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
     types, same = channel._by_type, as_exchangeable(prior)
     if types is not None and same is not None:
         ratios = types.log_ratios(types.log_prior(same) - types.log_home)
-        return _live_level(channel, [ratios]) + types.error + same._log_error
+        return _live_level(channel, [ratios], prior) + types.error + same._log_error
     logs = prior._logs()
     if logs is None and channel._listable:
-        return _live_level(channel, [_all_ratios(channel, g, prior) for g in channel._groups])
+        every = [_all_ratios(channel, rows, prior) for rows in channel._groups]
+        return _live_level(channel, every, prior)
     with np.errstate(divide="ignore"):
         rare = (np.log(prior._vector()) if logs is None else logs) + channel._tilt()[1]
     odds = Dense._trusted(np.exp(rare - rare.max()), channel.space, rare)
-    return _live_level(channel, [odds._log_ratios(rows) for rows in channel._groups])
+    return _live_level(channel, [odds._log_ratios(rows) for rows in channel._groups], prior)
 
 
 @posterior_level.register

@@ -59,7 +59,10 @@ def mutual_information(
     It is computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
     f(d) = (1+d) ln(1+d) - d. For channels that act row by row there is one such sum for each row,
     by the chain rule I = sum_i I(X_i; Y_i | Y_<i). No terms cancel, so the result keeps its
-    digits even at epsilon 1e-8.
+    digits even at epsilon 1e-8: it is rounded to nearest, with a relative error below 1e-12 down
+    to 1e-307. Two exceptions: a product of given factors whose rows do not sum to one may be off
+    by the square of what the sums differ by, some 1e-32; a tilted law or E_i of more than 1,024
+    databases that is no product has an absolute error, some ulp of n ln m.
 
     Parameters
     ----------

@@ -289,7 +289,8 @@ def _known(rows: Box, prior: Floats, centre: Floats) -> _Own:
     guess = _logs(low / top, min(1.0, high) / top)
     # l(X -> y) grows with p(y|x) at its largest and falls with the others.
     joint_low, joint_high = prior[:, None] * rows.low, prior[:, None] * rows.high
-    with np.errstate(divide="ignore", invalid="ignore"):
+    # Chances of 1e-310 have quotients beyond the doubles: infinity is still above them.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         most_others = joint_high.sum(axis=0) - joint_high
         least_others = np.maximum(joint_low.sum(axis=0) - joint_low - _LOG * joint_low.sum(), 0.0)
         least = np.where(rows.low > 0.0, rows.low / (joint_low + most_others), 0.0)[live]

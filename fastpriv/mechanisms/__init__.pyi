@@ -12,6 +12,7 @@ from .max_entropy import MaxEntropyNoise
 from .memoised import Memoised
 from .noisy_query import gaussian_query_capacity, laplace_query_capacity, laplace_query_leakage
 from .selection import permute_and_flip, report_noisy_max
+from .sum_query import SumQuery
 from .symmetric import binary_symmetric, binary_symmetric_flip
 from .utility import mean_deviation_bound, noise_comparison
 
@@ -22,6 +23,7 @@ __all__ = [
     "GeometricCount",
     "MaxEntropyNoise",
     "Memoised",
+    "SumQuery",
     "binary_symmetric",
     "binary_symmetric_flip",
     "compare_gaussian",

@@ -18,9 +18,9 @@ from fastpriv.spaces import Space
 #: Most pairs of answers in several dimensions.
 _PAIRS = 1 << 22
 #: Largest answer in units of the noise.
-_FURTHEST = 1e150
+FURTHEST = 1e150
 #: Relative width of answers in further directions that counts as none.
-_FLAT = 1e-14
+FLAT = 1e-14
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,14 @@ class Query:
                 f"values must hold one answer for each of the {short(databases.size)} databases, "
                 f"got {len(values)}"
             )
-        if not (np.isfinite(scales).all() and (scales > 0.0).all()):
-            raise InvalidInput(
-                f"{name} must be finite and above 0: without noise nothing is hidden"
-            )
         table = values.reshape(len(values), -1).astype(np.float64)
         if not np.isfinite(table).all():
             raise InvalidInput("values must not hold a NaN or an infinity")
         with np.errstate(over="ignore"):
             points = (table - table.min(axis=0)) / scales
-        if not points.max() <= _FURTHEST:
+        if not points.max() <= FURTHEST:
             raise InvalidInput(
-                f"values may be at most {_FURTHEST:g} times {name} apart; use a larger {name}"
+                f"values may be at most {FURTHEST:g} times {name} apart; use a larger {name}"
             )
         return Query(points, databases)
 
@@ -60,7 +56,7 @@ class Query:
         if moved.shape[1] == 1 or not moved.any():
             return self.points[:, :1]
         _, sizes, axes = np.linalg.svd(moved, full_matrices=False)
-        return np.asarray(moved @ axes[sizes > _FLAT * sizes[0]].T)
+        return np.asarray(moved @ axes[sizes > FLAT * sizes[0]].T)
 
     def lines(self, i: int) -> Ints:
         """Return the databases by the other rows and the value of row i: (N/m, m)."""

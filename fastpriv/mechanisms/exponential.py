@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -84,9 +84,9 @@ def exponential(
            [0.245, 0.665, 0.09 ],
            [0.09 , 0.245, 0.665]])
     """
-    if not isinstance(outputs, Iterable) or isinstance(outputs, Set):
+    if isinstance(outputs, Set):
         raise InvalidInput(f"outputs must be a sequence, whose order counts, got {outputs!r:.60}")
-    outputs = list(outputs)
+    outputs = check.items(outputs, "outputs", "outputs")
     k = len(outputs)
     given = check.array(values, "values")
     if callable(distance):

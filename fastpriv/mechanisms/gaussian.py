@@ -152,7 +152,7 @@ def gaussian_variance(
 
 def _values(m: float) -> float:
     """Return a number of values as a float."""
-    if m == math.inf:
+    if check.endless(m):
         return math.inf
     number = check.integer(m, "m", 1)
     check.fits(number, "a row", "leave the number open: m = infinity", _MANY)

@@ -71,7 +71,7 @@ class MaxEntropyNoise:
     """
 
     def __init__(self, p: float, distortion: float, *, modulus: int | None = None) -> None:
-        self.p = math.inf if p == math.inf else check.real(p, "p", 0.05, 500.0)
+        self.p = math.inf if check.endless(p) else check.real(p, "p", 0.05, 500.0)
         self.distortion = check.real(distortion, "distortion", 0.0, _MAX_NORM)
         self.modulus = modulus
         if modulus is not None:

@@ -3,92 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP, lowered, raised, round_up
-from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.cliques import mean_questions
+from fastpriv._core.rounding import LEAST, lowered, raised, round_up
+from fastpriv._core.validation import Floats
 from fastpriv.channels import QueryChannel
 from fastpriv.channels.queries.query import Listed
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.individual import individual_capacity
 from fastpriv.measures.individual.search import widened
 from fastpriv.mechanisms import noise_tables
-from fastpriv.mechanisms.amplitude import amplitude_capacity
 from fastpriv.mechanisms.answers import Query, furthest_pair, told_apart
-from fastpriv.mechanisms.noise_tables import Table
-from fastpriv.notions.rules import Facts, capacity_bound
-from fastpriv.results import Bracket, IndividualCapacity
+from fastpriv.mechanisms.noise_kinds import (
+    BLUR,
+    GAUSSIAN,
+    LAPLACE,
+    Noise,
+    largest_capacity,
+    noise_table,
+    pair_capacity,
+)
+from fastpriv.mechanisms.noisy_sums import sum_capacity
+from fastpriv.mechanisms.sum_query import SumQuery, all_sums, check_line
+from fastpriv.results import IndividualCapacity
 from fastpriv.spaces import Space
 
 __all__ = ["gaussian_query_capacity", "laplace_query_capacity", "laplace_query_leakage"]
 
-#: Most entries of a table of output laws.
-_TABLE = 1 << 23
-#: Relative error of distances, the directions that are left out included.
-_BLUR = 64.0 * ULP
-
-
-@dataclass(frozen=True)
-class _Noise:
-    """What is known of a kind of noise of size 1."""
-
-    pair: Callable[[float], Bracket]  # capacity of two points at a distance
-    ceiling: Callable[[float, int], float]  # upper bound for points of k directions in a distance
-    few: float  # distance up to which the two outermost points are the best of any number
-    gap: float  # distance from which on points are told apart
-    entries: Callable[[Floats], float]
-    table: Callable[[Floats], Table]
-
-
-def _gaussian_pair(distance: float) -> Bracket:
-    return amplitude_capacity(0.5 * distance, 2.0, 0.0)
-
-
-def _gaussian_ceiling(distance: float, k: int) -> float:
-    """Return k/2 ln(1 + r^2/k), r the radius of a ball around points within a distance (Jung)."""
-    square = distance * distance * k / (2.0 * (k + 1.0))
-    return raised(0.5 * k * math.log1p(square / k), 16.0) + 4.0 * LEAST  # a square may be lost
-
-
-def _laplace_pair(distance: float) -> Bracket:
-    value = noise_tables.laplace_pair(distance)
-    return Bracket(max(lowered(value, 64.0), 0.0), raised(value, 64.0) + LEAST)
-
-
-def _laplace_ceiling(distance: float, k: int) -> float:
-    """Return psi of the largest log-ratio of densities."""
-    bound = capacity_bound(distance, Facts(None))
-    return math.inf if bound is None else bound
-
-
-_GAUSSIAN = _Noise(
-    _gaussian_pair,
-    _gaussian_ceiling,
-    2.0,
-    noise_tables.GAUSSIAN_GAP,
-    noise_tables.gaussian_entries,
-    noise_tables.gaussian_table,
-)
-_LAPLACE = _Noise(
-    _laplace_pair,
-    _laplace_ceiling,
-    0.0,
-    noise_tables.LAPLACE_GAP,
-    noise_tables.laplace_entries,
-    noise_tables.laplace_table,
-)
-
 
 def gaussian_query_capacity(
-    values: ArrayLike,
+    values: ArrayLike | SumQuery,
     sigma: float | ArrayLike,
-    space: Space | ArrayLike,
+    space: Space | ArrayLike | None = None,
     *,
     priors: str = "all",
     gap: float = 1e-9,
@@ -102,13 +51,14 @@ def gaussian_query_capacity(
 
     Parameters
     ----------
-    values : array of shape (N,) or (N, d)
-        The answer f(x) for every database, in C order: a number, or a vector of d numbers.
+    values : array of shape (N,) or (N, d), or SumQuery
+        The answer f(x) for every database, in C order: a number, or a vector of d numbers. A count,
+        sum or histogram of many rows is a :class:`SumQuery`.
     sigma : float or array of length d
         Standard deviation of the noise, above 0, or one for each coordinate. For noise of
         covariance L L^T give the vectors L^-1 f(x) and sigma = 1.
     space : Space or sequence of int
-        The databases.
+        The databases. A :class:`SumQuery` has its own.
     priors : {"all", "independent"}
         Which priors an adversary may have; see :func:`fastpriv.individual_capacity`.
     gap : float
@@ -132,6 +82,10 @@ def gaussian_query_capacity(
     what is seen in a plane, to a bound.
     Answers that m values tell apart by 24 standard deviations need no grid. Cost O(N n) for bits.
 
+    For a :class:`SumQuery` bits need O(1), and so do independent rows. With more values the answers
+    of up to 4096 types of the other rows are searched. If there are more, the lower end comes from
+    some of the answers, and the upper end from the best m points anywhere within their range.
+
     Examples
     --------
     How many of three bits are set, with noise of size 1:
@@ -142,24 +96,35 @@ def gaussian_query_capacity(
     IndividualCapacity(0.5267773065, 0.5267773066)
     >>> fp.mechanisms.gaussian_query_capacity(count, 1.0, [2, 2, 2], priors="independent")
     IndividualCapacity(0.1114214821, 0.1114214822)
+
+    The sum of a million ratings, with noise of a quarter of its range:
+
+    >>> stars = fp.mechanisms.SumQuery([[0, 1, 2]] * 1_000_000)
+    >>> fp.mechanisms.gaussian_query_capacity(stars, 5e5)
+    IndividualCapacity(0.6528688117, 0.6528688122)
     """
+    scales = np.atleast_1d(check.array(sigma, "sigma")).astype(np.float64)
+    if isinstance(values, SumQuery):
+        _check_scales(scales, values.dimensions)
+        return _capacity(values, scales, "sigma", space, GAUSSIAN, priors, gap, time_limit)
     given = check.array(values, "values")
     if given.ndim not in (1, 2) or given.dtype.kind not in "iufb" or not given.size:
         raise InvalidInput(
             f"values must be numbers or vectors of them, got shape {given.shape} of {given.dtype}"
         )
-    scales = np.atleast_1d(check.array(sigma, "sigma")).astype(np.float64)
-    dimensions = given.shape[1] if given.ndim == 2 else 1
+    _check_scales(scales, given.shape[1] if given.ndim == 2 else 1)
+    return _capacity(given, scales, "sigma", space, GAUSSIAN, priors, gap, time_limit)
+
+
+def _check_scales(scales: Floats, dimensions: int) -> None:
     if scales.shape not in ((1,), (dimensions,)):
         raise InvalidInput(f"sigma must be one number or {dimensions}, got shape {scales.shape}")
-    query = Query.of(given, scales, "sigma", space)
-    return _capacity(query, _GAUSSIAN, priors, gap, time_limit)
 
 
 def laplace_query_capacity(
-    values: ArrayLike,
+    values: ArrayLike | SumQuery,
     scale: float,
-    space: Space | ArrayLike,
+    space: Space | ArrayLike | None = None,
     *,
     priors: str = "all",
     gap: float = 1e-9,
@@ -171,12 +136,12 @@ def laplace_query_capacity(
 
     Parameters
     ----------
-    values : array of length N
-        The answer f(x) for every database, in C order.
+    values : array of length N, or SumQuery
+        The answer f(x) for every database, in C order; or a sum of numbers over many rows.
     scale : float
         Scale b of the noise, above 0.
     space : Space or sequence of int
-        The databases.
+        The databases. A :class:`SumQuery` has its own.
     priors, gap, time_limit
         As for :func:`gaussian_query_capacity`.
 
@@ -199,16 +164,19 @@ def laplace_query_capacity(
     >>> fp.mechanisms.laplace_query_capacity(count, 1.0, [2, 2, 2])
     IndividualCapacity(0.392037102, 0.3920371021)
     """
+    scales = np.array([check.real(scale, "scale", LEAST)])
+    if isinstance(values, SumQuery):
+        check_line(values)
+        return _capacity(values, scales, "scale", space, LAPLACE, priors, gap, time_limit)
     given = check.array(values, "values")
     if given.ndim != 1 or given.dtype.kind not in "iufb" or not given.size:
         raise InvalidInput(
             f"values must be a list of numbers, got shape {given.shape} of {given.dtype}"
         )
-    scales = np.array([check.real(scale, "scale", LEAST)])
-    return _capacity(Query.of(given, scales, "scale", space), _LAPLACE, priors, gap, time_limit)
+    return _capacity(given, scales, "scale", space, LAPLACE, priors, gap, time_limit)
 
 
-def laplace_query_leakage(values: ArrayLike, scale: float) -> float:
+def laplace_query_leakage(values: ArrayLike | SumQuery, scale: float) -> float:
     """Maximal leakage of a query with Laplace noise about the whole database, in nats.
 
     ln of the integral of max_x p(y|x) (Issa-Wagner-Kamath 2020, Theorem 1). Between neighbouring
@@ -217,7 +185,7 @@ def laplace_query_leakage(values: ArrayLike, scale: float) -> float:
 
     Parameters
     ----------
-    values : array
+    values : array or SumQuery
         The answers that the query can have, in any order, repetitions allowed.
     scale : float
         Scale b of the noise, above 0.
@@ -233,7 +201,8 @@ def laplace_query_leakage(values: ArrayLike, scale: float) -> float:
     >>> round(fp.mechanisms.laplace_query_leakage(range(11), 1.0), 6)  # a count of ten bits
     1.596291
     """
-    answers = np.unique(check.array(values, "values").astype(np.float64))
+    given = all_sums(values) if isinstance(values, SumQuery) else check.array(values, "values")
+    answers = np.unique(given.astype(np.float64))
     if not answers.size or not np.isfinite(answers).all():
         raise InvalidInput("values must hold at least one number, and no NaN or infinity")
     b = check.real(scale, "scale", LEAST)
@@ -244,33 +213,50 @@ def laplace_query_leakage(values: ArrayLike, scale: float) -> float:
 
 
 def _capacity(
-    query: Query, noise: _Noise, priors: str, gap: float, time_limit: float | None
+    given: Floats | SumQuery,
+    scales: Floats,
+    name: str,
+    space: Space | ArrayLike | None,
+    noise: Noise,
+    priors: str,
+    gap: float,
+    time_limit: float | None,
 ) -> IndividualCapacity:
+    """Check what all kinds of noise and queries have in common, and look for the answer."""
     check.word(priors, "priors", ("all", "independent"))
     width = check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
+    if (space is None) != isinstance(given, SumQuery):
+        raise InvalidInput("give the space of a list of answers, and none for a SumQuery")
+    if not (np.isfinite(scales).all() and (scales > 0.0).all()):
+        raise InvalidInput(f"{name} must be finite and above 0: without noise nothing is hidden")
+    if isinstance(given, SumQuery):
+        return sum_capacity(given, scales, noise, priors == "independent", width, seconds)
+    assert space is not None
+    return _listed(Query.of(given, scales, name, space), noise, priors, width, seconds)
+
+
+def _listed(
+    query: Query, noise: Noise, priors: str, width: float, seconds: float | None
+) -> IndividualCapacity:
+    """Return the capacity of a query that is given for every database."""
     places = query.directions()
     line = places[:, 0] if places.shape[1] == 1 else None
     distance, adversary = furthest_pair(query, line, priors == "all")
     m = max(query.space.sizes)
     if distance == 0.0:
         return IndividualCapacity(0.0, 0.0, adversary)
-    near, far = distance * (1.0 - _BLUR), distance * (1.0 + _BLUR)
-    pair = Bracket(noise.pair(near).lower, noise.pair(far).upper)
+    far, pair = distance * (1.0 + BLUR), pair_capacity(noise, distance, BLUR)
     if m == 2 or (line is not None and far <= noise.few):
         return IndividualCapacity(pair.lower, pair.upper, adversary)
-    most = min(
-        noise.ceiling(far, min(places.shape[1], m - 1)),
-        round_up(pair.upper * mean_questions(m)),
-        round_up(math.log(m)),
-    )
-    best = IndividualCapacity(pair.lower, max(most, pair.lower), adversary)
+    most = largest_capacity(noise, pair, far, m, places.shape[1])
+    best = IndividualCapacity(pair.lower, most, adversary)
     if line is not None:
-        apart = told_apart(query, line, noise.gap * (1.0 + _BLUR), priors == "all")
+        apart = told_apart(query, line, noise.gap * (1.0 + BLUR), priors == "all")
         if apart is not None:
             least = lowered(math.log(m), 8.0) - noise_tables.MISTAKE
             return IndividualCapacity(least, best.upper, apart)
-    table, numbers = _table(places[:, :2], noise)
+    table, numbers = noise_table(places[:, :2], noise)
     if table is None:
         return best
     listed = Listed(numbers, query.space, len(table.laws))
@@ -283,18 +269,3 @@ def _capacity(
     if low < best.lower:
         return IndividualCapacity(best.lower, max(best.lower, high), adversary)
     return IndividualCapacity(low, max(low, high), told.adversary)
-
-
-def _table(places: Floats, noise: _Noise) -> tuple[Table | None, Ints]:
-    """Return the output laws of all answers and the answer of each database; None: too many."""
-    answers, numbers = np.unique(places, axis=0, return_inverse=True)
-    numbers = numbers.reshape(-1)
-    if places.shape[1] == 2:
-        fits = len(answers) * noise_tables.plane_entries(answers) <= _TABLE
-        return noise_tables.plane_table(answers) if fits else None, numbers
-    points = noise_tables.closer(answers[:, 0], noise.gap)
-    if len(points) * noise.entries(points) > _TABLE:
-        return None, numbers
-    table = noise.table(points)
-    cut = points[-1] < answers[-1, 0] - answers[0, 0]
-    return table._replace(error=table.error + (noise_tables.MISTAKE if cut else 0.0)), numbers

@@ -117,11 +117,8 @@ def mean_deviation_bound(
     >>> round(fp.mechanisms.mean_deviation_bound(1.0, 2.0, 0.5), 6)
     0.074629
     """
-    noise = gaussian_variance(T, epsilon, balance)
+    noise, T = gaussian_variance(T, epsilon, balance), float(T)
     tau = check.real(tau, "tau", least=math.ulp(0.0))
     spread = T * T if variance is None else check.real(variance, "variance", 0.0, T * T)
-    if n != math.inf:
-        spread /= check.integer(n, "n", 1)
-    else:
-        spread = 0.0
+    spread /= n if check.endless(n) else check.real(check.integer(n, "n", 1), "n")
     return min(1.0, raised((spread + noise) / tau / tau, 16.0))

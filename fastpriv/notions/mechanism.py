@@ -197,6 +197,7 @@ MECHANISM = (
             f"{WU}, Theorem 5: one data set; ``two_dataset_bound`` for several. The chain rule: "
             "what was seen before is another prior",
         ),
+        implies=(same("product-row-information", f"{WU}, Definition 5: fewer priors"),),
         program="solve_pd_capacity",
         display="headline",
     ),

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import Defined
-from fastpriv._core.rounding import round_up
+from fastpriv._core.rounding import lowered, round_up
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.wide import Wide, wide, wide_from_logs
 from fastpriv._matrices.leakage import (
     TINY,
 )
@@ -112,6 +113,15 @@ class Distribution(Defined, ABC, family="prior"):
         ratios = [self._log_ratios(rows).max() for rows in self._equal_sized_rows()]
         return round_up(max(0.0, *map(float, ratios)))
 
+    @property
+    def _spread_error(self) -> float:
+        """Absolute error of eps_X before it is rounded up, beside its last digits."""
+        return 0.0
+
+    def _least_spread(self) -> float:
+        """Return eps_X rounded down: no mechanism has a smaller identifiability."""
+        return max(0.0, lowered(self.epsilon_x(), 16.0) - 2.0 * self._spread_error)
+
     @abstractmethod
     def epsilon_hat(self) -> float:
         """Return the epsilon from which E_d is the best mechanism for differential privacy.
@@ -164,6 +174,11 @@ class Distribution(Defined, ABC, family="prior"):
             part = np.arange(start, min(start + _CHUNK, len(logs)))
             logs[part] = self._log_prob(self.space.rows(part))
         return logs
+
+    def _wide(self) -> Wide:
+        """Probability of every database, also where doubles end."""
+        logs = self._logs()
+        return wide(self._vector()) if logs is None else wide_from_logs(logs)
 
     @abstractmethod
     def _log_ratios(self, rows: Ints) -> Floats:

@@ -21,7 +21,8 @@ from fastpriv._matrices.leakage import log_error
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors.base import Distribution
-from fastpriv.priors.unmixing import least_epsilon, rounding
+from fastpriv.priors.rare import rare_hat, rare_ratios
+from fastpriv.priors.unmixing import vector_threshold
 from fastpriv.spaces import Space
 
 __all__ = ["Dense"]
@@ -149,9 +150,21 @@ class Dense(Distribution):
         """Return eps_X, the largest ln p(x)/p(x') over neighbours. Cost O(N n). Rounded up."""
         return round_up(self._spreads(0)) if self._rare is None else super().epsilon_x()
 
+    @property
+    def _spread_error(self) -> float:
+        return 0.0 if self._rare is None else log_error(self._rare, 0.0)
+
     def epsilon_hat(self) -> float:
         """Return the epsilon from which E_d is optimal for DP. Cost O(N n). Rounded up."""
-        return round_up(self._spreads(1))
+        if self._rare is None:
+            return round_up(self._spreads(1))
+        return round_up(max(0.0, *(rare_hat(self._log_lines(axis)) for axis in self._axes())))
+
+    def _log_lines(self, axis: tuple[int, int, int]) -> Floats:
+        """Return the logarithms with one line per setting of the other rows."""
+        assert self._rare is not None
+        inner, m, _ = axis
+        return self._rare.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
 
     def _log_ratios(self, rows: Ints) -> Floats:
         from fastpriv.kernels import axis_log_ratios
@@ -162,11 +175,7 @@ class Dense(Distribution):
             if self._rare is None:
                 axis_log_ratios(self._pmf, inner, m, 0, lines, worst)
                 continue
-            logs = self._rare.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
-            for s in range(m):
-                seen = logs[logs[:, s] > -math.inf]
-                gaps = (seen[:, s : s + 1] - seen).max(axis=0, initial=-math.inf)
-                worst[s] = np.maximum(worst[s], gaps + log_error(self._rare, 0.0))
+            worst = np.maximum(worst, rare_ratios(self._log_lines((inner, m, lines))))
         return worst
 
     def _expected_counts(self, rows: Ints) -> Floats:
@@ -182,20 +191,7 @@ class Dense(Distribution):
 
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists: about a hundred O(N n) transforms."""
-        from fastpriv.kernels import any_below
-
-        sizes, n = self.space.sizes, self.space.n
-
-        def fails(e: float) -> bool:
-            down = [k.unmixing for k in _symmetric(RowKernels.symmetric(sizes, e))]
-            value = mix(self._pmf.copy(), sizes, down)
-            # |R^-1| has row sums 1 + 2 (m-1) |c|; divided by them it is a mixing step itself.
-            sums = [1.0 - 2.0 * (m - 1) * c for m, c in zip(sizes, down, strict=True)]
-            up = [-c / s for c, s in zip(down, sums, strict=True)]
-            error = mix(self._pmf.copy(), sizes, up)
-            return any_below(value, error, rounding(n) * math.prod(sums))
-
-        return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, max(sizes), fails)
+        return vector_threshold(self, self._vector)
 
     def given(self, values: Mapping[int, int]) -> Dense:
         """Return the law given the values of some rows: other databases get probability zero."""

@@ -28,7 +28,7 @@ from fastpriv.priors.type_weights import (
     substitute,
     without_one,
 )
-from fastpriv.priors.unmixing import least_epsilon, rounding
+from fastpriv.priors.unmixing import least_epsilon, rounding, tilde_bound, vector_threshold
 from fastpriv.spaces import Space
 
 __all__ = ["Exchangeable"]
@@ -36,6 +36,8 @@ __all__ = ["Exchangeable"]
 
 #: Most bits whose binomials are formed exactly.
 _EXACT = 4096
+#: Most databases that are listed where a type is too rare for doubles.
+_LISTED = 1 << 16
 
 
 class Exchangeable(LineDistribution):
@@ -249,9 +251,15 @@ class Exchangeable(LineDistribution):
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists, by bisection over types.
 
-        About a hundred substitutions of cost O(n^2) for m = 2.
+        About a hundred substitutions of cost O(n^2) for m = 2. With a type too rare for doubles it
+        is found through the vector of all databases, or if that is long bounded from above.
         """
         n, m = self.space.n, self._weights.ndim + 1
+        kept = self._log_weights[self._log_weights > -math.inf]
+        if kept.min() < math.log(TINY):
+            if self.space.size <= _LISTED:
+                return vector_threshold(self, self._vector)
+            return max(self.epsilon_hat(), tilde_bound(self.space.sizes, self.epsilon_x()))
 
         def fails(e: float) -> bool:
             inverse = inverse_matrix(Symmetric(m, e))

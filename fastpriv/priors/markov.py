@@ -14,6 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
 from fastpriv._core.rounding import ULP, lowered
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.wide import Wide, wide
 from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.errors import InvalidInput, TooLarge
@@ -29,6 +30,8 @@ __all__ = ["HiddenMarkov", "Markov"]
 
 #: Longest vector in which eps_tilde is searched, and that of a part of a longer chain.
 _MAX_LISTED, _MAX_PART = 1 << 22, 1 << 12
+#: From this chance on a product of two, times 2^500, has all its digits.
+_RARE = 1e-220
 #: Largest joint law of past outputs and one row that information bounds look at.
 _MAX_WINDOW = 1 << 20
 
@@ -79,6 +82,14 @@ class Markov(LineDistribution):
             joint = (joint.reshape(-1, m, 1) * self._transition).reshape(-1)
         return joint.copy()
 
+    def _wide(self) -> Wide:
+        """Probability of every database, right to n rounding errors also where doubles end."""
+        m, steps = len(self._initial), wide(self._transition)
+        joint = wide(self._initial)
+        for _ in range(self.space.n - 1):
+            joint = (joint.reshape(-1, m, 1) * steps).reshape(-1)
+        return joint
+
     def _log_prob(self, rows: Ints) -> Floats:
         with np.errstate(divide="ignore"):
             first, steps = np.log(self._initial), np.log(self._transition)
@@ -125,15 +136,29 @@ class Markov(LineDistribution):
             # Some database is impossible, and all databases are linked by single changes, so some
             # line has a positive weight beside a zero one.
             return np.eye(m)
-        lines = []
-        big = T * 2.0**500  # lines have no scale, and products of small chances underflow
+        # Lines have no scale, and products of small chances underflow.
+        parts = self._patterns(rows, first, T * 2.0**500, T)
+        return np.concatenate([part.reshape(-1, m) for part in parts])
+
+    def _patterns(self, rows: Ints, first: Any, before: Any, after: Any) -> list[Any]:
+        """List a row's chances after its neighbour before, times those of its neighbour after."""
+        m, n, parts = len(self._initial), self.space.n, []
         if rows[0] == 0:
-            lines.append(first * big.T)
+            parts.append(before.T * first)
         if rows[-1] == n - 1:
-            lines.append(T)
+            parts.append(after)
         if np.any((rows > 0) & (rows < n - 1)):
-            lines.append((big[:, None, :] * T.T[None, :, :]).reshape(m * m, m))
-        return np.concatenate(lines)
+            parts.append(before.reshape(m, 1, m) * after.T.reshape(1, m, m))
+        return parts
+
+    def _log_lines(self, rows: Ints) -> Floats | None:
+        """Through wide numbers where a product of two chances is too small for a double."""
+        least = min(self._initial.min(), self._transition.min())
+        if self.space.n == 1 or not 0.0 < least < _RARE:
+            return None
+        T = wide(self._transition)
+        parts = self._patterns(rows, wide(self._initial), T, T)
+        return np.concatenate([part.logs().reshape(-1, len(self._initial)) for part in parts])
 
     @cached_property
     def _rounding(self) -> float:
@@ -181,7 +206,7 @@ class Markov(LineDistribution):
     @cached_property
     def _epsilon_tilde(self) -> float | Bracket:
         if not self._long:
-            return self._dense("epsilon_tilde").epsilon_tilde()
+            return super().epsilon_tilde()
         spread = self.epsilon_x()
         if spread == math.inf or spread == 0.0:
             return spread

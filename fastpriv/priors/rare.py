@@ -1,4 +1,4 @@
-"""Laws of sums in logarithms, for sums too rare for a double."""
+"""Laws in logarithms, for what is too rare for a double: sums, and rows given all others."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.leakage import log_error
 
 
 def log_binomials(n: int) -> Floats:
@@ -48,3 +49,29 @@ def log_power(steps: Sequence[tuple[int, float]], count: int) -> Floats:
     for _ in range(count):
         total = log_convolve(total, chances)
     return total
+
+
+def rare_ratios(lines: Floats) -> Floats:
+    """Largest ln L[s]/L[t] over lines (k, m) given by logs, for every (s, t). Rounded up."""
+    m = lines.shape[1]
+    worst = np.full((m, m), -math.inf)
+    for s in range(m):
+        seen = lines[lines[:, s] > -math.inf]
+        worst[s] = (seen[:, s : s + 1] - seen).max(axis=0, initial=-math.inf)
+        worst[s] += log_error(lines, 0.0) * (np.arange(m) != s)
+    return worst
+
+
+def rare_hat(lines: Floats) -> float:
+    """Largest ln(sum L/min L - m + 1) over lines (k, m) given by logs. Rounded up.
+
+    With w = ln(sum L/min L) it is w + ln(1 - (m-1) e^-w).
+    """
+    m = lines.shape[1]
+    seen = lines[lines.max(axis=1) > -math.inf]
+    if m == 1 or not len(seen):
+        return 0.0
+    whole = np.logaddexp.reduce(seen, axis=1) - seen.min(axis=1)
+    rest = np.log1p(-(m - 1.0) * np.exp(-np.maximum(whole, math.log(m))))
+    # An error of w counts up to m times.
+    return max(0.0, float((whole + rest).max())) + float(m * log_error(lines, 0.0))

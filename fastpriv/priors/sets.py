@@ -171,6 +171,10 @@ class ConvexPriors(PriorSet, ABC):
     def _possible(self) -> np.ndarray:
         """Return which databases some law of the set allows."""
 
+    def _symmetric(self) -> bool:
+        """Whether the set is known not to tell databases apart."""
+        return False
+
     def _least(self, column: Floats) -> float:
         """Return a lower bound on the least mean of a column with entries in [0, 1]."""
         return self._lowest(column)[0]
@@ -212,6 +216,9 @@ class Box(ConvexPriors):
     def _possible(self) -> np.ndarray:
         return (self._upper if self._free > 0 else self._lower) > 0
 
+    def _symmetric(self) -> bool:
+        return bool(np.ptp(self._lower) == 0.0 and np.ptp(self._upper) == 0.0)
+
     def _lowest(self, column: Floats) -> Least:
         return box_least(self._lower, self._upper, self._free, column)
 
@@ -239,6 +246,9 @@ class VariationBall(ConvexPriors):
     def _possible(self) -> np.ndarray:
         return (self._centre > 0) | (self._radius > 0)
 
+    def _symmetric(self) -> bool:
+        return bool(np.ptp(self._centre) == 0.0)
+
     def _lowest(self, column: Floats) -> Least:
         return variation_least(self._centre, self._radius, column)
 
@@ -254,6 +264,9 @@ class DivergenceBall(ConvexPriors):
 
     def _possible(self) -> np.ndarray:
         return np.asarray(self._centre > 0)
+
+    def _symmetric(self) -> bool:
+        return bool(np.ptp(self._centre) == 0.0)
 
     def _lowest(self, column: Floats) -> Least:
         return divergence_least(self._centre, self._radius, column)

@@ -49,7 +49,7 @@ def shell_profile(prior: Distribution | ArrayLike, y: ArrayLike) -> Floats:
     array([0.5625, 0.375 , 0.0625])
     """
     law = as_prior(prior)
-    if np.ndim(y) == 0:
+    if check.array(y, "y").ndim == 0:
         rows = law.space.rows(check.index(y, law.space.size, "y"))
     else:
         rows = check.rows(y, law.space.sizes)

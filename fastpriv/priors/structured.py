@@ -12,8 +12,11 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import log_error
 from fastpriv.priors.base import Distribution
 from fastpriv.priors.dense import Dense
+from fastpriv.priors.rare import rare_hat, rare_ratios
+from fastpriv.priors.unmixing import vector_threshold
 from fastpriv.results import Bracket
 
 
@@ -32,7 +35,7 @@ class StructuredDistribution(Distribution):
 
     def epsilon_tilde(self) -> float | Bracket:
         """Return the least epsilon for which E_i exists, through the vector of the law."""
-        return self._dense("epsilon_tilde").epsilon_tilde()
+        return vector_threshold(self, self._dense("epsilon_tilde")._vector)
 
     def given(self, values: Mapping[int, int]) -> Distribution:
         """Return the law given the values of some rows, through the vector."""
@@ -59,7 +62,14 @@ class LineDistribution(StructuredDistribution):
         """What the rounding of lines may take from the log of a ratio of their weights."""
         return 0.0
 
+    def _log_lines(self, rows: Ints) -> Floats | None:
+        """Logarithms of the same where doubles do not hold the ratios, else None."""
+        return None
+
     def _log_ratios(self, rows: Ints) -> Floats:
+        logs = self._log_lines(rows)
+        if logs is not None:
+            return rare_ratios(logs)
         ratios = line_log_ratios(self._lines(rows))
         return np.asarray(ratios + self._rounding * (1.0 - np.eye(len(ratios))))
 
@@ -67,18 +77,30 @@ class LineDistribution(StructuredDistribution):
         """Return eps_X, the largest ln p(x)/p(x') over neighbours. Rounded up."""
         worst = 0.0
         for rows in self._equal_sized_rows():
+            if (logs := self._log_lines(rows)) is not None:
+                worst = max(worst, float(rare_ratios(logs).max()))
+                continue
             lines = self._lines(rows)
             most, least = lines.max(axis=1), lines.min(axis=1)
             seen = most > 0
             worst = max(worst, float(log_ratio(most[seen], least[seen]).max(initial=0.0)))
         return round_up(worst + self._rounding)
 
+    @property
+    def _spread_error(self) -> float:
+        logs = (self._log_lines(rows) for rows in self._equal_sized_rows())
+        return max([self._rounding, *(log_error(log, 0.0) for log in logs if log is not None)])
+
     def epsilon_hat(self) -> float:
         """Return the epsilon from which E_d is the best mechanism for differential privacy.
 
         The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
         """
-        worst = max(_line_hat(self._lines(rows)) for rows in self._equal_sized_rows())
+        worst = 0.0
+        for rows in self._equal_sized_rows():
+            logs = self._log_lines(rows)
+            hat = _line_hat(self._lines(rows)) if logs is None else rare_hat(logs)
+            worst = max(worst, hat)
         # A relative error of every weight of a line counts at most m times.
         slack = max(self.space.sizes) * self._rounding
         return max(self.epsilon_x(), round_up(worst + slack))

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP
+from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
+from fastpriv._core.wide import Wide, wide_exp
+from fastpriv._matrices.leakage import TINY
+from fastpriv._structure.rows import Symmetric
 from fastpriv.errors import Infeasible
+
+if TYPE_CHECKING:
+    from fastpriv.priors.base import Distribution
 
 _STEP = 0.25
 _WIDER = 1e-13
@@ -50,6 +59,52 @@ def least_epsilon(
             lower = middle
         else:
             upper = middle
+
+
+def vector_threshold(prior: Distribution, vector: Callable[[], Floats]) -> float:
+    """Return eps_tilde through the vector of the law: about a hundred O(N n) transforms.
+
+    Numbers that doubles hold with all digits take compiled transforms, others wide ones.
+    """
+    sizes = prior.space.sizes
+    fails: Callable[[float], bool]
+    if prior._log_least() > math.log(TINY):
+        fails = partial(_fails, vector(), sizes)
+    else:
+        fails = partial(_wide_fails, prior._wide(), sizes)
+    spread, hat = prior.epsilon_x(), prior.epsilon_hat()
+    return least_epsilon(spread, hat, prior.space.n, max(sizes), fails)
+
+
+def _fails(law: Floats, sizes: Sequence[int], e: float) -> bool:
+    """Whether R_e^-1 p has an entry that is negative beyond rounding."""
+    from fastpriv.kernels import any_below
+
+    down = [Symmetric(m, e).unmixing for m in sizes]
+    value = mix(law.copy(), sizes, down)
+    # |R^-1| has row sums 1 + 2 (m-1) |c|; divided by them it is a mixing step itself.
+    sums = [1.0 - 2.0 * (m - 1) * c for m, c in zip(sizes, down, strict=True)]
+    up = [-c / s for c, s in zip(down, sums, strict=True)]
+    error = mix(law.copy(), sizes, up)
+    return any_below(value, error, rounding(len(sizes)) * math.prod(sums))
+
+
+def _wide_fails(law: Wide, sizes: Sequence[int], e: float) -> bool:
+    value, size = wide_unmixed(law, sizes, e)
+    return bool(((value + size * rounding(len(sizes))).mantissa < 0.0).any())
+
+
+def wide_unmixed(law: Wide, sizes: Sequence[int], e: float) -> tuple[Wide, Wide]:
+    """Return R_e^-1 p, and |R_e^-1| p, which its rounding errors are relative to."""
+    value = size = law
+    c = wide_exp(-e) * (-1.0 / math.expm1(-e))
+    inner = math.prod(sizes)
+    for m in sizes:
+        inner //= m
+        value, size = value.reshape(-1, m, inner), size.reshape(-1, m, inner)
+        value = value + (value * float(m) + value.sum(1) * -1.0) * c
+        size = size + (size * (m - 2.0) + size.sum(1)) * c
+    return value.reshape(-1), size.reshape(-1)
 
 
 def tilde_bound(sizes: Sequence[int], spread: float) -> float:

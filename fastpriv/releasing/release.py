@@ -286,6 +286,7 @@ def preview_release(
     30.3
     """
     n = check.integer(records, "records", 1)
+    check.fits(n, "a table", "use fewer records", 1 << 53)
     plan = choice.make(
         domains.read(domain),
         lambda: n,

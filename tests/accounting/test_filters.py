@@ -252,3 +252,24 @@ def test_a_ledger_with_adaptive_levels(tmp_path):
         assert "zCDP levels add" in ledger.report()
     with pytest.raises(InvalidInput, match="adaptive"):
         Ledger({"approximate-dp": (2.0, 1e-6, "free")})
+
+
+def test_releases_for_different_relations_do_not_add_up():
+    """Totals of both would be a guarantee for neither: 2.6 was told where 5.2 is reached."""
+    added, replaced = (
+        PrivacyProfile.gaussian(2.0, relation=name) for name in ("add-or-remove", "replace-one")
+    )
+    for spends in (PrivacyFilter(50.0, 1e-6), PrivacyOdometer()):
+        spends.spend(added)
+        again = type(spends).from_dict(spends.to_dict())
+        for each in (spends, again):
+            before = each.to_dict()
+            with pytest.raises(InvalidInput, match="do not compose"):
+                each.spend(replaced)
+            assert each.to_dict() == before
+            each.spend(PrivacyProfile.gaussian(2.0))  # which says no relation
+            each.spend(0.1)
+    budget = PrivacyFilter(50.0, 1e-6)
+    budget.spend(added)
+    with pytest.raises(InvalidInput, match="do not compose"):
+        budget.admits(replaced)

@@ -79,12 +79,62 @@ def test_bounds_below_the_least_double(prior):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_levels_at_the_threshold_say_what_rounding_adds(seed):
-    """E_i at eps_tilde: its true level may be above the one asked for, and is not above .level."""
+def test_levels_at_the_threshold_are_met(seed):
+    """E_i at eps_tilde has no room: a mechanism beside it meets the level, and costs no more."""
     pmf = numbers.settled(np.random.default_rng(seed).dirichlet(np.ones(6)).tolist())
     prior = fp.Dense(pmf, [2, 3])
     asked = prior.epsilon_tilde()
     solution = fp.solve_pd_i(prior, asked)
-    W = o.tilted_matrix(solution.channel._law.pmf(), [2, 3], solution.channel.epsilon)
-    truth = o.identifiability_level(W, o.normal(pmf), [2, 3])
-    assert truth <= solution.level <= asked * (1.0 + 1e-13)
+    truth = o.identifiability_level(o.nums(solution.channel.matrix()), o.normal(pmf), [2, 3])
+    assert truth <= solution.level <= asked
+    assert solution.gap < 1e-9
+
+
+def test_levels_at_a_tight_threshold_say_what_rounding_adds():
+    """Of one bit in three, eps_tilde is eps_X: rows of tight neighbours would have to be equal."""
+    prior = fp.Dense(np.outer([0.7, 0.3], np.full(35, 1 / 35)).reshape(-1), [2, 5, 7])
+    asked = prior.epsilon_tilde()
+    solution = fp.solve_pd_i(prior, asked)
+    W = o.tilted_matrix(solution.channel._law.pmf(), [2, 5, 7], solution.channel.epsilon)
+    truth = o.identifiability_level(W, o.normal(prior.pmf()), [2, 5, 7])
+    assert truth <= solution.level
+    assert asked < solution.level <= asked * (1.0 + 1e-13)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_level_of_e_i_is_that_of_its_rounded_law(seed):
+    rng = np.random.default_rng(seed)
+    prior = fp.Dense(numbers.settled(rng.dirichlet(np.ones(4)).tolist()), [2, 2])
+    asked = prior.epsilon_tilde() + float(rng.uniform(0.0, 3.0))
+    solution = fp.solve_pd_i(prior, asked)
+    W = o.tilted_matrix(solution.channel._law.pmf(), [2, 2], solution.channel.epsilon)
+    assert o.identifiability_level(W, o.normal(prior.pmf()), [2, 2]) <= solution.level <= asked
+
+
+def test_two_ways_of_rounding_eps_x_do_not_lift_the_level():
+    prior = fp.Markov(
+        [0.36839659700740146, 0.6316034029925985], [[0.0, 1.0], [0.99999396, 6.04e-06]], 1
+    )
+    assert fp.solve_pd_i(prior, prior.epsilon_x()).level <= prior.epsilon_x()
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        fp.Product([[1e-16, 1e-16, 1e-16, 1.0]]),
+        fp.Product.iid([0.6, 0.4], 4),
+        fp.Markov([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]], 3),
+    ],
+    ids=["rare", "product", "chain"],
+)
+def test_the_prior_s_own_level_is_bracketed(prior):
+    """Lower ends come from eps_X rounded down, not from the one that is rounded up."""
+    truth = o.epsilon_x(o.normal(_exact(prior)), prior.space.sizes)
+    level = fp.privacy_level(prior, float(prior.space.n), "identifiability")
+    assert level.lower <= truth <= level.upper <= level.lower * (1.0 + 1e-12)
+
+
+def _exact(prior):
+    if isinstance(prior, fp.Markov):
+        return o.markov_pmf(o.nums([prior._initial])[0], o.nums(prior._transition), prior.space.n)
+    return o.product_pmf([o.normal(law) for law in prior.marginals])

@@ -26,6 +26,10 @@ CHECKED = 400
 _OUTCOMES = 300
 
 
+#: Every question, as often as its weight says.
+WEIGHTED = [name for name, asked in claims.QUESTIONS.items() for _ in range(asked.weight)]
+
+
 @lru_cache(maxsize=2)
 def instance(seed, number, most):
     """Return a channel and a prior over at most so many databases."""
@@ -41,8 +45,7 @@ def instance(seed, number, most):
 def case_of(seed, number, only=None):
     """Return one case, the same for a seed and a number whatever came before."""
     rng = np.random.default_rng([seed, number, 1])
-    names = [only] if only else [n for n, q in claims.QUESTIONS.items() for _ in range(q.weight)]
-    name = str(names[rng.integers(len(names))])
+    name = only or WEIGHTED[rng.integers(len(WEIGHTED))]
     channel, prior = instance(seed, number // TOGETHER, 10**4)
     most = claims.QUESTIONS[name].databases
     if math.prod(specs.sizes_of(channel)) > most:

@@ -25,11 +25,13 @@ class Question:
     #: (case, W, answer) -> the names of the claims that are broken
     judge: Callable
     weight: int = 4
-    #: Averages: rounded to nearest, and those below ``least`` may be wrong.
+    #: Averages: rounded to nearest, and off by ``least`` of a case at most.
     near: bool = False
-    least: float = 5e-324
+    least: Callable = lambda spec: 5e-324
     #: Most databases, where the truth takes long.
     databases: int = 10**4
+    #: Whether rows are divided by their exact sums, as in profiles, or taken as they are.
+    laws: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,14 +73,27 @@ class Case:
         """The exact prior."""
         return self._at_precision("p", lambda: balls.prior(self.spec["prior"]))
 
-    def readings(self):
-        """Yield the matrices that the numbers of the channel may mean, see ``specs.readings``."""
-        yield self.W
+    @property
+    def laws(self):
+        """The exact matrix, rows that were given as floats divided by their sums."""
+        given = self.spec["channel"]["kind"] in ("dense", "product", "query")
+        make = lambda: [balls.normal(row) for row in self.W]  # noqa: E731
+        return self._at_precision("laws", make) if given else self.W
+
+    def readings(self, laws):
+        """Yield the matrices that the numbers of the channel may mean, see ``specs.readings``.
+
+        At its least epsilon the exact output law of E_i may be negative: that is no channel.
+        """
+        matrix = self.laws if laws else self.W
+        if not any(v < 0 for row in matrix for v in row):
+            yield matrix
         if self.spec["channel"]["kind"] == "posterior":
-            law = [arb(float(v)) for v in self.channel._law.pmf()]
-            yield balls.tilted_matrix(law, self.sizes, self.spec["channel"]["epsilon"])
-        elif self.spec["channel"]["kind"] in ("dense", "product", "query"):
-            yield [balls.normal(row) for row in self.W]
+            yield self._at_precision("drawn", self._drawn)
+
+    def _drawn(self):
+        law = specs.output_law(self.channel._law, arb)
+        return balls.tilted_matrix(law, self.sizes, self.spec["channel"]["epsilon"])
 
 
 #: The last case: the next one may have its channel and prior.
@@ -131,15 +146,27 @@ def between(truth):
     return lambda case, W, given: _compared(given, *truth(case, W))
 
 
-def _noise(case):
-    """Information below this number may be noise.
+def _existing(case, W):
+    """Return W, if E_i exists for the prior itself and not only for one some units away.
 
-    Doubles below 1e-307 lose digits. Products, and laws that are tilted by more than e^30, are
-    taken from their rounded matrices, whose rows sum to one within 1e-15.
+    The level that is promised then is that of the other prior, which is not known here.
     """
-    spec = case.spec["channel"]
-    far = spec["kind"] in ("tilted", "posterior") and spec["epsilon"] * len(case.sizes) > 30.0
-    return 1e-31 if far or spec["kind"] == "product" else 1e-318
+    if any(v < 0 for row in case.W for v in row):
+        raise balls.Undecided
+    return W
+
+
+def _noise(spec):
+    """Return what information may be off by, beside its relative error.
+
+    Doubles below 1e-307 lose digits. Products add up the information of their rows, in which sums
+    of laws that are not quite one have no part together.
+    """
+    if spec["channel"]["kind"] != "product":
+        return 1e-318
+    factors = spec["channel"]["factors"]
+    sums = [[math.fsum((-1.0, *row)) for row in factor] for factor in factors]
+    return 1e-318 + sum(max(s) - min(s) for s in sums) ** 2
 
 
 def average(truth, least):
@@ -149,7 +176,7 @@ def average(truth, least):
         value = truth(case, W)
         if isinstance(given, fp.Bracket):
             return _compared(given, value, value)
-        room = abs(value) * arb("1e-12") + arb(least(case))
+        room = abs(value) * arb("1e-12") + arb(least(case.spec))
         if less(ball(given) + room, value):
             return {"too low"}
         return {"too high"} if less(value + room, ball(given)) else set()
@@ -174,6 +201,8 @@ def _sdpi(case, W, given):
     support = [x for x, v in enumerate(case.p) if balls.positive(v)]
     if len(support) < 2:
         return _compared(given, ZERO, ZERO)
+    if given.upper >= 1.0:  # of laws it is no more
+        return {"lower end above"} if given.lower > 1.0 else set()
     wider = ONE + arb(2) ** -100
     if not balls.correlation_below(W, case.p, most * wider + arb(2) ** -1300):
         return {"below"}
@@ -212,6 +241,16 @@ def _delta(case, W, epsilon, part=None):
             outcomes = balls.crossed(outcomes, extra)
         worst = worst.max(balls.excess_mass(outcomes, epsilon))
     return worst
+
+
+def _profile_delta(case, W, given):
+    """Of one release, the bracket holds the delta of the entries as they are, too."""
+    epsilon = case.spec["epsilon"]
+    low = high = _delta(case, W, epsilon)
+    if case.spec["count"] == 1 and W is case.laws:
+        as_given = _delta(case, case.W, epsilon)
+        low, high = low.min(as_given), high.max(as_given)
+    return _compared(given, high, low)
 
 
 def _composed_epsilon(case, W, given):
@@ -272,13 +311,11 @@ def many(measure, truth, claim=None, prior=True, **options):
         W = balls.balls(case.channel.matrix())
         p = balls.normal(case.prior.pmf().tolist())
         pairs = [(i, j) for i in range(len(W)) for j in range(len(W)) if i != j]
-        readings = W, [balls.normal(row) for row in W]
-        value = [truth(V, p, pairs, case) for V in readings]
+        value = truth(W, p, pairs, case)
         if claim == "near":
-            rooms = [abs(v) * arb("1e-12") + arb("1e-300") for v in value]
-            off = zip(value, rooms, strict=True)
-            return {"far"} if all(less(room, abs(v - ball(given))) for v, room in off) else set()
-        return {"below"} if all(less(ball(given), v) for v in value) else set()
+            room = abs(value) * arb("1e-12") + arb("1e-300")
+            return {"far"} if less(room, abs(value - ball(given))) else set()
+        return {"below"} if less(ball(given), value) else set()
 
     return Question(ask, judge, weight=1)
 
@@ -302,7 +339,7 @@ QUESTIONS = {
     ),
     "identifiability_level": Question(
         lambda c: fp.identifiability_level(c.channel, c.prior),
-        level(lambda c, W: balls.identifiability_level(W, c.p, c.pairs)),
+        level(lambda c, W: balls.identifiability_level(_existing(c, W), c.p, c.pairs)),
     ),
     "pml_level": Question(
         lambda c: fp.pml_level(c.channel, c.prior), level(lambda c, W: balls.pml_level(W, c.p))
@@ -319,20 +356,21 @@ QUESTIONS = {
         lambda c: fp.mutual_information(c.channel, c.prior),
         average(lambda c, W: balls.mutual_information(W, c.p), _noise),
         near=True,
-        least=1e-31,
+        least=_noise,
     ),
     "distortion": Question(
         lambda c: fp.distortion(c.channel, c.prior),
-        average(lambda c, W: balls.distortion(W, c.p, c.sizes), lambda c: 1e-120),
+        average(lambda c, W: balls.distortion(W, c.p, c.sizes), lambda spec: 1e-120),
         near=True,
-        least=1e-120,
+        least=lambda spec: 1e-120,
     ),
     "maximal_correlation": Question(
         lambda c: fp.maximal_correlation(c.channel, c.prior), _correlation, weight=2
     ),
     "contraction_coefficient": Question(
         lambda c: fp.contraction_coefficient(c.channel),
-        between(lambda c, W: (optima.contraction_bound(W), ONE)),
+        # Rows that sum to more than one have more, and laws at most one.
+        between(lambda c, W: (optima.contraction_bound(W).min(ONE), ONE)),
     ),
     "sdpi_constant": Question(
         lambda c: fp.sdpi_constant(c.channel, c.prior, time_limit=None), _sdpi, weight=1
@@ -353,18 +391,21 @@ QUESTIONS = {
         weight=1,
     ),
     "profile": Question(
-        lambda c: _profile(c).delta(c.spec["epsilon"]),
-        level(lambda c, W: _delta(c, W, c.spec["epsilon"])),
-        weight=2,
+        lambda c: _profile(c).delta(c.spec["epsilon"]), _profile_delta, weight=2, laws=True
     ),
     "composed_delta": Question(
         lambda c: _composed(c).delta(c.spec["epsilon"]),
         level(lambda c, W: _delta(c, W, c.spec["epsilon"], c.spec["part"])),
         weight=2,
         databases=4,
+        laws=True,
     ),
     "composed_epsilon": Question(
-        lambda c: _composed(c).epsilon(c.spec["delta"]), _composed_epsilon, weight=2, databases=4
+        lambda c: _composed(c).epsilon(c.spec["delta"]),
+        _composed_epsilon,
+        weight=2,
+        databases=4,
+        laws=True,
     ),
     "epsilon_x": Question(
         lambda c: c.prior.epsilon_x(), level(lambda c, _: balls.epsilon_x(c.p, c.pairs))
@@ -408,6 +449,25 @@ QUESTIONS = {
     "solve_pd_i": Question(programs.ask_i, programs.judge_i, weight=1, databases=4),
     "solve_pd_pml": Question(programs.ask_pml, programs.judge_pml, weight=1, databases=4),
     "solve_pd_mip": Question(programs.ask_mip, programs.judge_mip, weight=1, databases=6),
+    "solve dp dense": Question(programs.ask_matrix("dp"), programs.judge_dp, weight=1, databases=4),
+    "solve identifiability dense": Question(
+        programs.ask_matrix("identifiability"), programs.judge_i, weight=1, databases=4
+    ),
+    "exact dp": Question(
+        programs.ask_exact(False), programs.judge_exact(False), weight=1, databases=4
+    ),
+    "exact identifiability": Question(
+        programs.ask_exact(True), programs.judge_exact(True), weight=1, databases=4
+    ),
+    "privacy_level dp": Question(
+        programs.ask_level("dp"), programs.judge_level(False), weight=1, databases=4
+    ),
+    "privacy_level identifiability": Question(
+        programs.ask_level("identifiability"), programs.judge_level(True), weight=1, databases=4
+    ),
+    "privacy_level mutual-information": Question(
+        programs.ask_level("mutual-information"), programs.judge_rate, weight=1, databases=6
+    ),
 }
 
 #: What was asked and could not be decided, by question.
@@ -432,7 +492,8 @@ def answer(spec, check=False):
             return None
         except Exception as error:
             return Violation(spec, "raised", repr(error)[:200])
-    if not isinstance(given, fp.Solution) and any(map(math.isnan, _ends(given))):
+    numbers = isinstance(given, float | fp.Bracket)
+    if numbers and any(map(math.isnan, _ends(given))):
         return Violation(spec, "nan", repr(given))
     try:
         broken = balls.at_some_precision(lambda: _broken(question, case, given))
@@ -440,16 +501,16 @@ def answer(spec, check=False):
         UNDECIDED.append(spec)
         return None
     if check and spec["question"] in plain.TRUTHS:
-        other = plain.broken(spec, case.channel, given, question.near, question.least)
+        other = plain.broken(spec, case.channel, given, question)
         if bool(broken) != bool(other):
             return Violation(spec, "references disagree", f"{given!r}: {broken or other}")
     return Violation(spec, ", ".join(sorted(broken)), repr(given)) if broken else None
 
 
 def _broken(question, case, given):
-    """Return the claims that are broken under every reading of the channel's numbers."""
+    """Return the claims that are broken, for E_i under both readings of its numbers."""
     broken = None
-    for W in case.readings():
+    for W in case.readings(question.laws):
         here = question.judge(case, W, given)
         broken = here if broken is None else broken & here
         if not broken:

@@ -11,26 +11,34 @@ from fuzz import balls
 from fuzz.balls import ONE, ZERO
 from oracles import databases
 
+#: Weights that are tried first, from e^-36 to 1 - e^-36.
+_WEIGHTS = 1.0 / (1.0 + np.exp(-np.linspace(-36.0, 36.0, 73)))
+
 
 def contraction_bound(W):
     """Return a lower bound on the contraction coefficient, from a good weight for every pair."""
-    best = ZERO
-    grid = 1.0 / (1.0 + np.exp(-np.linspace(-36.0, 36.0, 73)))
-    for P, Q in combinations(W, 2):
-        D = np.array([float((u - v).mid()) for u, v in zip(P, Q, strict=True)])
-        p, q = (np.array([float(v.mid()) for v in row]) for row in (P, Q))
-        low, high = 0.0, 1.0
-        points = grid
-        for _ in range(4):  # the curve is concave: the best is between the best point's neighbours
-            with np.errstate(all="ignore"):
-                mixed = points[:, None] * p + (1.0 - points[:, None]) * q
-                terms = np.where(mixed > 0.0, D * D / mixed, 0.0).sum(axis=1)
-                k = int(np.nan_to_num(points * (1.0 - points) * terms).argmax())
-            low, high = points[max(k - 1, 0)], points[min(k + 1, len(points) - 1)]
-            middle, points = points[k], np.linspace(low, high, 21)
-        b = arb(float(middle))
-        best = best.max(chi_square(P, Q, b))
-    return best
+    pairs = list(combinations(W, 2))
+    if not pairs:
+        return ZERO
+    base, rows = offsets_of(W)
+    first, second = np.array(list(combinations(range(len(W)), 2))).T
+    squares = ((rows[first] - rows[second]) ** 2)[:, None]
+    p, q = (np.maximum(base + rows[which], 0.0)[:, None] for which in (first, second))
+    points = np.tile(_WEIGHTS, (len(pairs), 1))
+    every = np.arange(len(pairs))
+    for _ in range(4):  # the curve is concave: the best is between the best point's neighbours
+        b = points[..., None]
+        with np.errstate(all="ignore"):
+            mixed = b * p + (1.0 - b) * q
+            terms = np.where(mixed > 0.0, squares / mixed, 0.0).sum(axis=2)
+            values = points * (1.0 - points) * terms
+        k = np.where(np.isnan(values), 0.0, values).argmax(axis=1)
+        best, last = points[every, k], points.shape[1] - 1
+        low, high = points[every, np.maximum(k - 1, 0)], points[every, np.minimum(k + 1, last)]
+        points = np.linspace(low, high, 21, axis=1)
+    return balls.largest(
+        chi_square(P, Q, arb(float(b))) for (P, Q), b in zip(pairs, best, strict=True)
+    )
 
 
 def chi_square(P, Q, b):
@@ -40,6 +48,10 @@ def chi_square(P, Q, b):
 
 
 # Capacities.
+
+
+#: Ratios beyond count as this one.
+_FAR = 1e300
 
 
 def _phi(x):
@@ -62,11 +74,12 @@ def capacity_laws(base, offsets, steps=80):
         for _ in range(steps):
             mean = np.einsum("bx,bxy->by", p, offsets)
             q = np.maximum(base + mean, 0.0)[:, None]
-            x = np.where(q > 0.0, (offsets - mean[:, None]) / np.where(q > 0.0, q, 1.0), 0.0)
-            D = np.nan_to_num((q * _phi(x)).sum(axis=2))
-            scale = np.maximum(D.max(axis=1), 1e-300)[:, None]
-            value = (p * D).sum(axis=1)
-            p = p * np.exp(np.minimum(D / scale, 1.0))
+            x = (offsets - mean[:, None]) / np.where(q > 0.0, q, 1.0)
+            D = (q * _phi(np.minimum(x, _FAR))).sum(axis=2)
+            most, value = D.max(axis=1), (p * D).sum(axis=1)
+            if (most - value <= 2.0**-50 * value).all():  # the laws are as good as doubles tell
+                break
+            p = p * np.exp(D / np.maximum(most, 1e-300)[:, None])
             p /= p.sum(axis=1, keepdims=True)
     return p, value
 
@@ -194,7 +207,9 @@ def _pivot(table, basis, cost, allowed):
             raise balls.Undecided
         entering = min(negative, key=lambda k: line[k]) if steps < 60 else negative[0]
         able = [i for i, row in enumerate(table) if row[entering] > 0]
-        leaving = min(able, key=lambda i: (table[i][-1] / table[i][entering], basis[i]))
+        # Artificial variables that are left in the basis are zero, and must not grow again.
+        idle = [i for i, row in enumerate(table) if basis[i] >= allowed and row[entering] != 0]
+        leaving = min(idle or able, key=lambda i: (table[i][-1] / table[i][entering], basis[i]))
         lead = table[leaving][entering]
         pivot = table[leaving] = [e / lead if e != 0 else e for e in table[leaving]]
         filled = [k for k, e in enumerate(pivot) if e != 0]
@@ -206,8 +221,8 @@ def _pivot(table, basis, cost, allowed):
         basis[leaving] = entering
 
 
-def rate_bound(p, sizes, distortion):
-    """Return an upper bound on the rate-distortion function: the rate of a channel within D."""
+def _near_optimal(p, sizes, distortion):
+    """Return Blahut's channel within a distortion, up to rounding, and its slope."""
     far = np.array(balls.distances(tuple(sizes)), dtype=float)
     law = np.array([float(v.mid()) for v in p])
     low, high = 0.0, 800.0
@@ -216,7 +231,29 @@ def rate_bound(p, sizes, distortion):
         V = _tilted(law, far, slope)
         reached = float((law[:, None] * V * far).sum())
         low, high = (slope, high) if reached > distortion else (low, slope)
-    V = _tilted(law, far, high)
+    return _tilted(law, far, high), high
+
+
+def rate_least(p, sizes, distortion):
+    """Return a lower bound on the rate-distortion function, which any slope and law prove.
+
+    With K = e^(-s d) and c = K'(p/Kq): R(D) >= -s D - sum p ln(Kq) - ln max c.
+    """
+    V, slope = _near_optimal(p, sizes, distortion)
+    s, far = arb(slope), balls.distances(tuple(sizes))
+    q = balls.output(balls.balls(V), p)
+    total = sum(q, ZERO)
+    q = [(v / total + arb("1e-30")) for v in q]
+    K = [[(-s * d).exp() for d in row] for row in far]
+    mixed = balls.output(K, q)
+    c = balls.output(K, [a / z for a, z in zip(p, mixed, strict=True)])
+    logs = sum((a * z.log() for a, z in zip(p, mixed, strict=True) if balls.positive(a)), ZERO)
+    return (-s * arb(distortion) - logs - balls.largest(c).log()).lower().max(ZERO)
+
+
+def rate_bound(p, sizes, distortion):
+    """Return an upper bound on the rate-distortion function: the rate of a channel within D."""
+    V, _ = _near_optimal(p, sizes, distortion)
     W = [balls.normal(row) for row in V.tolist()]
     reached = balls.distortion(W, p, sizes)
     if reached > distortion:  # mix with the identity until it is within
@@ -225,7 +262,7 @@ def rate_bound(p, sizes, distortion):
             [share * w + (1 - share) * (ONE if x == y else ZERO) for y, w in enumerate(row)]
             for x, row in enumerate(W)
         ]
-    return balls.mutual_information(W, p)
+    return balls.mutual_information(W, p).upper()
 
 
 def _tilted(law, far, slope, steps=60):

@@ -67,7 +67,7 @@ def _composed_epsilon(case):
 def _contraction(case):
     """Bounds: the curve of every pair at a good point, and 1e-9 more, or 1 if that is at an end."""
     pairs = [pair_contraction(P, Q, 10) for P, Q in combinations(case.W, 2)]
-    low = max(pairs, default=mpf(0))
+    low = min(max(pairs, default=mpf(0)), mpf(1))
     return low, mpf(1) if low < mpf("1e-3") else low * (1 + mpf("1e-9"))
 
 
@@ -88,7 +88,7 @@ def _sdpi_least(case):
             q = [(1 - t) * v + (t if x == y else 0) for y, v in enumerate(case.p)]
             if o.divergence(q, case.p) > 0:
                 best = max(best, sdpi_ratio(case.W, case.p, q))
-    return best
+    return min(best, mpf(1))
 
 
 TRUTHS = {
@@ -115,18 +115,22 @@ TRUTHS = {
 }
 
 
-def broken(spec, channel, given, near, least):
+def broken(spec, channel, given, question):
     """Return what is wrong with an answer, or None: the slow way."""
     digits = 60 - 4 * int(math.log10(specs.least_number(spec)))
     name = spec["question"]
     with mpmath.workdps(min(digits, _DIGITS.get(name, 10**4))):
-        case = Exact(spec)
-        low, high = TRUTHS[name](case)
-        for again in specs.readings(spec["channel"], case.W, channel):
-            case.W = again
-            other = TRUTHS[name](case)
-            low, high = min(low, other[0]), max(high, other[1])
-        return _broken(given, low, high, near, least)
+        case, truths = Exact(spec), []
+        as_given = case.W
+        for W in specs.readings(spec["channel"], as_given, channel, question.laws):
+            case.W = W
+            truths.append(TRUTHS[name](case))
+        low, high = min(t[0] for t in truths), max(t[1] for t in truths)
+        if name == "profile" and spec["count"] == 1 and spec["channel"]["kind"] != "posterior":
+            case.W = as_given
+            other = TRUTHS[name](case)[0]  # the bracket holds both
+            low, high = max(low, other), min(high, other)
+        return _broken(given, low, high, question.near, question.least(spec))
 
 
 def _broken(given, low, high, near, chance):

@@ -7,12 +7,14 @@ than that is allowed, so no bound may be above it.
 import math
 from fractions import Fraction
 
+import numpy as np
 from flint import arb, ctx, fmpq
 
 import fastpriv as fp
 from fuzz import balls, optima
-from fuzz.balls import less
+from fuzz.balls import ONE, less
 from oracles.channels import product_matrix
+from oracles.priors import product_pmf
 
 
 def ask_dp(case):
@@ -40,7 +42,14 @@ def _possible(case):
 
 
 def _distortion(case):
-    return case.spec["delta"] * len(case.sizes)
+    """Return a share of the number of rows, or of the distortion of a constant output."""
+    whole = len(case.sizes)
+    if case.spec["count"] == 2:
+        p = case.prior.pmf().reshape(case.sizes)
+        axes = range(p.ndim)
+        rows = (p.sum(axis=tuple(j for j in axes if j != i)) for i in axes)
+        whole = math.fsum(np.delete(row, row.argmax()).sum() for row in rows)
+    return float(case.spec["delta"] * whole)
 
 
 def judge_dp(case, _, given):
@@ -55,10 +64,12 @@ def judge_dp(case, _, given):
 def judge_i(case, _, given):
     """Return what is broken about a solution of PD-I.
 
-    At its threshold E_i has no room to round inwards: there the level may be some 1e-14 more.
+    Where eps_tilde and eps_X are one number, tight neighbours need equal rows, and E_i has them
+    up to rounding only: there, and only there, its level may be a rounding error above.
     """
     asked = _possible(case)
-    allowed = asked + (3e-14 + 4e-15 * asked) * (given.method == "closed-form")
+    tight = given.method == "closed-form" and asked <= 1e-11 + case.prior.epsilon_x() * (1 + 1e-11)
+    allowed = asked + (3e-14 + 4e-15 * asked) * tight
 
     def level(V):
         return balls.identifiability_level(V, case.p, case.pairs)
@@ -96,6 +107,97 @@ def judge_mip(case, _, given):
     return broken
 
 
+def ask_level(notion):
+    """Return the question of the best level at a distortion."""
+    return lambda case: fp.privacy_level(case.prior, _distortion(case), notion, time_limit=10.0)
+
+
+def judge_level(joint):
+    """Return the judge of a bracket of the least level of PD-DP, or of PD-I.
+
+    The upper end is enough if the optimum there is within the distortion, a part in 1e14 granted.
+    The lower end is too high if a smaller level was enough.
+    """
+
+    def judge(case, _, given):
+        asked, p = _fraction(_distortion(case)), fractions(case.spec["prior"])
+        least = _own_ratio(p, case.pairs) if joint else fmpq(1)
+
+        def enough(ratio, granted=0):
+            if least is None or ratio < least:
+                return False
+            return optima.least_distortion(p, case.sizes, ratio, joint) <= asked * (1 + granted)
+
+        broken = set()
+        above = given.upper < math.inf and _ratio(given.upper, above=True)
+        if above and not enough(above, fmpq(1, 10**14)):
+            broken.add("below")
+        lower = min(given.lower, 2000.0)
+        if lower > 0.0 and enough(_ratio(lower, share=1 - arb(2) ** -60)):
+            broken.add("lower end above")
+        return broken
+
+    return judge
+
+
+def _own_ratio(p, pairs):
+    """Return e^epsilon_x, or None where some database is impossible beside a possible one."""
+    if pairs and min(p) == 0:
+        return None
+    return max((p[i] / p[j] for i, j in pairs), default=fmpq(1))
+
+
+def judge_rate(case, _, given):
+    """Return what is broken about a bracket of the rate-distortion function."""
+    asked, broken = _distortion(case), set()
+    if less(arb(given.upper), optima.rate_least(case.p, case.sizes, asked)):
+        broken.add("below")
+    if given.lower > 0.0 and less(optima.rate_bound(case.p, case.sizes, asked), arb(given.lower)):
+        broken.add("lower end above")
+    return broken
+
+
+def ask_matrix(notion):
+    """Return the question of the best matrix at a level."""
+
+    def ask(case):
+        asked = case.spec["epsilon"] if notion == "dp" else _possible(case)
+        return fp.solve(case.prior, notion, epsilon=asked, dense=True)
+
+    return ask
+
+
+def ask_exact(joint):
+    """Return the question of an exact optimum."""
+
+    def ask(case):
+        asked = _possible(case) if joint else case.spec["epsilon"]
+        return (fp.solve_pd_i if joint else fp.solve_pd_dp)(case.prior, asked, exact=True)
+
+    return ask
+
+
+def judge_exact(joint):
+    """Return the judge of an exact optimum: the value at its ratio, and a private channel."""
+
+    def judge(case, _, given):
+        asked = _possible(case) if joint else case.spec["epsilon"]
+        ratio = _fraction(given.ratio)
+        if ratio > _ratio(asked, above=True):
+            return {"ratio above asked"}
+        p = fractions(case.spec["prior"])
+        optimum = optima.least_distortion(p, case.sizes, ratio, joint)
+        broken = set() if _fraction(given.value) == optimum else {"value"}
+        weights = case.p if joint else [ONE] * len(p)
+        levels = [
+            balls.identifiability_level(V, weights, case.pairs)
+            for V in _readings(given.channel, case)
+        ]
+        return broken | ({"level"} if all(less(arb(asked), found) for found in levels) else set())
+
+    return judge
+
+
 def _level(given, asked, readings, level):
     """Return whether the level is above what was asked, or below that of the channel."""
     broken = {"level above asked"} if given.level > asked else set()
@@ -125,10 +227,11 @@ def _optimum(case, epsilon, joint):
     )
 
 
-def _ratio(epsilon):
-    """Return a fraction from 1 to e^epsilon, with 128 bits of the excess."""
+def _ratio(epsilon, above=False, share=1):
+    """Return a fraction from 1 to e^epsilon, or above it, with 128 bits of the excess."""
     before, ctx.prec = ctx.prec, 128
-    mantissa, exponent = arb(epsilon).expm1().lower().man_exp()
+    excess = (arb(epsilon) * share).expm1()
+    mantissa, exponent = (excess.upper() if above else excess.lower()).man_exp()
     ctx.prec = before
     return 1 + fmpq(mantissa) * fmpq(2) ** int(exponent)
 
@@ -153,12 +256,9 @@ def _readings(channel, case):
     sizes = case.sizes
     if isinstance(channel, fp.HammingChannel):
         return [balls.hamming_matrix(sizes, channel.epsilon)]
-    if isinstance(channel, fp.PosteriorChannel | fp.TiltedChannel):
-        law = [arb(float(v)) for v in channel._law.pmf()]
-        found = [balls.tilted_matrix(law, sizes, channel.epsilon)]
-        if isinstance(channel, fp.PosteriorChannel):
-            found.append(balls.posterior_matrix(case.p, sizes, channel.epsilon))
-        return found
+    if isinstance(channel, fp.TiltedChannel):  # E_i as well: the law that was rounded to floats
+        law = _law(channel._law)
+        return [balls.tilted_matrix(law, sizes, channel.epsilon)]
     if isinstance(channel, fp.ProductChannel):
         given = channel.to_dict()
         factors = [given["factors"][k] for k, count in given["rows"] for _ in range(count)]
@@ -166,3 +266,10 @@ def _readings(channel, case):
     else:
         V = balls.balls(channel.matrix())
     return [V, [balls.normal(row) for row in V]]
+
+
+def _law(prior):
+    """Return the exact probabilities of a law of ours: products of its floats, or floats."""
+    if isinstance(prior, fp.Product):
+        return product_pmf([[arb(float(v)) for v in row] for row in prior.marginals])
+    return [arb(float(v)) for v in prior.pmf()]

@@ -3,6 +3,8 @@
 import copy
 import math
 
+from fuzz import specs
+
 #: Numbers that are simpler than others.
 SIMPLE = (0.0, 1.0, 0.5, 0.25, 1e-300, 1e-100, 1e-16, 1e-8)
 
@@ -14,6 +16,8 @@ def shrunk(violation, answer, tries=300):
     while progress and tries > 0:
         progress = False
         for smaller in _smaller(best.case):
+            if not specs.as_given(smaller["channel"]):
+                continue
             tries -= 1
             if tries <= 0:
                 break

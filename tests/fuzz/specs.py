@@ -156,16 +156,35 @@ def true_channel(spec):
     return made(law, sizes, spec["epsilon"])
 
 
-def readings(spec, matrix, channel):
-    """Yield other matrices that the numbers of a channel may mean.
+def readings(spec, matrix, channel, laws):
+    """Yield the matrices that the numbers of a channel may mean.
 
-    Rows of floats that do not quite sum to one are laws divided by their sums. The output law of
-    E_i is rounded to floats, from which it is drawn: E_i is that law tilted.
+    Entries that are given are taken as they are, and where laws are composed every row is divided
+    by its exact sum. The output law of E_i is rounded to floats, from which it is drawn: E_i is
+    that law tilted. At its least epsilon the exact one may be negative: that is no channel.
     """
+    given = spec["kind"] in ("dense", "product", "query")
+    exact = [o.normal(row) for row in matrix] if given and laws else matrix
+    if min(map(min, exact)) >= 0:
+        yield exact
     if spec["kind"] == "posterior":
-        yield o.tilted_matrix(channel._law.pmf(), sizes_of(spec), spec["epsilon"])
-    if any(sum(row) != 1 for row in matrix):
-        yield [o.normal(row) for row in matrix]
+        yield o.tilted_matrix(output_law(channel._law, o.num), sizes_of(spec), spec["epsilon"])
+
+
+def output_law(law, number):
+    """Return the probabilities that a law of the library means, exact where rows are independent.
+
+    Its own vector has lost products below the range of a double.
+    """
+    factors = law.marginals if isinstance(law, fp.Product) else [law.pmf()]
+    return o.product_pmf([[number(float(v)) for v in factor] for factor in factors])
+
+
+def as_given(spec):
+    """Whether rows are taken as they are; those further from one are divided by their sums."""
+    tables = spec.get("factors", []) + ([spec["matrix"]] if "matrix" in spec else [])
+    rows = [row for table in tables for row in table]
+    return all(abs(math.fsum((-1.0, *row))) < 5e-15 for row in rows)
 
 
 def least_number(spec):

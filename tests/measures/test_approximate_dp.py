@@ -219,3 +219,10 @@ def test_optimal_mechanisms_over_many_databases():
     best = fp.solve_pd_dp(fp.Exchangeable.beta_binomial(20, 0.5, 0.8), 1.0).channel
     assert 0.0 < fp.hockey_stick(best, 0.5) < fp.hockey_stick(best, 0.0) < 1.0
     assert fp.hockey_stick_epsilon(best, 0.01) <= fp.dp_level(best)
+
+
+def test_the_least_level_has_some_excess():
+    # A quarter of the least double is no zero.
+    assert fp.hockey_stick(fp.HammingChannel(1, 4, 5e-324), 0.0) == 5e-324
+    assert fp.hockey_stick(fp.HammingChannel(1, 4, 5e-324), 5e-324) == 0.0
+    assert fp.hockey_stick(fp.HammingChannel(2, 1, 1.0), 0.0) == 0.0

@@ -430,3 +430,19 @@ def test_many_rows_that_are_much_the_same_take_few(monkeypatch):
     found = fp.channel_capacity(weights / weights.sum(axis=1, keepdims=True))
     assert found.width <= 1e-9
     assert max(most) <= 64 + 4 * outputs
+
+
+def test_rows_whose_sums_are_as_far_apart_as_they_are():
+    # Their product has (s - s')(t - t') more than the sum of the two.
+    factors = [
+        [[0.2972114404998407, 0.7027885595001593], [0.2972114404998409, 0.702788559500159]],
+        [
+            [0.3333333333333332, 0.33333333333333337, 0.3333333333333334],
+            [0.33333333333333326, 0.3333333333333335, 0.3333333333333333],
+        ],
+    ]
+    exact = o.product_matrix([o.nums(factor) for factor in factors])
+    low, _ = o.capacity(exact, 60)
+    found = fp.channel_capacity(fp.ProductChannel(factors))
+    assert o.num(found.upper) >= low
+    assert found.upper < 1e-30

@@ -427,3 +427,13 @@ def test_rows_of_one_value_have_no_neighbours():
     chain = fp.Markov([1.0], [[1.0]], 3)
     for prior in (chain, fp.Uniform(3, 1), fp.Dense([1.0], [1, 1, 1])):
         assert fp.identifiability_level(fp.HammingChannel(3, 1, 0.1), prior) == 0.0
+
+
+@pytest.mark.parametrize("sizes", [[2], [2, 2]])
+def test_identifiability_covers_the_rounding_of_products(sizes):
+    """Levels from 0.1 to 1 come from products p W, each off by a rounding error."""
+    rng, N = np.random.default_rng(0), math.prod(sizes)
+    for _ in range(150):
+        p, W = rng.dirichlet([20.0] * N), rng.dirichlet([500.0] * 2, size=N)
+        truth = o.identifiability_level(o.nums(W), o.nums([p])[0], sizes)
+        assert truth <= fp.identifiability_level(fp.Channel(W, fp.Space(sizes)), fp.Dense(p, sizes))

@@ -315,3 +315,29 @@ def mix(a, b):
         for j, v in enumerate(b):
             found[i + j] += u * v
     return found
+
+
+RARE_LAW = [3.785356754250787e-256, 9.02741914737088e-133, 2.4e-273, 1.9e-86, 9.8e-144, 1.0]
+
+
+@pytest.mark.parametrize("product", [False, True], ids=["dense", "product"])
+def test_chances_of_tilted_laws_keep_their_digits_where_weights_underflow(product):
+    epsilon = 430.34488335003846
+    law = fp.Product([[4e-157, 1.0, 7e-172]] * 2) if product else fp.Dense(RARE_LAW, [3, 2])
+    sizes = list(law.space.sizes)
+    exact = o.product_pmf([o.normal(p) for p in law.marginals]) if product else o.normal(RARE_LAW)
+    truth = o.tilted_matrix(exact, sizes, epsilon)
+    found = fp.TiltedChannel(law, epsilon).matrix()
+    for row, true_row in zip(found.tolist(), truth, strict=True):
+        for value, true in zip(row, true_row, strict=True):
+            assert abs(value - true) <= mp.mpf("1e-14") * true + mp.mpf("1e-250")
+
+
+def test_information_of_a_database_rarer_than_a_normal_double():
+    p = 4.5e-310
+    found = fp.mutual_information([[0.0, 1.0], [1.0, 0.0]], [1.0, p])
+    truth = mp.mpf(p) * (1 - mp.log(mp.mpf(p)))
+    assert close(found, truth, 1e-12)
+    factors = [[[0.0, 1.0], [1.0, 0.0]], [[1.0], [1.0]]]
+    prior = fp.Product([[1.0, p], [0.5, 0.5]])
+    assert close(fp.mutual_information(fp.ProductChannel(factors), prior), truth, 1e-12)

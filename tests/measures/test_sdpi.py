@@ -133,3 +133,14 @@ def test_rows_that_differ_by_less_than_rounding_still_tell_something():
     channel = fp.HammingChannel(1, 2, 1e-8)
     bracket = fp.sdpi_constant(channel, [1.0, 1e-16])
     assert bracket.lower <= 1.3571702559476617e-18 <= bracket.upper  # in 60 digits
+
+
+@pytest.mark.parametrize("rare", [1e-300, 5e-324])
+def test_two_inputs_too_rare_to_search(rare):
+    # The second row's chances times its own prior are none in a double.
+    matrix = [[1.0, 0.0, 0.0], [0.0, 1e-300, 1.0]]
+    found = fp.sdpi_constant(matrix, [1.0, rare], time_limit=None)
+    assert found.upper == 1.0  # of a row that is told apart for certain
+    assert 0.0 <= found.lower <= 1.0
+    nearly = fp.sdpi_constant([[1.0, rare], [rare, 1.0]], [0.5, 0.5], time_limit=None)
+    assert nearly.lower <= 1.0 == nearly.upper

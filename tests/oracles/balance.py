@@ -87,3 +87,41 @@ def whole_database(W, b, steps=2000):
         else:
             high = middle
     return value(best(math.exp(high), p))
+
+
+def stationary_prior(W, where, t, prior, steps=3000):
+    """Ascend to a stationary prior of I(A; Y) + t H(X) for the value A = where of a row.
+
+    By turns: the best decoder ln P(a | y) of the prior, and the best prior of the decoder.
+    """
+    values = range(int(where.max()) + 1)
+    for _ in range(steps):
+        joint = np.stack([prior[where == a] @ W[where == a] for a in values])
+        told = np.log(joint / joint.sum(axis=0))
+        g = (W * told[where]).sum(axis=1) / t
+        top = np.array([g[where == a].max() for a in values])
+        inner = np.exp(g - top[where])
+        total = np.array([inner[where == a].sum() for a in values])
+        Z = t * (top + np.log(total)) / (1.0 + t)
+        weight = np.exp(Z - Z.max())
+        prior = inner / total[where] * (weight / weight.sum())[where]
+    return prior
+
+
+def ascended_information(W, sizes, b, starts, rng):
+    """The largest I(X_i; Y) of stationary priors with an entropy of at least b."""
+    best = 0.0
+    for i in range(len(sizes)):
+        where = value_of_row(sizes, i)
+        for start in rng.dirichlet(np.full(len(W), 0.5), starts):
+            low, high, prior = 1e-4, 10.0, start
+            for _ in range(24):  # the entropy grows with t
+                t = math.sqrt(low * high)
+                now = stationary_prior(W, where, t, 0.99 * prior + 0.01 / len(W), 200)
+                enough = entropies(now[None])[0] >= b
+                low, high = (low, t) if enough else (t, high)
+                if enough:
+                    prior = now
+            if entropies(prior[None])[0] >= b:
+                best = max(best, informations(W, sizes, prior[None])[i, 0])
+    return best

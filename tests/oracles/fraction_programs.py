@@ -11,8 +11,8 @@ from oracles import databases, hamming
 
 
 def law(weights):
-    """Return floats as fractions divided by their sum."""
-    result = [Fraction(float(w)) for w in weights]
+    """Return floats or fractions as fractions divided by their sum."""
+    result = [w if isinstance(w, Fraction) else Fraction(float(w)) for w in weights]
     return [w / sum(result) for w in result]
 
 

@@ -1,8 +1,8 @@
 """Branch and bound over the posteriors of one bit of the database.
 
-A cell is a range of the probability of the bit's first value given each output. The number of
-ranges does not depend on the number of databases. A cell is split in the range in which the bound
-of the kernel is loosest.
+A cell is a range of the probability of the bit's first value given each output, and one before any
+output. The number of ranges does not depend on the number of databases. A cell is split in the
+range in which the bound of the kernel is loosest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Bit:
 
     def __init__(self, individual: Individual, b: float) -> None:
         self.individual, self.b = individual, b - individual.doubt
-        self.W, self.look = individual.rest, individual.look
+        #: The last column is for the bit before any output.
+        self.W = np.column_stack([individual.rest, np.ones(len(individual.rest))])
+        self.look = individual.look
         self.logs, self.edges = individual.logs, individual.edges
         self.start = np.full(1 + 2 * self.W.shape[1], 0.1)
         one = np.zeros_like(self.W)
@@ -83,7 +85,10 @@ class Bit:
         return np.asarray(most[:, 0] + np.log(np.exp(scores - most).sum(axis=1)))
 
     def cell(self, low: Floats, high: Floats, z: Floats, floor: float, reach: float) -> Cell:
-        """Bound over the priors whose posteriors are within ranges, starting from the point z."""
+        """Bound over the priors whose posteriors are within ranges, starting from the point z.
+
+        The bound is at least the floor, and the cell keeps the priors that tell more than that.
+        """
         low, high, z, p = low.copy(), high.copy(), z.copy(), np.empty(len(self.W))
         bound, output, cut = kernels.posterior_bound(
             low, high, z, self.W, self.look, self.individual.order, self.logs, self.edges,

@@ -9,8 +9,7 @@ at which bounds are attained and from others, give the lower end.
 
 from __future__ import annotations
 
-import heapq
-import math
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +23,14 @@ from fastpriv._matrices.entropy_search.simplices import (
     FEW_INPUTS,
     Node,
     Problem,
-    branch,
+    Tree,
     prove_line,
 )
-from fastpriv._matrices.entropy_search.slices import Individual, Line
+from fastpriv._matrices.entropy_search.slices import Individual
 from fastpriv.results import Bracket
 
+#: Share of the gap that a search aims at, so that rounding does not carry it beyond.
+_WITHIN = 1.0 - 2.0**-20
 #: Kernels of the search.
 _KERNELS = ("entropy_bound", "entropy_climb", "posterior_bound", "widest_edge")
 #: Ascents from random laws.
@@ -43,6 +44,9 @@ _OUTPUTS, _LEAST = 16, 1e-8
 _VARIABLES = 400
 #: Variables up to which a bound takes milliseconds.
 _QUICK = 100
+#: Share of the limit in which each of two searches shows what it can do, and the outputs up to
+#: which the one by posteriors is nearly always better and takes all but this share.
+_TRIAL, _FEW = 0.2, 8
 #: Most rows that are peeled off, and units of work for each.
 _ROWS, _PEEL = 64, 1e8
 #: Units of work of a search without a time limit, and of an ascent per entry of the matrix.
@@ -112,7 +116,7 @@ class Search:
     @property
     def floor(self) -> float:
         """The value that an upper bound has to reach."""
-        return self.lower + self.gap * min(1.0, self.lower)
+        return self.lower + _WITHIN * self.gap * min(1.0, self.lower)
 
     def deadline(self, share: float) -> float:
         """Return what the meter shows when a fraction of the limit is used."""
@@ -157,11 +161,30 @@ class Search:
             return self.most
         few = [individual for individual in self.individuals if self.few(individual)]
         rest = [individual for individual in self.individuals if individual not in few]
-        level = self.by_posteriors(few) if few else 0.0
+        level = self.race(few, self.deadline(0.5 if rest else 1.0)) if few else 0.0
+        end = self.deadline(1.0)
+        if rest:
+            level = max(level, self.grown(self.by_slices(rest, end), end))
+        return min(self.most, level)
+
+    def race(self, individuals: list[Individual], end: float) -> float:
+        """Search bits by their posteriors and by slices, and go on with what is tighter."""
+        begin = self.meter.used()
+        small = all(individual.rest.shape[1] <= _FEW for individual in individuals)
+        first = begin + (1.0 - _TRIAL if small else _TRIAL) * (end - begin)
+        second = first + _TRIAL * (end - begin)
+        cells = self.by_posteriors(individuals)
+        level = self.grown(cells, first)
         if level <= self.floor:
-            return min(self.most, max(level, self.by_slices(rest))) if rest else level
-        whole = min(self.most, self.by_slices(self.individuals))
-        return whole if rest else min(level, whole)
+            return level
+        nodes = self.by_slices(individuals, second)
+        other = self.grown(nodes, second)
+        best = min(level, other)
+        return min(best, self.grown(nodes if other < level else cells, end))
+
+    def grown(self, tree: Tree[Any] | None, end: float) -> float:
+        """Let a tree grow until some time, and return its bound."""
+        return self.most if tree is None else tree.grow(self.meter, end)
 
     def few(self, individual: Individual) -> bool:
         """Whether the posteriors of an individual are worth a search."""
@@ -190,42 +213,30 @@ class Search:
             tops.append(peeled_bound(each.look, each.others, self.b - each.doubt))
         return max(tops)
 
-    def by_posteriors(self, individuals: list[Individual]) -> float:
-        """Return an upper bound over bits from cells of their posteriors."""
+    def by_posteriors(self, individuals: list[Individual]) -> Tree[Cell] | None:
+        """Return the search over cells of the posteriors of bits, None if there is no time."""
         reach = 0.1 * self.gap * min(1.0, self.lower)
-        heap: list[Cell] = []
+        cells: list[Cell] = []
         for individual in individuals:
             if self.too_late(individual):
-                return self.most
-            heap.append(Bit(individual, self.b).root(self.floor, reach))
-        heapq.heapify(heap)
-        return branch(
-            heap,
-            lambda cell: self.level(cell.problem.individual, cell.p, _SELDOM),
-            self.meter,
-            self.deadline(0.6),
-        )
+                return None
+            cells.append(Bit(individual, self.b).root(self.floor, reach))
+        return Tree(cells, lambda cell: self.level(cell.problem.individual, cell.p, _SELDOM))
 
-    def by_slices(self, individuals: list[Individual]) -> float:
-        """Return an upper bound over individuals from simplices of the laws of their slices."""
-        heap, owners = [], {}
+    def by_slices(self, individuals: list[Individual], end: float) -> Tree[Node] | None:
+        """Return the search over simplices of the laws of slices, None if there is no time."""
+        nodes, owners = [], {}
         begin = self.meter.used()
-        half = 0.5 * (self.deadline(1.0) - begin)
+        half = 0.5 * (end - begin)
         if any(individual.variables > _VARIABLES for individual in individuals):
-            return self.most
+            return None
         for k, individual in enumerate(individuals):
             if self.too_late(individual):
-                return self.most
+                return None
             node = self.root(individual, begin + half * (k + 1) / len(individuals))
             owners[id(node.problem)] = individual
-            heap.append(node)
-        heapq.heapify(heap)
-        return branch(
-            heap,
-            lambda node: self.level(owners[id(node.problem)], node.p, _OFTEN),
-            self.meter,
-            self.deadline(1.0),
-        )
+            nodes.append(node)
+        return Tree(nodes, lambda node: self.level(owners[id(node.problem)], node.p, _OFTEN))
 
     def by_database(self, individuals: list[Individual]) -> float:
         """Return an upper bound from what the output tells about the whole database."""
@@ -240,28 +251,42 @@ class Search:
         return self.floor
 
     def root(self, individual: Individual, deadline: float) -> Node:
-        """Bound over all laws of an individual, searching single slices where that helps."""
+        """Bound over all laws of an individual, searching single slices where that helps.
+
+        Slices are searched at the output law and the multiplier of the best law first, if every
+        slice by itself seems to tell most there: then nothing is lost. After that they are
+        searched at those of the bound, as long as this narrows it.
+        """
         problem = Problem(individual.slices, individual.E, self.b - individual.doubt, 0)
-        p = individual.best[1]
-        best: Node | None = None
-        lines: list[Line] = []
-        while True:
-            reach = 0.1 * self.gap * min(1.0, self.lower)
-            node = problem.root(p, problem.ample(), self.floor, reach)
-            self.climb(individual, node.p)
-            if best is not None and node.rank <= best.rank:
-                for part, line in zip(individual.slices, lines, strict=True):
-                    part.proved = line
-                return best
-            gain = math.inf if best is None else node.rank - best.rank
-            left = deadline - self.meter.used()
-            if -node.rank <= self.floor or gain < 0.05 * (-node.rank - self.lower) or left < 0.0:
-                return node
-            best, p, lines = node, node.p, [part.proved for part in individual.slices]
-            mixed = len(problem.base)
-            d, t = node.z[:mixed] @ problem.base, float(node.z[mixed])
-            tolerance = 0.02 * (-node.rank - self.lower)
-            for part, own in zip(individual.slices, problem.split(p), strict=True):
+        node = self.whole(individual, problem, individual.best[1])
+        law = individual.best[1]
+        d, t = law @ individual.E, individual.multiplier(law)
+        apart = individual.separates(law, d, t)
+        while -node.rank > self.floor and (left := deadline - self.meter.used()) > 0.0:
+            gap, gain = -node.rank - self.lower, 0.0
+            if not apart:
+                mixed = len(problem.base)
+                d, t = node.z[:mixed] @ problem.base, float(node.z[mixed])
+            lines = [part.proved for part in individual.slices]
+            tolerance = (0.1 * self.gap * min(1.0, self.lower)) if apart else 0.02 * gap
+            for part, own in zip(individual.slices, problem.split(node.p), strict=True):
                 if len(part.rows) > 1:
                     until = self.meter.used() + left / (2 * len(individual.slices))
                     prove_line(part, own, d, t, tolerance, self.meter, until)
+            better = self.whole(individual, problem, node.p)
+            if better.rank > node.rank:
+                node, gain = better, better.rank - node.rank
+            else:
+                for part, line in zip(individual.slices, lines, strict=True):
+                    part.proved = line
+            if not apart and gain < 0.05 * gap:
+                break
+            apart = False
+        return node
+
+    def whole(self, individual: Individual, problem: Problem, p: Floats) -> Node:
+        """Bound over all laws, with tangents at p, and ascend from where it is attained."""
+        reach = 0.1 * self.gap * min(1.0, self.lower)
+        node = problem.root(p, problem.ample(), self.floor, reach)
+        self.climb(individual, node.p)
+        return node

@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -154,26 +154,38 @@ class Node:
 Part = TypeVar("Part", Node, Cell)
 
 
-def branch(
-    heap: list[Part], floor: Callable[[Part], float], meter: Meter, deadline: float
-) -> float:
-    """Halve the worst node until its bound is at most its floor. Return the bound over all."""
-    closed = -math.inf
-    while heap and meter.used() < deadline:
-        level = floor(heap[0])
-        if -heap[0].rank <= level:
-            break
-        node = heapq.heappop(heap)
-        meter.spend(node.work)
-        children = node.children(level)
-        if not children:  # rounding hides what the bound misses
-            closed = max(closed, -node.rank)
-        for child in children:
-            if -child.rank <= level:
-                closed = max(closed, -child.rank)
-            else:
-                heapq.heappush(heap, child)
-    return max(closed, -heap[0].rank) if heap else closed
+class Tree(Generic[Part]):
+    """Branch and bound that can be stopped and continued."""
+
+    heap: list[Part]
+    floor: Callable[[Part], float]  #: what the bound of a part has to reach
+
+    def __init__(self, parts: list[Part], floor: Callable[[Part], float]) -> None:
+        self.heap, self.floor, self.closed = parts, floor, -math.inf
+        heapq.heapify(self.heap)
+
+    @property
+    def bound(self) -> float:
+        """The bound over all parts."""
+        return max(self.closed, -self.heap[0].rank) if self.heap else self.closed
+
+    def grow(self, meter: Meter, deadline: float) -> float:
+        """Halve the worst part until its bound is at most its floor. Return the bound over all."""
+        while self.heap and meter.used() < deadline:
+            level = self.floor(self.heap[0])
+            if -self.heap[0].rank <= level:
+                break
+            part = heapq.heappop(self.heap)
+            meter.spend(part.work)
+            children = part.children(level)
+            if not children:  # rounding hides what the bound misses
+                self.closed = max(self.closed, -part.rank)
+            for child in children:
+                if -child.rank <= level:
+                    self.closed = max(self.closed, -child.rank)
+                else:
+                    heapq.heappush(self.heap, child)
+        return self.bound
 
 
 def prove_line(
@@ -200,4 +212,4 @@ def prove_line(
 
     root = problem.root(p, t, -math.inf, 0.1 * tolerance)
     if root.rank > -math.inf:
-        part.proved = part.from_maximum(branch([root], floor, meter, deadline), d, t)
+        part.proved = part.from_maximum(Tree([root], floor).grow(meter, deadline), d, t)

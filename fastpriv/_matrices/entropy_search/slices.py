@@ -24,6 +24,8 @@ _CLIMB, _CLIMB_WORK, _LEAST_CLIMB = 500, 1 << 26, 8
 _CONTRACTED = 256
 #: Output probabilities of the uniform law below the first are raised by a mean of all rows.
 _RARE, _MIXED = 1e-100, 1e-6
+#: Where ascents within a slice start, their steps, and the difference that does not count.
+_NEAR, _ASCENT, _SAME = 0.9, 300, 1e-6
 #: Weight of the uniform law in the law that a line touches, so that it has no zeros.
 _EVEN = 1e-9
 #: Least probability of a slice whose conditional law a line may touch.
@@ -129,6 +131,21 @@ class Slice:
         lost = self.r @ (np.abs(d) / (self.r + d))  # where r + d cancels
         return shift - self.E @ logs, (len(self.r) + 160) * ULP * size + 4.0 * ULP * lost
 
+    def tells_most(self, p: Floats, d: Floats, t: float) -> bool:
+        """Whether ascents from the inputs find no law with a larger D(V || r + d) + t H than p."""
+        extra = self.towards(d)[0]
+        starts = _NEAR * np.eye(len(p)) + (1.0 - _NEAR) * self.even
+        laws = np.vstack([p / p.sum(), starts])
+        for _ in range(_ASCENT):
+            V = laws @ self.rows
+            heights = np.log(np.maximum(V, _TINY) / self.r) @ self.rows.T + extra
+            scores = heights / t + self.logs
+            laws = np.exp(scores - scores.max(axis=1, keepdims=True))
+            laws /= laws.sum(axis=1, keepdims=True)
+        top = scores.max(axis=1)
+        values = t * (top + np.log(np.exp(scores - top[:, None]).sum(axis=1)))
+        return bool(values[1:].max() <= values[0] + _SAME * t)
+
     def lines(self, simplex: Simplex, p: Floats) -> tuple[Floats, Floats]:
         """Return what the kernel combines: values and doubt per input, and the two thetas."""
         near = simplex.B @ simplex.heights
@@ -222,6 +239,31 @@ class Individual:
         value = -math.fsum(law * (np.log(law) - self.logs[seen]))
         most = float(self.logs.max()) + math.log(len(p))
         return value - (len(p) + 16) * ULP * (most + 1.0) - self.doubt
+
+    def multiplier(self, p: Floats) -> float:
+        """Return the t at which I + t H is nearest to stationary at p.
+
+        There, the derivatives sum_y W_xy ln(V_ay/q_y) of I are t ln(p_x/k_x) up to a constant.
+        """
+        total, q = p.sum(), np.maximum(p @ self.W, _TINY)
+        slopes = np.concatenate(
+            [
+                part.rows @ np.log(np.maximum(own @ part.rows / own.sum(), _TINY) * total / q)
+                for part, own in zip(self.slices, self.split(p), strict=True)
+            ]
+        )
+        depths = np.log(np.maximum(p, _TINY)) - self.logs
+        law = p / total
+        depths = depths - law @ depths
+        return float(law @ (slopes * depths)) / max(float(law @ depths**2), _TINY)
+
+    def separates(self, p: Floats, d: Floats, t: float) -> bool:
+        """Whether every slice by itself seems to tell most at the law p, for q = r + d and t."""
+        return t > 0.0 and all(
+            part.tells_most(own, d, t)
+            for part, own in zip(self.slices, self.split(p), strict=True)
+            if len(part.rows) > 1
+        )
 
     def climb(self, p: Floats, b: float) -> Floats:
         """Ascend from p, and return a law with H >= b and locally large information."""

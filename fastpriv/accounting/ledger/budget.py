@@ -12,6 +12,7 @@ from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, up
 from fastpriv.accounting.ledger.charges import Offer, charge, under_one_prior
 from fastpriv.accounting.ledger.rows import State
+from fastpriv.accounting.profile.relations import one_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ class Budget:
                 limit = float(self.limits[notion])
                 raise BudgetExceeded(notion, up(charged[notion]), down(left), limit)
         parts = _more(before.parts, offer.part, count)
-        return State(before.entries + 1, spent, before.prior or offer.prior, parts)
+        relation = one_relation(before.relation, offer.relation)
+        return State(
+            before.entries + 1, spent, before.prior or offer.prior, parts, relation=relation
+        )
 
     def _rise(self, before: State, offer: Offer, count: int) -> Decimal:
         """How much epsilon rises, at the budget's delta, when the profiles are composed."""

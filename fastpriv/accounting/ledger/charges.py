@@ -25,11 +25,14 @@ class Offer:
         Its privacy profile as text, where a budget needs that.
     prior : str or None
         What tells the prior that it was measured under from others.
+    relation : str or None
+        What neighbours are; None where the release holds for any relation.
     """
 
     levels: Mapping[str, Decimal]
     part: str | None = None
     prior: str | None = None
+    relation: str | None = None
 
 
 def declared(given: Mapping[str, Any], curve: bool) -> Offer:

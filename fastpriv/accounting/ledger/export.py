@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal
 
 from fastpriv.accounting.ledger.budget import CURVE, Budget
@@ -17,6 +17,7 @@ from fastpriv.accounting.ledger.rows import (
     checked_label,
     entry_of,
 )
+from fastpriv.accounting.profile.relations import as_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 _FORMAT, _VERSION = "fastpriv ledger", 1
@@ -34,6 +35,7 @@ def exported(budget: Budget, state: State, entries: list[Entry]) -> str:
             "budget": budget.stored(),
             "spent": state.spent,
             "prior": state.prior,
+            "relation": state.relation,
             "laws": {notion: law.name for notion, law in budget.laws.items()},
             "entries": [vars(entry) for entry in entries],
         },
@@ -52,13 +54,15 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
                 f"{_FORMAT!r} of version {_VERSION}"
             )
         budget, prior = Budget(given["budget"]), checked_label(given["prior"])
+        relation = as_relation(given.get("relation"))  # older exports do not tell
         total = amounts_of(given["spent"])
         entries = [entry_of(*map(each.__getitem__, _ENTRY)) for each in given["entries"]]
     except InvalidInput:
         raise
     except UNREADABLE as error:
         raise InvalidInput(f"the text is no export of a ledger: {error!r:.120}") from None
-    return budget, entries, _added_up(budget, entries, total, prior)
+    after = _added_up(budget, entries, total, prior)
+    return budget, entries, replace(after, relation=relation)
 
 
 def _added_up(

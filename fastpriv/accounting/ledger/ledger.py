@@ -19,6 +19,7 @@ from fastpriv.accounting.ledger.export import exported, imported
 from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.accounting.ledger.rows import MOST_COUNT, Entry, State, checked_count, checked_label
 from fastpriv.accounting.ledger.store import Store
+from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.errors import BudgetExceeded, InvalidInput
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class Ledger:
     profiles of the releases and spends the epsilon they have at its delta, far less than the sum of
     levels; its ``spent`` is that epsilon, ``remaining`` the rest, though one more release may add
     less to it than it would alone.
+
+    Releases for neighbours by different relations, such as a channel (one row is replaced) and
+    ``PrivacyProfile.gaussian(..., relation="add-or-remove")``, do not add up and are refused.
 
     A ledger may be used from many threads. One in memory belongs to its process; to share a
     budget between processes or keep it over restarts, use :meth:`open`. A spend costs one
@@ -262,7 +266,7 @@ class Ledger:
     ) -> Offer:
         budget, curve = self._budget, self._budget.delta is not None
         if isinstance(mechanism, Spends):
-            mechanism = mechanism.spending()
+            return replace(declared(mechanism.spending(), curve), relation=REPLACED)
         if isinstance(mechanism, Mapping):
             return declared(mechanism, curve)
         from fastpriv.accounting.ledger.levels import measured  # channels load the kernels

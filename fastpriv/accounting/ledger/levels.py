@@ -14,6 +14,7 @@ from fastpriv.accounting.ledger.amounts import amount
 from fastpriv.accounting.ledger.charges import Offer
 from fastpriv.accounting.ledger.parts import written
 from fastpriv.accounting.profile.profile import PrivacyProfile
+from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.channels import AbstractChannel
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
@@ -109,7 +110,7 @@ def measured(
             known.plain[notion.slug] = amount(draws.level(notion, None), notion.slug)
     part = _profile_text(channel, known) if curve else None
     if prior is None:
-        return Offer(known.plain, part)
+        return Offer(known.plain, part, None, REPLACED)
     law = as_prior(prior, channel.space)
     under = known.under.get(law)
     if under is None:
@@ -117,14 +118,15 @@ def measured(
     for notion in _measurable(notions, "prior"):
         if notion.slug not in under:
             under[notion.slug] = amount(draws.level(notion, law), notion.slug)
-    return Offer(known.plain | under, part, _fingerprint(law) if one_prior else None)
+    name = _fingerprint(law) if one_prior else None
+    return Offer(known.plain | under, part, name, REPLACED)
 
 
 def _composed(profile: PrivacyProfile, curve: bool) -> Offer:
     """Return releases that are known by their profile: its curve, and its level at delta 0."""
     level = profile._guaranteed(0.0)
     levels = {"dp": amount(level, "dp")} if level < math.inf else {}
-    return Offer(levels, written(profile) if curve else None)
+    return Offer(levels, written(profile) if curve else None, None, profile.relation)
 
 
 def _profile_text(channel: AbstractChannel, known: _Known) -> str:

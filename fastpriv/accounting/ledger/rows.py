@@ -12,6 +12,7 @@ from typing import Any
 
 from fastpriv._core import validation as check
 from fastpriv.accounting.ledger.amounts import SUM_DIGITS, amount
+from fastpriv.accounting.profile.relations import as_relation
 from fastpriv.errors import InvalidInput
 
 #: Largest count of one spend, that of SQLite's integers.
@@ -33,7 +34,8 @@ class State:
 
     ``prior`` tells which prior they were measured under, where that matters; ``parts`` how often
     each kind of release was made, by its profile, where a budget needs that. ``law`` is the
-    composed law of the parts where the file is to keep it from now on.
+    composed law of the parts where the file is to keep it from now on. ``relation`` says what
+    neighbours are, where some release does.
     """
 
     entries: int
@@ -41,6 +43,7 @@ class State:
     prior: str | None
     parts: Mapping[str, int]
     law: bytes | None = None
+    relation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,15 @@ def state_of(connection: sqlite3.Connection, notions: Mapping[str, Any]) -> Stat
         text: check.integer(int(count), "the count of a part", 1)
         for text, count in connection.execute("SELECT text, count FROM part")
     }
-    return State(entries, totals, checked_label(prior), parts)
+    return State(entries, totals, checked_label(prior), parts, None, _relation(connection))
+
+
+def _relation(connection: sqlite3.Connection) -> str | None:
+    """Read what neighbours are; files in which no release said so have no such table."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'relation'").fetchone() is None:
+        return None
+    ((name,),) = connection.execute("SELECT name FROM relation")
+    return as_relation(name)
 
 
 def check_history(connection: sqlite3.Connection) -> None:

@@ -31,6 +31,7 @@ _COUNT = (
 )
 
 _LAW = "CREATE TABLE IF NOT EXISTS law (id INTEGER PRIMARY KEY, data BLOB NOT NULL)"
+_RELATION = "CREATE TABLE IF NOT EXISTS relation (id INTEGER PRIMARY KEY, name TEXT NOT NULL)"
 
 
 class Store:
@@ -154,6 +155,9 @@ class Store:
                 if after.law is not None:
                     connection.execute(_LAW)
                     connection.execute("REPLACE INTO law VALUES (0, ?)", (after.law,))
+                if after.relation != before.relation:
+                    connection.execute(_RELATION)
+                    connection.execute("REPLACE INTO relation VALUES (0, ?)", (after.relation,))
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:

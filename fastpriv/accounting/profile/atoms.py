@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP, directed
+from fastpriv._core.rounding import LEAST, ULP, directed
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import Pairs
 from fastpriv.accounting.profile.measures import SAME, Measure, merged, on_lattice
@@ -129,30 +129,41 @@ class Atom:
         outputs, D = P(A) - Q(A) and T = Q(A); only sets of the outputs with the largest ratios
         count. Both numbers are sums of non-negative terms, so all lines are known to a relative
         error, and the measure is read off the corners of the envelope.
+
+        Rows that are given are laws once they are divided by their exact sums. Gains are bounded
+        for these laws and for the entries as they are: see docs/theory/rounding.md.
         """
         apart = laws_apart(source.channel) + source.slack
         lost = laws_lost(source.channel)
-        least = _inverse_slope(source.channel) if lost > 0.0 else 0.0
+        flattest = _inverse_slope(source.channel) if lost > 0.0 else 0.0
         low, high = np.zeros((1, 2)), np.zeros((1, 2))
+        summed = totals = moved = np.zeros(0)
         same = SAME + 8.0 * apart
         for laws, pairs in _moved_apart(source):
             size = laws.shape[1]
-            totals = laws.sum(axis=1)
-            error = (size + 16.0) * ULP + 2.0 * float(np.abs(totals - 1.0).max())
+            if apart > 0.0:  # computed laws, of which no digit beyond their error is meant
+                totals, moved = laws.sum(axis=1) - 1.0, np.zeros(len(laws))
+            elif laws is not summed:
+                summed, totals = laws, _beyond_one(laws)
+                moved = totals
+            error = (size + 16.0) * ULP + 2.0 * float(np.abs(totals).max())
             for start in range(0, len(pairs), max(1, CHUNK // size)):
                 some = pairs[start : start + max(1, CHUNK // size)]
-                lines = _lines(laws[some[:, 0]], laws[some[:, 1]])
+                first, second = (laws[some[:, k]] for k in (0, 1))
+                least, most = _gains(first, second, moved[some[:, 0]], moved[some[:, 1]])
+                lines = _lines(most, second)
                 gains = lines[:, 0] * (1.0 + error)
                 # Symmetric curves start with a slope of at most (1 - D)/2: no mass is left to fall.
                 # Where D is one but for rounding, that would make losses infinite.
                 tests, slope = lines[:, 1] * (1.0 - error), 0.5 * (1.0 - gains)
                 if lost > 0.0 and (tests < _LITTLE).any():
                     # What underflows is known from the level: D <= (e^level - 1) T.
-                    tests = np.maximum(tests, lines[:, 0] * (1.0 - error) * least)
+                    tests = np.maximum(tests, lines[:, 0] * (1.0 - error) * flattest)
                 tests = np.where(slope > _OVERLAP, np.minimum(tests, slope), tests)
                 high = envelope(
                     np.concatenate([high, np.stack([gains, tests], axis=1)]), same, True
                 )
+                lines = _lines(least, second)
                 # Laws rounded apart are first brought together again, and beyond.
                 gains = lines[:, 0] - 2.5 * apart * (lines[:, 0] + 2.0 * lines[:, 1])
                 gains -= size * lost
@@ -180,9 +191,29 @@ def _moved_apart(source: Source) -> Iterator[Pairs]:
             yield laws, pairs
 
 
-def _lines(first: Floats, second: Floats) -> Floats:
-    """Return (D, T) for the sets of outputs with the largest ratios a/b > 1, of pairs of laws."""
+def _beyond_one(laws: Floats) -> Floats:
+    """Return how much more than one each row sums to: the exact number, rounded once."""
+    return np.array([math.fsum((-1.0, *law)) for law in laws.tolist()])
+
+
+def _gains(first: Floats, second: Floats, more: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """Bound a - b for pairs of rows as they are, and for the laws a/s and b/t, times s t.
+
+    The latter is a - b + a (t - 1) - b (s - 1), where a - b is exact if it is as small as the rest.
+    ``more`` and ``other`` are s - 1 and t - 1. Equal rows are equal laws.
+    """
     gain = first - second
+    told = gain.any(axis=1) & ((more != 0.0) | (other != 0.0))
+    if not told.any():
+        return gain, gain
+    rise, fall = first * (other * told)[:, None], second * (more * told)[:, None]
+    shift, doubt = rise - fall, 4.0 * ULP * (np.abs(rise) + np.abs(fall))
+    doubt += 4.0 * LEAST * (told[:, None] & (first + second > 0.0))
+    return gain + np.minimum(shift, 0.0) - doubt, gain + np.maximum(shift, 0.0) + doubt
+
+
+def _lines(gain: Floats, second: Floats) -> Floats:
+    """Return (D, T) for the sets of outputs with the largest ratios a/b > 1, of pairs of laws."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(gain > 0.0, gain / second, -1.0)
         beyond = (ratio > _LARGE) & (second > 0.0)  # ordered by logarithms, below the infinite

@@ -57,7 +57,8 @@ class Noise:
         sampling_probability : float
             Probability q that a person takes part.
         relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-            What neighbours are. Not given, a person against nobody, to compose with anything.
+            What neighbours are. Not given, a person against nobody, to compose with anything: with
+            channels the whole then holds where a row that is nobody's has one of their values.
 
         Examples
         --------

@@ -24,7 +24,7 @@ from fastpriv.accounting.profile.fixed import Largest, every_pair
 from fastpriv.accounting.profile.fixed_noise import LargestWithNoise
 from fastpriv.accounting.profile.measures import Measure
 from fastpriv.accounting.profile.questions import Questions
-from fastpriv.accounting.profile.relations import as_relation
+from fastpriv.accounting.profile.relations import as_relation, one_relation
 from fastpriv.accounting.profile.sampled import Sampled
 from fastpriv.accounting.profile.side import Side
 from fastpriv.channels import AbstractChannel
@@ -69,6 +69,9 @@ class PrivacyProfile(Sampled, Questions):
     they are few. For channels of different kinds on one space they are found through the kernels
     of their rows or through small matrices; failing that, it is the best for the releases of one
     kind.
+
+    Rows of a matrix are divided by their exact sums. The bracket of one release also holds the
+    delta of the entries as they are, that of ``hockey_stick``: see docs/theory/rounding.md.
 
     Losses are listed, on their lattice where there is one, for randomised response and E_d in any
     number, mixtures of a few such epsilons, and other channels while sums are few; beyond that a
@@ -192,12 +195,7 @@ class PrivacyProfile(Sampled, Questions):
         for other in others:
             if not isinstance(other, PrivacyProfile):
                 raise InvalidInput(f"only profiles compose, got {other!r:.60}")
-            if None not in (relation, other.relation) and relation != other.relation:
-                raise InvalidInput(
-                    f"releases for neighbours by {relation!r} and by {other.relation!r} do not "
-                    "compose; make both for one relation"
-                )
-            relation = relation or other.relation
+            relation = one_relation(relation, other.relation)
             for part, count in other._parts.items():
                 parts[part] = parts.get(part, 0) + count
         return PrivacyProfile(parts, relation)

@@ -7,6 +7,8 @@ from fastpriv.errors import InvalidInput, did_you_mean
 
 #: Relations of neighbours.
 RELATIONS = ("add-or-remove", "replace-one", "replace-special")
+#: That of finite channels: databases that differ in one row.
+REPLACED = "replace-one"
 #: Least and largest noise that is computed with; none at all shows everything.
 LEAST_NOISE, _MOST = 1e-6, 1e15
 
@@ -17,6 +19,16 @@ def as_relation(relation: str | None) -> str | None:
         return relation
     hint = did_you_mean(relation, RELATIONS)
     raise InvalidInput(f"relation must be one of {', '.join(RELATIONS)}, got {relation!r}{hint}")
+
+
+def one_relation(first: str | None, second: str | None) -> str | None:
+    """Return the relation that releases made for two have together; None is any."""
+    if None not in (first, second) and first != second:
+        raise InvalidInput(
+            f"releases for neighbours by {first!r} and by {second!r} do not compose; make both for "
+            "one relation, or account for each by itself"
+        )
+    return first or second
 
 
 def amount_of_noise(value: float, name: str) -> float:

@@ -25,6 +25,8 @@ __all__ = ["SupportChannel"]
 
 #: Digits enough for every number that is rounded to a double here, also at a level of 1e-8.
 EXACT = Context(prec=60)
+#: Largest level: e^epsilon is within the range of these decimals.
+_MOST = 1e5
 #: Most values of a row.
 MOST_VALUES = 1 << 22
 #: Most entries of a matrix that is searched or summed where a structure would give a bracket.
@@ -74,7 +76,7 @@ class SupportChannel(AbstractChannel):
 
     def _set(self, k: int, epsilon: float) -> None:
         self.space = Space._trusted((_checked_size(k),))
-        self.epsilon = check.real(epsilon, "epsilon", least=0.0)
+        self.epsilon = check.real(epsilon, "epsilon", least=0.0, most=_MOST)
 
     @property
     def k(self) -> int:

@@ -204,8 +204,7 @@ def exact_curve(
     """
     prior = as_prior(prior)
     low, high = (check.real(v, name, least=0.0) for v, name in ((low, "low"), (high, "high")))
-    if notion not in ("dp", "identifiability"):
-        raise InvalidInput(f"notion must be 'dp' or 'identifiability', got {notion!r:.60}")
+    check.word(notion, "notion", ("dp", "identifiability"))
     if not low < high:
         raise InvalidInput(f"low must be less than high, got {low!r} and {high!r}")
     joint = notion == "identifiability"

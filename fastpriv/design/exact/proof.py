@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -9,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpriv._structure.types import Blocks, Types, types_of
+from fastpriv._structure.types import Blocks, types_of
 from fastpriv.design.common import symmetries
 from fastpriv.design.exact.numbers import integers, is_at_most_exp
 from fastpriv.design.exact.program import Program, build
 from fastpriv.design.exact.simplex import Simplex
 from fastpriv.design.exact.vertex import Vertex
 from fastpriv.errors import SolverFailure
-from fastpriv.priors import Dense, Distribution, Exchangeable, Product
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 
 if TYPE_CHECKING:
     from fastpriv.design.exact.solution import ExactSolution
@@ -25,26 +26,39 @@ if TYPE_CHECKING:
 def programs_of(prior: Distribution, joint: bool) -> tuple[str, list[Program]]:
     """Return the way that fits the prior, and its programs: one per distinct row of a product."""
     if isinstance(prior, Product):
-        return "rows", [_over_databases(Dense(law), joint) for law in prior._laws]
+        return "rows", [_over_databases(integers(law), (len(law),), joint) for law in prior._laws]
     if isinstance(prior, Exchangeable):
         types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
         table = prior.weights
         weights = integers(float(table[kind[0][1:]]) for kind in types.counts)
         return "types", [build(types, weights, joint)]
-    return "dense", [_over_databases(prior._dense("the exact program", 1 << 12), joint)]
+    listed = prior._dense("the exact program", 1 << 12)
+    exact = _chain(prior) if isinstance(prior, Markov) else integers(listed._vector())
+    return "dense", [_over_databases(exact, prior.space.sizes, joint)]
 
 
-def _over_databases(prior: Dense, joint: bool) -> Program:
-    types = types_of(symmetries(prior))
-    return build(types, _type_weights(prior, types), joint)
+def _chain(prior: Markov) -> list[int]:
+    """Return the probabilities of a chain times a number that makes all of them whole.
+
+    Every law is divided by its exact sum: products of floats may be rounded, or underflow.
+    """
+    steps = [integers(row) for row in prior._transition]
+    whole = math.lcm(*map(sum, steps))
+    steps = [[step * (whole // sum(row)) for step in row] for row in steps]
+    paths = list(enumerate(integers(prior._initial)))
+    for _ in range(prior.space.n - 1):
+        paths = [(b, mass * step) for a, mass in paths for b, step in enumerate(steps[a])]
+    return [mass for _, mass in paths]
 
 
-def _type_weights(prior: Dense, types: Types) -> list[int]:
-    rows = prior.space.rows(np.arange(prior.space.size))
+def _over_databases(exact: list[int], sizes: tuple[int, ...], joint: bool) -> Program:
+    cube = np.array(exact, dtype=object).reshape(sizes)
+    types = types_of(symmetries(cube))
     weights = [0] * len(types.counts)
-    for t, weight in zip(types.number(rows).tolist(), integers(prior._vector()), strict=True):
+    rows = np.indices(sizes).reshape(len(sizes), -1).T
+    for t, weight in zip(types.number(rows).tolist(), exact, strict=True):
         weights[t] += weight
-    return weights
+    return build(types, weights, joint)
 
 
 def total(prior: Distribution, vertices: Sequence[Vertex]) -> Fraction:

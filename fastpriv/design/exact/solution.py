@@ -27,8 +27,9 @@ _MAX_FRACTIONS = 1 << 18
 class ExactSolution:
     """An optimum in rational arithmetic, with everything that proves it.
 
-    The prior is taken as the exact values of its floats divided by their sum, and e^epsilon as
-    the rational number ``ratio``. At that ratio nothing is approximate.
+    The prior is taken as the exact values of its floats divided by their sum (of a Markov chain,
+    those of its laws), and e^epsilon as the rational number ``ratio``. At that ratio nothing is
+    approximate.
 
     Attributes
     ----------

@@ -3,7 +3,8 @@
 An adversary makes every row a function of x_i. Rows with the same function are interchangeable, so
 the counts of their outputs are sufficient. Here all rows but a few copy x_i, and the few share one
 other function: a lower bound, for any number of rows. For bits these are all adversaries
-(``flips``). The upper end is ln m, or the capacity of all rows.
+(``flips``). The upper end is ln m, the capacity of all rows, or a bound by the affinities of the
+databases.
 """
 
 from __future__ import annotations
@@ -14,14 +15,38 @@ import math
 import numpy as np
 
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, lowered, round_up
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.affinities import alike_limit
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._structure.rows import RowKernels
 from fastpriv.results import Adversary, IndividualCapacity
 
+#: Most values of a group that affinities bound, and most values of a row.
+_VALUES, _ROW = 4, 64
 #: Most types of outputs of one channel, most functions that are tried, and a gap for trying.
 _TYPES, _FUNCTIONS, _TRIED = 1 << 18, 256, 1e-6
+
+
+def affinity_limit(kernels: RowKernels, k: int) -> float:
+    """Bound what a product of rows tells about k of them, by the affinities of two databases.
+
+    The affinity of two databases is the product of the affinities of their rows, so it is at least
+    the product of the least ones. Infinity for groups of many values.
+    """
+    shapes = [kernel.shape for kernel in kernels.distinct]
+    values = math.prod(sorted(shapes[t][0] for t in kernels.assignment.tolist())[-k:])
+    if values > _VALUES or max(m for m, _ in shapes) > _ROW:
+        return math.inf
+    least = []
+    for kernel in kernels.distinct:
+        roots = np.sqrt(kernel.matrix)
+        least.append(float(lowered(roots @ roots.T, 2.0 * roots.shape[1] + 16.0).min()))
+    counts = np.bincount(kernels.assignment, minlength=len(least))
+    if min(least) <= 0.0:
+        return math.inf
+    log = math.fsum(counts * np.log(least))
+    return alike_limit(values, math.exp(log * (1.0 + 16.0 * ULP) - 16.0 * ULP))
 
 
 def alike(kernels: RowKernels) -> bool:

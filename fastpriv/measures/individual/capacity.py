@@ -16,12 +16,13 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.individual.alike import alike, by_types
-from fastpriv.measures.individual.boxes import box_leak, row_box_leak
+from fastpriv.measures.individual.alike import affinity_limit, alike, by_types
 from fastpriv.measures.individual.codes import with_code
+from fastpriv.measures.individual.convex import convex_leak
 from fastpriv.measures.individual.copies import by_copies, by_part
 from fastpriv.measures.individual.flips import by_flips, fits
 from fastpriv.measures.individual.independent import independent_leak
+from fastpriv.measures.individual.row_boxes import row_box_leak
 from fastpriv.measures.individual.search import searched
 from fastpriv.measures.individual.sets import chain_leak, chain_ratio, interval_leak
 from fastpriv.measures.leakage import extreme_level
@@ -30,7 +31,7 @@ from fastpriv.measures.pointwise.sets import set_level
 from fastpriv.priors.sets import (
     AllPriors,
     BernoulliPriors,
-    Box,
+    ConvexPriors,
     PriorSet,
     ProductPriors,
     RowBoxPriors,
@@ -39,8 +40,8 @@ from fastpriv.results import IndividualCapacity
 
 __all__ = ["group_capacity", "individual_capacity", "max_individual_capacity"]
 
-#: Gap of a search over a box of priors, and its seconds where none are given.
-_BOX_GAP, _BOX_SECONDS = 1e-3, 5.0
+#: Least gap of a search over a convex set of priors.
+_SET_GAP = 1e-3
 #: Largest matrix of a row-by-row channel that is searched for an adversary.
 _SEARCHED = 1 << 20
 
@@ -66,11 +67,12 @@ def individual_capacity(
     channel : channel or 2-D array
         The mechanism. A plain matrix is one row with as many values as it has rows.
     priors : {"all", "independent", "markov"} or PriorSet
-        Which priors an adversary may have. ``PriorSet.all``, ``.product``,
-        ``.bernoulli_interval``, ``.row_box``, ``.box`` and ``.min_entropy`` are taken; for a least
-        entropy see :func:`constrained_capacity`. Boxes of priors are searched by branch and bound
-        with linear programs, to a gap of 1e-3 or more: about a second for 3 bits and 3 outputs.
-        With more outputs, or rows of more values, the bracket may be wide. Markov chains, with any
+        Which priors an adversary may have. All sets are taken but ``PriorSet.iid_interval``.
+        Convex sets of priors (``.box``, ``.min_entropy``, ``.polytope``, ``.total_variation``,
+        ``.kl_ball`` and ``.entropy``) are searched by branch and bound with linear programs, to a
+        gap of 1e-3 or more: about a second for 3 bits and 3 outputs. With more outputs, or rows of
+        more values, the bracket may be wide. (For a least entropy :func:`constrained_capacity` has
+        a search of its own, also for counts and products of many rows.) Markov chains, with any
         steps, are for rows of two values: the worst makes neighbouring rows functions of x_i,
         O(n^2 N) pairs of databases.
         (For E_d, with rows of one size, that is the worst of all priors.) Under independent rows
@@ -101,9 +103,11 @@ def individual_capacity(
     databases. Any output law q bounds all selections by max D(W_x || q). The rest is branch and
     bound. Bits need O(N^2 K) at worst, a few seconds for N = K = 1024. A count of n bits with K
     outputs needs O(n K) if two answers have the capacity of all of them, or if they tell a bit
-    apart almost surely. For m > 2 values the number of selections, (N/m)^m, may be out of reach.
-    The upper end is then at most the capacity of the best pair of rows times the mean number of
-    yes-or-no questions that identify one of m values (5/3 for m = 3, 2 for m = 4).
+    apart almost surely. For m > 2 values the number of selections is (N/m)^m. Most of them are left
+    because of the affinities of their rows, sum_y sqrt(W_a W_b): random channels of 3^7 databases
+    and 8 outputs take about five seconds, 4^5 and 16 outputs about twenty. Beyond, the upper end is
+    at most the capacity of the best pair of rows times the mean number of yes-or-no questions that
+    identify one of m values (5/3 for m = 3, 2 for m = 4).
 
     Bits that all pass through one channel need a sum over the net numbers of outputs for each
     number of bits that the two databases of the adversary flip against each other, O(n^3) for two
@@ -111,6 +115,8 @@ def individual_capacity(
 
     Rows with more values that all pass through one channel, too many for a search, have a lower end
     from the types of their outputs: all rows copy x_i, except some that share another function.
+    For up to 4 values their upper end is at most that of m rows with the least affinity of two
+    databases.
 
     For E_d with rows of one size the worst adversary makes all rows equal and x_i uniform. The
     result is a sum over the partitions of n into at most m parts, or O(n) for bits. Beyond about
@@ -144,17 +150,17 @@ def individual_capacity(
         if isinstance(kind, BernoulliPriors):
             return interval_leak(mechanism, kind.c, gap, clock)
         if isinstance(kind, RowBoxPriors):
-            return row_box_leak(mechanism, kind._row, gap)
+            return row_box_leak(mechanism, kind._row, gap, clock)
         half = None if seconds is None else 0.5 * seconds
         most = largest_leak(mechanism, 1, max(gap, 1e-9), half).upper
-        rest = Clock(_BOX_SECONDS if seconds is None else 0.5 * seconds)
-        return box_leak(mechanism, kind, max(gap, _BOX_GAP), most, rest)
+        rest = None if seconds is None else clock.left()
+        return convex_leak(mechanism, kind, max(gap, _SET_GAP), most, rest)
     return independent_leak(mechanism, gap, clock)
 
 
-def _kind(priors: str | PriorSet) -> str | BernoulliPriors | Box | RowBoxPriors:
+def _kind(priors: str | PriorSet) -> str | BernoulliPriors | ConvexPriors | RowBoxPriors:
     """Return the name of a set of priors, or a set with bounds."""
-    if isinstance(priors, Box | RowBoxPriors):
+    if isinstance(priors, ConvexPriors | RowBoxPriors):
         return priors
     if isinstance(priors, BernoulliPriors):
         return priors if priors.c > 0.0 else "independent"
@@ -162,9 +168,8 @@ def _kind(priors: str | PriorSet) -> str | BernoulliPriors | Box | RowBoxPriors:
         return "all" if isinstance(priors, AllPriors) else "independent"
     if isinstance(priors, PriorSet):
         raise InvalidInput(
-            f"the individual capacity over {priors!r} has no algorithm here; use PriorSet.all, "
-            ".product, .box, .min_entropy, .row_box or .bernoulli_interval, or "
-            "constrained_capacity for a least entropy"
+            f"the individual capacity over {priors!r} has no algorithm here; "
+            "PriorSet.bernoulli_interval is a larger set, which bounds it"
         )
     return check.word(priors, "priors", ("all", "independent", "markov"))
 
@@ -295,22 +300,25 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
         return search(channel)
     if k == 1 and alike(channel._kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)
-        return by_types(channel._kernels, gap, clock, capacity(channel, 1e-9).upper)
-    return by_part(channel, _SEARCHED, k, search)
+        most = min(capacity(channel, 1e-9).upper, affinity_limit(channel._kernels, k))
+        return by_types(channel._kernels, gap, clock, most)
+    most = affinity_limit(channel._kernels, k)
+    return by_part(channel, _SEARCHED, k, search, most)
 
 
 @largest_leak.register
 def _(channel: HammingChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
     """Closed form for rows of one size. Otherwise a bracket, narrowed by a search while small."""
-    bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k)
+    clock = Clock(math.inf if time_limit is None else time_limit)
+    bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k, clock)
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if k > 1 and channel.space.m and not narrow:
-        clock = Clock(math.inf if time_limit is None else 0.5 * time_limit)
-        bracket = with_code(bracket, channel._symmetric()[0], channel.space.n, k, clock)
+        half = Clock(clock.share(2))
+        bracket = with_code(bracket, channel._symmetric()[0], channel.space.n, k, half)
         narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if narrow or channel.space.size**2 > _SEARCHED:
         return bracket
-    search = searched(channel, k, gap, time_limit)
+    search = searched(channel, k, gap, None if time_limit is None else clock.left())
     best = max(search, bracket, key=lambda b: b.lower)
     upper = max(best.lower, min(search.upper, bracket.upper))
     return IndividualCapacity(best.lower, upper, best.adversary)

@@ -18,6 +18,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.cliques import mean_questions
@@ -60,7 +61,10 @@ def opposite_capacity(rows: list[Symmetric]) -> Bracket:
             return Bracket(lower, round_up(math.log(2.0)))
     epsilon = rows[0].epsilon
     law = _net_law(rows)
-    terms = [law[d] * _gain(epsilon * (d + 1)) for d in np.flatnonzero(law).tolist()]
+    # A gain is at least 0.4 of this, so what is left out is below an ulp of the sum.
+    sizes = law * np.minimum(0.125 * (epsilon * np.arange(1.0, len(law) + 1.0)) ** 2, 1.0)
+    kept = np.flatnonzero(sizes > 1e-20 * sizes.max() / len(law)).tolist()
+    terms = [law[d] * _gain(epsilon * (d + 1)) for d in kept]
     value, error = math.fsum(terms), (16 * len(rows) + 512) * ULP
     return Bracket(max(value * (1.0 - error) - _LOST, 0.0), value * (1.0 + error) + _LOST)
 
@@ -104,7 +108,7 @@ def _net_law(rows: list[Symmetric]) -> Floats:
     return np.asarray(both / (both.sum() + masses[n]))
 
 
-def copied_information(kernel: Symmetric, copies: int) -> tuple[Bracket, Floats]:
+def copied_information(kernel: Symmetric, copies: int, clock: Clock) -> tuple[Bracket, Floats]:
     """Return the capacity of copies of one row, and a law of its value that reaches the lower end.
 
     The channel is the same for all values, so the uniform law is optimal. Where its information
@@ -117,14 +121,14 @@ def copied_information(kernel: Symmetric, copies: int) -> tuple[Bracket, Floats]
     two = np.where(np.arange(m) < 2, 0.5, 0.0)
     if m == 2:
         return pair, two
-    told = copies_bracket(copies, kernel)
+    told = copies_bracket(copies, kernel, clock)
     upper = min(told.upper, round_up(min(math.log(m), pair.upper * mean_questions(m))))
     if pair.lower > told.lower:
         return Bracket(pair.lower, max(pair.lower, upper)), two
     return Bracket(told.lower, max(told.lower, upper)), np.full(m, 1.0 / m)
 
 
-def shown_capacity(rows: list[Symmetric], k: int) -> Bracket:
+def shown_capacity(rows: list[Symmetric], k: int, clock: Clock) -> Bracket:
     """Capacity of the best k databases, where every row has at least k values.
 
     In the best k databases every row is an injective function of a value V of k, which is uniform.
@@ -136,7 +140,7 @@ def shown_capacity(rows: list[Symmetric], k: int) -> Bracket:
         return opposite_capacity(rows)
     kernel, law = Symmetric(k, rows[0].epsilon), np.ones(1)
     if all(row.m == k for row in rows):
-        return copied_information(kernel, len(rows))[0]
+        return copied_information(kernel, len(rows), clock)[0]
     for m, number in Counter(row.m for row in rows).items():
         row = Symmetric(m, kernel.epsilon)
         law = np.convolve(law, _binomial(number, row.stay + (k - 1) * row.off, (m - k) * row.off))
@@ -154,7 +158,7 @@ def _binomial(n: int, hit: float, miss: float) -> Floats:
     return np.asarray(np.exp(ways + xlogy(r, hit) + xlogy(n - r, miss)))
 
 
-def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity:
+def by_copies(kinds: list[Symmetric], which: Ints, k: int, clock: Clock) -> IndividualCapacity:
     """Bracket for groups of k rows. Every other row copies a row of the group of its size."""
     space = Space._trusted(tuple(kinds[t].m for t in which.tolist()))
     size = np.asarray(space.sizes)
@@ -167,24 +171,24 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int) -> IndividualCapacity
         leader[rest] = np.resize([g for g in group if space.sizes[g] == m], len(rest))
     copies = np.bincount(leader[leader >= 0], minlength=space.n).tolist()
     keys = [(int(which[g]), copies[g]) for g in group]
-    known = {key: copied_information(kinds[key[0]], key[1]) for key in sorted(set(keys))}
+    known = {key: copied_information(kinds[key[0]], key[1], clock) for key in sorted(set(keys))}
     told = [known[key] for key in keys]
     lower = math.fsum(part.lower for part, _ in told) * (1.0 - 4.0 * ULP if k > 1 else 1.0)
     rows = math.fsum(np.bincount(which) * [row_capacity(kind, 0.0)[0].upper for kind in kinds])
     logs = math.fsum(math.log(space.sizes[g]) for g in group)
     alone = k == 1 and len(set(size[live].tolist())) <= 1
-    one = told[0][0].upper if alone else _one_row([kinds[t] for t in which[live].tolist()])
+    one = told[0][0].upper if alone else _one_row([kinds[t] for t in which[live].tolist()], clock)
     upper = one if k == 1 else round_up(min(k * one, rows, logs))
     who = _copying(space, group, leader, [law for _, law in told])
     return IndividualCapacity(lower, max(lower, upper), who)
 
 
-def _one_row(rows: list[Symmetric]) -> float:
+def _one_row(rows: list[Symmetric], clock: Clock) -> float:
     """Return a bound for one row: that of copies, or by yes-or-no questions if sizes differ."""
     if not rows:
         return 0.0
     if len({row.m for row in rows}) == 1:
-        return copied_information(rows[0], len(rows))[0].upper
+        return copied_information(rows[0], len(rows), clock)[0].upper
     most = max(row.m for row in rows)
     pair = opposite_capacity(rows).upper
     return round_up(min(math.log(most), pair * mean_questions(most)))
@@ -206,11 +210,13 @@ def _copying(
     return Adversary(group, databases, law)
 
 
-def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> IndividualCapacity:
+def by_part(
+    channel: ProductChannel, entries: int, k: int, search: Search, most: float
+) -> IndividualCapacity:
     """Bracket from a search over the rows of largest capacity, as many as give a small matrix.
 
     Further rows can only help an adversary, so this is a lower bound. The upper end is the sum of
-    ln m over the rows of the group, or the capacity of all rows if that is less.
+    ln m over the rows of the group, or the capacity of all rows, or ``most``, if that is less.
     """
     kernels = channel._kernels
     told = np.array([row_capacity(kernel, 1e-3)[0].lower for kernel in kernels.distinct])
@@ -226,5 +232,5 @@ def by_part(channel: ProductChannel, entries: int, k: int, search: Search) -> In
     databases[:, rows] = who.databases
     group = tuple(rows[list(who.rows)].tolist())
     values = round_up(math.fsum(map(math.log, sorted(channel.space.sizes)[-k:])))
-    upper = max(part.lower, min(values, capacity(channel, 1e-9).upper))
+    upper = max(part.lower, min(values, capacity(channel, 1e-9).upper, most))
     return IndividualCapacity(part.lower, upper, Adversary(group, databases, who.law))

@@ -8,6 +8,7 @@ from functools import singledispatch
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import raised
 from fastpriv._matrices.selection import best_selection
 from fastpriv.channels import AbstractChannel, HammingChannel
@@ -106,5 +107,5 @@ def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> Bracket
     rows = [kinds[t] for t in channel._kernels.assignment.tolist() if kinds[t].m > 1]
     few = len(rows) <= _COUNTED or k == 2 or {row.m for row in rows} == {k}
     if rows and few and k <= min(row.m for row in rows):
-        return shown_capacity(rows, k)
+        return shown_capacity(rows, k, Clock(time_limit))
     return best_databases.dispatch(AbstractChannel)(channel, k, gap, time_limit)

@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import Symmetric
@@ -26,7 +27,7 @@ _WORK, _LEAST, _MOST = 2e8, 128, 1 << 14
 _RARE, _BEYOND = 1e-22, 1e-16
 
 
-def merged(copies: int, kernel: Symmetric) -> Bracket | None:
+def merged(copies: int, kernel: Symmetric, clock: Clock) -> Bracket | None:
     """Information about a uniform value in copies of it, m at least 3. None if that takes long.
 
     Cost O(m n^1.5) for each point of the grid, of which there are as many as a second allows. The
@@ -39,7 +40,9 @@ def merged(copies: int, kernel: Symmetric) -> Bracket | None:
         return None
     most, beyond = _largest(n, kernel)
     top = epsilon * most + math.log(m)
-    law, step = _sums(n, m - 1, epsilon, top, points)
+    law, step = _sums(n, m - 1, epsilon, top, points, clock)
+    if law is None:
+        return None
     seen = np.arange(n + 1)
     right = _binomials(n, kernel.stay, (m - 1) * kernel.off)[n]
     grid = step * np.arange(points + 1)
@@ -54,8 +57,13 @@ def merged(copies: int, kernel: Symmetric) -> Bracket | None:
     return Bracket(lower, told + (m - 1) * step * step / 32.0 + error)
 
 
-def _sums(n: int, values: int, epsilon: float, top: float, points: int) -> tuple[Floats, float]:
-    """Return P(L = k step | r outputs on these values) as an array over k and r, and the step."""
+def _sums(
+    n: int, values: int, epsilon: float, top: float, points: int, clock: Clock
+) -> tuple[Floats | None, float]:
+    """Return P(L = k step | r outputs on these values) as an array over k and r, and the step.
+
+    None in place of the array if the time is over.
+    """
     from scipy.sparse import csr_array
 
     step, r = top / points, np.arange(n + 1)
@@ -69,6 +77,8 @@ def _sums(n: int, values: int, epsilon: float, top: float, points: int) -> tuple
         chances = _binomials(n, 1.0 / value, (value - 1.0) / value)
         after = np.zeros_like(law)
         for c in range(n + 1):
+            if clock.left() == 0.0:
+                return None, step
             weight = chances[c:, c]
             if weight.max() < _RARE:
                 continue

@@ -18,6 +18,7 @@ from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
 from fastpriv.channels.queries.sums import corner_laws
 from fastpriv.errors import InvalidInput
+from fastpriv.measures.capacity import capacity
 from fastpriv.measures.individual.search import matrix_error, widened
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.scaled import scaled_matrix
@@ -25,6 +26,8 @@ from fastpriv.results import Adversary, IndividualCapacity
 
 #: What a bit can tell at most.
 _BIT = round_up(math.log(2.0))
+#: Gap of the channel capacity, which bounds what the time does not suffice for.
+_CLOSE = 1e-3
 #: Entries of a batch of channels, and most entries of all of them.
 _BATCH, _WORK = 1 << 20, 1 << 29
 
@@ -51,7 +54,16 @@ def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Individual
             order = np.argsort(databases[:, i])
             who = Adversary((i,), databases[order], laws[best][order])
             lower = float(low[best])
-    return widened(IndividualCapacity(max(lower, 0.0), upper, who), matrix_error(channel))
+    leak = _capped(IndividualCapacity(max(lower, 0.0), upper, who), channel)
+    return widened(leak, matrix_error(channel))
+
+
+def _capped(leak: IndividualCapacity, channel: AbstractChannel) -> IndividualCapacity:
+    """Bound a leak that may be a bit, for want of time, by the channel capacity."""
+    if leak.upper < _BIT:
+        return leak
+    upper = max(leak.lower, min(leak.upper, capacity(channel, _CLOSE).upper))
+    return IndividualCapacity(leak.lower, upper, leak.adversary)
 
 
 def chain_ratio(channel: AbstractChannel) -> float:
@@ -108,7 +120,7 @@ def interval_leak(
         lines = mixed.reshape(-1, 2, int(channel.space._strides[i]), outputs)
         return np.moveaxis(lines, 1, 2).reshape(-1, 2, outputs)
 
-    leak = _clipped(map(corners, range(n)), c, gap, clock)
+    leak = _capped(_clipped(map(corners, range(n)), c, gap, clock), channel)
     return widened(leak, matrix_error(channel) + 8.0 * n * ULP)
 
 
@@ -129,7 +141,7 @@ def _(channel: QueryChannel, c: float, gap: float, clock: Clock) -> IndividualCa
     parts = (
         np.stack([law @ matrix[:-1], law @ matrix[1:]], axis=1) for law in corner_laws(n - 1, c)
     )
-    return widened(_clipped(parts, c, gap, clock), 16.0 * n * ULP)
+    return widened(_capped(_clipped(parts, c, gap, clock), channel), 16.0 * n * ULP)
 
 
 def _clipped(parts: Iterable[Floats], c: float, gap: float, clock: Clock) -> IndividualCapacity:

@@ -15,37 +15,39 @@ import math
 
 import numpy as np
 
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import Symmetric
 from fastpriv.measures.individual.merged import merged
 from fastpriv.results import Bracket
 
-#: Most entries in a list of partitions, about a second of work.
-_ENTRIES = 1 << 21
+#: Most entries in a list of partitions, and those that there is always time for.
+_ENTRIES, _QUICK = 1 << 21, 1 << 18
 #: Most copies whose partitions may fit. Three values have n^2/12 of them.
 _COPIES = 8000
-#: Information below is lost to underflow.
-_LOST = 1e-290
+#: Seconds that long lists may take, and information that is lost to underflow.
+_SECOND, _LOST = 1.0, 1e-290
 
 
-def copies_bracket(copies: int, kernel: Symmetric) -> Bracket:
+def copies_bracket(copies: int, kernel: Symmetric, clock: Clock) -> Bracket:
     """Information about a uniform value in copies of it, each sent through R_epsilon.
 
     The bracket is as narrow as rounding allows while the partitions can be listed: for m = 3 up to
     2800 copies, for m = 10 up to 60. Otherwise it is the better one of :func:`extended` and
     :func:`~fastpriv.measures.individual.merged.merged`. Cost O(min(m, n)) for each partition of n
-    into at most m parts.
+    into at most m parts. With less than a second left only short lists are made.
     """
     if kernel.m == 1 or copies == 0 or kernel.epsilon == 0.0:
         return Bracket(0.0, 0.0)
     top = min(copies, _COPIES)
     counts = partition_counts(top, kernel.m) * np.minimum(kernel.m, np.arange(top + 1))
-    fitting = max(1, int((counts <= _ENTRIES).sum()) - 1)
+    entries = _ENTRIES if clock.left() > _SECOND else _QUICK
+    fitting = max(1, int((counts <= entries).sum()) - 1)
     if fitting == copies:
         return listed(copies, kernel)
     told = extended(copies, kernel, [listed(j, kernel) for j in (fitting - 1, fitting)], fitting)
-    near = merged(copies, kernel)
+    near = merged(copies, kernel, clock)
     if near is None:
         return told
     lower = max(told.lower, near.lower)

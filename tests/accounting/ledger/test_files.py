@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from fastpriv.accounting import Ledger
+from fastpriv.accounting import Ledger, PrivacyProfile
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
+from fastpriv.mechanisms import GeometricCount
 
 
 def test_reopening_keeps_everything(path):
@@ -280,3 +281,34 @@ def test_exports_that_were_changed_are_refused(change, path):
 def test_texts_that_are_no_export(text):
     with pytest.raises(InvalidInput):
         Ledger.from_json(text)
+
+
+@pytest.mark.parametrize("budget", [{"approximate-dp": (50.0, 1e-6)}, {"dp": 50.0}])
+def test_releases_for_different_relations_are_refused(path, budget):
+    """A channel's neighbours differ in one row; those of others come and go."""
+    added = PrivacyProfile.laplace(2.0, relation="add-or-remove")
+    with Ledger.open(path, budget) as ledger:
+        ledger.spend(added)
+        ledger.spend({"dp": 0.25})
+        ledger.spend(PrivacyProfile.laplace(2.0))  # which says no relation
+        text = ledger.to_json()
+    with Ledger.open(path) as opened:
+        for ledger in (opened, Ledger.from_json(text)):
+            before = ledger.spent
+            for other in (
+                [[0.75, 0.25], [0.25, 0.75]],
+                PrivacyProfile.laplace(2.0, relation="replace-one"),
+                GeometricCount(9, 0.5),
+            ):
+                with pytest.raises(InvalidInput, match="'add-or-remove' and by 'replace-one'"):
+                    ledger.spend(other)
+            assert ledger.spent == before
+            ledger.spend(added)
+
+
+def test_exports_that_tell_no_relation_are_read():
+    ledger = Ledger({"dp": 2.0})
+    ledger.spend([[0.75, 0.25], [0.25, 0.75]])
+    given = json.loads(ledger.to_json())
+    assert given.pop("relation") == "replace-one"
+    assert Ledger.from_json(json.dumps(given)).spent == ledger.spent

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv.measures.individual.boxes import box_information
+from fastpriv._core.clock import Clock
+from fastpriv.measures.individual.inputs import most_information
 
 
 def about(matrix, pmf, sizes, i):
@@ -86,13 +87,13 @@ def test_information_over_a_box_of_inputs(seed):
     rng = np.random.default_rng(seed)
     matrix, centre = rng.dirichlet(np.full(4, 0.5), 5), rng.dirichlet(np.ones(5))
     lower, upper = 0.3 * centre, np.minimum(1.0, centre + 0.2)
-    low, high = box_information(matrix, fp.PriorSet.box(lower, upper), 1e-6)
+    low, high = most_information(matrix, fp.PriorSet.box(lower, upper), 1e-6, Clock(math.inf))
     assert high - low < 1e-5
     for _ in range(200):
         mix = rng.random()
         one, two = (filled(lower, upper, rng.permutation(5)) for _ in range(2))
         assert fp.mutual_information(matrix, mix * one + (1 - mix) * two) <= high + 1e-12
-    free = box_information(matrix, fp.PriorSet.box([0] * 5, [1] * 5), 1e-6)
+    free = most_information(matrix, fp.PriorSet.box([0] * 5, [1] * 5), 1e-6, Clock(math.inf))
     truth = fp.channel_capacity(matrix)
     assert free[0] <= truth.upper
     assert truth.lower <= free[1]
@@ -128,15 +129,17 @@ def test_boxes_of_independent_rows():
 def test_sizes_and_sets_that_are_refused():
     channel = fp.HammingChannel(2, 2, 1.0)
     for priors, word in (
-        (fp.PriorSet.kl_ball([0.25] * 4, 0.1), "no algorithm"),
+        (fp.PriorSet.iid_interval(2, 0.1), "no algorithm"),
         (fp.PriorSet.box([0.0] * 3, [1.0] * 3), "over 3 databases"),
         (fp.PriorSet.row_box([0.1] * 2, [0.9] * 2, 3), "priors are on"),
     ):
         with pytest.raises(fp.InvalidInput, match=word):
             fp.individual_capacity(channel, priors)
-    wide = fp.HammingChannel(10, 2, 1.0)
-    with pytest.raises(fp.TooLarge, match="searched over a box"):
-        fp.individual_capacity(wide, fp.PriorSet.min_entropy(1024, 1.0))
+    for n, words in ((11, "searched over a set"), (10, "joint law of a row and the output")):
+        with pytest.raises(fp.TooLarge, match=words):
+            fp.individual_capacity(
+                fp.HammingChannel(n, 2, 1.0), fp.PriorSet.min_entropy(2**n, 1.0), time_limit=1.0
+            )
     count = fp.mechanisms.GeometricCount(14, 1.0).channel()
     with pytest.raises(fp.TooLarge, match="corners"):
         fp.individual_capacity(count, fp.PriorSet.row_box([0.1] * 2, [0.9] * 2, 14))

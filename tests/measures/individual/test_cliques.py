@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fastpriv._core.clock import Meter
 from fastpriv._matrices.capacity import capacities
+from fastpriv._matrices.clique_search import advance, by_cliques
 from fastpriv._matrices.cliques import Cliques
 from fastpriv._matrices.laws import Laws
 from fastpriv._matrices.selection_search import Node, Search
@@ -30,7 +31,11 @@ def test_all_selections(shape, sharpness):
     slices = tuple(np.split(np.arange(sum(shape)), np.cumsum(shape)[:-1]))
     search = Search(table, 1e-9, Meter(None, 1e12))
     search.run([Node(0, slices)], 0.0)  # a first selection, and no more
-    upper = search.by_cliques([Node(0, slices)], np.arange(len(table)), np.inf)
+    upper = advance(
+        search,
+        by_cliques(search, [Node(0, slices)], np.arange(len(table)), np.inf),
+        search.meter.limit,
+    )
     best = best_by_listing(table, slices)
     assert search.lower <= best * (1.0 + 1e-12)
     assert best <= upper <= search.lower * (1.0 + 1e-9)
@@ -39,11 +44,27 @@ def test_all_selections(shape, sharpness):
     )
 
 
+@pytest.mark.parametrize("sharpness", [0.2, 0.5])
+def test_problems_of_several_sizes(sharpness):
+    """Bounds on parts of the selections of one problem say nothing about another one."""
+    table = tables(36, 6, sharpness, 11)
+    problems = [np.split(np.arange(16), 4), np.split(np.arange(16, 36), 5)]
+    nodes = [Node(p, tuple(slices)) for p, slices in enumerate(problems)]
+    search = Search(table, 1e-9, Meter(None, 1e12))
+    search.run(nodes, 0.0)
+    steps = by_cliques(search, nodes, np.arange(36), np.inf)
+    upper = advance(search, steps, search.meter.limit)
+    best = max(best_by_listing(table, slices) for slices in problems)
+    assert best <= upper <= search.lower * (1.0 + 1e-9)
+
+
 def test_equal_slices_are_unordered():
     table, rows = tables(14, 5, 1.0, 3), np.arange(14)
     search = Search(table, 1e-9, Meter(None, 1e12))
     search.run([Node(0, (rows,) * 3)], 0.0)
-    upper = search.by_cliques([Node(0, (rows,) * 3)], rows, np.inf)
+    upper = advance(
+        search, by_cliques(search, [Node(0, (rows,) * 3)], rows, np.inf), search.meter.limit
+    )
     best = best_by_listing(table, [rows] * 3)
     assert best <= upper <= search.lower * (1.0 + 1e-9)
 

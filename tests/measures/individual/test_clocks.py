@@ -43,6 +43,16 @@ QUESTIONS = {
         random_channel([2] * 6, 4), fp.PriorSet.bernoulli_interval(6, 0.2), time_limit=s
     ),
     "a group of E_d": lambda s: fp.group_capacity(fp.HammingChannel(9, 2, 0.5), 3, time_limit=s),
+    "copies": lambda s: fp.individual_capacity(fp.HammingChannel(100, 10, 0.3), time_limit=s),
+    "a box of priors": lambda s: fp.individual_capacity(
+        random_channel([2] * 5, 8), fp.PriorSet.min_entropy(32, 1.0), time_limit=s
+    ),
+    "rows in a box": lambda s: fp.individual_capacity(
+        random_channel([2] * 5, 4), fp.PriorSet.row_box([0.2, 0.3], [0.7, 0.8], 5), time_limit=s
+    ),
+    "data processing": lambda s: fp.sdpi_constant(
+        random_channel([100], 100).matrix(), np.full(100, 0.01), time_limit=s
+    ),
     "a product": lambda s: fp.individual_capacity(
         fp.ProductChannel([random_channel([3], 3).matrix(), *[np.eye(3) * 0.4 + 0.2] * 3]),
         time_limit=s,
@@ -74,6 +84,16 @@ def test_all_of_the_limit_is_used(ticking):
     bracket = fp.individual_capacity(random_channel([4] * 4, 24), time_limit=0.8)
     assert bracket.width > 1e-3
     assert 0.01 * ticking.looks >= 0.8
+
+
+@pytest.mark.parametrize(
+    "priors", ["all", "independent", "markov", fp.PriorSet.bernoulli_interval(5, 0.2)]
+)
+def test_the_channel_capacity_bounds_every_set_of_priors(priors, ticking):
+    """Flat rows, of which all together tell less than a bit."""
+    channel = random_channel([2] * 5, 6, 20.0)
+    upper = fp.individual_capacity(channel, priors, time_limit=0.0).upper
+    assert upper <= fp.channel_capacity(channel).upper * (1.0 + 2e-3) < 0.2
 
 
 @pytest.mark.parametrize("question", ["three values", "a group", "another data set"])

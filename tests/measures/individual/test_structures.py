@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fastpriv as fp
 import oracles as o
 from cases import kernel, law
-from fastpriv._core.clock import Meter
+from fastpriv._core.clock import Clock, Meter
 from fastpriv._matrices.capacity import capacities
 from fastpriv._matrices.selection_search import Node, Search
 from individual_cases import channel, holds, reached
@@ -298,7 +298,9 @@ def test_brackets_of_copies_hold():
     for sizes in ((3, 3), (2, 3), (2, 2, 2), (3, 2, 1)):
         mechanism = fp.HammingChannel(len(sizes), sizes, 0.9)
         for k in range(1, len(sizes) + 1):
-            found = by_copies(mechanism._symmetric(), mechanism._kernels.assignment, k)
+            found = by_copies(
+                mechanism._symmetric(), mechanism._kernels.assignment, k, Clock(math.inf)
+            )
             assert holds(found, *brute.group_capacity(mechanism.matrix(), sizes, k))
             assert reached(found, mechanism.matrix(), sizes)
 

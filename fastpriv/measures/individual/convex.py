@@ -1,0 +1,278 @@
+"""Individual capacity over a convex set of priors, from the largest means of vectors over it."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock, Meter
+from fastpriv._core.highs import Rows, minimise
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.channels import AbstractChannel
+from fastpriv.channels.rowwise import row_kinds
+from fastpriv.errors import SolverFailure
+from fastpriv.measures.individual.inputs import most_information, some_laws
+from fastpriv.measures.individual.search import matrix_error, widened
+from fastpriv.priors.sets import ConvexPriors
+from fastpriv.results import IndividualCapacity
+
+#: Most entries of a matrix that is searched, and most pairs of a value and an output.
+_ENTRIES, _PAIRS = 1 << 20, 1 << 10
+#: Seconds for one linear program, and rounds of them for one bound.
+_SECONDS, _ROUNDS = 60.0, 12
+#: Units of work of the programs for two parts, and of a search without a time limit.
+_HALVING, _WORK = 1 << 24, 4e9
+#: Share of what is open that further laws may take off.
+_OPEN = 0.2
+#: Most tangents of a concave function, and most laws that programs choose from.
+_TANGENTS, _LAWS = 8, 128
+#: Ascents, their steps, and the shares of the way to a corner that are tried.
+_STARTS, _STEPS, _SHARES = 8, 60, (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
+#: Least probability in a logarithm, and the price of a joint law outside the simplices.
+_LEAST, _PRICE = 1e-300, 100.0
+
+
+def convex_leak(
+    channel: AbstractChannel,
+    priors: ConvexPriors,
+    gap: float,
+    most: float,
+    time_limit: float | None,
+) -> IndividualCapacity:
+    """Return the largest I(X_i; Y) over rows i and a convex set, nothing being above ``most``.
+
+    With A = x_i and the posteriors Q_y of A, I = H(A) - sum P(y) H(Q_y). Every Q_y is kept in a
+    simplex. There -H lies below the linear function with the same values at the corners, and
+    H(A) lies below tangents. So the largest mean of a vector over the set bounds I. A linear
+    program over the laws seen so far chooses the vector, and the law with this mean is the next
+    one. The simplex in which the bound is loosest is halved.
+    """
+    size, outputs = channel.space.size, channel.output_space.size
+    advice = "use fewer databases or outputs, or priors without bounds"
+    check.fits(size * outputs, "the matrix that is searched over a set of priors", advice, _ENTRIES)
+    pairs = max(channel.space.sizes) * outputs
+    check.fits(pairs, "the joint law of a row and the output", advice, _PAIRS)
+    matrix = np.array(channel.matrix())
+    rows = [i for i in range(channel.space.n) if channel.space.sizes[i] > 1]
+    if priors._symmetric():  # rows of one role are alike for the set, too
+        rows = [i for i in np.unique(row_kinds(channel), return_index=True)[1] if i in rows]
+    meter = Meter(time_limit, _WORK)
+    clock = Clock(math.inf if time_limit is None else time_limit)
+    most = min(most, most_information(matrix, priors, gap, clock)[1])
+    looked_at = [_Row(channel, matrix, priors, int(i)) for i in rows]
+    lower, upper = _searched(looked_at, gap, most, meter)
+    return widened(IndividualCapacity(lower, upper, None), matrix_error(channel))
+
+
+def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[float, float]:
+    """Return what a prior of the set tells about one of the rows, and an upper bound."""
+    best, count = 0.0, 0
+    heap: list[tuple[float, int, _Row, _Part]] = []
+    for row in rows:
+        best = max(best, row.climbed(meter))
+    for row in rows:
+        if meter.room() <= 0.0:
+            return best, max(best, most)
+        part, best = row.bound(row.whole(), best, gap)
+        heapq.heappush(heap, (-part.bound, count := count + 1, row, part))
+    while heap:
+        top = -heap[0][0]
+        if min(top, most) <= _enough(best, gap) or meter.room() <= 0.0:
+            break
+        _, _, row, part = heapq.heappop(heap)
+        meter.spend(_HALVING)
+        for half in _halves(*part[1:]):
+            part, best = row.bound(half, best, gap)
+            heapq.heappush(heap, (-min(part.bound, top), count := count + 1, row, part))
+    return best, max(best, min(most, -heap[0][0] if heap else 0.0))
+
+
+def _enough(best: float, gap: float) -> float:
+    """Return an upper bound that is close enough to what is reached."""
+    return best + gap * min(1.0, best)
+
+
+class _Part(NamedTuple):
+    """An upper bound over simplices [y, corner, a], the loosest y and a posterior of it."""
+
+    bound: float
+    simplices: Floats
+    y: int
+    middle: Floats
+
+
+class _Row:
+    """One row of the database: the joint law of its value and the output, linear in the prior."""
+
+    def __init__(
+        self, channel: AbstractChannel, matrix: Floats, priors: ConvexPriors, i: int
+    ) -> None:
+        inner, self.m = int(channel.space._strides[i]), channel.space.sizes[i]
+        self.values: Ints = np.arange(len(matrix)) // inner % self.m
+        self.W = np.ascontiguousarray(matrix[:, matrix.any(axis=0)])
+        self.priors = priors
+        self.tangents = [np.log(np.full(self.m, 1.0 / self.m))]
+        self.laws = np.array([self._joint(law) for law in some_laws(priors, _STARTS)])
+
+    def whole(self) -> Floats:
+        """Return the simplex of all posteriors, for each output."""
+        return np.tile(np.eye(self.m), (self.W.shape[1], 1, 1))
+
+    def climbed(self, meter: Meter) -> float:
+        """Return what ascents from several priors reach, each step towards the best law."""
+        rng = np.random.default_rng(0)  # where ascents start; what they reach is computed
+        count, best = len(self.laws), 0.0
+        for shares in [np.full(count, 1.0 / count), *rng.dirichlet(np.ones(count), _STARTS)]:
+            joint = np.tensordot(shares, self.laws, 1)
+            for _ in range(_STEPS):
+                if meter.room() <= 0.0:
+                    return best
+                outer = np.maximum(joint.sum(axis=1, keepdims=True) * joint.sum(axis=0), _LEAST)
+                slope = np.log(np.maximum(joint, _LEAST) / outer)[self.values]
+                corner = self._largest((self.W * slope).sum(axis=1))[1]
+                ways = [joint + share * (corner - joint) for share in _SHARES]
+                told = [_told(way, len(self.W)) for way in ways]
+                now = _told(joint, len(self.W))
+                if max(told) <= best * (1.0 + 1e-9) and max(told) <= now * (1.0 + 1e-9):
+                    break
+                joint = ways[int(np.argmax(told))]
+                best = max(best, *told)
+        return best
+
+    def bound(self, simplices: Floats, best: float, gap: float) -> tuple[_Part, float]:
+        """Bound what is told over simplices; return also what a law reaches, at least ``best``."""
+        heights, bound = _minus_entropy(simplices), math.inf
+        joint, g, tangent = self.laws[-1], np.zeros((self.m, self.W.shape[1])), self.tangents[0]
+        for _ in range(_ROUNDS):
+            solved = self._program(simplices, heights)
+            if solved is None:
+                break
+            value, joint, g, tangent = solved
+            best = max(best, _told(joint, len(self.W)))
+            law = np.maximum(joint.sum(axis=1), 1e-12)
+            self.tangents = [*self.tangents[-_TANGENTS:], np.log(law / law.sum())]
+            bound = min(bound, self._proved(simplices, heights, g, tangent))
+            # More laws would take little off what is open.
+            if bound <= max(_enough(best, gap), value + _OPEN * (bound - best)):
+                break
+        bound = min(bound, self._proved(simplices, heights, g, self.tangents[-1]))
+        chance = joint.sum(axis=0)
+        posterior = joint / np.maximum(chance, _LEAST)
+        loose = np.array(
+            [_height(s, h, q) for s, h, q in zip(simplices, heights, posterior.T, strict=True)]
+        )
+        loose = chance * (loose - _minus_entropy(posterior.T[:, None])[:, 0])
+        y = int(loose.argmax())
+        return _Part(bound, simplices, y, posterior[:, y]), best
+
+    def _joint(self, p: Floats) -> Floats:
+        joint = np.zeros((self.m, self.W.shape[1]))
+        np.add.at(joint, self.values, p[:, None] * self.W)
+        return joint
+
+    def _largest(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the largest mean over the set, rounded up, and the joint law of who has it."""
+        least, law = self.priors._least_sum(-weights)
+        return -least, self._joint(law)
+
+    def _proved(self, simplices: Floats, heights: Floats, g: Floats, tangent: Floats) -> float:
+        """Return the bound that multipliers g[a, y] prove, with H(A) <= -<P(A), tangent>.
+
+        g is raised until <g_y, corner> >= -H(corner) at all corners. Then I <= <w, p> with
+        w(x) = -tangent(a) + sum_y W[x, y] g[a, y], a = x_i.
+        """
+        below = heights - np.einsum("yja,ay->yj", simplices, g)
+        size = float(np.abs(g).max()) + math.log(self.m) + 1.0
+        raised = g + (below.max(axis=1) + 16.0 * self.m * ULP * size)
+        weights = -tangent[self.values] + np.einsum("xy,xy->x", self.W, raised[self.values])
+        size += float(np.abs(tangent).max()) + float(np.abs(raised).max())
+        slack = (4.0 * self.W.shape[1] + 32.0) * ULP * size
+        bound, joint = self._largest(weights)
+        self.laws = np.concatenate([self.laws[1 - _LAWS :], joint[None]])
+        return float(bound + slack)
+
+    def _program(
+        self, simplices: Floats, heights: Floats
+    ) -> tuple[float, Floats, Floats, Floats] | None:
+        """Maximise the linear bound over mixtures of laws; None if the solver fails.
+
+        Variables are the shares of laws, the weights of corners and the bound on H(A). Joint laws
+        may differ from those of the corners at a price. So there is always a solution, and
+        multipliers for simplices that no prior reaches. Returns the value, the joint law, its
+        multipliers, and the mixture of tangents.
+        """
+        count, pairs = len(self.laws), self.m * self.W.shape[1]
+        outputs, corners, extra = self.W.shape[1], count + pairs, count + 3 * pairs
+        joint = np.zeros((pairs, extra + 1))
+        joint[:, :count] = self.laws.reshape(count, pairs).T
+        for y in range(outputs):
+            start = count + y * self.m
+            joint[y::outputs, start : start + self.m] = -simplices[y].T
+        joint[:, corners : corners + pairs] = np.eye(pairs)
+        joint[:, corners + pairs : extra] = -np.eye(pairs)
+        tangents = np.array(self.tangents)
+        cuts = np.zeros((len(tangents), extra + 1))
+        cuts[:, :count] = tangents @ self.laws.sum(axis=2).T
+        cuts[:, -1] = 1.0
+        total = np.append(np.ones(count), np.zeros(extra + 1 - count))
+        table = np.vstack([joint, cuts, total])
+        low = np.concatenate([np.zeros(pairs), np.full(len(cuts), -math.inf), [1.0]])
+        high = np.concatenate([np.zeros(pairs + len(cuts)), [1.0]])
+        filled = table != 0.0
+        starts = np.concatenate([[0], np.cumsum(filled.sum(axis=1))])
+        rows = Rows(starts, np.nonzero(filled)[1], table[filled], low, high)
+        price = np.full(2 * pairs, _PRICE)
+        cost = np.concatenate([np.zeros(count), -heights.reshape(-1), price, [-1.0]])
+        try:
+            answer = minimise(cost, np.zeros(extra + 1), rows, _SECONDS)
+        except SolverFailure:
+            return None
+        shares = np.maximum(answer.values[:count], 0.0)
+        weights = np.maximum(-answer.duals[pairs:-1], 0.0) + _LEAST
+        return (
+            -float(cost @ answer.values),
+            np.tensordot(shares / shares.sum(), self.laws, 1),
+            answer.duals[:pairs].reshape(self.m, outputs),
+            weights / weights.sum() @ tangents,
+        )
+
+
+def _told(joint: Floats, size: int) -> float:
+    """Return I(A; Y) of a joint law that sums over ``size`` databases, rounded down."""
+    outer = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    seen = joint > 0.0
+    terms = joint[seen] * np.log(joint[seen] / outer[seen])
+    slack = (8.0 * size + 64.0) * ULP
+    return max(0.0, float(terms.sum()) - slack * (1.0 + float(np.abs(terms).sum())))
+
+
+def _height(simplex: Floats, heights: Floats, q: Floats) -> float:
+    """Return the linear function through the corners at a posterior."""
+    share, *_ = np.linalg.lstsq(simplex.T, q, rcond=None)
+    return float(share @ heights)
+
+
+def _minus_entropy(laws: Floats) -> Floats:
+    """Return sum q ln q of laws along the last axis."""
+    return np.asarray((laws * np.log(np.maximum(laws, _LEAST))).sum(axis=-1))
+
+
+def _halves(simplices: Floats, y: int, middle: Floats) -> list[Floats]:
+    """Cut the simplex of one output through its longest edge, near a posterior if it has one."""
+    ends = simplices[y]
+    edges = np.abs(ends[:, None] - ends).sum(axis=2)
+    j, k = np.unravel_index(int(edges.argmax()), edges.shape)
+    way = ends[k] - ends[j]
+    share = float((middle - ends[j]) @ way / (way @ way))
+    cut = ends[j] + min(max(share, 0.2), 0.8) * way
+    parts = []
+    for lost in (j, k):
+        part = simplices.copy()
+        part[y, lost] = cut
+        parts.append(part)
+    return parts

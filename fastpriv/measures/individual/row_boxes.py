@@ -1,0 +1,68 @@
+"""Individual capacity over independent rows, each with a law of its own in a box."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
+from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.validation import Floats
+from fastpriv.channels import AbstractChannel, ProductChannel
+from fastpriv.channels.rowwise import row_kinds
+from fastpriv.measures.individual.inputs import most_information
+from fastpriv.measures.individual.search import matrix_error, widened
+from fastpriv.measures.pointwise.boxes import corners
+from fastpriv.priors.sets import Box
+from fastpriv.results import IndividualCapacity
+
+#: Most channels at corners of other rows.
+_CHANNELS = 1 << 12
+
+
+def row_box_leak(
+    channel: AbstractChannel, box: Box, gap: float, clock: Clock
+) -> IndividualCapacity:
+    """Return the largest I(X_i; Y) over rows i and independent rows, each with a law in a box.
+
+    The channel from x_i to y is linear in the law of each other row, and information is convex in
+    the channel. So all other rows are at corners of the box. In its own law it is concave. What
+    the time does not suffice for is bounded by ln m.
+    """
+    if isinstance(channel, ProductChannel):
+        tables = [kernel.matrix[None] for kernel in channel._kernels.distinct]
+    else:
+        tables = _at_corners(channel, corners(box))
+    lower = upper = 0.0
+    for number, table in enumerate(table for part in tables for table in part):
+        if number and clock.left() == 0.0:
+            upper = round_up(math.log(box.size))
+            break
+        low, high = most_information(table, box, gap, clock)
+        lower, upper = max(lower, low), max(upper, high)
+    leak = IndividualCapacity(lower, upper, None)
+    return widened(leak, matrix_error(channel) + 8.0 * channel.space.n * (box.size + 2) * ULP)
+
+
+def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
+    """Return for each row its channels to the output, with the other rows at corners."""
+    n, m = channel.space.n, laws.shape[1]
+    rows = np.unique(row_kinds(channel), return_index=True)[1].tolist()
+    check.fits(
+        len(rows) * len(laws) ** (n - 1),
+        "the list of the corners of other rows",
+        "use fewer rows, or a channel that acts row by row",
+        _CHANNELS,
+    )
+    lead = np.array(channel.matrix()).reshape((m,) * n + (-1,))
+    tables = []
+    for i in rows:
+        table = lead
+        for j in range(n):
+            if j != i:
+                table = np.moveaxis(np.tensordot(laws, np.moveaxis(table, j, 0), 1), 0, j)
+        moved: Floats = np.moveaxis(table, i, -2)
+        tables.append(moved.reshape(-1, m, np.shape(moved)[-1]))
+    return tables

@@ -1,0 +1,129 @@
+"""Cells of posteriors: curvature below the chords, laws within reach of a floor, single slices."""
+
+import math
+
+import numpy as np
+import pytest
+
+import fastpriv as fp
+from fastpriv._matrices.entropy_search.posterior import Bit
+from fastpriv._matrices.entropy_search.search import Constrained, Search
+from oracles import balance as ob
+
+
+def best_of_first_bit(outputs, weight, share, seed):
+    """The first bit of three, with the best law that ascents find, and a least entropy."""
+    W = np.random.default_rng([seed, outputs]).dirichlet(np.full(outputs, weight), 8)
+    individual = Constrained.of_matrix(W, (2, 2, 2)).individuals[0]
+    b = share * math.log(8.0)
+    Search([individual], b, 1e-3, math.inf, 0.0).run()
+    return individual, b
+
+
+def posteriors(bit, laws):
+    """Chance of the first value given each output, and before, for many laws."""
+    joint = laws[:, : bit.edges[1]] @ bit.W[: bit.edges[1]]
+    return joint / (laws @ bit.W)
+
+
+def neighbours(individual, law, b, count, rng):
+    """Laws around one, of an entropy of at least b, from very near to far."""
+    far = rng.dirichlet(np.full(len(law), 0.5), count)
+    share = 10.0 ** rng.uniform(-3.0, 0.0, (count, 1))
+    tilted = law * np.exp(rng.normal(size=far.shape) * 10.0 ** rng.uniform(-2.0, 0.5, (count, 1)))
+    laws = np.vstack([law, (1.0 - share) * law + share * far, tilted / tilted.sum(1)[:, None]])
+    return np.array([p for p in laws if individual.entropy(p) >= b])
+
+
+CASES = [(4, 1.0, 0.7, 0), (4, 20.0, 0.7, 1), (6, 0.5, 0.9, 2), (6, 20.0, 0.9, 3), (3, 0.3, 0.5, 4)]
+
+
+@pytest.mark.parametrize(("outputs", "weight", "share", "seed"), CASES)
+def test_curvature_is_below_the_chords_by_what_no_prior_can_avoid(outputs, weight, share, seed):
+    individual, b = best_of_first_bit(outputs, weight, share, seed)
+    rng, bit = np.random.default_rng(seed), Bit(individual, b)
+    best, law = individual.best
+    laws = neighbours(individual, law, b, 4_000, rng)
+    Q, told = posteriors(bit, laws), np.array([individual.information(p)[0] for p in laws])
+    assert len(laws) > 500
+    curved = False
+    for width in (0.01, 0.03, 0.1, 0.3, 0.7):
+        low = np.maximum(Q[0] - width * rng.uniform(0.2, 0.8, Q.shape[1]), bit.ranges[0])
+        high = np.minimum(low + width, bit.ranges[1])
+        inside = ((low <= Q) & (high >= Q)).all(axis=1)
+        assert inside[0]
+        cell = bit.cell(low, high, bit.start, -math.inf, 1e-7)
+        assert told[inside].max() <= -cell.rank
+        # f'' >= 4, so that the bound of the chords alone is at least best + lift.
+        above = 2.0 * (Q[0] - cell.low) * (cell.high - Q[0])
+        curved |= -cell.rank < best + float(law @ bit.W[:, :-1] @ above[:-1])
+    assert curved or weight < 0.5
+
+
+@pytest.mark.parametrize(("outputs", "weight", "share", "seed"), CASES)
+def test_ranges_keep_every_prior_above_the_floor(outputs, weight, share, seed):
+    individual, b = best_of_first_bit(outputs, weight, share, seed)
+    bit = Bit(individual, b)
+    best, law = individual.best
+    laws = neighbours(individual, law, b, 2_000, np.random.default_rng(seed))
+    Q, told = posteriors(bit, laws), np.array([individual.information(p)[0] for p in laws])
+    narrowed = 0
+    for width in (0.02, 0.1, 0.4):
+        low, high = np.maximum(Q[0] - width, 0.0), np.minimum(Q[0] + width, 1.0)
+        inside = ((low <= Q) & (high >= Q)).all(axis=1)
+        open_cell = bit.cell(low, high, bit.start, -math.inf, 1e-7)
+        for floor in (0.5 * best, 0.9 * best, 0.999 * best):
+            cell = bit.cell(low, high, bit.start, floor, 1e-7)
+            assert -cell.rank >= max(floor, told[inside].max())
+            above = inside & (told > floor)
+            assert above[0]
+            assert (Q[above] >= cell.low - 1e-12).all()
+            assert (Q[above] <= cell.high + 1e-12).all()
+            was, now = open_cell.high - open_cell.low, cell.high - cell.low
+            narrowed += bool((now < 0.9 * was).any())
+    assert narrowed >= 2 or weight > 1.0
+
+
+def test_bounds_are_never_below_the_floor():
+    """Priors below the floor may be left out of ranges, so that no bound may be below it."""
+    individual, b = best_of_first_bit(4, 1.0, 0.7, 0)
+    bit = Bit(individual, b)
+    nowhere = np.full(bit.W.shape[1], 1e-3)
+    assert -bit.cell(nowhere, nowhere + 1e-3, bit.start, 0.1, 1e-7).rank == 0.1
+
+
+@pytest.mark.parametrize("t", [0.02, 0.3])
+def test_multiplier_of_a_stationary_law(t):
+    individual, _ = best_of_first_bit(4, 1.0, 0.7, 5)
+    where = np.repeat([0, 1], np.diff(individual.edges))
+    start = np.random.default_rng(0).dirichlet(np.ones(8))
+    law = ob.stationary_prior(individual.W, where, t, start)
+    assert individual.multiplier(law) == pytest.approx(t, rel=1e-6)
+
+
+@pytest.mark.parametrize(("sizes", "outputs", "weight"), [((2, 2, 2), 6, 20.0), ((4, 4), 4, 0.5)])
+def test_searches_that_know_a_poor_prior_only(sizes, outputs, weight, monkeypatch):
+    """Upper ends hold for the best prior also if the lower end is far below it."""
+    size = math.prod(sizes)
+    W = np.random.default_rng(1).dirichlet(np.full(outputs, weight), size)
+    b = 0.8 * math.log(size)
+    most = ob.ascended_information(W, sizes, b, 2, np.random.default_rng(3))
+    found = fp.constrained_capacity(fp.Channel(W, sizes), b, gap=1e-2, time_limit=3600.0)
+    assert found.width <= 1e-2 * found.lower
+    assert 0.9 * found.lower <= most <= found.upper
+    monkeypatch.setattr(Search, "climb", lambda self, individual, p: None)
+    search = Search(Constrained.of_matrix(W, sizes).individuals, b, 1e-3, math.inf, None)
+    search.meter.limit = 2e8
+    search.lower = 0.7 * found.lower
+    assert search.bound() >= most
+
+
+@pytest.mark.parametrize("share", [0.7, 0.9])
+def test_two_rows_of_four_values(share):
+    """Every slice by itself tells most at the best law, and has three dimensions."""
+    W = np.random.default_rng(1).dirichlet(np.full(4, 0.5), 16)
+    b = share * math.log(16.0)
+    found = fp.constrained_capacity(fp.Channel(W, [4, 4]), b, time_limit=3600.0)
+    assert found.width <= 1e-3 * found.lower
+    most = ob.ascended_information(W, (4, 4), b, 2, np.random.default_rng(3))
+    assert 0.95 * found.lower <= most <= found.upper
