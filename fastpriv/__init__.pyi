@@ -80,7 +80,7 @@ from .measures.disclosure import (
     singles_out,
 )
 from .measures.distortion import distortion
-from .measures.dp import dp_level, identifiability_level
+from .measures.dp import dp_level
 from .measures.effective import Estimate, effective_entropy, effective_information
 from .measures.entropy_composition import constrained_composition_bound
 from .measures.fano import error_probability_bound
@@ -92,6 +92,7 @@ from .measures.gain_capacity import (
     gain_capacity,
 )
 from .measures.hyper import Hyper, hyper
+from .measures.identifiability import identifiability_level
 from .measures.individual import (
     cross_capacity,
     group_capacity,

@@ -17,7 +17,7 @@ from fastpriv.channels import (
     ProductChannel,
 )
 from fastpriv.measures.distortion import expected_distance, hamming_distance
-from fastpriv.measures.dp import posterior_level
+from fastpriv.measures.identifiability import posterior_level
 from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.priors.unmixing import rounding
 from fastpriv.results import Solution

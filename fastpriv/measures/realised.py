@@ -211,7 +211,8 @@ def _(channel: SupportChannel) -> tuple[AbstractChannel, float]:
     What is drawn has a ratio e' <= e of that level and is a garbling of it: a mixture of it and of
     the law b, which tells nothing, has any ratio from 1 to e. Unary encoding is drawn as it is.
     """
-    return channel._at(drawn_level(channel)), 0.0
+    drawn = {**channel._definition(), "epsilon": drawn_level(channel)}
+    return channel._defined_by(drawn), 0.0
 
 
 @drawn_level.register

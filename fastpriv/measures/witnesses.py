@@ -29,7 +29,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.causes import leading, steepest
-from fastpriv.measures.dp import likeliest_step
+from fastpriv.measures.identifiability import likeliest_step
 from fastpriv.measures.moves import likeliest_move, type_odds
 from fastpriv.measures.pointwise.database import leakages, possible_types, type_leakages
 from fastpriv.priors import Dense, Distribution

@@ -13,8 +13,9 @@ from fastpriv.channels import AbstractChannel, ColumnsChannel, HammingChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.distortion import expected_distance
-from fastpriv.measures.dp import neighbour_level, posterior_level
+from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
+from fastpriv.measures.identifiability import posterior_level
 from fastpriv.measures.information import information
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.maxima import maxima_level

@@ -8,7 +8,8 @@ import pytest
 import cases
 import fastpriv as fp
 import oracles as o
-from fastpriv.measures.dp import neighbour_level, posterior_level
+from fastpriv.measures.dp import neighbour_level
+from fastpriv.measures.identifiability import posterior_level
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.witnesses import extreme_witness, leakage_witness, ruling_out, step_witness

@@ -114,11 +114,6 @@ class SupportChannel(AbstractChannel):
         """Return the sum of weights over S(y) for every listed report y."""
         raise NotImplementedError
 
-    def _at(self, level: float) -> SupportChannel:
-        """Return the same mechanism at another level."""
-        same: SupportChannel = self._defined_by({**self._definition(), "epsilon": level})
-        return same
-
     # What follows for all of them.
 
     @cached_property

@@ -22,7 +22,8 @@ from fastpriv.design.exact.solution import ExactSolution
 from fastpriv.design.exact.start import float_rays
 from fastpriv.design.exact.vertex import Vertex
 from fastpriv.errors import Infeasible, SolverFailure, TooLarge
-from fastpriv.measures.dp import neighbour_level, posterior_level
+from fastpriv.measures.dp import neighbour_level
+from fastpriv.measures.identifiability import posterior_level
 from fastpriv.priors import Distribution, Product
 
 

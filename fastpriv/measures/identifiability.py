@@ -1,0 +1,253 @@
+"""Identifiability: how much more likely a database is than its neighbours, given the output."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv import kernels
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.leakage import log_error
+from fastpriv._matrices.levels import matrix_level
+from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    HammingChannel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
+from fastpriv.channels.columns import ColumnsChannel
+from fastpriv.channels.local import SupportChannel
+from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.types import TypeChannel
+from fastpriv.measures import supports
+from fastpriv.measures.arguments import as_pair
+from fastpriv.measures.dp import neighbour_level
+from fastpriv.measures.moves import likeliest_move, odds_level, type_odds
+from fastpriv.measures.stacks import is_stack, measured, stacked
+from fastpriv.measures.tilted_levels import all_ratios, live_level, log_sum, products_error
+from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.spaces import Space
+
+__all__ = ["identifiability_level"]
+
+ChannelLike = AbstractChannel | ArrayLike
+PriorLike = Distribution | ArrayLike
+
+#: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
+_SMALL = 0.1
+#: Times 2^900 and the least double, chances from here on have all their digits.
+_RARE = 2.0**-848
+
+
+@overload
+def identifiability_level(channel: AbstractChannel, prior: PriorLike) -> float: ...
+@overload
+def identifiability_level(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
+) -> float | Floats: ...
+def identifiability_level(
+    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+) -> float | Floats:
+    """Identifiability level of a mechanism under a prior.
+
+    The largest ln p(x|y)/p(x'|y) over neighbours x, x' and outputs y that can occur
+    (Wang-Ying-Zhang 2015, Definition 2). It is infinite when some database has probability zero,
+    because the prior alone then tells a neighbour of that database apart from it.
+
+    Parameters
+    ----------
+    channel : channel, 2-D array, or stack (B, N, K)
+        The mechanism, or many matrices.
+    prior : Distribution or 1-D array
+        Law of the databases; for a stack also (B, N), a law for each channel.
+    out : array of length B, optional
+        Where to put the levels of a stack.
+
+    Returns
+    -------
+    float, or array of length B for a stack
+        Level in nats, rounded up. At most ``dp_level(channel) + prior.epsilon_x()``, with
+        equality for E_d; epsilon for E_i under its own prior.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Product.iid([0.8, 0.2], 3)
+    >>> level = fp.identifiability_level(fp.HammingChannel(3, 2, 0.5), prior)
+    >>> round(level, 6)  # 0.5 + ln 4
+    1.886294
+    """
+    if is_stack(channel, out):
+        return stacked(kernels.posterior_levels, identifiability_level, channel, prior, out)
+    return posterior_level(*as_pair(channel, prior))
+
+
+@singledispatch
+def posterior_level(channel: AbstractChannel, prior: Distribution) -> float:
+    """Return the largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. O(N K n)."""
+    return _joint_level(np.array(channel.matrix()), prior, channel.space)
+
+
+@posterior_level.register
+def _(channel: Channel, prior: Distribution) -> float:
+    """From the joint law; with one row every two databases are neighbours."""
+    if channel.space.n == 1 and prior._logs() is None:
+        level = measured(kernels.posterior_levels, channel._matrix, prior._vector()[None])
+        if not math.isnan(level):
+            return level
+    return _joint_level(channel._matrix, prior, channel.space)
+
+
+def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
+    p, logs = prior._vector(), prior._logs()
+    if logs is None and np.any((p > 0.0) & (p < _RARE)):
+        with np.errstate(divide="ignore"):
+            logs = np.log(p)
+    if logs is not None:
+        return _rare_level(matrix, logs, space)
+    # A power of two keeps products of small numbers from underflowing, and is exact.
+    level = matrix_level((p * 2.0**900)[:, None] * matrix, space._axes)
+    rounded = products_error(prior)
+    if level >= _SMALL:  # each of the two products is off by one rounding error at most
+        return level + 4.0 * ULP + rounded
+    # Close to zero, products p W carry rounding errors as large as the level. Work with
+    # p W / (p_0 W_0) - 1 = a + b + a b instead, where a and b come from exact differences.
+    a = (p - p[0]) / p[0]
+    first = matrix[0]
+    b = np.where(first > 0, (matrix - first) / np.where(first > 0, first, 1.0), 0.0)
+    u = a[:, None] + b + a[:, None] * b
+    return matrix_level(u, space._axes, 1.0) + 16.0 * ULP * float(np.abs(u).max()) + rounded
+
+
+def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
+    """Return the posterior level under a prior given by logs, too rare for doubles."""
+    with np.errstate(divide="ignore"):
+        table = np.log(matrix) + logs[:, None]
+    worst, seen = 0.0, table > -math.inf
+    for x, other in space._steps():
+        gaps = np.where(seen[x], table[x], 0.0) - np.where(seen[x], table[other], 0.0)
+        worst = max(worst, float(gaps.max()))
+    return round_up(worst) + log_error(table, 0.0)
+
+
+@posterior_level.register
+def _(channel: ProductChannel, prior: Distribution) -> float:
+    """The worst sum of a row's and the prior's log-ratios. Cost O(distinct rows)."""
+    worst = [0.0]
+    for kernel, rows in channel._kernels.groups():
+        ratios = prior._log_ratios(rows)
+        # A value that never occurs (-inf) has no posterior to compare, even with an infinity.
+        seen = ratios > -math.inf
+        total = log_sum(kernel.log_ratios[seen], ratios[seen])
+        worst.append(float(total.max(initial=0.0)))
+    return round_up(max(worst))
+
+
+@posterior_level.register
+def _(channel: HammingChannel, prior: Distribution) -> float:
+    """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
+    alone = neighbour_level(channel)
+    if max(channel.space.sizes) == 1:
+        return alone  # there are no neighbours
+    spread = prior.epsilon_x()
+    return round_up(channel.epsilon + spread) if spread > 0.0 else alone
+
+
+@posterior_level.register
+def _(channel: QueryChannel, prior: Distribution) -> float:
+    """The largest sum of the answers' and the databases' log-ratios.
+
+    Cost O(K) for each pair of answers that neighbours have if the prior knows their odds, else
+    O(N n m).
+    """
+    odds = channel._query.odds(prior)
+    if odds is not None:
+        return odds_level(channel._kernel.matrix, odds)
+    logs = prior._logs()
+    error = products_error(prior) if logs is None else log_error(logs, 0.0)
+    return round_up(likeliest_step(channel, prior)[0]) + error
+
+
+def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, int, int]:
+    """Return the largest ln kernel ratio + ln p(x)/p(x') over neighbours x, x', and the two.
+
+    Cost O(N n m).
+    """
+    pmf, logs, values = prior._vector(), prior._logs(), channel._query.listed()
+    alive = pmf > 0 if logs is None else logs > -math.inf
+    worst = 0.0, 0, 0
+    for x, other in channel.space._steps():
+        x, other = x[alive], other[alive]
+        ratios = channel._kernel.log_ratios[values[x], values[other]]
+        odds = log_ratio(pmf[x], pmf[other]) if logs is None else logs[x] - logs[other]
+        levels = log_sum(ratios, odds)
+        at = int(levels.argmax())
+        if levels[at] > worst[0]:
+            worst = float(levels[at]), int(x[at]), int(other[at])
+    return worst
+
+
+@posterior_level.register
+def _(channel: TypeChannel, prior: Distribution) -> float:
+    """Over moves of one row from class to class, O(classes), if the prior knows their odds."""
+    odds = type_odds(channel, prior)
+    if odds is None:
+        return posterior_level(channel._plain(), prior)
+    return round_up(likeliest_move(channel, odds)[0])
+
+
+@posterior_level.register
+def _(channel: TiltedChannel, prior: Distribution) -> float:
+    """Epsilon under the channel's own prior. Under another one as for neighbours."""
+    if not channel._moves:
+        return 0.0
+    if channel._own(prior):
+        return channel._own_level
+    types, same = channel._by_type, as_exchangeable(prior)
+    if types is not None and same is not None:
+        ratios = types.log_ratios(types.log_prior(same) - types.log_home)
+        return live_level(channel, [ratios], prior) + types.error + same._log_error
+    logs = prior._logs()
+    if logs is None and channel._listable:
+        every = [all_ratios(channel, rows, prior) for rows in channel._groups]
+        return live_level(channel, every, prior)
+    with np.errstate(divide="ignore"):
+        rare = (np.log(prior._vector()) if logs is None else logs) + channel._tilt()[1]
+    odds = Dense._trusted(np.exp(rare - rare.max()), channel.space, rare)
+    return live_level(channel, [odds._log_ratios(rows) for rows in channel._groups], prior)
+
+
+@posterior_level.register
+def _(channel: TiltedProduct, prior: Distribution) -> float:
+    """Epsilon under the channel's own prior. Under another one that of the rows."""
+    if not channel._moves:
+        return 0.0
+    if channel._own(prior):
+        return channel._own_level
+    noise = [k.noise for k in channel._rows._kernels.distinct if isinstance(k, TiltedRow)]
+    return posterior_level(channel._rows, prior) + 2.0 * max(noise, default=0.0)
+
+
+@posterior_level.register
+def _(channel: ColumnsChannel, prior: Distribution) -> float:
+    """The level of the worst column where they are independent, otherwise through the matrix."""
+    pairs = supports.independent(channel, prior)
+    if pairs is None:
+        return _joint_level(channel.matrix(), prior, channel.space)
+    return max(posterior_level(*pair) for pair in pairs)
+
+
+@posterior_level.register
+def _(channel: SupportChannel, prior: Distribution) -> float:
+    """Every two values are told apart by some report: epsilon + eps_X."""
+    return round_up(channel._level + prior.epsilon_x())
