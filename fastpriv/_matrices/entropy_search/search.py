@@ -178,7 +178,7 @@ class Search:
         level = self.grown(cells, first)
         if level <= self.floor:
             return level
-        nodes = self.by_slices(individuals, second)
+        nodes = self.by_slices(individuals, 2.0 * second - first)  # its first half is for roots
         other = self.grown(nodes, second)
         best = min(level, other)
         return min(best, self.grown(nodes if other < level else cells, end))
