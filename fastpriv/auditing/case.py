@@ -7,21 +7,28 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.validation import Floats
 from fastpriv._text.numbers import down, up
 from fastpriv.auditing.words import DIGITS, factor, nats, percent
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import searched_entries
+from fastpriv.measures.draws import INFORMATION_ERROR
 from fastpriv.measures.individual import largest_leak
 from fastpriv.measures.information import through_entries
 from fastpriv.measures.leakage import leakage_factor
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.pointwise.row import row_level
 from fastpriv.measures.witnesses import extreme_witness, leakage_witness
+from fastpriv.notions.notion import Notion
 from fastpriv.priors import Distribution
-from fastpriv.results import IndividualCapacity, Value, Witness, Worst, top
+from fastpriv.results import Bracket, IndividualCapacity, Value, Witness, Worst, top
 
 #: Entries, and comparisons of entries, that an audit waits for.
 SEARCHED, _COMPARED = 1 << 20, 1 << 27
@@ -35,6 +42,8 @@ _PASSED = 1 << 23
 _ROWS = 64
 #: Width to which capacities are bracketed.
 GAP = 1e-9
+
+Levels = TypeVar("Levels", Value, Floats)
 
 
 class Case:
@@ -158,6 +167,16 @@ class Line:
     says: Callable[[Value, Case], str]
     measure: Callable[[Case], Value] | None = None
     worst: Callable[[Case], Worst | None] | None = None
+
+
+def guaranteed(notion: Notion, value: Levels) -> Levels:
+    """Raise averages that are rounded to nearest past their error; other levels are bounds."""
+    if not notion.information or isinstance(value, Bracket):
+        return value
+    if isinstance(value, np.ndarray):
+        return np.array([guaranteed(notion, float(one)) for one in value])
+    above = raised(float(value), INFORMATION_ERROR / ULP)
+    return min(above, 1.0) if notion.unit == "share" else above
 
 
 def ratio(finite: str, infinite: str) -> Callable[[Value, Case], str]:

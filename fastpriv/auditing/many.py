@@ -15,6 +15,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.executors import mapping
 from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.validation import Floats, Ints
+from fastpriv.auditing.case import guaranteed
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import FastprivError, InvalidInput
 from fastpriv.measures.stacks import is_stack
@@ -133,7 +134,8 @@ def audit_many(
 def _measured(task: _Task, slugs: list[str]) -> tuple[Ints, list[Any]]:
     """Return the places of some channels and their levels, notion by notion."""
     try:
-        levels = [NOTIONS[slug].level(task.channel, task.prior) for slug in slugs]
+        notions = [NOTIONS[slug] for slug in slugs]
+        levels = [guaranteed(notion, notion.level(task.channel, task.prior)) for notion in notions]
     except FastprivError as problem:
         if is_stack(task.channel):
             for one in task.alone():  # the one that is wrong says which it is

@@ -9,7 +9,17 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered
 from fastpriv._text.numbers import down, quantity, up
-from fastpriv.auditing.case import SEARCHED, Case, Line, amount, number, ratio, share, wrong
+from fastpriv.auditing.case import (
+    SEARCHED,
+    Case,
+    Line,
+    amount,
+    guaranteed,
+    number,
+    ratio,
+    share,
+    wrong,
+)
 from fastpriv.auditing.words import DIGITS, converted, factor, nats
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.capacity import searched_entries
@@ -22,6 +32,7 @@ from fastpriv.measures.information import information
 from fastpriv.measures.leakage import worst_leakage_factor
 from fastpriv.measures.sdpi import accurate_sdpi
 from fastpriv.measures.witnesses import step_witness
+from fastpriv.notions.registry import NOTIONS
 from fastpriv.results import Bracket, Value, Witness, top
 
 #: Values of all databases that are listed.
@@ -53,7 +64,8 @@ def _row_worst(value: Value, case: Case) -> str:
 
 
 def _error_bound(case: Case) -> float:
-    return error_probability_bound(top(case.factor), case.prior)
+    told = guaranteed(NOTIONS["leakage-factor"], case.factor)
+    return error_probability_bound(top(told), case.prior)
 
 
 def _disclosure(value: Value, case: Case) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv.auditing.case import Case, Line
+from fastpriv.auditing.case import Case, Line, guaranteed
 from fastpriv.auditing.mechanism import MECHANISM
 from fastpriv.auditing.prior import FACTS, UNDER_PRIOR
 from fastpriv.auditing.report import Audit, Implied, Level
@@ -211,7 +211,9 @@ def _chosen(notions: Iterable[str] | None) -> frozenset[str]:
 
 
 def _measured(notion: Notion, line: Line, case: Case) -> Value:
-    return notion.level(case.channel, case.law) if line.measure is None else line.measure(case)
+    own = line.measure
+    value = notion.level(case.channel, case.law) if own is None else own(case)
+    return guaranteed(notion, value)
 
 
 def _attained(notion: Notion, line: Line, value: Value, case: Case) -> tuple[Worst | None, str]:

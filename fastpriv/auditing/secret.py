@@ -20,9 +20,9 @@ from fastpriv.measures.information import information
 from fastpriv.measures.leakage import (
     extreme_level,
     leakage_factor,
-    maxima_level,
     worst_leakage_factor,
 )
+from fastpriv.measures.maxima import maxima_level
 from fastpriv.measures.pointwise.row import law_error
 from fastpriv.priors import Dense
 from fastpriv.results import Value, Witness, top

@@ -13,7 +13,7 @@ from fastpriv._core.rounding import round_up
 from fastpriv._core.wide import wide
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels.tilted import FEW, TiltedChannel, TiltedProduct
-from fastpriv.channels.unmixed import misfit, row_misfit, unmixed, wide_misfit
+from fastpriv.channels.unmixed import misfit, row_misfit, surely_exists, unmixed, wide_misfit
 from fastpriv.errors import Infeasible, TooLarge
 from fastpriv.priors import Distribution, Markov, Product
 from fastpriv.priors.arguments import as_prior
@@ -108,10 +108,10 @@ class PosteriorChannel(TiltedChannel):
 
     @cached_property
     def _own_level(self) -> float:
-        """Epsilon, plus the effect of clipping p_Y where R^-1 amplified the prior's rounding."""
-        if self._misfit <= rounding(self.space.n):
+        """Epsilon, or the level of what is drawn where E_i may exist up to rounding only."""
+        if self._misfit <= rounding(self.space.n) and surely_exists(self.prior, self.epsilon):
             return self.epsilon
-        return self.epsilon + 2.0 * self._misfit
+        return self._drawn_level
 
     @property
     def _drawn_level(self) -> float:

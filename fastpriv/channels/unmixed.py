@@ -19,7 +19,7 @@ from fastpriv.priors.dense import apply_rows
 from fastpriv.priors.markov import UnmixedMarkov
 from fastpriv.priors.product import flat_excess
 from fastpriv.priors.type_weights import inverse_matrix, substitute
-from fastpriv.priors.unmixing import clipped
+from fastpriv.priors.unmixing import clipped, rounding, surely_positive
 
 
 @singledispatch
@@ -60,6 +60,23 @@ def _(prior: Markov, epsilon: float) -> Distribution:
     if prior._long:
         return UnmixedMarkov(prior, epsilon)
     return unmixed.dispatch(Distribution)(prior, epsilon)
+
+
+@singledispatch
+def surely_exists(prior: Distribution, epsilon: float) -> bool:
+    """Whether p_Y is positive for the prior itself, not only for one some units away."""
+    law = prior._dense("the output law of E_i")
+    return epsilon > 0.0 and surely_positive(law._pmf, law.space.sizes, epsilon)
+
+
+@surely_exists.register
+def _(prior: Exchangeable, epsilon: float) -> bool:
+    if epsilon == 0.0:
+        return False
+    weights, kernel = prior._weights, Symmetric(prior._weights.ndim + 1, epsilon)
+    inverse = inverse_matrix(kernel)
+    error = rounding(prior.space.n) * substitute(weights, np.abs(inverse))
+    return bool((substitute(weights, inverse) >= error).all())
 
 
 @singledispatch

@@ -20,12 +20,12 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.threads import split
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import Channel
 from fastpriv.design import engine, growing
 from fastpriv.design.interior import Iterate, OutOfRange, OutOfTime, Program
-from fastpriv.design.neighbours import CHAIN, distances, hamming_distances, spanner
+from fastpriv.design.neighbours import CHAIN, components, distances, hamming_distances, spanner
 from fastpriv.design.repair import TOLERANCE, Shape, matrix_closed, repair, rounding
 from fastpriv.design.symmetries import Orbits, symmetries
 from fastpriv.design.task import Task, told
@@ -90,13 +90,11 @@ def solve_metric(
     floor = np.minimum(cost.min(axis=1), 0.0)  # costs are counted from 0 on
     offset = math.fsum(prior * floor)
     problem = _Problem(prior, cost - floor[:, None], distance, task)
-    constant = _constant(prior, cost, space, problem.least)
-    if task.epsilon == 0.0 or cost.shape[1] == 1 or not problem.cost.any():
+    part = components(distance)
+    constant = _constant(prior, cost, part, space, problem.least)
+    apart = part.max() + 1 == len(prior)  # nothing has to look alike
+    if task.epsilon == 0.0 or apart or cost.shape[1] == 1 or not problem.cost.any():
         return replace(constant, method="closed-form")
-    if np.isinf(distance[~np.eye(len(prior), dtype=bool)]).all():
-        matrix = np.eye(cost.shape[1])[cost.argmin(axis=1)]  # nothing has to look alike
-        value = math.fsum(prior * cost.min(axis=1))
-        return Solution(value, value, Channel(matrix, space), 0.0, "closed-form")
     try:
         matrix, bound, solver = problem.solve()
     except OutOfTime:
@@ -137,13 +135,21 @@ def _check_feasible(prior: Floats, distance: Floats, epsilon: float) -> None:
         )
 
 
-def _constant(prior: Floats, cost: Floats, space: Space, level: float) -> Solution:
-    """Return the best mechanism that always gives one output."""
-    expected = prior @ cost
-    matrix = np.zeros(cost.shape)
-    matrix[:, int(expected.argmin())] = 1.0
-    value = math.fsum(prior * cost[:, int(expected.argmin())])
-    return Solution(value, value, Channel(matrix, space), level, "dense")
+def _constant(prior: Floats, cost: Floats, part: Ints, space: Space, level: float) -> Solution:
+    """Return the best mechanism that gives one output to all inputs that anything relates.
+
+    At epsilon 0 no other has its level: related inputs have the same row, and the cheapest one
+    has a single output.
+    """
+    charge = prior[:, None] * cost
+    expected, size = np.zeros((2, part.max() + 1, cost.shape[1]))
+    np.add.at(expected, part, charge)
+    np.add.at(size, part, np.abs(charge))
+    matrix = np.eye(cost.shape[1])[expected.argmin(axis=1)[part]]
+    value = math.fsum((charge * matrix).reshape(-1))
+    least = (expected - (len(prior) + 4.0) * ULP * size).min(axis=1)
+    bound = math.fsum(least) - 4.0 * ULP * math.fsum(np.abs(least))
+    return Solution(value, min(bound, value), Channel(matrix, space), level, "dense")
 
 
 class _Problem:

@@ -15,7 +15,7 @@ from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.design.metric_privacy import certified_level, solve_metric
-from fastpriv.design.neighbours import distances, hamming_distances, spanner
+from fastpriv.design.neighbours import components, distances, hamming_distances, spanner
 from fastpriv.design.repair import TOLERANCE, Shape, matrix_closed, repair, rounding
 from fastpriv.design.task import Task, made_task, told
 from fastpriv.errors import InvalidInput, TooLarge
@@ -112,17 +112,17 @@ class _Minimax:
 
     def solve(self, floor: float) -> Solution:
         """Solve the program, repair the mechanism, and prove both sides."""
-        matrix, prior = self._program()
-        level = certified_level(matrix, self.distance)
-        value = self._worst(matrix)
-        constant = self._constant()
+        found, prior = self._program()
+        matrix = self._repaired(found)
+        level, value = certified_level(matrix, self.distance), self._worst(matrix)
+        constant = min([self._alike(found), *self._constants()], key=self._worst)
         if not level <= self.task.epsilon or self._worst(constant) <= value:
             matrix, value, level = constant, self._worst(constant), 0.0
         forced = solve_metric(prior, self.cost, self.distance, self.space, self.task)
         bound = min(max(forced.bound, 0.0), value) if self._inside(prior) else 0.0
         return Solution(
             value + floor,
-            bound + floor,
+            bound + floor - (4.0 * ULP * (abs(bound) + abs(floor)) if floor else 0.0),
             Channel(matrix, self.space),
             level,
             "dense",
@@ -130,10 +130,11 @@ class _Minimax:
         )
 
     def _program(self) -> tuple[Floats, Floats]:
-        """Return the repaired mechanism and the least favourable prior."""
+        """Return the solver's mechanism and the least favourable prior."""
         (inputs, outputs), task = self.cost.shape, self.task
-        needed = spanner(self.distance) & (task.epsilon * self.distance <= 40.0)
-        source, target = np.nonzero(needed)
+        source, target = np.nonzero(spanner(self.distance) & np.isfinite(self.distance))
+        near = task.epsilon * self.distance[source, target] <= 40.0
+        source, target = source[near], target[near]
         if len(source) * outputs > _LARGEST:
             raise TooLarge.entries(
                 "the minimax program", len(source) * outputs, "use fewer databases or outputs"
@@ -173,7 +174,7 @@ class _Minimax:
             max(1e-3, task.deadline - time.monotonic()),
         )
         prior = np.maximum(answer.duals[count : count + inputs], 0.0)
-        return self._repaired(answer.values[:entries].reshape(inputs, outputs)), prior / prior.sum()
+        return answer.values[:entries].reshape(inputs, outputs), prior / prior.sum()
 
     def _repaired(self, matrix: Floats) -> Floats:
         inputs, outputs = matrix.shape
@@ -199,11 +200,16 @@ class _Minimax:
         spared = self.priors._least(1.0 - loss / (2.0 * most))
         return min(2.0 * most * (1.0 - spared) + 8.0 * ULP * most, most)
 
-    def _constant(self) -> Floats:
-        """Return the constant output that is best under the worst prior."""
-        columns = np.eye(self.cost.shape[1])
-        made = [np.tile(column, (len(self.cost), 1)) for column in columns]
-        return min(made, key=self._worst)
+    def _alike(self, matrix: Floats) -> Floats:
+        """Give all inputs that anything relates the mean of their rows, which has level 0."""
+        part = components(self.distance)
+        total = np.zeros((part.max() + 1, matrix.shape[1]))
+        np.add.at(total, part, np.maximum(matrix, 0.0))
+        return np.asarray((total / total.sum(axis=1, keepdims=True))[part])
+
+    def _constants(self) -> list[Floats]:
+        """Return the mechanisms that always give one output."""
+        return [np.tile(output, (len(self.cost), 1)) for output in np.eye(self.cost.shape[1])]
 
     def _inside(self, prior: Floats) -> bool:
         """Whether a law is in the set as far as rounding can tell."""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, lowered
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
 from fastpriv.spaces import Space
 
@@ -62,6 +62,15 @@ def distances(neighbours: ArrayLike, size: int) -> Floats:
     shortest = shortest_path(graph, directed=False)
     # Where a chain is shorter by rounding only, the pair's own length stands.
     return np.where(shortest >= lowered(lengths, 64.0), lengths, shortest)
+
+
+def components(distance: Floats) -> Ints:
+    """Number the inputs by what relates them: 0, 1, ... for each set joined by finite distances."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    _, part = connected_components(csr_array(np.isfinite(distance)), directed=False)
+    return np.asarray(part, dtype=np.int64)
 
 
 def _lengths(neighbours: Any, size: int) -> Floats:

@@ -102,7 +102,7 @@ def solve_pd_dp(
         ``hockey_stick(channel, epsilon) <= delta``. Only with the default neighbours.
     exact : bool
         Whether to solve in rational arithmetic, for small programs with the default cost and
-        neighbours: to the end, so that limits and engine say nothing.
+        neighbours: to the end, so that gap and engine say nothing and a time limit is refused.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def solve_pd_dp(
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     task = made_task(epsilon, False, gap, time_limit, solver)
     if exact:
-        _check_plain(metric, neighbours, group, delta)
+        _check_plain(time_limit, metric, neighbours, group, delta)
         from fastpriv.design.exact.solve import solve_exact
 
         return solve_exact(prior, epsilon, joint=False)
@@ -217,7 +217,7 @@ def solve_pd_i(
         ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
     exact : bool
         Whether to solve in rational arithmetic, for small programs with the default cost and
-        neighbours: to the end, so that limits and engine say nothing.
+        neighbours: to the end, so that gap and engine say nothing and a time limit is refused.
 
     Returns
     -------
@@ -251,7 +251,7 @@ def solve_pd_i(
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     task = made_task(epsilon, True, gap, time_limit, solver)
     if exact:
-        _check_plain(metric, neighbours)
+        _check_plain(time_limit, metric, neighbours)
         from fastpriv.design.exact.solve import solve_exact
 
         return solve_exact(prior, epsilon, joint=True)
@@ -303,8 +303,17 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
 
 
 def _check_plain(
-    metric: ArrayLike | None, neighbours: ArrayLike | None, group: int = 1, delta: float = 0.0
+    time_limit: float,
+    metric: ArrayLike | None,
+    neighbours: ArrayLike | None,
+    group: int = 1,
+    delta: float = 0.0,
 ) -> None:
+    if time_limit != math.inf:
+        raise InvalidInput(
+            "an exact program is solved to the end, however long it takes; leave out time_limit, "
+            "or exact"
+        )
     if metric is not None or neighbours is not None or group != 1 or delta != 0.0:
         raise InvalidInput(
             "exact goes with the Hamming distance and one-row neighbours; leave out metric, "

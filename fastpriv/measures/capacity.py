@@ -14,6 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
+from fastpriv._matrices.excess import perturbed
 from fastpriv._matrices.rewarded import rewarded_law
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv._structure.tilted_row import TiltedRow
@@ -251,7 +252,8 @@ def _added(channel: TypeChannel, expected: Floats) -> Floats:
 def _(channel: SupportChannel, gap: float) -> Bracket:
     """Closed form for subsets and bits; otherwise the uniform prior and a bound by concavity."""
     if channel._is_small() and not channel.symmetric:
-        return matrix_capacity(channel.matrix(), gap)[0]
+        found = matrix_capacity(channel.matrix(), gap)[0]
+        return perturbed(found, supports.entry_error(channel), channel._level)
     return supports.capacity(channel)
 
 

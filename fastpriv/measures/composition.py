@@ -308,15 +308,14 @@ def pair_datasets(
     (Space.hamming(n=2, m=4), IndividualCapacity(0.4127365188, 0.4127365189))
     """
     one, two = _same_people(first, second)
-    outputs = one.output_space.size * two.output_space.size
-    check.fits(
-        one.space.size * two.space.size * outputs,
-        "the matrix of both data sets",
-        "bound it with two_dataset_bound",
-        check.MAX_MATRIX,
-    )
+    size = one.space.size * two.space.size
+    too_large = "the matrix of both data sets", "bound it with two_dataset_bound", check.MAX_MATRIX
+    check.fits(size, *too_large)
+    left, right = one.matrix(), two.matrix()
+    outputs = left.shape[1] * right.shape[1]  # reports need not fill the space that they are in
+    check.fits(size * outputs, *too_large)
     pairs = np.indices((one.space.size, two.space.size)).reshape(2, -1)
-    laws = joint_laws(one.matrix()[pairs[0]], two.matrix()[pairs[1]])
+    laws = joint_laws(left[pairs[0]], right[pairs[1]])
     n, sizes = one.space.n, (*one.space.sizes, *two.space.sizes)
     # NumPy allows few axes, so rows with one value get none.
     live = [axis for axis, size in enumerate(sizes) if size > 1]

@@ -221,12 +221,16 @@ def _(channel: TypeChannel, prior: Distribution) -> Bracket:
 @correlation.register
 def _(channel: SupportChannel, prior: Distribution) -> Bracket:
     """Closed form under a uniform prior; otherwise at most the root of the contraction."""
-    if channel._is_small():
-        return matrix_correlation(channel.matrix(), prior._vector())
     p = prior._vector()
     if channel.symmetric and p.min() == p.max():
         return supports.correlation(channel)
-    return Bracket(0.0, math.sqrt(contraction(channel).upper) * (1.0 + 2.0**-50))
+    most = math.sqrt(contraction(channel).upper) * (1.0 + 2.0**-50)
+    if not channel._is_small():
+        return Bracket(0.0, most)
+    rho = matrix_correlation(channel.matrix(), p)
+    # A norm of the joint law over the roots of its margins, which moves by what they do.
+    off = 4.0 * supports.entry_error(channel)
+    return Bracket(min(max(rho.lower - off, 0.0), most), min(rho.upper + off, most))
 
 
 def _own_correlation(channel: TiltedChannel) -> Bracket:

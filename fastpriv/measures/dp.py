@@ -367,8 +367,11 @@ def _log_sum(first: Floats, second: Floats) -> Floats:
 @posterior_level.register
 def _(channel: HammingChannel, prior: Distribution) -> float:
     """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
+    alone = neighbour_level(channel)
+    if max(channel.space.sizes) == 1:
+        return alone  # there are no neighbours
     spread = prior.epsilon_x()
-    return round_up(channel.epsilon + spread) if spread > 0.0 else neighbour_level(channel)
+    return round_up(channel.epsilon + spread) if spread > 0.0 else alone
 
 
 @posterior_level.register

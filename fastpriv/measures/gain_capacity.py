@@ -20,7 +20,7 @@ from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.arguments import as_channel, as_pair
-from fastpriv.measures.leakage import maxima_level
+from fastpriv.measures.maxima import maxima_floor, maxima_level
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
@@ -37,8 +37,6 @@ __all__ = [
 _LARGEST = 1 << 20
 #: Most databases whose sets are listed.
 _SETS = 16
-#: Relative error of a logarithm that was rounded up.
-_LOG = 2.0**-50
 
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
@@ -106,8 +104,7 @@ def g_capacity(
     """
     mechanism = as_channel(channel)
     if gain is None:
-        level = maxima_level(mechanism)
-        return GainCapacity(level * (1.0 - _LOG), level, None)
+        return GainCapacity(maxima_floor(mechanism), maxima_level(mechanism), None)
     W, g = _matrices(mechanism, gain)
     if g.min() < 0.0:
         raise InvalidInput(

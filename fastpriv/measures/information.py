@@ -210,7 +210,7 @@ def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
 def _(channel: SupportChannel, prior: Distribution) -> float | Bracket:
     """From the masses of the supports, or a bracket where reports cannot be listed."""
     if channel._is_small():
-        return matrix_information(channel.matrix(), prior._vector())
+        return supports.small_information(channel, prior._vector())
     return supports.information(channel, prior)
 
 

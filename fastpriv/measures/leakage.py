@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import singledispatch
 from typing import overload
@@ -12,13 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
-from fastpriv._core import validation as check
-from fastpriv._core.logs import log_ratio, log_total
-from fastpriv._core.rounding import LEAST, ULP, raised, round_up, sum_up
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.rounding import raised, round_up, sum_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._structure.leakage import row_slack, tropical
-from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -32,13 +29,13 @@ from fastpriv.channels.posterior import PosteriorChain
 from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.entropy_gain import entropy_gain
 from fastpriv.measures.information import mutual_information
+from fastpriv.measures.maxima import add_over_rows, maxima_level
 from fastpriv.measures.stacks import Kernel, is_stack, measured, stacked
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.chain_unmixing import log_mean_inverse, opposite_path
+from fastpriv.priors.chain_unmixing import opposite_path
 from fastpriv.results import Bracket
 
 __all__ = [
@@ -88,102 +85,6 @@ def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float
     if is_stack(channel, out):
         return stacked(kernels.maxima_levels, maximal_leakage, channel, out=out)
     return maxima_level(as_channel(channel))
-
-
-@singledispatch
-def maxima_level(channel: AbstractChannel) -> float:
-    """Return ln of the sum over outputs of the largest p(y|x)."""
-    return log_total(channel.column_maxima())
-
-
-@maxima_level.register
-def _(channel: Channel) -> float:
-    """One pass over the matrix."""
-    level = measured(kernels.maxima_levels, channel._matrix)
-    return log_total(channel.column_maxima()) if math.isnan(level) else level
-
-
-@maxima_level.register
-def _(channel: RecordChannel) -> float:
-    """The level of the columns."""
-    return maxima_level(channel.columns)
-
-
-@maxima_level.register
-def _(channel: ProductChannel) -> float:
-    """The sum over rows. Cost O(distinct rows)."""
-    return add_over_rows(channel, [_row_maxima(k) for k in channel._kernels.distinct])
-
-
-@singledispatch
-def _row_maxima(kernel: RowKernel) -> float:
-    """Return ln of the sum of the largest entries of the columns of a row. Rounded up."""
-    return log_total(kernel.tops)
-
-
-@_row_maxima.register
-def _(kernel: Symmetric) -> float:
-    """R_epsilon: ln(m a) = ln(1 + (m-1)(a - b))."""
-    if kernel.m == 1:
-        return 0.0
-    return round_up(math.log1p(max((kernel.m - 1) * kernel.gap, min(kernel.epsilon, LEAST))))
-
-
-@maxima_level.register
-def _(channel: TypeChannel) -> float:
-    """From the largest entry for each type of output. Cost O(classes)."""
-    tops = np.array([entry.max() for entry in channel._entries])
-    total = math.fsum(tops * np.exp(channel._types.log_sizes))
-    return round_up(max(0.0, math.log(total))) + (8 * channel.space.n + 64) * ULP
-
-
-@maxima_level.register
-def _(channel: TiltedChannel) -> float:
-    """From the column maxima, which carry the rounding of n factors.
-
-    The largest p(y|x) is at x = y. In types: ln sum_y q(y) R[y, y] / (R q)(y). Cost O(types).
-    """
-    tilt = channel._by_type
-    if tilt is None:
-        return log_total(channel.column_maxima()) + 4.0 * row_slack(channel._kernels)
-    terms = (tilt.log_stay + tilt.log_law - tilt.log_each)[tilt.occurs]
-    return round_up(max(0.0, float(np.logaddexp.reduce(terms)))) + tilt.error
-
-
-@maxima_level.register
-def _(channel: PosteriorChain) -> float:
-    """Chain: ln sum_y q(y) R[y, y] / p(y), by the forward recursion. Cost O(n m^4)."""
-    chain, n, m = channel.prior, channel.space.n, channel.prior.space.sizes[0]
-    check.fits(n * m**4, "maximal leakage of E_i", "use fewer rows", _DECIMALS)
-    mean = log_mean_inverse(chain._initial, chain._transition, n, channel.epsilon)
-    stay = -n * math.log1p((m - 1) * math.exp(-channel.epsilon))
-    # The floats of R, of the chain and of epsilon have relative errors of a few ulp for each row.
-    spread = channel.epsilon + chain.epsilon_x()
-    return round_up(max(0.0, mean + stay)) + 64.0 * n * ULP * (1.0 + spread)
-
-
-@maxima_level.register
-def _(channel: TiltedProduct) -> float:
-    """The sum over rows, whose factors were rounded."""
-    return maxima_level(channel._rows) + 4.0 * row_slack(channel._kernels)
-
-
-@maxima_level.register
-def _(channel: SupportChannel) -> float:
-    """Reports that support some value reach e^epsilon times their base chance. Closed form."""
-    return supports.maxima(channel)
-
-
-@maxima_level.register
-def _(channel: ColumnsChannel) -> float:
-    """The sum over columns."""
-    return sum_up([maxima_level(column) for column in channel.columns])
-
-
-def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
-    """Add a number over rows, given its value for each distinct kernel. Rounded up."""
-    counts = np.bincount(channel._kernels.assignment, minlength=len(per_kernel))
-    return round_up(math.fsum(np.multiply(counts, per_kernel)))
 
 
 @overload

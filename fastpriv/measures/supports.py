@@ -15,7 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from fastpriv._core.rounding import LEAST, round_up
+from fastpriv._core.rounding import LEAST, ULP, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages
 from fastpriv.channels import AbstractChannel, ColumnsChannel
@@ -50,24 +50,25 @@ def independent(
 def maxima(channel: SupportChannel) -> float:
     """Log of the sum of column maxima, (e^epsilon (1 - b(empty)) + b(empty))/Z. Rounded up."""
     with localcontext(EXACT):
-        odds = channel._odds
         pi = Decimal(channel.inclusion.numerator) / channel.inclusion.denominator
-        excess = (odds - 1) * (1 - channel._empty - pi) / (1 + (odds - 1) * pi)
+        excess = channel._excess * (1 - channel._empty - pi) / (1 + channel._excess * pi)
         level = float((1 + excess).ln()) if excess > Decimal("1e-20") else float(excess)
-    return round_up(max(level, LEAST)) if odds > 1 else 0.0
+    return round_up(max(level, LEAST)) if channel._excess > 0 else 0.0
 
 
-def _gains(channel: SupportChannel, s: Floats) -> Floats:
+def _gains(channel: SupportChannel, s: Floats, missing: Floats | None = None) -> Floats:
     """Return r z D(u || s): what a report of support mass s tells, times r e^epsilon = 1.
+
+    ``missing`` is 1 - s, where it is known to more digits than s has.
 
     z = 1 + (e^epsilon - 1) s is the likelihood of the report, u = e^epsilon s/z the posterior mass
     of its support. Both terms are f(d) = (1+d) ln(1+d) - d >= 0 of an excess d, so none cancel.
     """
     r, loss = channel._shrink
-    likelihood = r + loss * s
+    likelihood, missing = r + loss * s, 1.0 - s if missing is None else missing
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        inside = np.where(s > 0.0, s * _f(loss * (1.0 - s) / likelihood), 0.0)
-        outside = (1.0 - s) * _f(-loss * s / likelihood)
+        inside = np.where(s > 0.0, s * _f(loss * missing / likelihood), 0.0)
+        outside = missing * _f(-loss * s / likelihood)
         return np.where(s > 0.0, likelihood * (inside + outside), 0.0)
 
 
@@ -99,6 +100,13 @@ def information(channel: SupportChannel, prior: Distribution) -> float | Bracket
     return Bracket(lower / scale * (1.0 - _ERROR), upper / scale * (1.0 + _ERROR))
 
 
+def small_information(channel: SupportChannel, p: Floats) -> float:
+    """Mutual information of a mechanism of few reports, from the supports of all of them."""
+    base, member = channel._columns()
+    held, missing = (np.clip(p @ part, 0.0, 1.0) for part in (member, ~member))
+    return math.fsum(base * _gains(channel, held, missing)) / _scale(channel)
+
+
 def uniform_information(channel: SupportChannel) -> float:
     """Mutual information under the uniform prior: the gain for every size of the support."""
     masses, weights = _uniform_masses(channel)
@@ -128,8 +136,27 @@ def capacity(channel: SupportChannel) -> Bracket:
     if not channel.symmetric:
         mean = np.array([float(channel.inclusion)])
         most = max(reached, float(_gains(channel, mean)[0]) / _scale(channel))
-    least = LEAST if channel._odds > 1 else 0.0
+    least = LEAST if channel._excess > 0 else 0.0
     return Bracket(reached * (1.0 - _ERROR), max(most * (1.0 + _ERROR), least))
+
+
+def contraction(channel: SupportChannel) -> Bracket:
+    """Contraction of the two values that are told apart best.
+
+    Reports support one, the other, or both or none, and the first two have chances e^epsilon c and
+    c for one value, c and e^epsilon c for the other. A mixture of both halves is worst, with
+    (e^epsilon - 1)^2 c/(e^epsilon + 1).
+    """
+    with localcontext(EXACT):
+        own = Decimal(channel._separation.numerator) / channel._separation.denominator
+        eta = float(own / channel._total() * channel._excess**2 / (channel._odds + 1))
+    least = LEAST if channel._excess > 0 else 0.0
+    return Bracket(lowered(eta, 4.0), max(min(raised(eta, 4.0), 1.0), least))
+
+
+def entry_error(channel: SupportChannel) -> float:
+    """Bound the relative error of the entries of its matrix."""
+    return (channel.k + 8) * ULP
 
 
 def correlation(channel: SupportChannel) -> Bracket:

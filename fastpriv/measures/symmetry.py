@@ -134,9 +134,10 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
     mechanism = as_channel(channel)
     if not is_data_independent(mechanism):
         return False
-    outputs = mechanism.output_space.size
+    factors = law_factors(mechanism)
+    outputs = math.prod(laws.shape[1] ** count for laws, count in factors)
     # Every row contains the largest probability, which must fit into a column sum of m/|Y|.
-    top = math.fsum(count * math.log(laws.max()) for laws, count in law_factors(mechanism))
+    top = math.fsum(count * math.log(laws.max()) for laws, count in factors)
     if math.log(max(mechanism.space.sizes)) - math.log(outputs) < top - _SAME * (1.0 - top):
         return False
     query, table = as_query(mechanism)

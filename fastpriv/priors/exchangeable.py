@@ -217,6 +217,8 @@ class Exchangeable(LineDistribution):
         """
         logs = self._log_per_database
         least, n = float(logs[logs > -math.inf].min()), self.space.n
+        if least == 0.0:
+            return 0.0  # one database has all the weight, which no factorial has touched
         return least * (1.0 + n * 2.0**-51) - n * math.log(n + 1.0) * 2.0**-50
 
     def _lines(self, rows: Ints) -> Floats:

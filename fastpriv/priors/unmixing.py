@@ -78,6 +78,16 @@ def vector_threshold(prior: Distribution, vector: Callable[[], Floats]) -> float
 
 def _fails(law: Floats, sizes: Sequence[int], e: float) -> bool:
     """Whether R_e^-1 p has an entry that is negative beyond rounding."""
+    return _any_below(law, sizes, e, rounding(len(sizes)))
+
+
+def surely_positive(law: Floats, sizes: Sequence[int], e: float) -> bool:
+    """Whether R_e^-1 p has no entry that may be negative but for rounding."""
+    return not _any_below(law, sizes, e, -rounding(len(sizes)))
+
+
+def _any_below(law: Floats, sizes: Sequence[int], e: float, share: float) -> bool:
+    """Whether some entry of R_e^-1 p is below minus a share of that of |R_e^-1| p."""
     from fastpriv.kernels import any_below
 
     down = [Symmetric(m, e).unmixing for m in sizes]
@@ -86,7 +96,7 @@ def _fails(law: Floats, sizes: Sequence[int], e: float) -> bool:
     sums = [1.0 - 2.0 * (m - 1) * c for m, c in zip(sizes, down, strict=True)]
     up = [-c / s for c, s in zip(down, sums, strict=True)]
     error = mix(law.copy(), sizes, up)
-    return any_below(value, error, rounding(len(sizes)) * math.prod(sums))
+    return any_below(value, error, share * math.prod(sums))
 
 
 def _wide_fails(law: Wide, sizes: Sequence[int], e: float) -> bool:

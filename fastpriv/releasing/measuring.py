@@ -16,7 +16,8 @@ from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.dp import neighbour_level, posterior_level
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv.measures.information import information
-from fastpriv.measures.leakage import extreme_level, maxima_level
+from fastpriv.measures.leakage import extreme_level
+from fastpriv.measures.maxima import maxima_level
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.realised import realised
 from fastpriv.notions.registry import NOTIONS

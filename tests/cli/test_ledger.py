@@ -1,5 +1,7 @@
 """``fastpriv ledger``, driven end to end."""
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
 
@@ -165,3 +167,16 @@ def test_how_many_spends_are_shown(work, capsys):
     none = done(["ledger", "show", "a.ledger", "--last", "0"], capsys)
     assert "first" not in none
     assert "Nothing has been spent" not in none
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["update ledger set spent='garbage'", "update ledger set budget='x'", "delete from ledger"],
+)
+@pytest.mark.parametrize("words", [["remaining"], ["show"], ["spend", "--level", "dp=0.1"]])
+def test_a_damaged_file_is_no_defect_of_ours(damage, words, book, capsys):
+    done(["ledger", "spend", book, "--level", "dp=0.25"], capsys)
+    with contextlib.closing(sqlite3.connect(book)) as file:
+        file.execute(damage)
+        file.commit()
+    refused(["ledger", words[0], book, *words[1:]], 2, "study.ledger", capsys)

@@ -1,6 +1,7 @@
 """Directed rounding against exact arithmetic, and the assumption on the machine's library."""
 
 import math
+import sys
 from fractions import Fraction
 
 import mpmath
@@ -190,3 +191,14 @@ def test_least_float_is_the_first_that_holds(low, high):
     edge = low + (high - low) / 3.0
     result = rounding.least_float(lambda x: x >= edge, low, high)
     assert result == max(edge, math.nextafter(low, math.inf))
+
+
+def test_constants_are_those_of_doubles():
+    assert sys.float_info.min == rounding.NORMAL
+    assert math.ulp(0.0) == rounding.LEAST
+    assert sys.float_info.epsilon == 2.0 * rounding.ULP
+
+
+@pytest.mark.parametrize("level", [5e-324, 1e-310, 0.1, 1.0, 700.0])
+def test_levels_are_raised_by_four_units(level):
+    assert rounding.round_up(level) == rounding.raised(level, 4.0) > rounding.raised(level, 2.0)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -133,6 +134,55 @@ def test_inputs_that_nothing_relates_are_told_apart():
     assert solution.value == pytest.approx(best, rel=2e-6)
 
 
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-9, 0.5]), st.booleans())
+def test_inputs_of_several_components(seed, epsilon, joint):
+    """Only what a chain of neighbours joins looks alike: at epsilon 0 it has the same row."""
+    rng = np.random.default_rng(seed)
+    size, outputs, parts = rng.integers(1, 7), rng.integers(1, 5), rng.integers(1, 5)
+    part = rng.integers(0, parts, size)
+    distance = np.where(part[:, None] == part, rng.uniform(0.5, 2.0, (size, size)), math.inf)
+    distance = np.where(np.eye(size, dtype=bool), 0.0, np.maximum(distance, distance.T))
+    prior, cost = rng.dirichlet(np.ones(parts))[part], rng.normal(size=(size, outputs))
+    prior = prior / prior.sum()  # the same within a part, as identifiability at level 0 needs
+    solve = fp.solve_pd_i if joint else fp.solve_pd_dp
+    solution = solve(prior, epsilon, metric=cost, neighbours=distance)
+    shortest = neighbours.distances(distance, size)
+    best = naive(prior, cost, shortest, epsilon, joint)
+    assert solution.bound <= best + 1e-9
+    assert solution.value == pytest.approx(best, rel=2e-6, abs=1e-7)
+    check(solution, prior, cost, shortest, epsilon, joint)
+    if not joint:
+        minimax = fp.solve_minimax(
+            fp.PriorSet.box(prior, prior), epsilon, metric=cost, neighbours=distance
+        )
+        assert minimax.bound <= best + 1e-9
+        assert minimax.value == pytest.approx(best, rel=2e-6, abs=1e-7)
+        assert minimax.level <= epsilon
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [[[0, 0]], np.empty((0, 2), dtype=int), np.zeros((3, 3), dtype=bool), csr_array((3, 3))],
+)
+def test_at_epsilon_0_a_graph_without_edges_asks_for_nothing(graph):
+    for solve in (fp.solve_pd_dp, fp.solve_pd_i):
+        solution = solve([0.2, 0.3, 0.5], 0.0, neighbours=graph)
+        assert (solution.value, solution.bound, solution.level) == (0.0, 0.0, 0.0)
+
+
+def test_the_least_bound_at_epsilon_0_is_below_the_exact_optimum():
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        prior, cost = rng.dirichlet(np.ones(5)), rng.normal(size=(5, 3))
+        solution = fp.solve_pd_dp(prior, 0.0, metric=cost, neighbours=[[0, 1], [1, 2], [3, 4]])
+        exact = sum(
+            min(sum(Fraction(prior[x]) * Fraction(cost[x, y]) for x in part) for y in range(3))
+            for part in [(0, 1, 2), (3, 4)]
+        )
+        assert solution.bound <= exact <= solution.value + 1e-15
+
+
 def test_the_spanner_keeps_what_no_chain_implies():
     distance = cells(5, 5)
     keep = neighbours.spanner(distance)
@@ -257,3 +307,9 @@ def test_the_time_limit_is_kept():
         )
     assert solution.level <= 0.3
     assert not solution.converged
+
+
+@pytest.mark.parametrize("solve", [fp.solve_pd_dp, fp.solve_pd_i])
+def test_exact_programs_refuse_a_time_limit(solve):
+    with pytest.raises(fp.InvalidInput, match="leave out time_limit"):
+        solve([0.5, 0.5], 1.0, exact=True, time_limit=0.5)

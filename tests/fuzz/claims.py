@@ -146,16 +146,6 @@ def between(truth):
     return lambda case, W, given: _compared(given, *truth(case, W))
 
 
-def _existing(case, W):
-    """Return W, if E_i exists for the prior itself and not only for one some units away.
-
-    The level that is promised then is that of the other prior, which is not known here.
-    """
-    if any(v < 0 for row in case.W for v in row):
-        raise balls.Undecided
-    return W
-
-
 def _noise(spec):
     """Return what information may be off by, beside its relative error.
 
@@ -339,7 +329,7 @@ QUESTIONS = {
     ),
     "identifiability_level": Question(
         lambda c: fp.identifiability_level(c.channel, c.prior),
-        level(lambda c, W: balls.identifiability_level(_existing(c, W), c.p, c.pairs)),
+        level(lambda c, W: balls.identifiability_level(W, c.p, c.pairs)),
     ),
     "pml_level": Question(
         lambda c: fp.pml_level(c.channel, c.prior), level(lambda c, W: balls.pml_level(W, c.p))

@@ -108,6 +108,13 @@ def test_a_disclosed_attribute_takes_one_of_lower_entropy_with_it(case):
     assert max(od.attribute_law(lower, prior)) > before
 
 
+@pytest.mark.parametrize("weights", [[1.0, 0.0], [0.0, 1.0], [1.0, 0, 0, 0], [0, 0, 0, 1.0]])
+def test_under_a_point_mass_nothing_is_left_to_find_out(weights):
+    law = fp.Exchangeable(weights)
+    assert fp.remaining_uncertainty_bound(0.1, law) == math.inf
+    assert fp.remaining_uncertainty_bound(0.1, fp.Dense(law.pmf())) == math.inf
+
+
 @pytest.mark.parametrize(("sizes", "channel"), CHANNELS)
 def test_structured_channels(sizes, channel):
     size = channel.space.size

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mp
 from scipy.optimize import linprog
 
 import fastpriv as fp
@@ -83,6 +84,67 @@ def test_min_capacity_is_maximal_leakage():
     assert by_search.width < 1e-6
     thousand = fp.HammingChannel(1_000, 2, 0.5)
     assert fp.g_capacity(thousand).upper == fp.maximal_leakage(thousand)
+
+
+@pytest.mark.parametrize("n", [1, 3, 50])
+@pytest.mark.parametrize("m", [1, 2, 5])
+def test_both_ends_of_the_min_capacity_of_randomised_response(n, m):
+    """n ln(m / (1 + (m-1) e^-epsilon)), in 50 digits."""
+    with mp.workdps(50):
+        for exponent in np.linspace(-320, 2.5, 60):
+            epsilon = float(10.0**exponent)
+            capacity = fp.g_capacity(fp.HammingChannel(n, m, epsilon))
+            truth = -n * mp.log1p((m - 1) * mp.expm1(-mp.mpf(epsilon)) / m)
+            assert capacity.lower <= truth <= capacity.upper
+            assert capacity.width <= 1e-14 * capacity.upper + 1e-321 * n
+
+
+def _tilted(law, epsilon):
+    """Return ln sum_y max_x p(y|x) of p(y|x) ~ q(y) e^(-epsilon d(x, y)), over all databases."""
+    q, sizes = [mp.mpf(p) for p in law.pmf().tolist()], law.space.sizes
+    rows = list(product(*map(range, sizes)))
+    near = [[mp.exp(-mp.mpf(epsilon) * sum(map(int.__ne__, x, y))) for y in rows] for x in rows]
+    W = [[a * b / mp.fdot(q, row) for a, b in zip(q, row, strict=True)] for row in near]
+    return mp.log(sum(map(max, zip(*W, strict=True))))
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        fp.Uniform(3, 1),
+        fp.Uniform(2, 2),
+        fp.Product([[0.3, 0.7], [1.0], [0.2, 0.5, 0.3]]),
+        fp.Exchangeable([0.1, 0.2, 0.3, 0.4]),
+        fp.Dense([0.1, 0.2, 0.3, 0.15, 0.05, 0.2], [2, 3]),
+        fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 3),
+    ],
+)
+def test_both_ends_of_the_min_capacity_of_tilted_laws(law):
+    with mp.workdps(50):
+        for epsilon in (1e-12, 0.3, 5.0, 40.0):
+            channel = fp.TiltedChannel(law, epsilon)
+            capacity, truth = fp.g_capacity(channel), _tilted(law, epsilon)
+            assert capacity.lower <= truth <= capacity.upper
+            assert capacity.width < 1e-12
+
+
+@pytest.mark.parametrize(("k", "size"), [(3, 1), (4, 2), (5, 2)])
+def test_both_ends_of_the_min_capacity_of_subsets(k, size):
+    """Every subset reaches e^epsilon / (C(k-1, d-1) e^epsilon + C(k-1, d))."""
+    with mp.workdps(50):
+        for epsilon in (1e-300, 1e-9, 0.4, 3.0, 50.0):
+            capacity = fp.g_capacity(fp.SubsetChannel(k, epsilon, size))
+            inside, outside = math.comb(k - 1, size - 1), math.comb(k - 1, size)
+            shrink = mp.exp(-mp.mpf(epsilon))
+            less = -mp.expm1(-mp.mpf(epsilon))
+            excess = (math.comb(k, size) - inside - outside) + outside * less
+            truth = mp.log1p(excess / (inside + outside * shrink))
+            assert capacity.lower <= truth <= capacity.upper
+            assert capacity.width <= 1e-14 * capacity.upper
+            law = fp.Dense([0.2, 0.5, 0.3])
+            columns = [fp.SubsetChannel(k, epsilon, size), fp.TiltedChannel(law, epsilon)]
+            both = fp.g_capacity(fp.RecordChannel(fp.ColumnsChannel(columns)))
+            assert both.lower <= truth + _tilted(law, epsilon) <= both.upper
 
 
 def test_priors_do_not_beat_the_capacity():

@@ -423,6 +423,12 @@ def test_labels_in_another_order_are_refused():
     assert fp.mutual_information(W, [0.7, 0.3]) == aligned
 
 
+def test_rows_of_one_value_have_no_neighbours():
+    chain = fp.Markov([1.0], [[1.0]], 3)
+    for prior in (chain, fp.Uniform(3, 1), fp.Dense([1.0], [1, 1, 1])):
+        assert fp.identifiability_level(fp.HammingChannel(3, 1, 0.1), prior) == 0.0
+
+
 @pytest.mark.parametrize("sizes", [[2], [2, 2]])
 def test_identifiability_covers_the_rounding_of_products(sizes):
     """Levels from 0.1 to 1 come from products p W, each off by a rounding error."""

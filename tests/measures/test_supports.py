@@ -217,3 +217,85 @@ def test_columns_through_unlike_mechanisms():
     assert channel.sample([[1, 2], [3, 0]], rng=1).shape == (2, 3)
     with pytest.raises(fp.InvalidInput, match="one row each"):
         fp.ColumnsChannel([fp.HammingChannel(2, 2, 1.0)])
+
+
+def _exact_matrix(channel):
+    """Return W[x, y] = b(y) (odds if y supports x, else 1)/Z in the precision at work."""
+    base, member = channel._columns()
+    if isinstance(channel, fp.UnaryChannel):
+        odds = mpmath.mpf(channel.growth.numerator) / channel.growth.denominator
+        q = mpmath.mpf(channel.inclusion.numerator) / channel.inclusion.denominator
+        base = [mpmath.fprod(q if held else 1 - q for held in y) for y in member.T]
+    else:
+        odds = mpmath.exp(mpmath.mpf(channel.epsilon))
+        base = [mpmath.mpf(1) / len(base)] * len(base)
+    rows = [[b * (odds if held else 1) for b, held in zip(base, x, strict=True)] for x in member]
+    return [[entry / mpmath.fsum(row) for entry in row] for row in rows]
+
+
+def _exact_correlation(W, p):
+    """Return the second largest root of an eigenvalue of B B', B = sqrt(p) W/sqrt(q)."""
+    q = [mpmath.fdot(p, column) for column in zip(*W, strict=True)]
+    inner = [[mpmath.fdot(map(mpmath.fdiv, a, q), b) for b in W] for a in W]
+    size = range(len(p))
+    shifted = [[mpmath.sqrt(p[i] * p[j]) * (inner[i][j] - 1) for j in size] for i in size]
+    return mpmath.sqrt(max(mpmath.eigsy(mpmath.matrix(shifted), eigvals_only=True)))
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-40, 1e-17, 1e-12, 1e-8, 1e-3, 1.0])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda epsilon: fp.SubsetChannel(4, epsilon, 2),
+        lambda epsilon: fp.UnaryChannel(3, epsilon),
+        lambda epsilon: fp.UnaryChannel(3, epsilon, "symmetric"),
+        lambda epsilon: fp.HadamardChannel(3, epsilon),
+        lambda epsilon: fp.HashingChannel(3, epsilon),
+        lambda epsilon: fp.ProjectiveChannel(4, epsilon),
+    ],
+)
+def test_small_mechanisms_at_any_level(make, epsilon):
+    """The mechanism is what epsilon says, also where the floats of its matrix no longer do."""
+    channel = make(epsilon)
+    p = np.arange(1.0, channel.k + 1.0) / (channel.k * (channel.k + 1) / 2)
+    with mpmath.workdps(700):
+        W, law = _exact_matrix(channel), [x / mpmath.fsum(p) for x in map(mpmath.mpf, p)]
+        columns = list(zip(*W, strict=True))
+        level = max(mpmath.log(max(y) / min(y)) for y in columns)
+        assert fp.dp_level(channel) >= level * (1 - mpmath.mpf(10) ** -300)
+        assert fp.maximal_leakage(channel) >= mpmath.log(mpmath.fsum(map(max, columns)))
+        apart = max(
+            mpmath.fsum((a - b) ** 2 / (2 * (a + b)) for a, b in zip(x, z, strict=True))
+            for x in W
+            for z in W
+        )
+        eta = fp.contraction_coefficient(channel)
+        assert eta.lower <= apart <= eta.upper
+        q = [mpmath.fdot(law, y) for y in columns]
+        told = mpmath.fsum(
+            x * a * mpmath.log(a / b)
+            for x, row in zip(law, W, strict=True)
+            for a, b in zip(row, q, strict=True)
+        )
+        found = fp.mutual_information(channel, p)
+        assert abs(found - told) <= 1e-12 * told + mpmath.mpf(1e-322)
+        assert fp.channel_capacity(channel).upper >= told * (1 - mpmath.mpf(1e-12))
+    with mpmath.workdps(60):
+        if epsilon >= 1e-20:
+            for some in (law, [mpmath.mpf(1) / channel.k] * channel.k):
+                rho = fp.maximal_correlation(channel, fp.Dense([float(x) for x in some]))
+                assert rho >= _exact_correlation(W, some) * (1 - mpmath.mpf(1e-15))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_reports_that_do_not_fill_their_space(size, epsilon):
+    """Subsets are some of the lists of numbers; what is formed of them has a column for each."""
+    subset = fp.SubsetChannel(4, epsilon, size)
+    columns = fp.ColumnsChannel([subset, fp.HammingChannel(1, 2, 1.0)])
+    for channel in (subset, columns, fp.RecordChannel(columns)):
+        dense = fp.Channel(channel.matrix(), channel.space.sizes)
+        both, plain = fp.pair_datasets(channel, channel), fp.pair_datasets(dense, dense)
+        assert np.array_equal(both.matrix(), plain.matrix())
+        assert fp.dp_level(both) == fp.dp_level(plain)
+        assert fp.is_weakly_symmetric(channel) == fp.is_weakly_symmetric(dense)

@@ -125,7 +125,17 @@ class SupportChannel(AbstractChannel):
     def _odds(self) -> Decimal:
         """The factor e^epsilon that measures are about."""
         with localcontext(EXACT):
-            return Decimal(self.epsilon).exp()
+            return 1 + self._excess
+
+    @cached_property
+    def _excess(self) -> Decimal:
+        """That factor less 1, with all its digits however small epsilon is."""
+        if self.epsilon == 0.0:
+            return Decimal(0)
+        epsilon = Decimal(self.epsilon)
+        lost = max(0, -epsilon.adjusted())  # digits that the 1 takes
+        with localcontext(Context(prec=EXACT.prec + lost)):
+            return epsilon.exp() - 1
 
     @property
     def _level(self) -> float:
@@ -136,11 +146,11 @@ class SupportChannel(AbstractChannel):
     def _shrink(self) -> tuple[float, float]:
         """The inverse r of the factor, and 1 - r, both to the last digit."""
         with localcontext(EXACT):
-            return float(1 / self._odds), float(1 - 1 / self._odds)
+            return float(1 / self._odds), float(self._excess / self._odds)
 
     def _total(self) -> Decimal:
         """Z = 1 + (e^epsilon - 1) pi."""
-        return 1 + (self._odds - 1) * _decimal(self.inclusion)
+        return 1 + self._excess * _decimal(self.inclusion)
 
     @cached_property
     def _separation(self) -> Fraction:

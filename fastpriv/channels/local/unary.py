@@ -65,8 +65,8 @@ class UnaryChannel(SupportChannel):
             exact = WORDS / (1 + share.exp()) + Decimal("1e-30")
             off = int(exact.to_integral_value(ROUND_CEILING)) if self.epsilon else WORDS // 2
         #: Of 2^64 words, how many set the bit of the true value, and each other bit.
-        self._words_on = WORDS - off if encoding == SYMMETRIC else WORDS // 2
-        self._words_off = min(off, WORDS // 2)
+        self._words_off = min(off, WORDS // 2)  # no more than the true value's, at any epsilon
+        self._words_on = WORDS - self._words_off if encoding == SYMMETRIC else WORDS // 2
         p, q = self.chances
         self.growth = p * (1 - q) / (q * (1 - p))
         self.inclusion, self.joint = q, (q * q,)
@@ -82,9 +82,10 @@ class UnaryChannel(SupportChannel):
         return {"k": self.k, "epsilon": self.epsilon, "encoding": self.encoding}
 
     @cached_property
-    def _odds(self) -> Decimal:
+    def _excess(self) -> Decimal:
         with localcontext(EXACT):
-            return Decimal(self.growth.numerator) / self.growth.denominator
+            more = self.growth - 1
+            return Decimal(more.numerator) / more.denominator
 
     @cached_property
     def _level(self) -> float:

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.channels.rowwise import row_kinds
+from fastpriv.errors import TooLarge, short
 from fastpriv.measures.individual.inputs import most_information
 from fastpriv.measures.individual.search import matrix_error, widened
 from fastpriv.measures.pointwise.boxes import corners
@@ -50,12 +50,13 @@ def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
     """Return for each row its channels to the output, with the other rows at corners."""
     n, m = channel.space.n, laws.shape[1]
     rows = np.unique(row_kinds(channel), return_index=True)[1].tolist()
-    check.fits(
-        len(rows) * len(laws) ** (n - 1),
-        "the list of the corners of other rows",
-        "use fewer rows, or a channel that acts row by row",
-        _CHANNELS,
-    )
+    count = len(rows) * len(laws) ** (n - 1)
+    if count > _CHANNELS:
+        raise TooLarge(
+            f"each corner of the box of all other rows leaves a channel of one row to search, "
+            f"{short(count)} of them, and at most {_CHANNELS:,} are searched; use fewer rows, or a "
+            "channel that acts row by row"
+        )
     lead = np.array(channel.matrix()).reshape((m,) * n + (-1,))
     tables = []
     for i in rows:

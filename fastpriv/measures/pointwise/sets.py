@@ -17,7 +17,8 @@ from fastpriv.channels.queries.sums import corner_error, corner_laws
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.arguments import row_number
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.leakage import add_over_rows, extreme_level
+from fastpriv.measures.leakage import extreme_level
+from fastpriv.measures.maxima import add_over_rows
 from fastpriv.measures.pointwise.boxes import box_row_leakages, row_box_level
 from fastpriv.measures.pointwise.iid_sets import iid_level
 from fastpriv.measures.pointwise.row_sets import convex_row_level
@@ -185,9 +186,9 @@ def bernoulli_level(channel: AbstractChannel, c: float, i: int | None) -> float:
     The chance of y is linear in the chance of each bit. So it is least, and its ratio to the one
     given a bit is most extreme, at chances c or 1 - c. One O(N n K) transform gives all corners.
     """
-    outputs, sizes = channel.output_space.size, channel.space.sizes
     coefficients = [0.0 if row == i else c for row in range(channel.space.n)]
-    matrix = scaled_matrix(channel)
+    matrix, sizes = scaled_matrix(channel), channel.space.sizes
+    outputs = matrix.shape[1]
     corners = mix(matrix.reshape(-1).copy(), (*sizes, outputs), (*coefficients, 0.0))
     slack = (8 * channel.space.n + 16) * ULP
     if i is None:

@@ -1,0 +1,14 @@
+"""What is too large about a box of rows is said in its own unit."""
+
+import numpy as np
+import pytest
+
+import fastpriv as fp
+
+
+def test_too_many_corners_are_counted_as_channels():
+    channel = fp.Channel(np.random.default_rng(1).dirichlet(np.ones(3), 256), [2] * 8)
+    box = fp.PriorSet.row_box([0.2, 0.2], [0.8, 0.8], 8)
+    with pytest.raises(fp.TooLarge, match="at most 4,096 are searched") as refusal:
+        fp.individual_capacity(channel, box)
+    assert "bytes" not in str(refusal.value)
