@@ -27,6 +27,7 @@ POWERS = 12  # steps towards the largest eigenvalue
 SHARES = 6  # of the curvature that are tried: 1, 1/2, 1/4 ...
 NARROW = 1e-9  # a range whose curvature is not counted
 LEAST = 1e-12  # probability of a value
+STEEPEST = 30.0  # of an exponent: beyond, errors of covariances might count
 
 
 @helper(error_model="numpy")
@@ -191,11 +192,12 @@ def curvature_gain(low, high, look, W, first, p, t):
         ratio = common / far if far > 0.0 else 1.0
         left = 0.5 * (1.0 + 1.0 / max(ratio, 1e-3)) * outer * (share * common) ** 2
         outer *= 1.0 + max(ratio, 1e-3)
-        inner, worst = np.zeros(2), 0.0
+        inner, worst, steepest = np.zeros(2), 0.0, across
         for a in range(2):
             inner[a] = _excess(share * top[a] / t) / t
+            steepest = max(steepest, share * top[a] / t)
             worst = max(worst, 0.5 * inner[a] * (share * (flat[a] + even[a])) ** 2 / (1.0 + t))
-        if worst > 30.0 or across > 30.0:
+        if not (worst <= STEEPEST and steepest <= STEEPEST):
             continue
         scale = math.exp(across) * (math.expm1(worst) / worst if worst > 1e-9 else 1.0 + 1e-8)
         for a in range(2):
@@ -231,7 +233,7 @@ def curvature_gain(low, high, look, W, first, p, t):
             if not _definite(H, work):
                 continue
         gain = room * (1.0 - lack) - _largest(L, H, reach, v) - left
-        doubt = (2.0**-30 + 2.0**-44 / t) * (size + room)
+        doubt = (2.0**-30 + (inputs + K + 64) * 2.0**-50 / t) * (size + room)
         if gain - doubt > best:  # not if it is NaN
             best = gain - doubt
     return best

@@ -37,6 +37,7 @@ CENTRED = 1.0  # squared Newton decrement, in units of the barrier, at a centre
 ROOM = 0.95  # share of the way to the boundary
 WIDER = 2.0**-46  # relative, of a range, to cover its rounding
 NARROW = 1e-9  # a range that is not cut
+LEAST = 1e-300  # probability of an input: one that underflows is raised, which raises the bound
 LEAST_SHARE = 0.15  # of a range that both parts keep
 
 
@@ -44,7 +45,8 @@ LEAST_SHARE = 0.15  # of a range that both parts keep
 def _evaluate(z, score, C, logs, edges, b, g, pi, Z, alpha):
     """Return U at z = t, lambda, rounded up; leave the laws of the slices in pi, theirs in alpha.
 
-    ``score`` holds the chords and their rounding errors.
+    ``score`` holds the chords and their rounding errors. The second number is what was added to
+    round up. It covers the errors of g and, apart from that, those of (1 + t) ln alpha + t ln pi.
     """
     inputs, slices, t = C.shape[0], edges.size - 1, z[0]
     doubt, most = 0.0, 0.0
@@ -61,7 +63,7 @@ def _evaluate(z, score, C, logs, edges, b, g, pi, Z, alpha):
         most = max(most, abs(Z[a]))
     value = log_sum(Z, np.zeros(slices), 0, slices, 1.0 + t, alpha)
     doubt += (inputs + 64) * U * (most + (1.0 + t) * (log_total(logs) + b + 1.0))
-    return value - t * b + doubt
+    return value - t * b + doubt, doubt
 
 
 @helper(error_model="numpy")
@@ -108,16 +110,17 @@ def _derivatives(z, mu, C, edges, b, g, pi, Z, alpha, J, D, G, H):
 
 @helper(error_model="numpy")
 def _minimise(z, mu, score, C, logs, edges, b, floor, reach, p):
-    """Make U small from the point z on; return the least seen.
+    """Make U small from the point z on; return the least seen, and the last for the law p.
 
     Stops once U is at most ``floor``, or within ``reach`` of its least. Leaves the last point in z
-    and the law of the inputs in p.
+    and the law of the inputs in p. This p, as rounded, is the exact law of other scores. They and
+    their U differ from g and its U by at most 2 doubt each, so that the last U is raised by both.
     """
     inputs, slices, size = C.shape[0], edges.size - 1, z.size
     g, pi, Z, alpha = np.zeros(inputs), np.zeros(inputs), np.zeros(slices), np.zeros(slices)
     J, D = np.empty((inputs, size)), np.empty((slices, size))
     G, H, step, trial = np.empty(size), np.empty((size, size)), np.empty(size), np.empty(size)
-    value = _evaluate(z, score, C, logs, edges, b, g, pi, Z, alpha)
+    value, doubt = _evaluate(z, score, C, logs, edges, b, g, pi, Z, alpha)
     best = value
     for _ in range(STEPS):
         if not floor < best < math.inf:
@@ -136,7 +139,7 @@ def _minimise(z, mu, score, C, logs, edges, b, floor, reach, p):
                 for k in range(size):
                     trial[k] = z[k] + share * step[k]
                     barrier += math.log(trial[k])
-                ahead = _evaluate(trial, score, C, logs, edges, b, g, pi, Z, alpha)
+                ahead, doubt = _evaluate(trial, score, C, logs, edges, b, g, pi, Z, alpha)
                 if ahead - mu * barrier <= height + 0.1 * share * slope:
                     moved = True
                     break
@@ -146,14 +149,14 @@ def _minimise(z, mu, score, C, logs, edges, b, floor, reach, p):
                 value = ahead
                 best = min(best, value)
                 continue
-            value = _evaluate(z, score, C, logs, edges, b, g, pi, Z, alpha)
+            value, doubt = _evaluate(z, score, C, logs, edges, b, g, pi, Z, alpha)
         if size * mu <= reach:
             break
         mu *= SHRINK
     for a in range(slices):
         for x in range(edges[a], edges[a + 1]):
-            p[x] = alpha[a] * pi[x]
-    return best, value
+            p[x] = max(alpha[a] * pi[x], LEAST)
+    return best, value + 4.0 * doubt
 
 
 @helper(error_model="numpy")

@@ -1,7 +1,7 @@
 """Ranges of posteriors that a law within reach of a bound can have.
 
 The law p = alpha_a pi_x attains the largest value U of a bound at the multiplier t. The bound at
-another law p' is U minus
+another law p' is at most U minus
 
     cost(p') = t sum_a p'_a D(pi'_a || pi_a) + (1 + t) D(p'_A || alpha).
 
@@ -21,8 +21,8 @@ from fastpriv.kernels.declare import helper
 
 LEAST = 1e-12  # probability of a value, or of an output, that is looked at
 TRIALS = 5  # ends that are tried, from the nearest on
-STEEPEST = 200.0  # of an exponent: beyond, probabilities that underflow might count
-DOUBT = 2.0**-44  # times 1/t, relative error of the laws of slices
+STEEPEST = 200.0  # of an exponent: beyond, sums of exponentials might overflow
+U = 2.0**-53
 
 
 @helper(error_model="numpy")
@@ -39,7 +39,7 @@ def _most(W, y, sign, u, first, p, alpha, t, nu, gap):
             M[1] += p[x] / alpha[1] * math.exp(-each * W[x, y] * u)
     share = t / (1.0 + t)
     total = alpha[0] * M[0] ** share + alpha[1] * M[1] ** share
-    doubt = 1e-12 * (1.0 + abs(each)) + DOUBT / t
+    doubt = (4 * p.size + 64) * U * (1.0 + abs(each))  # sums, and their exponents
     return nu * (gap + (1.0 + t) * (math.log(total) + doubt))
 
 

@@ -4,10 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from numba import njit
 
 import fastpriv as fp
 from fastpriv._matrices.entropy_search.posterior import Bit
 from fastpriv._matrices.entropy_search.search import Constrained, Search
+from fastpriv.kernels.curvature import curvature_gain
+from fastpriv.kernels.reach import narrow_by_reach
 from oracles import balance as ob
 
 
@@ -127,3 +130,73 @@ def test_two_rows_of_four_values(share):
     assert found.width <= 1e-3 * found.lower
     most = ob.ascended_information(W, (4, 4), b, 2, np.random.default_rng(3))
     assert 0.95 * found.lower <= most <= found.upper
+
+
+@njit
+def gain(low, high, look, W, first, p, t):
+    return curvature_gain(low, high, look, W, first, p, t)
+
+
+@njit
+def keeps_any(low, high, W, first, p, t, gap):
+    return narrow_by_reach(low, high, W, first, p, t, gap)
+
+
+def law_of_a_bit(seed, weight):
+    """Rows with a last column of ones, which of two values each has, and a law of the rows."""
+    rng = np.random.default_rng([seed, 77])
+    W = np.column_stack([rng.dirichlet(np.full(4, weight), 8), np.ones(8)])
+    return rng, W, np.repeat([0, 1], [3, 5]), rng.dirichlet(np.full(8, 2.0))
+
+
+@pytest.mark.parametrize("t", [1e-2, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize(("seed", "weight"), [(0, 0.5), (1, 2.0), (2, 20.0)])
+def test_ranges_of_laws_of_a_small_cost_are_kept_and_no_more(seed, weight, t):
+    """The laws that change a posterior most at a given cost stay within the ranges, just."""
+    _, W, where, p = law_of_a_bit(seed, weight)
+    _, (Q,) = ob.joint_posteriors(W, where, p[None])
+    for gap in (1e-8, 1e-5, 1e-3):
+        low, high = np.zeros(5), np.ones(5)
+        assert keeps_any(low, high, W, 3, p, t, gap)
+        for y in range(5):
+            for sign, end in ((1.0, high[y]), (-1.0, low[y])):
+                turns = np.linspace(end, Q[y], 5)[:, None] - (where == 0)
+                scales = t * np.geomspace(1e-6, 30.0, 2000)
+                scores = np.concatenate([-sign * s * W[:, y] * turns for s in scales])
+                laws = ob.cheapest_laws(p, where, t, scores)
+                cheap = ob.relative_cost(laws, p, where, t) < gap
+                moved = sign * (ob.joint_posteriors(W, where, laws[cheap])[1][:, y] - Q[y])
+                room = sign * (end - Q[y])
+                assert moved.max() <= room
+                assert moved.max() >= 0.6 * room or end in (0.0, 1.0)
+
+
+@pytest.mark.parametrize("t", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize(("seed", "weight"), [(0, 0.5), (1, 2.0), (2, 20.0)])
+def test_no_law_avoids_the_gain_of_curvature(seed, weight, t):
+    """Cost, plus what chords are above minus the entropy of the bit, is at least the gain."""
+    rng, W, where, p = law_of_a_bit(seed, weight)
+    _, (Q,) = ob.joint_posteriors(W, where, p[None])
+    for width in (1e-3, 1e-2, 0.1):
+        low = np.maximum(Q - width * rng.uniform(0.2, 0.8, 5), 0.0)
+        high = np.minimum(low + width, 1.0)
+        claimed = gain(low, high, np.ones((2, 1)), W, 3, p, t)
+        c = rng.uniform(-0.5, 0.5, (20_000, 5)) * (high - low)
+        bend = 1.0 / (Q * (1.0 - Q)) * np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+        middle = 0.5 * (low + high)
+        lever = (where == 0)[:, None] - middle
+        scores = np.einsum("ky,y,xy,xy->kx", c, bend, W, lever) - (c**2 / 2.0 * bend) @ W.T
+        laws = np.vstack([p, ob.cheapest_laws(p, where, t, scores)])
+        P, posterior = ob.joint_posteriors(W, where, laws)
+        inside = ((low <= posterior) & (posterior <= high)).all(axis=1)
+        share = (posterior - low) / (high - low)
+        chord = (1.0 - share) * told(low) + share * told(high)
+        above = (P * (chord - told(posterior)))[:, :-1].sum(axis=1)
+        least = (ob.relative_cost(laws, p, where, t) + above)[inside].min()
+        assert claimed <= least
+        assert claimed >= 0.8 * least or t < 1.0 or width > 1e-2
+
+
+def told(q):
+    """Minus the entropy of a bit."""
+    return q * np.log(q) + (1.0 - q) * np.log1p(-q)

@@ -125,3 +125,29 @@ def ascended_information(W, sizes, b, starts, rng):
             if entropies(prior[None])[0] >= b:
                 best = max(best, informations(W, sizes, prior[None])[i, 0])
     return best
+
+
+def joint_posteriors(W, where, laws):
+    """P(y) and the chance of the value 0 given y, for many laws of the inputs."""
+    P = laws @ W
+    return P, (laws * (where == 0)) @ W / P
+
+
+def relative_cost(laws, p, where, t):
+    """t sum_a p'_a D(pi'_a || pi_a) + (1 + t) D(p'_A || alpha) of many laws p' relative to p."""
+    cost = t * (laws * np.log(laws / p)).sum(axis=1)  # t D(p' || p) has t D(p'_A || alpha) in it
+    for a in range(int(where.max()) + 1):
+        own = laws[:, where == a].sum(axis=1)
+        cost += own * np.log(own / p[where == a].sum())
+    return cost
+
+
+def cheapest_laws(p, where, t, scores):
+    """The laws p' of largest sum p' score - cost relative to p, for many scores."""
+    tilted = p * np.exp(scores / t)
+    laws = np.empty_like(tilted)
+    for a in range(int(where.max()) + 1):
+        own, before = tilted[:, where == a], p[where == a].sum()
+        mean = own.sum(axis=1, keepdims=True) / before
+        laws[:, where == a] = own * mean ** (t / (1.0 + t) - 1.0)
+    return laws / laws.sum(axis=1, keepdims=True)
