@@ -12,6 +12,8 @@ from fastpriv._core.validation import Floats
 
 #: Quotients beyond the range of a double are computed times this power of two.
 _SCALE = 2.0**-500
+#: Excesses below which f is summed as a series, and its number of terms.
+_SERIES, _TERMS = 0.05, 14
 
 
 def log_ratio(top: Floats, bottom: Floats) -> Floats:
@@ -26,6 +28,16 @@ def log_ratio(top: Floats, bottom: Floats) -> Floats:
         if not inside.all():
             logs = np.where(inside, logs, np.log(top) - np.log(bottom))
         return np.where(np.abs(excess) < 0.5, np.log1p(excess), logs)
+
+
+def gain(excess: Floats) -> Floats:
+    """Elementwise f(d) = (1+d) ln(1+d) - d >= 0, the divergence of 1 + d from 1, in all digits."""
+    small = np.where(np.abs(excess) < _SERIES, excess, 0.0)
+    series = np.zeros_like(excess)
+    for j in range(_TERMS - 1, -1, -1):
+        series = series * -small + 1.0 / ((j + 1) * (j + 2))
+    large = np.where(excess > -1.0, (1.0 + excess) * np.log1p(excess) - excess, 1.0)
+    return np.where(np.abs(excess) < _SERIES, small * small * series, large)
 
 
 def log_spread(worst: Callable[[float], float]) -> float:

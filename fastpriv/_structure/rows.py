@@ -18,7 +18,6 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import LEAST
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.information import in_range
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -85,6 +84,7 @@ class RowKernel:
 
     def information(self, joint: Floats) -> float:
         """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
+        from fastpriv._matrices.information import in_range  # which loads the kernels
         from fastpriv.kernels import factor_information
 
         given = np.ascontiguousarray(joint)
@@ -167,6 +167,7 @@ class Symmetric(RowKernel):
 
     def information(self, joint: Floats) -> float:
         """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
+        from fastpriv._matrices.information import in_range  # which loads the kernels
         from fastpriv.kernels import symmetric_information
 
         given = np.ascontiguousarray(joint)

@@ -23,6 +23,10 @@ class Task(NamedTuple):
     solver: str
 
 
+#: Doubles below 1e-308 have lost digits: what differs by less is the same.
+_NOTHING = 1e-300
+
+
 def check_limits(gap: float, time_limit: float) -> None:
     """Check what every program takes: the gap to stop at and the seconds to stop after."""
     check.real(gap, "gap", least=1e-12, most=1.0)
@@ -43,7 +47,7 @@ def told(solution: Solution, task: Task, depth: int = 4, why: str = "") -> Solut
     ``why`` says the reason if it is neither the time limit nor rounding. ``depth`` is the number
     of frames up to the caller that the warning is meant for.
     """
-    if solution.gap <= task.gap:
+    if solution.gap <= task.gap or solution.value - solution.bound < _NOTHING:
         return solution
     late = time.monotonic() > task.deadline
     why = why or ("the time limit passed" if late else "rounding allows no less")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels as compiled
+from fastpriv._core.logs import gain
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.excess import FORMED, excess_information
 from fastpriv._matrices.information import matrix_information
@@ -202,7 +203,10 @@ def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
     # The probability that Y falls into the class of this x, if Y were independent of x.
     expected = law[stack.kind] * np.exp(stack.log_outputs - types.log_sizes[stack.kind])
     seen = weights[stack.row] > 0
-    terms = kl_div(channel._mass[seen], expected[seen])
+    mass, mean = channel._mass[seen], expected[seen]
+    near = np.abs(mass - mean) < 0.5 * mean
+    excess = np.where(near, mass - mean, 0.0) / np.where(near, mean, 1.0)
+    terms = np.where(near, mean * gain(excess), kl_div(mass, mean))
     return math.fsum(weights[stack.row][seen] * terms)
 
 

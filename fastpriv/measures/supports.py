@@ -15,6 +15,7 @@ from itertools import product
 
 import numpy as np
 
+from fastpriv._core.logs import gain
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages
@@ -30,8 +31,6 @@ _ERROR = 2.0**-40
 _MASS_ERROR = 2.0**-44
 #: How many of the likeliest values are followed one by one in a bracket.
 _FOLLOWED = 12
-#: Excesses below which f is summed as a series, and its number of terms.
-_SERIES, _TERMS = 0.05, 14
 #: Terms of a binomial law below this share of the largest one do not reach the last digit.
 _NEGLIGIBLE = 1e-30
 
@@ -67,18 +66,9 @@ def _gains(channel: SupportChannel, s: Floats, missing: Floats | None = None) ->
     r, loss = channel._shrink
     likelihood, missing = r + loss * s, 1.0 - s if missing is None else missing
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        inside = np.where(s > 0.0, s * _f(loss * missing / likelihood), 0.0)
-        outside = missing * _f(-loss * s / likelihood)
+        inside = np.where(s > 0.0, s * gain(loss * missing / likelihood), 0.0)
+        outside = missing * gain(-loss * s / likelihood)
         return np.where(s > 0.0, likelihood * (inside + outside), 0.0)
-
-
-def _f(excess: Floats) -> Floats:
-    small = np.where(np.abs(excess) < _SERIES, excess, 0.0)
-    series = np.zeros_like(excess)
-    for j in range(_TERMS - 1, -1, -1):
-        series = series * -small + 1.0 / ((j + 1) * (j + 2))
-    large = np.where(excess > -1.0, (1.0 + excess) * np.log1p(excess) - excess, 1.0)
-    return np.where(np.abs(excess) < _SERIES, small * small * series, large)
 
 
 def _scale(channel: SupportChannel) -> float:

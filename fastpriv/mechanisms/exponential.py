@@ -86,7 +86,7 @@ def exponential(
     """
     if isinstance(outputs, Set):
         raise InvalidInput(f"outputs must be a sequence, whose order counts, got {outputs!r:.60}")
-    outputs = check.items(outputs, "outputs", "outputs")
+    outputs = check.items(outputs, "outputs", "outputs, whose order counts")
     k = len(outputs)
     given = check.array(values, "values")
     if callable(distance):

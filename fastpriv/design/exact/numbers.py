@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import TooLarge
 
 #: Relative distance of the ratio from e^epsilon, times epsilon where that is below one.
 _DISTANCE = Fraction(1, 10**15)
@@ -58,9 +58,9 @@ def is_at_most_exp(value: Fraction, epsilon: float) -> bool:
 def exp_bounds(epsilon: float, digits: int = _DIGITS) -> tuple[Fraction, Fraction]:
     """Return rational numbers below and above e^epsilon, from the correctly rounded decimal."""
     if epsilon > _MOST:
-        raise InvalidInput(
-            f"exact programs take levels of up to {_MOST:g}, since e^epsilon is written out; got "
-            f"{epsilon!r}"
+        raise TooLarge(
+            f"e^{epsilon:g} is a fraction of {1.4427 * epsilon:.3g} bits, too many for exact "
+            f"programs; use an epsilon of at most {_MOST:g}"
         )
     small = max(0, -math.frexp(epsilon)[1])
     with decimal.localcontext() as context:
