@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_error
 from fastpriv._structure.rows import RowKernels, Symmetric
@@ -177,9 +178,12 @@ class Exchangeable(LineDistribution):
 
     @cached_property
     def _log_error(self) -> float:
-        """Bound the error of the log-weights, where doubles do not hold the weights."""
-        rare = (self._weights <= TINY) & (self._log_weights > -math.inf)
-        return log_error(self._log_weights, 0.0) if rare.any() else 0.0
+        """Bound the error of the log-weights, and of a sum with them: units of the largest."""
+        live = self._log_weights > -math.inf
+        rare = (self._weights <= TINY) & live
+        if rare.any():  # doubles do not hold the weights
+            return log_error(self._log_weights, 0.0)
+        return 8.0 * ULP * float(np.abs(self._log_weights[live]).max(initial=0.0))
 
     def _strides(self, m: int) -> Ints:
         return (self.space.n + 1) ** np.arange(m - 1)[::-1]
