@@ -42,7 +42,7 @@ def evaluated(rng, large, errors):
     logs = np.log(rng.integers(1, 9, 6))
     b = float(1.5 * (logs.max() + math.log(6.0)))
     room = np.zeros(6), np.zeros(6), np.zeros(2), np.zeros(2)
-    value = posterior._evaluate(z, score, C, logs, edges, b, *room)
+    value, _ = posterior._evaluate(z, score, C, logs, edges, b, *room)
     return value, dual_value(z, score, C, logs, edges.tolist(), b)
 
 

@@ -27,6 +27,8 @@ class Clock:
 
 #: Units of work that take about a second.
 _PER_SECOND = 1e9
+#: Units of work that are done whatever the limit.
+_AT_ONCE = 2e8
 
 
 class Meter:
@@ -48,6 +50,10 @@ class Meter:
     def used(self) -> float:
         """Return how much is used, in seconds or in units of work."""
         return time.monotonic() - self._start if self._timed else self._work
+
+    def too_late(self, work: float) -> bool:
+        """Whether a time limit leaves no room for a step of some work that takes a while."""
+        return self._timed and work > max(self.room(), _AT_ONCE)
 
     def room(self) -> float:
         """Return about how many units of work are left."""

@@ -34,12 +34,12 @@ def distances(sizes: tuple[int, ...]) -> Floats:
 def far_matrix(law: Wide, sizes: tuple[int, ...], epsilon: float) -> Floats:
     """W[x, y] of a tilted law where some weights q(y) e^(-epsilon d(x, y)) are not doubles.
 
-    Powers of e^-epsilon are right to 3 n units in the last place, their sums over outputs, taken
-    axis by axis, to as many as those of doubles.
+    Powers of e^-epsilon are right to 3 n units in the last place. Weights are divided by their own
+    sum, so that an output which is nearly certain has a chance of 1.
     """
-    home = wide_home(law, sizes, epsilon)
-    weights = wide_powers(wide_exp(-epsilon), len(sizes))[distances(sizes).astype(np.int64)]
-    return (weights * law.reshape(1, -1) / home.reshape(-1, 1)).floats()
+    powers = wide_powers(wide_exp(-epsilon), len(sizes))[distances(sizes).astype(np.int64)]
+    weights = powers * law.reshape(1, -1)
+    return (weights / weights.sum(1)).floats()
 
 
 def wide_home(law: Wide, sizes: Sequence[int], epsilon: float) -> Wide:

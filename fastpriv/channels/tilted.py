@@ -150,9 +150,9 @@ class TiltedChannel(AbstractChannel):
         self._check_matrix()
         if self._rare:
             return far_matrix(self._law._wide(), self.space.sizes, self.epsilon)
-        law, home = self._vectors()
-        joint = ProductChannel._trusted(self._kernels).matrix() * law
-        return np.asarray(joint / home[:, None])
+        joint = ProductChannel._trusted(self._kernels).matrix() * self._law._vector()
+        # By its own sum, so that an output which is nearly certain has a chance of 1.
+        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def _output(self, prior: Distribution) -> Distribution:
         if self._own(prior):

@@ -28,6 +28,20 @@ _INPUTS = 256
 _BOUND = 800
 
 
+def setup_work(individual: Individual) -> float:
+    """Return about how many units of work the ranges of a bit take: three pairs of bisections."""
+    inputs, outputs = individual.rest.shape
+    multipliers, bisections = _steps(inputs)
+    return 160.0 * float(bisections * len(multipliers) * inputs * (outputs + 1))
+
+
+def _steps(inputs: int) -> tuple[Floats, int]:
+    """Return the multipliers that are tried, and how often ranges are halved."""
+    if inputs <= _INPUTS:
+        return _MULTIPLIERS, _BISECTIONS
+    return _MULTIPLIERS[::4], _BISECTIONS // 3
+
+
 class Bit:
     """A row with two values, described by the posterior of the first one, under H(X) >= b.
 
@@ -61,9 +75,7 @@ class Bit:
         if some t makes the right-hand side negative.
         """
         ends = []
-        few = len(F) <= _INPUTS
-        multipliers = _MULTIPLIERS if few else _MULTIPLIERS[::4]
-        bisections = _BISECTIONS if few else _BISECTIONS // 3
+        multipliers, bisections = _steps(len(F))
         scale = np.maximum(G.max(axis=0), 1e-300)
         for part in (F, G - F):
             low, high = np.zeros(F.shape[1]), np.ones(F.shape[1])

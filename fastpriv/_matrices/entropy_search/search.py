@@ -18,7 +18,7 @@ from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.entropy_search.database import database_bound
 from fastpriv._matrices.entropy_search.peeled import peeled_bound
-from fastpriv._matrices.entropy_search.posterior import Bit, Cell
+from fastpriv._matrices.entropy_search.posterior import Bit, Cell, setup_work
 from fastpriv._matrices.entropy_search.simplices import (
     FEW_INPUTS,
     Node,
@@ -218,6 +218,8 @@ class Search:
         """Return the search over cells of the posteriors of bits, None if there is no time."""
         reach = 0.1 * self.gap * min(1.0, self.lower)
         cells: list[Cell] = []
+        if self.meter.too_late(sum(map(setup_work, individuals))):
+            return None
         for individual in individuals:
             if self.too_late(individual):
                 return None
