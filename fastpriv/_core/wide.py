@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from fastpriv._core.validation import Floats, Ints
 #: The exponent of a zero, below all others and far from the end of integers.
 _NONE = -(1 << 40)
 _LOG_2 = math.log(2.0)
+#: Largest exponent: products of thousands of such numbers still have theirs in 64 bits.
+_FARTHEST = 1e15
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,13 @@ def wide(values: Floats | float) -> Wide:
 
 
 def wide_exp(value: float) -> Wide:
-    """Return e^value, right to two units in the last place also where no double holds it."""
+    """Return e^value, right to two units in the last place also where no double holds it.
+
+    Beyond 1e15 the exponent itself would be lost: there it stays what it is at 1e15.
+    """
+    value = max(-_FARTHEST, min(value, _FARTHEST))
     exponent = round(value / _LOG_2)
-    with localcontext() as context:
-        context.prec = 40
+    with localcontext(Context(prec=40, Emax=MAX_EMAX, Emin=MIN_EMIN)):
         mantissa = float(Decimal(value).exp() / Decimal(2) ** exponent)
     return scaled(np.array(mantissa), exponent)
 

@@ -206,7 +206,8 @@ class _Problem:
     def _listed(self, outputs: int) -> np.ndarray | None:
         """Return the pairs to list for every output, None where they are too many."""
         needed = spanner(self.distance)
-        needed &= self.task.epsilon * self.distance <= _FAR
+        with np.errstate(over="ignore"):  # an infinite exponent is far, too
+            needed &= self.task.epsilon * self.distance <= _FAR
         few = np.count_nonzero(needed) * outputs <= _LISTED
         return needed if few or self.task.solver == "highs" else None
 

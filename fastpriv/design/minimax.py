@@ -133,7 +133,8 @@ class _Minimax:
         """Return the solver's mechanism and the least favourable prior."""
         (inputs, outputs), task = self.cost.shape, self.task
         source, target = np.nonzero(spanner(self.distance) & np.isfinite(self.distance))
-        near = task.epsilon * self.distance[source, target] <= 40.0
+        with np.errstate(over="ignore"):  # an infinite exponent is far, too
+            near = task.epsilon * self.distance[source, target] <= 40.0
         source, target = source[near], target[near]
         if len(source) * outputs > _LARGEST:
             raise TooLarge.entries(

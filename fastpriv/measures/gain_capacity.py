@@ -120,7 +120,9 @@ def g_capacity(
     problem = Problem(W[live], g[:, live] / tops[live], additive=False)
     bounds = search(problem, cap, check.real(gap, "gap", least=0.0), _limit(time_limit))
     law = np.zeros(len(tops))
-    law[live] = bounds.prior / (tops[live] / tops.max())
+    with np.errstate(divide="ignore"):  # gains may be beyond the range of their quotients
+        logs = np.log(bounds.prior) - np.log(tops[live])
+    law[live] = np.exp(logs - logs.max())
     lower, upper = (math.log(max(1.0, end)) for end in (bounds.lower, bounds.upper))
     return GainCapacity(
         max(0.0, lower - 1e-15 * (1.0 + lower)), upper + 1e-15 * (1.0 + upper), law / law.sum()

