@@ -208,3 +208,16 @@ def test_estimates_that_are_refused(people):
         fp.estimate_frequencies(np.zeros((0, 2), np.int64), channel)
     with pytest.raises(fp.InvalidInput, match="one column of 12"):
         fp.estimate_frequencies(np.zeros((1, 2), np.int64), channel, domain=13)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "randomised-response"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_codes_that_go_through_randomised_response_stay_codes(mechanism, columns):
+    """They were written as texts, which the estimate of the release itself refused."""
+    codes = np.repeat(np.arange(3), [300, 200, 100])
+    table = codes if columns == 1 else np.stack([codes, codes % 2], axis=1)
+    domain = 3 if columns == 1 else [3, 2]
+    released = fp.release(table, domain=domain, epsilon=6.0, mechanism=mechanism, rng=1)
+    assert released.table.dtype == codes.dtype
+    found = fp.estimate_frequencies(released).columns[0]
+    assert np.allclose(found.estimates, [300, 200, 100], atol=60)

@@ -135,6 +135,8 @@ class Codes(InMemory):
         return codes if self.array.ndim == 2 else codes[:, 0]
 
     def decode_reports(self, digits: Digits, domain: Domain) -> NDArray[Any]:
+        if not any(isinstance(values[0], str) for values in domain.values):
+            return self.decode(digits, domain)  # no column became reports: codes stay codes
         columns = [np.array(list(map(str, v)))[digits[:, j]] for j, v in enumerate(domain.values)]
         return np.stack(columns, axis=1) if self.array.ndim == 2 else columns[0]
 
