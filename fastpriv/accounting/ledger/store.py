@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fastpriv.accounting.ledger.rows import Entry, State, check_history, entry_of, state_of, text
-from fastpriv.accounting.ledger.sqlite import Explained, Legible, connected, prepared
+from fastpriv.accounting.ledger.sqlite import Explained, Legible, connected, one_moment, prepared
 from fastpriv.errors import LedgerError
 
 _ENTRY = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, (SELECT id FROM part WHERE text = ?))"
@@ -60,7 +60,8 @@ class Store:
             try:
                 with self.legible:
                     self.budget = prepared(connection, budget, self.path)
-                    check_history(connection)
+                    with one_moment(connection):
+                        check_history(connection)
             except BaseException:
                 self.close()
                 raise
@@ -123,7 +124,7 @@ class Store:
             return self._state  # nobody else can have written
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if self._state is None or self._version != version:
-            with self.legible:
+            with self.legible, one_moment(connection):
                 self._version, self._state = version, state_of(connection, self.budget)
         return self._state
 
@@ -178,16 +179,13 @@ class Store:
         """Return the totals and all entries or the last few, oldest first, of one moment."""
         with self._lock, self._explained:
             connection = self._ready()
-            connection.execute("BEGIN")
-            try:
+            with one_moment(connection):
                 state = self._fresh(connection)
                 rows = connection.execute(
                     "SELECT number, time, label, entry.count, charged, text FROM entry "
                     "LEFT JOIN part ON entry.part = part.id ORDER BY number DESC LIMIT ?",
                     (-1 if last is None else last,),
                 ).fetchall()
-            finally:
-                connection.execute("COMMIT")
         with self.legible:
             return state, [
                 entry_of(number, when, label, count, json.loads(charged), part)
