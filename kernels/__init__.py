@@ -1,6 +1,7 @@
 """Numba kernels: arrays in, arrays or numbers out. They know nothing of priors or channels."""
 
 from fastpriv.kernels.balance import entropy_bound, widest_edge
+from fastpriv.kernels.boxes import box_bound
 from fastpriv.kernels.capacity import (
     are_channels,
     capacities,

@@ -3,12 +3,14 @@
 Branch and bound. The law of the database given each value of the row is restricted to a simplex,
 over which a kernel bounds the information from above. The simplex with the loosest bound is halved.
 Before that, each slice is searched for a linear bound on what it tells, plus a multiple of its
-entropy. Bits with few outputs are searched by their posteriors first. Local ascents, from the laws
-at which bounds are attained and from others, give the lower end.
+entropy. Few databases are searched by boxes of priors first, and bits with few outputs by their
+posteriors. Local ascents, from the laws at which bounds are attained and from others, give the
+lower end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from fastpriv._core.clock import Meter
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
+from fastpriv._matrices.entropy_search.boxes import Box, Boxes
 from fastpriv._matrices.entropy_search.database import database_bound
 from fastpriv._matrices.entropy_search.peeled import peeled_bound
 from fastpriv._matrices.entropy_search.posterior import Bit, Cell, setup_work
@@ -32,7 +35,7 @@ from fastpriv.results import Bracket
 #: Share of the gap that a search aims at, so that rounding does not carry it beyond.
 _WITHIN = 1.0 - 2.0**-20
 #: Kernels of the search.
-_KERNELS = ("entropy_bound", "entropy_climb", "posterior_bound", "widest_edge")
+_KERNELS = ("box_bound", "entropy_bound", "entropy_climb", "posterior_bound", "widest_edge")
 #: Ascents from random laws.
 _STARTS = 24
 #: Number of nodes, and of cells, between two ascents. Cells are bounded much faster.
@@ -44,10 +47,12 @@ _OUTPUTS, _LEAST = 16, 1e-8
 _VARIABLES = 400
 #: Variables up to which a bound takes milliseconds.
 _QUICK = 100
-#: Share of the limit in which each of two searches shows what it can do, and the outputs up to
-#: which the one by posteriors is nearly always better and shows it in a longer time. The rest is
-#: for the better one. With many inputs and nearly equal rows that is the one by slices.
-_TRIAL, _LONGER, _FEW = 0.2, 0.6, 8
+#: Most inputs of a row that is searched by boxes. Beyond, there are too many.
+_BOXED = 64
+#: Shares of the limit in which searches show what they can do: boxes, posteriors, slices. Those by
+#: posteriors of up to ``_FEW`` outputs are nearly always better than slices, and show it in a longer
+#: time. Slices have a longer one if there are no posteriors. The rest is for the best one.
+_BRIEF, _TRIAL, _LONGER, _HALF, _FEW = 0.1, 0.2, 0.6, 0.5, 8
 #: Most rows that are peeled off, and units of work for each.
 _ROWS, _PEEL = 64, 1e8
 #: Units of work of a search without a time limit, and of an ascent per entry of the matrix.
@@ -163,25 +168,36 @@ class Search:
         few = [individual for individual in self.individuals if self.few(individual)]
         rest = [individual for individual in self.individuals if individual not in few]
         level = self.race(few, self.deadline(0.5 if rest else 1.0)) if few else 0.0
-        end = self.deadline(1.0)
         if rest:
-            level = max(level, self.grown(self.by_slices(rest, end), end))
+            level = max(level, self.race(rest, self.deadline(1.0)))
         return min(self.most, level)
 
     def race(self, individuals: list[Individual], end: float) -> float:
-        """Search bits by their posteriors and by slices, and go on with what is tighter."""
-        begin = self.meter.used()
-        small = all(individual.rest.shape[1] <= _FEW for individual in individuals)
-        first = begin + (_LONGER if small else _TRIAL) * (end - begin)
-        second = first + _TRIAL * (end - begin)
-        cells = self.by_posteriors(individuals)
-        level = self.grown(cells, first)
-        if level <= self.floor:
-            return level
-        nodes = self.by_slices(individuals, 2.0 * second - first)  # its first half is for roots
-        other = self.grown(nodes, second)
-        best = min(level, other)
-        return min(best, self.grown(nodes if other < level else cells, end))
+        """Search in several ways for a while each, and go on with the one that is tightest."""
+        begin, best, leader = self.meter.used(), self.most, None
+        for way, share in self.ways(individuals):
+            until = self.meter.used() + share * (end - begin)
+            tree = way(individuals, until)
+            level = self.grown(tree, until)
+            if level < best:
+                best, leader = level, tree
+            if best <= self.floor:
+                return best
+        return min(best, self.grown(leader, end))
+
+    def ways(
+        self, individuals: list[Individual]
+    ) -> list[tuple[Callable[[list[Individual], float], Tree[Any] | None], float]]:
+        """Return the searches that suit individuals, with their shares of the time."""
+        found: list[tuple[Callable[[list[Individual], float], Tree[Any] | None], float]] = []
+        if self.lower > _LEAST and all(len(each.W) <= _BOXED for each in individuals):
+            found.append((self.by_boxes, _BRIEF))
+        if all(map(self.few, individuals)):
+            small = all(each.rest.shape[1] <= _FEW for each in individuals)
+            found += [(self.by_posteriors, _LONGER if small else _TRIAL), (self.by_slices, _TRIAL)]
+        else:
+            found.append((self.by_slices, _HALF))
+        return found
 
     def grown(self, tree: Tree[Any] | None, end: float) -> float:
         """Let a tree grow until some time, and return its bound."""
@@ -214,7 +230,12 @@ class Search:
             tops.append(peeled_bound(each.look, each.others, self.b - each.doubt))
         return max(tops)
 
-    def by_posteriors(self, individuals: list[Individual]) -> Tree[Cell] | None:
+    def by_boxes(self, individuals: list[Individual], _: float) -> Tree[Box]:
+        """Return the search over boxes of priors."""
+        boxes = [Boxes(individual, self.b).root(self.floor) for individual in individuals]
+        return Tree(boxes, lambda box: self.level(box.problem.individual, box.p, _SELDOM))
+
+    def by_posteriors(self, individuals: list[Individual], _: float) -> Tree[Cell] | None:
         """Return the search over cells of the posteriors of bits, None if there is no time."""
         reach = 0.1 * self.gap * min(1.0, self.lower)
         cells: list[Cell] = []
@@ -227,16 +248,18 @@ class Search:
         return Tree(cells, lambda cell: self.level(cell.problem.individual, cell.p, _SELDOM))
 
     def by_slices(self, individuals: list[Individual], end: float) -> Tree[Node] | None:
-        """Return the search over simplices of the laws of slices, None if there is no time."""
+        """Return the search over simplices of the laws of slices, None if there is no time.
+
+        The search of roots, which may be all that is needed, can take until ``end``.
+        """
         nodes, owners = [], {}
         begin = self.meter.used()
-        half = 0.5 * (end - begin)
         if any(individual.variables > _VARIABLES for individual in individuals):
             return None
         for k, individual in enumerate(individuals):
             if self.too_late(individual):
                 return None
-            node = self.root(individual, begin + half * (k + 1) / len(individuals))
+            node = self.root(individual, begin + (end - begin) * (k + 1) / len(individuals))
             owners[id(node.problem)] = individual
             nodes.append(node)
         return Tree(nodes, lambda node: self.level(owners[id(node.problem)], node.p, _OFTEN))

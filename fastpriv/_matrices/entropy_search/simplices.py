@@ -13,6 +13,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core.clock import Meter
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.entropy_search.boxes import Box
 from fastpriv._matrices.entropy_search.posterior import Cell
 from fastpriv._matrices.entropy_search.slices import Simplex, Slice, divergence, gibbs
 
@@ -151,7 +152,7 @@ class Node:
         return parts
 
 
-Part = TypeVar("Part", Node, Cell)
+Part = TypeVar("Part", Node, Cell, Box)
 
 
 class Tree(Generic[Part]):
