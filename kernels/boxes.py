@@ -24,31 +24,20 @@ import numpy as np
 
 from fastpriv.kernels.arrays import copy
 from fastpriv.kernels.declare import IntMatrix, Ints, Matrix, Vector, helper, kernel
+from fastpriv.kernels.majorant import RARE, WIDER, bend, majorant
 from fastpriv.kernels.truncated import truncated_gibbs
 
 U = 2.0**-53
 SHIFT = 1e-4  # taken from all eigenvalues, relative to stiff: it covers rounding
 FINEST = 1e-9  # relative size of rounding errors that it covers
 CENTRING = 4.0  # weight of the sum of all changes, which is zero
-RARE = 0.25  # a slice whose least probability is below this share of its largest tells its inputs
 ASCENTS, FIRST_ASCENTS = 2, 3
 TRIALS = 16  # values of t
 PACES = (1.25, 1.1, 1.04)  # at which t falls or rises, while the bound falls
 LEAST = 1e-14  # probability of an input at the start
 RISE = 1.4  # of t, while there is no bound
 NARROW = 1e-10  # a range that is not cut
-WIDER = 1e-9  # relative, of ranges
 POWERS = 4
-
-
-@helper(error_model="numpy")
-def _bend(z):
-    """Return 2 phi(z)/z^2, which falls from 2 at z = -1."""
-    if z <= -1.0:
-        return 2.0
-    if abs(z) < 1e-3:
-        return 1.0 - z / 3.0 + z * z / 6.0 - z * z * z / 10.0
-    return 2.0 * ((1.0 + z) * math.log1p(z) - z) / (z * z)
 
 
 @helper(error_model="numpy")
@@ -79,83 +68,6 @@ def _scores(p, W, edges, least, most, V, q, L):
             for y in range(outputs):
                 if W[x, y] > 0.0:
                     L[x] += W[x, y] * math.log((W[x, y] if rare else V[a, y]) / q[y])
-
-
-@helper(error_model="numpy")
-def _most_likely(y, low, high, W, order):
-    """Return the largest probability of output y over laws in the box."""
-    mass, total = 0.0, 0.0
-    for x in range(low.size):
-        mass += low[x]
-        total += low[x] * W[x, y]
-    for k in range(low.size - 1, -1, -1):
-        x = order[y, k]
-        step = max(min(high[x] - low[x], 1.0 - mass), 0.0)
-        mass += step
-        total += step * W[x, y]
-    return total
-
-
-@helper(error_model="numpy")
-def _least_likely(y, first, last, low, high, least, most, W, order):
-    """Return the least probability of output y given a slice, over laws in the box.
-
-    The least likely inputs are filled first. Mass beyond the least one is taken while it lowers
-    the mean.
-    """
-    mass, total = 0.0, 0.0
-    for x in range(first, last):
-        mass += low[x]
-        total += low[x] * W[x, y]
-    for k in range(low.size):
-        x = order[y, k]
-        if first <= x < last:
-            limit = most if W[x, y] * mass < total else least
-            step = max(min(high[x] - low[x], limit - mass), 0.0)
-            mass += step
-            total += step * W[x, y]
-    return total / mass if mass > 0.0 else 0.0
-
-
-@helper(error_model="numpy")
-def _majorant(low, high, least, most, W, edges, order, V, q, S, A):
-    """Write A, with p A p/2 above the divergences of slices less that of all; return its size.
-
-    ``S`` has the weights of squared differences of the output laws of slices.
-    """
-    inputs, outputs = W.shape
-    B = np.empty(outputs)
-    for y in range(outputs):
-        B[y] = _bend(max(_most_likely(y, low, high, W, order) / q[y], 1.0) * (1.0 + WIDER) - 1.0)
-        B[y] /= q[y]
-        for a in range(least.size):
-            S[a, y] = 0.0
-            if V[a, y] > 0.0 and least[a] >= RARE * most[a]:
-                lowest = _least_likely(
-                    y, edges[a], edges[a + 1], low, high, least[a], most[a], W, order
-                )
-                z = min(lowest / V[a, y] * (1.0 - WIDER) - 1.0, -WIDER)
-                S[a, y] = _bend(z) / (least[a] * V[a, y])
-    for x in range(inputs):
-        for u in range(x + 1):
-            A[x, u] = 0.0
-            for y in range(outputs):
-                A[x, u] -= B[y] * (W[x, y] - q[y]) * (W[u, y] - q[y])
-    size = 0.0
-    for a in range(least.size):
-        for x in range(edges[a], edges[a + 1]):
-            own = 0.0
-            for y in range(outputs):
-                each = S[a, y] * (W[x, y] - V[a, y])
-                own += each * (W[x, y] - V[a, y])
-            size = max(size, 2.0 * own - A[x, x])
-            for u in range(edges[a], x + 1):
-                for y in range(outputs):
-                    A[x, u] += S[a, y] * (W[x, y] - V[a, y]) * (W[u, y] - V[a, y])
-    for x in range(inputs):
-        for u in range(x):
-            A[u, x] = A[x, u]
-    return size
 
 
 @helper(error_model="numpy")
@@ -204,10 +116,10 @@ def _attempt(
         value, entropy, size = truncated_gibbs(
             L, logs, low, high, least, most, edges, t, p, push, step
         )
-    largest = _majorant(low, high, least, most, W, edges, order, V, q, S, A)
+    largest = majorant(low, high, least, most, W, edges, order, V, q, S, A)
     total, away, widest = 0.0, -1.0, 0.0
     for x in range(inputs):
-        stiff = t * _bend(high[x] / p[x] * (1.0 + WIDER) - 1.0) / p[x]
+        stiff = t * bend(high[x] / p[x] * (1.0 + WIDER) - 1.0) / p[x]
         stiff += 2.0 * push[x] * (1.0 - WIDER) / max(high[x] - low[x], NARROW)
         loose[x] = 1.0 / math.sqrt(stiff)
         total += loose[x] * loose[x]
@@ -288,8 +200,8 @@ def _cut(low, high, least, most, W, edges, p, V, S, M, loose):
         form, middle = 0.0, 0.5 * (least[a] + most[a])
         for x in range(edges[a], edges[a + 1]):
             half = 0.5 * (low[x] + high[x])
-            now = _bend(max(high[x] / p[x] - 1.0, 0.0))
-            gain = v[x] * v[x] * (_bend(max(half / p[x] - 1.0, 0.0)) / now - 1.0)
+            now = bend(max(high[x] / p[x] - 1.0, 0.0))
+            gain = v[x] * v[x] * (bend(max(half / p[x] - 1.0, 0.0)) / now - 1.0)
             if gain > most_gained and high[x] - low[x] > NARROW:
                 most_gained, at, where = gain, x, half
         for y in range(outputs):

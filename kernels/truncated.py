@@ -21,9 +21,10 @@ import math
 
 from fastpriv.kernels.declare import helper
 
-SMALLEST = 32.0  # -ln of the least weight, relative to the largest: others are raised, and with U
+SMALLEST = 300.0  # -ln of the least weight, relative to the largest: others are raised, and so is U
 HALVINGS = 60
-FAR = 200.0  # from the scale of all slices to that of one
+TINY = 1e-30  # instead of an end of a range that is zero
+FAR = 350.0  # from the logarithm of one scale to those of others
 
 
 @helper(error_model="numpy")
@@ -38,13 +39,10 @@ def _mass(scale, weight, low, high, first, last):
 @helper(error_model="numpy")
 def _scale(weight, low, high, first, last, target):
     """Return the scale at which the mass is the target, or the nearest that it can be."""
-    below, above = -math.inf, -math.inf
+    below, above = math.inf, -math.inf
     for x in range(first, last):
-        above = max(above, math.log(high[x] / weight[x] + 1e-290))
-        if low[x] > 0.0:
-            below = max(below, math.log(low[x] / weight[x]))
-    below = min(below, above) if below > -math.inf else above - FAR
-    below -= FAR
+        below = min(below, math.log(max(low[x], TINY) / weight[x]))
+        above = max(above, math.log(max(high[x], TINY) / weight[x]))
     for _ in range(HALVINGS):
         middle = 0.5 * (below + above)
         if _mass(math.exp(middle), weight, low, high, first, last) < target:

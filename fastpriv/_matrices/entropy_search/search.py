@@ -49,9 +49,9 @@ _VARIABLES = 400
 _QUICK = 100
 #: Most inputs of a row that is searched by boxes. Beyond, there are too many.
 _BOXED = 64
-#: Shares of the limit in which searches show what they can do: boxes, posteriors, slices. Those by
-#: posteriors of up to ``_FEW`` outputs are nearly always better than slices, and show it in a longer
-#: time. Slices have a longer one if there are no posteriors. The rest is for the best one.
+#: Shares of the limit in which searches show what they can do: boxes, posteriors, slices. That by
+#: posteriors of up to ``_FEW`` outputs is nearly always better than slices, and shows it in a
+#: longer time. Slices have a longer one if there are no posteriors. The rest is for the best one.
 _BRIEF, _TRIAL, _LONGER, _HALF, _FEW = 0.1, 0.2, 0.6, 0.5, 8
 #: Most rows that are peeled off, and units of work for each.
 _ROWS, _PEEL = 64, 1e8
