@@ -34,7 +34,8 @@ CENTRING = 4.0  # weight of the sum of all changes, which is zero
 ASCENTS, FIRST_ASCENTS = 2, 3
 TRIALS = 16  # values of t
 PACES = (1.25, 1.1, 1.04)  # at which t falls or rises, while the bound falls
-LEAST = 1e-14  # probability of an input at the start
+LEAST = 1e-14  # probability of an input at the start, and end of its range
+TINY = 1e-290  # probability of an output
 RISE = 1.4  # of t, while there is no bound
 NARROW = 1e-10  # a range that is not cut
 POWERS = 4
@@ -42,7 +43,10 @@ POWERS = 4
 
 @helper(error_model="numpy")
 def _scores(p, W, edges, least, most, V, q, L):
-    """Write the output laws of p, and the scores L of which I is a tangent at p."""
+    """Write the output laws of p, and the scores L of which I is a tangent at p.
+
+    Returns whether no output that an input can have underflows, for which there is no tangent.
+    """
     outputs = W.shape[1]
     for y in range(outputs):
         q[y] = 0.0
@@ -61,13 +65,17 @@ def _scores(p, W, edges, least, most, V, q, L):
         total += mass
     for y in range(outputs):
         q[y] /= total
+    sound = True
     for a in range(least.size):
         rare = least[a] < RARE * most[a]
         for x in range(edges[a], edges[a + 1]):
             L[x] = 0.0
             for y in range(outputs):
                 if W[x, y] > 0.0:
-                    L[x] += W[x, y] * math.log((W[x, y] if rare else V[a, y]) / q[y])
+                    law = W[x, y] if rare else V[a, y]
+                    sound = sound and q[y] > TINY and V[a, y] > TINY
+                    L[x] += W[x, y] * math.log(law / q[y])
+    return sound
 
 
 @helper(error_model="numpy")
@@ -112,7 +120,8 @@ def _attempt(
     """
     inputs, value, entropy, size = p.size, 0.0, 0.0, 0.0
     for _ in range(ascents):
-        _scores(p, W, edges, least, most, V, q, L)
+        if not _scores(p, W, edges, least, most, V, q, L):
+            return math.inf, entropy
         value, entropy, size = truncated_gibbs(
             L, logs, low, high, least, most, edges, t, p, push, step
         )
@@ -287,6 +296,7 @@ def box_bound(
     loose, step, law = np.empty(inputs), np.empty(inputs), np.empty(inputs)
     best, best_t, pace, colder, ascents = math.inf, t, PACES[0], True, FIRST_ASCENTS
     for x in range(inputs):
+        high[x] = max(high[x], LEAST)
         p[x] = min(max(p[x], low[x], LEAST), high[x])
     trial = 0
     while trial < TRIALS and best > floor:

@@ -53,6 +53,8 @@ _BOXED = 64
 #: posteriors of up to ``_FEW`` outputs is nearly always better than slices, and shows it in a
 #: longer time. Slices have a longer one if there are no posteriors. The rest is for the best one.
 _BRIEF, _TRIAL, _LONGER, _HALF, _FEW = 0.1, 0.2, 0.6, 0.5, 8
+#: Most units of work in which boxes show it. Where they suit, they need less.
+_BOXES = 3e9
 #: Most rows that are peeled off, and units of work for each.
 _ROWS, _PEEL = 64, 1e8
 #: Units of work of a search without a time limit, and of an ascent per entry of the matrix.
@@ -191,7 +193,7 @@ class Search:
         """Return the searches that suit individuals, with their shares of the time."""
         found: list[tuple[Callable[[list[Individual], float], Tree[Any] | None], float]] = []
         if self.lower > _LEAST and all(len(each.W) <= _BOXED for each in individuals):
-            found.append((self.by_boxes, _BRIEF))
+            found.append((self.by_boxes, min(_BRIEF, _BOXES / max(self.meter.room(), 1.0))))
         if all(map(self.few, individuals)):
             small = all(each.rest.shape[1] <= _FEW for each in individuals)
             found += [(self.by_posteriors, _LONGER if small else _TRIAL), (self.by_slices, _TRIAL)]
