@@ -102,6 +102,18 @@ QUESTIONS: dict[str, Callable[[], fp.Bracket]] = {
     "C_1^b of E_d(4, 2, 1), b = 0.9": lambda: constrained(E_D(4, 2, 1.0), 0.9),
     "C_1^b, 2^4 x 16, b = 0.5": lambda: constrained(fp.Channel(random_rows(16, 16), [2] * 4), 0.5),
     "C_1^b, 2^4 x 16, b = 0.9": lambda: constrained(fp.Channel(random_rows(16, 16), [2] * 4), 0.9),
+    "C_1^b, 2^4 x 16, flat, b = 0.5": lambda: constrained(
+        fp.Channel(random_rows(16, 16, 20.0), [2] * 4), 0.5
+    ),
+    "C_1^b, 2^4 x 16, flat, b = 0.9": lambda: constrained(
+        fp.Channel(random_rows(16, 16, 20.0), [2] * 4), 0.9
+    ),
+    "C_1^b, 2^5 x 8, flat, b = 0.9": lambda: constrained(
+        fp.Channel(random_rows(32, 8, 20.0), [2] * 5), 0.9
+    ),
+    "C_1^b, 2^6 x 8, flat, b = 0.7": lambda: constrained(
+        fp.Channel(random_rows(64, 8, 20.0), [2] * 6), 0.7
+    ),
     "C_1^b, 2^6 x 8, b = 0.7": lambda: constrained(fp.Channel(random_rows(64, 8), [2] * 6), 0.7),
     "C_1^b, 4^2 x 4, b = 0.7": lambda: constrained(fp.Channel(random_rows(16, 4), [4] * 2), 0.7),
     "C_1^b, count of 50, b = 0.5": lambda: constrained(

@@ -50,8 +50,9 @@ _QUICK = 100
 #: Most inputs of a row that is searched by boxes. Beyond, there are too many.
 _BOXED = 64
 #: Shares of the limit in which searches show what they can do: boxes, posteriors, slices. That by
-#: posteriors of up to ``_FEW`` outputs is nearly always better than slices, and shows it in a
-#: longer time. Slices have a longer one if there are no posteriors. The rest is for the best one.
+#: posteriors of up to ``_FEW`` outputs has a longer time if it is better than boxes, since it is
+#: nearly always better than slices. Slices have a longer one if there are no posteriors. The rest
+#: is for the best one.
 _BRIEF, _TRIAL, _LONGER, _HALF, _FEW = 0.1, 0.2, 0.6, 0.5, 8
 #: Most units of work in which boxes show it. Where they suit, they need less.
 _BOXES = 3e9
@@ -59,6 +60,9 @@ _BOXES = 3e9
 _ROWS, _PEEL = 64, 1e8
 #: Units of work of a search without a time limit, and of an ascent per entry of the matrix.
 _WORK, _CLIMB = 1e9, 4000
+
+#: A search of individuals, whose first bounds may take until some time.
+Way = Callable[[list[Individual], float], Tree[Any] | None]
 
 
 class Constrained:
@@ -177,28 +181,33 @@ class Search:
     def race(self, individuals: list[Individual], end: float) -> float:
         """Search in several ways for a while each, and go on with the one that is tightest."""
         begin, best, leader = self.meter.used(), self.most, None
-        for way, share in self.ways(individuals):
-            until = self.meter.used() + share * (end - begin)
-            tree = way(individuals, until)
-            level = self.grown(tree, until)
-            if level < best:
+        for way, shares in self.ways(individuals):
+            start, tree, level = self.meter.used(), None, best
+            for share in shares:
+                until = start + share * (end - begin)
+                tree = way(individuals, until) if tree is None else tree
+                level = self.grown(tree, until)
+                if level >= best:
+                    break
                 best, leader = level, tree
-            if best <= self.floor:
-                return best
+                if best <= self.floor:
+                    return best
         return min(best, self.grown(leader, end))
 
-    def ways(
-        self, individuals: list[Individual]
-    ) -> list[tuple[Callable[[list[Individual], float], Tree[Any] | None], float]]:
-        """Return the searches that suit individuals, with their shares of the time."""
-        found: list[tuple[Callable[[list[Individual], float], Tree[Any] | None], float]] = []
+    def ways(self, individuals: list[Individual]) -> list[tuple[Way, list[float]]]:
+        """Return the searches that suit individuals, with their shares of the time.
+
+        The second share is for a search that is the tightest so far after the first.
+        """
+        found: list[tuple[Way, list[float]]] = []
         if self.lower > _LEAST and all(len(each.W) <= _BOXED for each in individuals):
-            found.append((self.by_boxes, min(_BRIEF, _BOXES / max(self.meter.room(), 1.0))))
+            found.append((self.by_boxes, [min(_BRIEF, _BOXES / max(self.meter.room(), 1.0))]))
         if all(map(self.few, individuals)):
             small = all(each.rest.shape[1] <= _FEW for each in individuals)
-            found += [(self.by_posteriors, _LONGER if small else _TRIAL), (self.by_slices, _TRIAL)]
+            found.append((self.by_posteriors, [_TRIAL, _LONGER] if small else [_TRIAL]))
+            found.append((self.by_slices, [_TRIAL]))
         else:
-            found.append((self.by_slices, _HALF))
+            found.append((self.by_slices, [_HALF]))
         return found
 
     def grown(self, tree: Tree[Any] | None, end: float) -> float:
