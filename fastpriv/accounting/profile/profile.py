@@ -20,6 +20,7 @@ from fastpriv.accounting.profile.composed import Composed, Part
 from fastpriv.accounting.profile.crossing import certified, each
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.declared import Named, gdp, renyi, zcdp
+from fastpriv.accounting.profile.distinguishing import Distinguishers, distinguishers
 from fastpriv.accounting.profile.fixed import Largest, every_pair
 from fastpriv.accounting.profile.fixed_noise import LargestWithNoise
 from fastpriv.accounting.profile.measures import Measure
@@ -338,6 +339,10 @@ class PrivacyProfile(Sampled, Questions):
         return f"PrivacyProfile({sum(self._parts.values()):,} releases of {kinds} kinds)"
 
     # How.
+
+    @cached_property
+    def _distinguishers(self) -> Distinguishers:
+        return distinguishers(self._parts, self._composed, self._delta)
 
     def _log_moment(self, s: float) -> tuple[float, float]:
         return Composed(self._parts).log_moment(s)
