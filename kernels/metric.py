@@ -7,6 +7,7 @@ Outputs are the rows of a matrix. A working set of pairs has, for output k, the 
 
 import math
 
+from fastpriv.kernels.arrays import NORMAL
 from fastpriv.kernels.declare import (
     BoolCube,
     BoolMatrix,
@@ -48,20 +49,26 @@ def metric_closure(v: Matrix, shrink: Matrix, first: int, last: int, out: Matrix
 
 
 @kernel()
-def metric_level(logs: Matrix, distance: Matrix, first: int, last: int) -> float:
-    """Largest (logs[x, y] - logs[z, y]) / distance[x, z], x from first to last - 1.
+def metric_level(
+    entries: Matrix, logs: Matrix, distance: Matrix, slack: float, first: int, last: int
+) -> float:
+    """Largest (ln entries[x, y] - ln entries[z, y] + slack) / distance[x, z], x from first on.
 
-    Where an output is impossible for both (-inf), the pair says nothing.
+    Gains a/b - 1 are taken from differences, which keep their digits where rows are close; logs
+    serve where b is no normal number. An output that is impossible for both says nothing.
     """
     worst = 0.0
     for x in range(first, last):
         for z in range(logs.shape[0]):
             if z != x and distance[x, z] < math.inf:
-                most = 0.0
+                gain, most = 0.0, 0.0
                 for y in range(logs.shape[1]):
-                    if logs[x, y] > -math.inf:
+                    a, b = entries[x, y], entries[z, y]
+                    if b >= NORMAL:
+                        gain = max(gain, (a - b) / b)
+                    elif logs[x, y] > -math.inf:
                         most = max(most, logs[x, y] - logs[z, y])
-                worst = max(worst, most / distance[x, z])
+                worst = max(worst, (max(most, math.log1p(gain)) + slack) / distance[x, z])
     return worst
 
 

@@ -13,7 +13,7 @@ from fastpriv._text.numbers import quantity, shown
 from fastpriv._text.tabular import Tabular
 from fastpriv.auditing.page import fragment, page
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import UnknownName, did_you_mean, short
+from fastpriv.errors import UnknownName, described, did_you_mean, short
 from fastpriv.notions.implications import Step
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
@@ -214,7 +214,9 @@ class Audit(Tabular):
             return self.levels[notion].value
         known = [*self.levels, *self.skipped]
         unknown = f"not a notion of this audit{did_you_mean(notion, known)}; it has {known}"
-        raise UnknownName(f"{notion!r:.60} was not measured: {self.skipped.get(notion, unknown)}")
+        raise UnknownName(
+            f"{described(notion)} was not measured: {self.skipped.get(notion, unknown)}"
+        )
 
     def __contains__(self, notion: object) -> bool:
         return notion in self.levels

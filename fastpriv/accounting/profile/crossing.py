@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
-from fastpriv.errors import SolverFailure
+from fastpriv.errors import SolverFailure, described
 from fastpriv.results import Bracket, Brackets
 
 
@@ -17,8 +17,8 @@ def certified(lower: float, upper: float) -> Bracket:
     """Return a bracket of two bounds; bounds that contradict each other are worth nothing."""
     if lower > upper:
         raise SolverFailure(
-            f"bounds from below and above contradict each other ({lower!r} > {upper!r}); please "
-            "report this profile"
+            f"bounds from below and above contradict each other ({described(lower)} > "
+            f"{described(upper)}); please report this profile"
         )
     return Bracket(lower, upper)
 
