@@ -64,8 +64,9 @@ class Wide:
         return self._below(np.zeros_like(self.exponent))
 
     def to_one(self, axis: int) -> Floats:
-        """Return doubles, the numbers along an axis divided by one power of two: the largest is
-        from 1/2 to 1, and those 2^1022 times smaller lose digits.
+        """Return doubles: numbers along an axis are divided by one power of two.
+
+        The largest is then from 1/2 to 1, and those 2^1022 times smaller lose digits.
         """
         return self._below(self.exponent.max(axis=axis, keepdims=True))
 

@@ -42,7 +42,7 @@ class SecretCase(Case):
     @cached_property
     def secret(self) -> Channel:
         """Law of the output for every value of S."""
-        outputs = self._mechanism.output_space.size
+        outputs = self._mechanism._output_count
         check.fits(len(self.values) * outputs, "the law of the output per value of S", "use fewer")
         space = self._mechanism.space
         laws = [self._mechanism._output(Dense._trusted(p, space))._vector() for p in self._given]
@@ -62,7 +62,7 @@ class SecretCase(Case):
         """Return the output that leaks most, and the value of S that it speaks for."""
         y = int(self.odds.above.argmax())
         s = self.values[self.secret._matrix[:, y].argmax()]
-        return Witness(self._mechanism.output_space.rows(y), np.array([s]))
+        return Witness(self._mechanism._output_at(y), np.array([s]))
 
     def share(self, worst: bool = False) -> float:
         """Share of the entropy of S that is told, raised past all rounding."""

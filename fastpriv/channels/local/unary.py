@@ -94,9 +94,6 @@ class UnaryChannel(SupportChannel):
     def _at(self, level: float) -> UnaryChannel:
         return self
 
-    def _report_count(self) -> float:
-        return 2.0 ** min(self.k, 1000)
-
     def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
         member = np.array(list(itertools.product((0, 1), repeat=self.k)), dtype=np.bool_).T
         q = float(self.inclusion)
