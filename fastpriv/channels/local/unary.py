@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import ratio_log_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.inside import bits
 from fastpriv._sampling.source import Source
-from fastpriv._sampling.thresholds import WORDS, Codes, log_up
+from fastpriv._sampling.thresholds import WORDS, Codes
 from fastpriv.channels.local.support import EXACT, SupportChannel
 from fastpriv.spaces import Space
 
@@ -89,7 +90,7 @@ class UnaryChannel(SupportChannel):
 
     @cached_property
     def _level(self) -> float:
-        return min(log_up(self.growth), self.epsilon)
+        return min(ratio_log_up(self.growth), self.epsilon)
 
     def _at(self, level: float) -> UnaryChannel:
         return self
