@@ -16,8 +16,11 @@ from fastpriv.kernels.declare import (
     ShortMatrix,
     Shorts,
     Vector,
+    helper,
     kernel,
 )
+
+LOG_2 = math.log(2.0)
 
 
 @kernel()
@@ -50,26 +53,46 @@ def metric_closure(v: Matrix, shrink: Matrix, first: int, last: int, out: Matrix
 
 @kernel()
 def metric_level(
-    entries: Matrix, logs: Matrix, distance: Matrix, slack: float, first: int, last: int
+    entries: Matrix,
+    mantissa: Matrix,
+    exponent: Matrix,
+    distance: Matrix,
+    slack: float,
+    first: int,
+    last: int,
 ) -> float:
-    """Largest (ln entries[x, y] - ln entries[z, y] + slack) / distance[x, z], x from first on.
+    """Largest (ln V[x, y] - ln V[z, y] + slack) / distance[x, z], V = mantissa 2^exponent.
 
-    Gains a/b - 1 are taken from differences, which keep their digits where rows are close; logs
-    serve where b is no normal number. An output that is impossible for both says nothing.
+    ``entries`` are V with every column divided by a power of two. Gains a/b - 1 are taken from
+    differences, which keep their digits where rows are close. An output that is impossible for
+    both says nothing.
     """
     worst = 0.0
     for x in range(first, last):
-        for z in range(logs.shape[0]):
+        for z in range(entries.shape[0]):
             if z != x and distance[x, z] < math.inf:
                 gain, most = 0.0, 0.0
-                for y in range(logs.shape[1]):
+                for y in range(entries.shape[1]):
                     a, b = entries[x, y], entries[z, y]
                     if b >= NORMAL:
                         gain = max(gain, (a - b) / b)
-                    elif logs[x, y] > -math.inf:
-                        most = max(most, logs[x, y] - logs[z, y])
+                    elif mantissa[x, y] > 0.0:
+                        shift = exponent[x, y] - exponent[z, y]
+                        most = max(most, _log_ratio(mantissa[x, y], mantissa[z, y], shift))
                 worst = max(worst, (max(most, math.log1p(gain)) + slack) / distance[x, z])
     return worst
+
+
+@helper()
+def _log_ratio(a, b, shift):
+    """Return ln(a 2^shift / b) if that is positive, of mantissas from 1/2 to 1 or b = 0."""
+    if b == 0.0:
+        return math.inf
+    if shift > 1.0:
+        return math.log(a / b) + shift * LOG_2
+    if shift < -1.0:
+        return 0.0
+    return math.log1p(max((a * 2.0**shift - b) / b, 0.0))
 
 
 @kernel()

@@ -136,10 +136,10 @@ def certified_level(matrix: Floats, distance: Floats, prior: Floats | None = Non
     entries, slack = wide(matrix), 0.0
     if prior is not None:
         entries, slack = entries * wide(prior[:, None]), 3.0 * ULP  # two rounded products
-    near, logs = entries.to_one(axis=0), entries.logs()
+    given = entries.to_one(axis=0), entries.mantissa, entries.exponent.astype(np.float64)
     parts = split(
-        lambda first, last: kernels.metric_level(near, logs, distance, slack, first, last),
-        len(logs),
+        lambda first, last: kernels.metric_level(*given, distance, slack, first, last),
+        len(matrix),
         1,
     )
     return raised(max(parts), 24.0)

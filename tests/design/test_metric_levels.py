@@ -55,6 +55,20 @@ def test_products_below_the_least_double_are_compared():
     assert level >= math.log(3.0)
 
 
+def test_entries_that_are_tiny_beside_others_of_their_column_are_compared():
+    matrix = np.array([[1.0], [1e-310], [1.1e-310], [5e-324]])
+    distance = np.full((4, 4), math.inf)
+    for x, z, apart in ((1, 2, 1e-3), (2, 3, 10.0)):
+        distance[x, z] = distance[z, x] = apart
+    ones = [mpmath.mpf(1)] * 4
+    for rows in ([0, 1, 2], [0, 2, 3], [0, 1, 2, 3]):
+        near = distance[np.ix_(rows, rows)]
+        given = certified_level(matrix[rows], near)
+        with mpmath.workdps(60):
+            truth = by_definition(matrix[rows], near, ones)
+            assert truth <= given <= truth * (1 + mpmath.mpf(2) ** -47)
+
+
 def test_warnings_name_distances_too_short_for_rounding():
     near = np.array([[0.0, 1e-320, 1.0], [1e-320, 0.0, 1.0], [1.0, 1.0, 0.0]])
     with pytest.warns(fp.GapWarning, match="at a distance of 1e-320 may differ by a factor of"):

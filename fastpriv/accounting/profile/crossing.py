@@ -42,6 +42,11 @@ def last(holds: Callable[[float], bool], guess: float, top: float) -> tuple[floa
         if not holds(0.0):
             return 0.0, 0.0
         low = 0.0
+    return halved(holds, low, high)
+
+
+def halved(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Narrow an interval from where a property holds to where it does not: nearly two doubles."""
     while high - low > 4.0 * ULP * high:
         middle = 0.5 * (low + high)
         if not low < middle < high:
