@@ -123,9 +123,9 @@ def constrained_capacity(
     two outputs, for two bits, for one row, for rows of 2 and 8 values, for two rows of 4 values
     with 4 outputs and with 8 noisy ones, for three and four bits with up to 8 outputs, for four
     bits with 16 noisy outputs at b = 0.9 ln N (in a second or two), and for six bits with 8 sharp
-    outputs. Four bits with 16 outputs are left with 0.005 (noisy) to 0.04 (sharp) at b = 0.5 ln N,
-    and with 0.08 (sharp) at b = 0.9 ln N; six bits with 8 noisy outputs with 1.3. More time narrows
-    these slowly.
+    outputs. Four bits with 16 outputs are left with 0.01 (noisy) to 0.03 (sharp) at b = 0.5 ln N,
+    and with 0.1 (sharp) at b = 0.9 ln N; five bits with 8 noisy outputs with 0.1, and six with 1.3.
+    More time narrows these slowly.
 
     A query counts its answers in place of its databases, with the logarithm of how many databases
     have each answer. So counts, sums and histograms of thousands of rows are taken, up to 2^14
