@@ -155,7 +155,7 @@ def _attempt(
         step[x] = push[x]
     _solve(M, step)
     for x in range(inputs):
-        value += 0.5 * push[x] * step[x]
+        value += 0.5 * (1.0 + SHIFT) * push[x] * step[x]
     doubt = 4.0 * count * U * (size + t * (b + 1.0) + largest + 1.0)
     doubt += abs(away) * (abs(mean) + CENTRING * abs(away) / total)
     return value + doubt, entropy
@@ -167,20 +167,23 @@ def _narrow(low, high, least, most, edges, p, M, loose, step, gap):
     reach, column = math.sqrt(2.0 * gap), np.empty(p.size)
     spread, centre = np.zeros(least.size), np.zeros(least.size)
     for a in range(least.size):
+        doubt = 0.0
         for x in range(edges[a], edges[a + 1]):
             for u in range(p.size):
                 column[u] = 0.0
             column[x] = 1.0
             _solve(M, column)
             middle = p[x] + loose[x] * step[x]
-            far = loose[x] * reach * math.sqrt(column[x]) * (1.0 + WIDER) + WIDER * NARROW
+            far = loose[x] * (reach * math.sqrt(column[x]) * (1.0 + SHIFT) + SHIFT * abs(step[x]))
+            far += WIDER * NARROW
             low[x], high[x] = max(low[x], middle - far), min(high[x], middle + far)
             if low[x] > high[x]:
                 return False
             centre[a] += middle
+            doubt += SHIFT * loose[x] * abs(step[x])
             for u in range(edges[a], edges[a + 1]):
                 spread[a] += loose[x] * loose[u] * column[u]
-        far = reach * math.sqrt(max(spread[a], 0.0)) * (1.0 + WIDER) + WIDER * NARROW
+        far = reach * math.sqrt(max(spread[a], 0.0)) * (1.0 + SHIFT) + doubt + WIDER * NARROW
         least[a], most[a] = max(least[a], centre[a] - far), min(most[a], centre[a] + far)
         if least[a] > most[a]:
             return False
@@ -332,7 +335,7 @@ def box_bound(
         low, high, least, most, W, logs, edges, order, b, best_t, 1,
         p, V, q, L, push, A, S, M, loose, step,
     )  # fmt: skip
-    if value == math.inf:
+    if not value < math.inf:
         at, where = _widest(low, high, least, most)
         return best, best_t, at, where
     if value <= floor or not _narrow(
