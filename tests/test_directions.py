@@ -1,0 +1,182 @@
+"""Levels of ordinary numbers, one by one: the last digit is on the right side of the truth.
+
+The search for wrong numbers draws zeros and denormals, for which many levels are infinite or exact.
+Here numbers are ordinary, so that a result is rounded either way by chance: a level that is not
+raised past its rounding errors is below the truth in about every second case.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import fastpriv as fp
+from fastpriv.channels import tilted as tilted_channels
+from fastpriv.measures import dp, entropy_gain
+from fastpriv.priors import exchanging
+from fuzz import claims
+from fuzz.numbers import settled
+
+#: Sizes of spaces in turn: one row, two that differ, three.
+SPACES = ([3], [2, 3], [2, 2, 2])
+DRAWS = 12
+
+
+def law(rng, size):
+    return settled(rng.uniform(0.1, 1.0, size).tolist())
+
+
+def matrix(rng, rows, columns):
+    return [law(rng, columns) for _ in range(rows)]
+
+
+def dense_prior(rng, sizes):
+    return {"kind": "dense", "sizes": sizes, "pmf": law(rng, int(np.prod(sizes)))}
+
+
+def product_prior(rng, sizes):
+    return {"kind": "product", "marginals": [law(rng, m) for m in sizes]}
+
+
+def markov_prior(rng, sizes):
+    m = sizes[0]
+    chain = matrix(rng, m, m)
+    return {"kind": "markov", "initial": law(rng, m), "transition": chain, "n": len(sizes)}
+
+
+def exchangeable_prior(rng, sizes):
+    return {"kind": "exchangeable", "weights": law(rng, len(sizes) + 1)}
+
+
+def dense(rng, sizes):
+    return {"kind": "dense", "sizes": sizes, "matrix": matrix(rng, int(np.prod(sizes)), 3)}
+
+
+def product(rng, sizes):
+    return {"kind": "product", "factors": [matrix(rng, m, 3) for m in sizes]}
+
+
+def query(rng, sizes):
+    values = [k % 3 for k in range(int(np.prod(sizes)))]
+    return {"kind": "query", "sizes": sizes, "values": values, "matrix": matrix(rng, 3, 3)}
+
+
+def hamming(rng, sizes):
+    return {"kind": "hamming", "n": len(sizes), "m": sizes[0], "epsilon": rng.uniform(0.1, 3.0)}
+
+
+def tilted(law_of):
+    return lambda rng, sizes: {
+        "kind": "tilted", "law": law_of(rng, sizes), "epsilon": rng.uniform(0.1, 3.0)
+    }  # fmt: skip
+
+
+def posterior(law_of):
+    # Above the level from which on E_i exists for laws as even as these.
+    return lambda rng, sizes: {
+        "kind": "posterior", "law": law_of(rng, sizes), "epsilon": rng.uniform(4.0, 6.0)
+    }  # fmt: skip
+
+
+#: Channels and priors by name, and whether all rows have to be alike.
+CHANNELS = {
+    "dense": (dense, False),
+    "product": (product, False),
+    "query": (query, False),
+    "hamming": (hamming, True),
+    "tilted dense": (tilted(dense_prior), False),
+    "tilted product": (tilted(product_prior), False),
+    "tilted exchangeable": (tilted(exchangeable_prior), True),
+    "posterior dense": (posterior(dense_prior), False),
+    "posterior markov": (posterior(markov_prior), True),
+}
+PRIORS = {
+    "dense": (dense_prior, False),
+    "product": (product_prior, False),
+    "markov": (markov_prior, True),
+    "exchangeable": (exchangeable_prior, True),
+}
+OF_CHANNELS = (
+    "dp_level",
+    "strong_dp_level",
+    "leakage_capacity",
+    "maximal_leakage",
+    "hockey_stick",
+    "contraction_coefficient",
+    "channel_capacity",
+)
+OF_PAIRS = (
+    "identifiability_level",
+    "pml_level",
+    "information_privacy_level",
+    "max_information",
+    "maximal_correlation",
+)
+
+
+def broken(question, channel, prior, seed):
+    """Return the claims that are broken, of a number of cases."""
+    rng = np.random.default_rng(seed)
+    (make, alike), (make_prior, also) = CHANNELS[channel], PRIORS[prior]
+    found = []
+    for k in range(DRAWS):
+        sizes = [2, 2, 2][: 1 + k % 3] if alike or also else SPACES[k % 3]
+        case = {
+            "question": question,
+            "channel": make(rng, sizes),
+            "prior": make_prior(rng, sizes),
+            "epsilon": rng.uniform(0.0, 0.5),
+            "count": 1,
+        }
+        found.append(claims.answer(case))
+    return [str(violation) for violation in found if violation]
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+@pytest.mark.parametrize("question", OF_CHANNELS)
+def test_levels_of_channels(question, channel):
+    assert not broken(question, channel, "dense", 1)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("channel", CHANNELS)
+@pytest.mark.parametrize("question", OF_PAIRS)
+def test_levels_under_priors(question, channel, prior):
+    assert not broken(question, channel, prior, 2)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("question", ["epsilon_x", "epsilon_hat"])
+def test_levels_of_priors(question, prior):
+    assert not broken(question, "hamming" if PRIORS[prior][1] else "dense", prior, 3)
+
+
+@pytest.mark.parametrize("question", OF_CHANNELS[:5] + OF_PAIRS)
+def test_levels_through_types(monkeypatch, question):
+    # What is a matter of types for 2^15 databases is asked of a few, whose levels are known.
+    for module in (tilted_channels, exchanging, entropy_gain):
+        monkeypatch.setattr(module, "LISTED", 0)
+    assert not broken(question, "tilted exchangeable", "exchangeable", 4)
+
+
+@pytest.mark.parametrize("question", OF_CHANNELS[:4])
+def test_levels_along_chains(monkeypatch, question):
+    monkeypatch.setattr(fp.Markov, "_long", True)
+    assert not broken(question, "posterior markov", "markov", 5)
+
+
+@pytest.mark.parametrize("question", ["dp_level", "identifiability_level"])
+@pytest.mark.parametrize("channel", ["tilted dense", "tilted exchangeable", "posterior dense"])
+def test_levels_of_tilted_laws_that_are_not_listed(monkeypatch, question, channel):
+    monkeypatch.setattr(tilted_channels, "FEW", 0)
+    monkeypatch.setattr(dp, "FEW", 0)
+    assert not broken(question, channel, "dense", 6)
+
+
+def test_levels_of_columns_are_added_upwards():
+    # Levels of randomised response are exact, and 0.1 + 0.2 is not: only the sum is rounded.
+    columns = fp.ColumnsChannel([fp.HammingChannel(1, 2, 0.1), fp.HammingChannel(1, 2, 0.2)])
+    exact = Fraction(0.1) + Fraction(0.2)
+    for measure in (fp.leakage_capacity, fp.strong_dp_level):
+        assert exact <= Fraction(measure(columns)) <= exact * (1 + Fraction(1, 2**50))
+    assert Fraction(fp.dp_level(fp.RecordChannel(columns))) >= exact
