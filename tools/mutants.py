@@ -197,7 +197,7 @@ class Check:
         #: File and line of everything that is run.
         self.reached = set()
 
-    def traced(self, files):
+    def traced(self, files, longest):
         """Run it once; return whether it fails, its processor time and what it reaches."""
         reached = set()
 
@@ -212,14 +212,17 @@ class Check:
         start = time.process_time()
         threading.settrace(calls)
         sys.settrace(calls)
+        signal.setitimer(signal.ITIMER_PROF, longest)
         try:
             failed = self.fails()
         except TimeoutError:
             failed = True
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
             sys.settrace(None)
             threading.settrace(None)
-        return failed, time.process_time() - start, reached
+        seconds = time.process_time() - start
+        return failed or seconds > longest, seconds, reached
 
 
 def cases(count, like):
@@ -237,11 +240,14 @@ def cases(count, like):
     ]
 
 
-def sample(items, most):
-    """Return some parameters of every test, far apart in the list of them."""
+def sample(items, whole, most):
+    """Return some parameters of every test, far apart in the list of them, and some files whole."""
     kinds = {}
     for item in items:
-        kinds.setdefault(item.nodeid.split("[")[0], []).append(item)
+        if item.path in whole:
+            kinds[item.nodeid] = [item]
+        else:
+            kinds.setdefault(item.nodeid.split("[")[0], []).append(item)
     chosen = []
     for same in kinds.values():
         count = min(most, len(same))
@@ -260,32 +266,43 @@ def tests_of(items):
 
 
 def measured(checks, files, longest):
-    """Return the checks that pass, with the lines they reach, asked in another process."""
-    read, write = os.pipe()
-    if os.fork() == 0:
-        with os.fdopen(write, "wb") as stream:
-            _quiet()
-            signal.signal(signal.SIGPROF, _too_slow)
-            for k, check in enumerate(checks):
-                signal.setitimer(signal.ITIMER_PROF, 1.1 * longest)
-                stream.write(pickle.dumps((k, *check.traced(files))))
-                stream.flush()
-        os._exit(0)
-    os.close(write)
-    passed, slow = [], 0
-    with os.fdopen(read, "rb") as stream:
-        while stream.peek(1):
-            k, failed, seconds, reached = pickle.load(stream)
-            checks[k].seconds, checks[k].reached = seconds, reached
-            if seconds > longest:
-                slow += 1
-            elif failed:
-                print(f"not used, fails without a mutant: {checks[k].name}", flush=True)
+    """Return the checks that pass, with the lines they reach, asked in other processes."""
+    passed, dropped, begun = [], Counter(), 0
+    while begun < len(checks):
+        for check, (failed, seconds, reached) in _traced(checks[begun:], files, longest):
+            check.seconds, check.reached, begun = seconds, reached, begun + 1
+            if failed:
+                dropped["take too long" if seconds > longest else "fail without a mutant"] += 1
             else:
-                passed.append(checks[k])
-    os.wait()
-    print(f"{len(passed)} checks, and {slow} that take longer than {longest} s")
+                passed.append(check)
+        if begun < len(checks):
+            dropped["end the process"] += 1
+            begun += 1
+    told = [f"{count} that {why}" for why, count in dropped.items()]
+    print(f"{len(passed)} checks", *told, sep=", ", flush=True)
     return passed
+
+
+def _traced(checks, files, longest):
+    """Yield each check and what it did, until one of them ends the process that runs them."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _quiet()
+        signal.signal(signal.SIGPROF, _too_slow)
+        try:
+            for check in checks:
+                with os.fdopen(write, "wb", closefd=False) as stream:
+                    stream.write(pickle.dumps(check.traced(files, longest)))
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as stream:
+        for check in checks:
+            if not stream.peek(1):
+                break
+            yield check, pickle.load(stream)
+    os.waitpid(child, 0)
 
 
 def _too_slow(number, frame):
@@ -341,19 +358,21 @@ class Broken:
     def pytest_runtestloop(self, session):
         """Run the mutants of every file."""
         start, options = time.monotonic(), self.options
+        sources = [path.read_text() for path in options.files]
         modules = [importlib.import_module(module_name(path)) for path in options.files]
-        checks = cases(options.cases, options.like) + tests_of(sample(session.items, options.alike))
+        whole = {Path(name).resolve() for name in options.tests}
+        chosen = sample(session.items, whole, options.alike)
+        checks = cases(options.cases, options.like) + tests_of(chosen)
         checks = measured(checks, {m.__file__ for m in modules}, options.longest)
         functions = [functions_of(module) for module in modules]
         gc.freeze()  # what is not touched is not copied by forks
-        for path, module, found in zip(options.files, modules, functions, strict=True):
-            self.run(path, module, found, checks)
+        for path, *loaded in zip(options.files, sources, modules, functions, strict=True):
+            self.run(path.resolve().relative_to(ROOT), *loaded, checks)
         print(f"{self.survivors} survived, {time.monotonic() - start:.0f} s", flush=True)
         return True
 
-    def run(self, path, module, functions, checks):
+    def run(self, name, source, module, functions, checks):
         """Run the mutants of one file."""
-        source, name = path.read_text(), path.resolve().relative_to(ROOT)
         tree, found, start = ast.parse(source), Counter(), time.monotonic()
         bodies = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
         first, last = self.options.lines
@@ -408,26 +427,28 @@ def main():
     """Run the mutants of some files: exit code 1 where one survives."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("files", nargs="*", type=Path, help="files to break")
-    parser.add_argument("--tests", nargs="*", default=[], help="tests to run besides the search")
+    parser.add_argument("--tests", nargs="*", default=[], help="files of tests to run besides")
+    parser.add_argument("--some", nargs="*", default=[], help="tests with --alike parameters each")
     parser.add_argument("--cases", type=int, default=400, help="cases of the search")
     parser.add_argument("--like", nargs="*", default=[""], help="questions that begin so")
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time of a mutant")
     parser.add_argument("--longest", type=float, default=5.0, help="longest check that is used")
-    parser.add_argument("--alike", type=int, default=8, help="most parameters of one test")
+    parser.add_argument("--alike", type=int, default=2, help="how many of those")
     parser.add_argument("--every", type=int, default=1, help="take only every so many mutants")
     parser.add_argument("--lines", type=int, nargs=2, default=(0, 10**6), help="only these lines")
     options = parser.parse_args()
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     import pytest
 
-    tests = options.tests or ["tests/core/test_rounding.py", "tests/kernels/test_directions.py"]
+    if not options.tests:
+        options.tests = ["tests/core/test_rounding.py", "tests/kernels/test_directions.py"]
     options.files = options.files or [
         ROOT / "fastpriv/_core/rounding.py",
         *sorted((ROOT / "kernels").glob("*.py")),
     ]
     plugin = Broken(options)
     quiet = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::RuntimeWarning"]
-    code = pytest.main([*quiet, *tests], [plugin])
+    code = pytest.main([*quiet, *options.tests, *options.some], [plugin])
     return 1 if plugin.survivors or code not in (0, 5) else 0
 
 
