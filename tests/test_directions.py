@@ -10,12 +10,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 
 import fastpriv as fp
+from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels import tilted as tilted_channels
+from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import dp, entropy_gain
 from fastpriv.priors import exchanging
-from fuzz import claims
+from fuzz import balls, claims
 from fuzz.numbers import settled
 
 #: Sizes of spaces in turn: one row, two that differ, three.
@@ -23,6 +26,13 @@ SPACES = ([3], [2, 3], [2, 2, 2])
 #: How far weights are apart: levels near one, where logarithms are series, and near nothing.
 SPREADS = (0.9, 1e-3, 1e-9)
 DRAWS = 18
+
+
+@pytest.fixture(autouse=True)
+def _precise():
+    before, ctx.prec = ctx.prec, 256
+    yield
+    ctx.prec = before
 
 
 class Draw:
@@ -194,3 +204,47 @@ def test_levels_of_columns_are_added_upwards():
     for measure in (fp.leakage_capacity, fp.strong_dp_level):
         assert exact <= Fraction(measure(columns)) <= exact * (1 + Fraction(1, 2**50))
     assert Fraction(fp.dp_level(fp.RecordChannel(columns))) >= exact
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_epsilons_at_a_delta(spread):
+    # At the epsilon returned, rounded up, no more than delta is left; rows either as they are
+    # given or divided by their sums.
+    draw = Draw(7)
+    draw.spread = spread
+    for columns in (2, 3, 30) * 4:
+        matrix = draw.matrix(2, columns)
+        W, pairs = balls.balls(matrix), [(0, 1), (1, 0)]
+        laws = [balls.normal(row) for row in W]
+        delta = 0.5 * fp.hockey_stick(matrix, 0.0)
+        epsilon = fp.hockey_stick_epsilon(matrix, delta)
+        left = [balls.hockey_stick(rows, pairs, epsilon) for rows in (W, laws)]
+        assert not all(balls.less(arb(delta), value) for value in left)
+
+
+def type_channel(n, m, rng):
+    """A channel on types, whose numbers are the entries of its matrix."""
+    types = types_of(Blocks.single(n, m))
+    classes = [classes_against(kind, types) for kind in types.counts]
+    stack = Stack.of(types, classes)
+    weights = 0.1 + rng.random(len(stack.row))
+    total = np.bincount(stack.row, weights * np.exp(stack.log_outputs))
+    entries = weights / total[stack.row]
+    return TypeChannel(types, classes, np.split(entries, stack.starts[1:-1]))
+
+
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 2), (2, 3)])
+def test_levels_of_channels_on_types(n, m):
+    rng, pairs = np.random.default_rng(8), balls.pairs_of((m,) * n)
+    prior = fp.Uniform(n, m)
+    p = balls.normal([1.0] * m**n)
+    for _ in range(8):
+        channel = type_channel(n, m, rng)
+        W = balls.balls(channel.matrix())
+        for given, exact in (
+            (fp.dp_level(channel), balls.dp_level(W, pairs)),
+            (fp.leakage_capacity(channel), balls.strong_dp_level(W)),
+            (fp.maximal_leakage(channel), balls.maximal_leakage(W)),
+            (fp.identifiability_level(channel, prior), balls.identifiability_level(W, p, pairs)),
+        ):
+            assert not balls.less(arb(given), exact)

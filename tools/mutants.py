@@ -379,6 +379,8 @@ class Broken:
         for number, (node, what, change) in enumerate(mutants(source, tree, name.stem in WHOLE)):
             if number % self.options.every or not first <= node.lineno <= last:
                 continue
+            if not re.search(self.options.only, what.rsplit("[", 1)[1]):
+                continue
             inside = any(f.body[0].lineno <= node.lineno <= f.end_lineno for f in bodies)
             lines = {(module.__file__, k) for k in range(node.lineno, node.end_lineno + 1)}
             able = [c for c in checks if not inside or lines & c.reached]
@@ -435,6 +437,7 @@ def main():
     parser.add_argument("--longest", type=float, default=5.0, help="longest check that is used")
     parser.add_argument("--alike", type=int, default=2, help="how many of those")
     parser.add_argument("--every", type=int, default=1, help="take only every so many mutants")
+    parser.add_argument("--only", default="", help="only changes like this, a regular expression")
     parser.add_argument("--lines", type=int, nargs=2, default=(0, 10**6), help="only these lines")
     options = parser.parse_args()
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
