@@ -13,10 +13,12 @@ import pytest
 from flint import arb, ctx
 
 import fastpriv as fp
+from fastpriv._matrices.capacity import repeated
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels import tilted as tilted_channels
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures import dp, entropy_gain
+from fastpriv.measures import contraction, dp, entropy_gain
+from fastpriv.measures.correlation import row_correlation
 from fastpriv.priors import exchanging
 from fuzz import balls, claims
 from fuzz.numbers import settled
@@ -248,3 +250,30 @@ def test_levels_of_channels_on_types(n, m):
             (fp.identifiability_level(channel, prior), balls.identifiability_level(W, p, pairs)),
         ):
             assert not balls.less(arb(given), exact)
+
+
+@pytest.mark.parametrize("m", [2, 3, 7])
+@pytest.mark.parametrize("epsilon", [1e-9, 0.1, 0.7, 1.3, 3.0, 20.0])
+def test_closed_forms_of_randomised_response_are_bracketed(m, epsilon):
+    # Later steps add margins of their own, which would hide an end on the wrong side.
+    (kernel,) = fp.HammingChannel(1, m, epsilon)._kernels.distinct
+    e = arb(epsilon).exp()
+    stay, off = e / (e + m - 1), 1 / (e + m - 1)
+    gap = (arb(epsilon).expm1()) / (e + m - 1)
+    eta = contraction.row_contraction(kernel)
+    rho = row_correlation(kernel, np.full(m, 1.0 / m))
+    for (low, high), exact in (
+        ((eta.lower, eta.upper), gap**2 / (stay + off)),
+        ((rho.lower, rho.upper), gap),
+        (contraction.hellinger(kernel), (stay.sqrt() - off.sqrt()) ** 2),
+    ):
+        assert arb(low) <= exact <= arb(high)
+        assert high - low <= 1e-14 * high
+
+
+def test_sums_of_brackets_are_rounded_outwards():
+    parts = [(3, fp.Bracket(0.1, 0.1)), (7, fp.Bracket(0.7, 0.7)), (1, fp.Bracket(1e-9, 1e-9))]
+    for some in (parts[:1], parts[1:2], parts):
+        total, exact = repeated(some), sum(n * Fraction(part.lower) for n, part in some)
+        assert Fraction(total.lower) <= exact <= Fraction(total.upper)
+        assert total.upper - total.lower <= 1e-14 * total.upper
