@@ -5,6 +5,7 @@ Here numbers are ordinary, so that a result is rounded either way by chance: a l
 raised past its rounding errors is below the truth in about every second case.
 """
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -199,6 +200,14 @@ def test_levels_of_tilted_laws_that_are_not_listed(monkeypatch, question, channe
     assert not broken(question, channel, "dense", 6)
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, 1.1, 1.3])
+def test_levels_of_rows_are_multiplied_upwards(epsilon):
+    for n in (3, 5, 6, 7, 9, 11):
+        level = fp.leakage_capacity(fp.HammingChannel(n, 2, epsilon))
+        assert n * Fraction(epsilon) <= Fraction(level)
+        assert Fraction(math.nextafter(level, 0.0)) < n * Fraction(epsilon)
+
+
 def test_levels_of_columns_are_added_upwards():
     # Levels of randomised response are exact, and 0.1 + 0.2 is not: only the sum is rounded.
     columns = fp.ColumnsChannel([fp.HammingChannel(1, 2, 0.1), fp.HammingChannel(1, 2, 0.2)])
@@ -214,11 +223,11 @@ def test_epsilons_at_a_delta(spread):
     # given or divided by their sums.
     draw = Draw(7)
     draw.spread = spread
-    for columns in (2, 3, 30) * 4:
+    for columns, share in itertools.product((2, 3, 30), (0.5, 0.9, 1.0 - 1e-6, 1.0 - 1e-12)):
         matrix = draw.matrix(2, columns)
         W, pairs = balls.balls(matrix), [(0, 1), (1, 0)]
         laws = [balls.normal(row) for row in W]
-        delta = 0.5 * fp.hockey_stick(matrix, 0.0)
+        delta = share * fp.hockey_stick(matrix, 0.0)
         epsilon = fp.hockey_stick_epsilon(matrix, delta)
         left = [balls.hockey_stick(rows, pairs, epsilon) for rows in (W, laws)]
         assert not all(balls.less(arb(delta), value) for value in left)
@@ -277,3 +286,46 @@ def test_sums_of_brackets_are_rounded_outwards():
         total, exact = repeated(some), sum(n * Fraction(part.lower) for n, part in some)
         assert Fraction(total.lower) <= exact <= Fraction(total.upper)
         assert total.upper - total.lower <= 1e-14 * total.upper
+
+
+@pytest.mark.parametrize("question", ["epsilon_x", "epsilon_hat"])
+def test_levels_of_chains_whose_rows_do_not_sum_to_one(question):
+    # The truth divides rows by their sums: a larger one stands against a smaller one in ratios.
+    for k, off in enumerate((1e-10, -1e-10, 1e-13)):
+        chain = [[0.3 * (1.0 + off), 0.7 * (1.0 + off)], [0.6, 0.4]]
+        prior = {"kind": "markov", "initial": [0.5, 0.5], "transition": chain, "n": 2 + k % 2}
+        channel = {"kind": "hamming", "n": 2 + k % 2, "m": 2, "epsilon": 1.0}
+        case = {"question": question, "channel": channel, "prior": prior, "epsilon": 1.0}
+        assert claims.answer(case) is None
+
+
+RARE = 1e-200
+CHAIN = {"initial": [0.3, 0.7], "transition": [[0.2, 0.8], [0.6, 0.4]], "n": 3}
+#: Priors, and their chances in as many digits as asked for.
+LISTS = {
+    "dense": (
+        lambda: fp.Dense([0.1, 0.2, 0.3, 0.4], (2, 2)),
+        lambda: [arb(v) for v in (0.1, 0.2, 0.3, 0.4)],
+    ),
+    "product": (
+        lambda: fp.Product([[0.3, 0.7], [0.1, 0.9]]),
+        lambda: [arb(a) * arb(b) for a in (0.3, 0.7) for b in (0.1, 0.9)],
+    ),
+    "markov": (lambda: fp.Markov(**CHAIN), lambda: balls.prior({"kind": "markov", **CHAIN})),
+    "rare": (
+        lambda: fp.Product([[RARE, 1.0]] * 2)._dense("a test"),
+        lambda: [arb(RARE) ** k for k in (2, 1, 1, 0)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_spreads_of_priors_are_rounded_both_ways(name):
+    # The least spread and the least chance, rounded down, decide what no mechanism can do.
+    prior, exact = (make() for make in LISTS[name])
+    spread = balls.epsilon_x(exact, balls.pairs_of(prior.space.sizes))
+    assert arb(prior._least_spread()) <= spread <= arb(prior.epsilon_x())
+    assert prior.epsilon_x() - prior._least_spread() <= 1e-11 * prior.epsilon_x()
+    least = min((value.log() for value in exact), key=float)
+    assert arb(prior._log_least()) <= least
+    assert prior._log_least() >= float(least) * (1.0 + 1e-12)
