@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import ULP, lowered, raised, sum_down, sum_up
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.results import Bracket
 
@@ -69,7 +69,7 @@ class Questions:
         a = check.real(alpha, "alpha", least=0.0, most=1.0)
         if a == 0.0:
             missed = self._delta(sys.float_info.max)  # what gives a database away
-            return Bracket(1.0 - missed.upper, 1.0 - missed.lower)
+            return Bracket(sum_down([1.0, -missed.upper]), sum_up([1.0, -missed.lower]))
         if a < _RARE:  # e^t a would overflow; the curve falls
             return Bracket(self.tradeoff(_RARE).lower, self.tradeoff(0.0).upper)
         top = -math.log(a)
@@ -77,7 +77,7 @@ class Questions:
         second = _largest(lambda t: _mirrored(self._delta(t), t, a), lambda t: math.exp(-t), _FAR)
         # Beyond the last level the second is at most e^-t.
         low, high = max(first[0], second[0], 0.0), max(first[1], second[1], math.exp(-_FAR))
-        return Bracket(lowered(low, 8.0), min(raised(high, 8.0), 1.0 - a))
+        return Bracket(low, min(high, sum_up([1.0, -a])))
 
     def tpr(self, fpr: float) -> Bracket:
         """Largest true-positive rate of a test at a false-positive rate: 1 - T(fpr).
@@ -209,14 +209,18 @@ class Questions:
 
 def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
     """1 - delta(t) - e^t alpha, from below and above."""
-    cost = math.exp(t) * alpha if t < 700.0 else math.inf if alpha > 0.0 else 0.0
-    return 1.0 - delta.upper - raised(cost, 4.0), 1.0 - delta.lower - lowered(cost, 4.0)
+    cost = math.exp(t) * alpha if t < 700.0 else math.inf
+    return (
+        sum_down([1.0, -delta.upper, -raised(cost, 12.0)]),
+        sum_up([1.0, -delta.lower, -lowered(cost, 12.0)]),
+    )
 
 
 def _mirrored(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
-    """e^-t (1 - delta(t) - alpha), from below and above."""
+    """e^-t (1 - delta(t) - alpha), from below and above; near alpha = 1 the sum cancels."""
     scale = math.exp(-t)
-    return scale * (1.0 - delta.upper - alpha), scale * (1.0 - delta.lower - alpha)
+    low, high = sum_down([1.0, -delta.upper, -alpha]), sum_up([1.0, -delta.lower, -alpha])
+    return lowered(scale * low, 12.0), raised(scale * high, 12.0)
 
 
 def _largest(
@@ -255,9 +259,12 @@ def _above(points: list[tuple[float, float, float]]) -> float:
     for i in range(len(points) - 1):
         result = []
         for near, far, end in ((i, i - 1, i + 1), (i + 1, i + 2, i)):
-            if 0 <= far < len(points) and points[near][0] != points[far][0]:
-                slope = (points[near][2] - points[far][1]) / (points[near][0] - points[far][0])
-                rise = slope * (points[end][0] - points[near][0])
-                result.append(points[near][2] + max(rise, 0.0))
+            if 0 <= far < len(points):
+                (x, _, high), (behind, low, _), ahead = points[near], points[far], points[end][0]
+                doubt = 20.0 * ULP * max(x, behind, ahead)  # exponentials, and their differences
+                run, step = abs(x - behind) - doubt, abs(ahead - x) + doubt
+                if run > 0.0:
+                    rise = raised(max(high - low, 0.0) * step / run, 8.0)
+                    result.append(sum_up([high, rise]))
         bound = max(bound, min(result, default=math.inf))
     return bound
