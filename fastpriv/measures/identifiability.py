@@ -225,16 +225,16 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
         return live_level(channel, [ratios], prior) + types.error + same._log_error
     logs = prior._logs()
     if logs is None and channel._listable:
-        every = [all_ratios(channel, rows, prior) for rows in channel._groups]
-        return live_level(channel, every, prior)
+        exact = [all_ratios(channel, rows, prior) for rows in channel._groups]
+        return live_level(channel, exact, prior)
     with np.errstate(divide="ignore"):
         given = np.log(prior._vector()) if logs is None else logs
     tilt = channel._tilt()[1]
     rare = given + tilt
     odds = Dense._trusted(np.exp(rare - rare.max()), channel.space, rare)
     error = home_error(channel, tilt) + log_error(given, 0.0) + products_error(prior)
-    ratios = [odds._log_ratios(rows) + error for rows in channel._groups]
-    return live_level(channel, ratios, prior)
+    every = [odds._log_ratios(rows) + error for rows in channel._groups]
+    return live_level(channel, every, prior)
 
 
 @posterior_level.register
