@@ -20,6 +20,7 @@ from fastpriv.channels import tilted as tilted_channels
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import contraction, dp, entropy_gain
 from fastpriv.measures.correlation import row_correlation
+from fastpriv.measures.pointwise.rows import kernel_levels
 from fastpriv.priors import exchanging
 from fuzz import balls, claims
 from fuzz.numbers import settled
@@ -329,3 +330,15 @@ def test_spreads_of_priors_are_rounded_both_ways(name):
     least = min((value.log() for value in exact), key=float)
     assert arb(prior._log_least()) <= least
     assert prior._log_least() >= float(least) * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("m", [2, 3, 10**6])
+@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 0.99, 1.0, 2.3, 30.0, 699.0, 701.0])
+def test_leakage_of_randomised_response_is_rounded_up(m, epsilon):
+    # Of a million values each is rare: the odds of all of them hardly fall.
+    (kernel,) = fp.HammingChannel(1, m, epsilon)._kernels.distinct
+    given = kernel_levels(kernel, np.full(m, 1.0 / m))
+    p, e = arb(1.0 / m), arb(epsilon)
+    exact = -((1 - p) * (-e).expm1()).log1p(), (p * e.expm1()).log1p()
+    for level, truth in zip(given, exact, strict=True):
+        assert truth <= arb(level) <= truth * (1 + arb("1e-14"))
