@@ -342,3 +342,21 @@ def test_leakage_of_randomised_response_is_rounded_up(m, epsilon):
     exact = -((1 - p) * (-e).expm1()).log1p(), (p * e.expm1()).log1p()
     for level, truth in zip(given, exact, strict=True):
         assert truth <= arb(level) <= truth * (1 + arb("1e-14"))
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 2), (3, 2), (2, 3), (10, 5)])
+@pytest.mark.parametrize("solve", [fp.solve_pd_dp, fp.solve_pd_i])
+def test_bounds_of_closed_forms_are_no_more_than_the_optimum(solve, n, m):
+    # Under the uniform prior both programs have R_epsilon for every row.
+    for epsilon in (0.3, 1.1, 2.3, 5.0):
+        solution = solve(fp.Uniform(n, m), epsilon)
+        optimum = n * (m - 1) / (m - 1 + arb(epsilon).exp())
+        assert arb(solution.bound) <= optimum <= arb(solution.value) * (1 + arb("1e-13"))
+        assert arb(solution.bound) >= optimum * (1 - arb("1e-12"))
+
+
+def test_bounds_at_level_zero_are_no_more_than_the_optimum():
+    for laws in ([[0.3, 0.7], [0.1, 0.2, 0.7]], [[0.4, 0.6]] * 3, [[0.1, 0.3, 0.6]]):
+        exact = sum(1 - Fraction(max(law)) / sum(map(Fraction, law)) for law in laws)
+        bound = Fraction(fp.solve_pd_dp(fp.Product(laws), 0.0).bound)
+        assert exact * (1 - Fraction(1, 10**12)) <= bound <= exact
