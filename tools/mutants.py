@@ -128,7 +128,7 @@ class Check:
 def cases(count, like):
     """Return checks that ask the cases of the corpus, and some of the search."""
     from fuzz import claims
-    from fuzz.__main__ import case_of, corpus
+    from fuzz.search import case_of, corpus
 
     names = [name for name in claims.QUESTIONS if name.startswith(tuple(like))]
     with warnings.catch_warnings(action="ignore"):  # of kernels as plain Python
