@@ -21,8 +21,9 @@ from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import contraction, dp, entropy_gain
 from fastpriv.measures.correlation import row_correlation
 from fastpriv.measures.pointwise.rows import kernel_levels
+from fastpriv.measures.pointwise.sets import row_ratio
 from fastpriv.priors import exchanging
-from fuzz import balls, claims
+from fuzz import balls, claims, specs
 from fuzz.numbers import settled
 
 #: Sizes of spaces in turn: one row, two that differ, three.
@@ -300,30 +301,35 @@ def test_levels_of_chains_whose_rows_do_not_sum_to_one(question):
         assert claims.answer(case) is None
 
 
-RARE = 1e-200
-CHAIN = {"initial": [0.3, 0.7], "transition": [[0.2, 0.8], [0.6, 0.4]], "n": 3}
-#: Priors, and their chances in as many digits as asked for.
+CHAIN = {"initial": [0.3, 0.7], "transition": [[0.2, 0.8], [0.6, 0.4]]}
+#: Priors by a number, and their chances in as many digits as asked for.
 LISTS = {
     "dense": (
-        lambda: fp.Dense([0.1, 0.2, 0.3, 0.4], (2, 2)),
-        lambda: [arb(v) for v in (0.1, 0.2, 0.3, 0.4)],
+        lambda k: fp.Dense([0.1, 0.2, 0.3, 0.4], (2, 2) if k % 2 else (4,)),
+        lambda k: [arb(v) for v in (0.1, 0.2, 0.3, 0.4)],
     ),
     "product": (
-        lambda: fp.Product([[0.3, 0.7], [0.1, 0.9]]),
-        lambda: [arb(a) * arb(b) for a in (0.3, 0.7) for b in (0.1, 0.9)],
+        lambda k: fp.Product([[0.25, 0.75]] * k + [[1.0 - k / 64, k / 64]]),
+        lambda k: balls.prior(
+            {"kind": "product", "marginals": [[0.25, 0.75]] * k + [[1.0 - k / 64, k / 64]]}
+        ),
     ),
-    "markov": (lambda: fp.Markov(**CHAIN), lambda: balls.prior({"kind": "markov", **CHAIN})),
+    "markov": (
+        lambda k: fp.Markov(**CHAIN, n=k + 1),
+        lambda k: balls.prior({"kind": "markov", **CHAIN, "n": k + 1}),
+    ),
     "rare": (
-        lambda: fp.Product([[RARE, 1.0]] * 2)._dense("a test"),
-        lambda: [arb(RARE) ** k for k in (2, 1, 1, 0)],
+        lambda k: fp.Product([[k * 1e-200, 1.0]] * 2)._dense("a test"),
+        lambda k: [arb(k * 1e-200) ** j for j in (2, 1, 1, 0)],
     ),
 }
 
 
+@pytest.mark.parametrize("k", range(1, 7))
 @pytest.mark.parametrize("name", LISTS)
-def test_spreads_of_priors_are_rounded_both_ways(name):
+def test_spreads_of_priors_are_rounded_both_ways(name, k):
     # The least spread and the least chance, rounded down, decide what no mechanism can do.
-    prior, exact = (make() for make in LISTS[name])
+    prior, exact = (make(k) for make in LISTS[name])
     spread = balls.epsilon_x(exact, balls.pairs_of(prior.space.sizes))
     assert arb(prior._least_spread()) <= spread <= arb(prior.epsilon_x())
     assert prior.epsilon_x() - prior._least_spread() <= 1e-11 * prior.epsilon_x()
@@ -360,3 +366,21 @@ def test_bounds_at_level_zero_are_no_more_than_the_optimum():
         exact = sum(1 - Fraction(max(law)) / sum(map(Fraction, law)) for law in laws)
         bound = Fraction(fp.solve_pd_dp(fp.Product(laws), 0.0).bound)
         assert exact * (1 - Fraction(1, 10**12)) <= bound <= exact
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("make", [dense, product])
+def test_leakage_about_a_row_over_all_priors_is_rounded_up(make, fixed):
+    draw, sizes = Draw(9), (2, 3)
+    databases = list(itertools.product(*map(range, sizes)))
+    for spread in SPREADS * 3:
+        draw.spread = spread
+        spec = make(draw, list(sizes))
+        channel, W = specs.build_channel(spec), balls.channel(spec, sizes)
+        for i in range(2):
+            pairs = [
+                (j, k)
+                for (j, x), (k, z) in itertools.product(enumerate(databases), repeat=2)
+                if x[i] != z[i] and (x[1 - i] == z[1 - i] or not fixed)
+            ]
+            assert not balls.less(arb(row_ratio(channel, i, fixed)), balls.dp_level(W, pairs))
