@@ -18,8 +18,8 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import Channel
 from fastpriv.design.common import constant_mechanism
-from fastpriv.design.task import made_task, told
-from fastpriv.errors import SolverFailure, TooLarge
+from fastpriv.design.task import limits, made_task, told
+from fastpriv.errors import SolverFailure, TooLarge, described
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
 from fastpriv.priors import Distribution
@@ -86,6 +86,7 @@ def solve_pd_pml(
     """
     law = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
+    gap, time_limit = limits(gap, time_limit)
     task = made_task(epsilon, False, gap, time_limit, "auto")
     support = np.flatnonzero(law._vector()) if law.space.size <= _MOST**2 else np.arange(0)
     if not 0 < len(support) <= _MOST:
@@ -109,7 +110,9 @@ def solve_pd_pml(
         if level <= epsilon:
             break
     if level > epsilon:
-        raise SolverFailure(f"no repaired mechanism has a level of {epsilon!r}; got {level!r}")
+        raise SolverFailure(
+            f"no repaired mechanism has a level of {described(epsilon)}; got {described(level)}"
+        )
     value = expected_distance(channel, law)
     bound = max(0.0, min(bound, value))
     return told(Solution(value, bound, channel, level, "dense", solver="highs"), task, depth=3)

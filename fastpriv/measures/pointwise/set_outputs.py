@@ -47,7 +47,7 @@ def check_set(priors: PriorSet, channel: AbstractChannel) -> None:
 def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: int) -> Floats:
     """Return the largest leakage of every output about row i over a set of priors."""
     check_set(priors, channel)
-    check.fits(channel.output_space.size, "the leakage of every output", "use pml_level with row=")
+    check.fits(channel._output_count, "the leakage of every output", "use pml_level with row=")
     return _row(priors, channel, i)
 
 

@@ -44,7 +44,7 @@ def set_level(priors: PriorSet, channel: AbstractChannel, row: int | str | None)
     check_set(priors, channel)
     if row is None:
         return _whole(priors, channel)
-    if row == "worst":
+    if isinstance(row, str) and row == "worst":
         return _worst_row(priors, channel)
     return _one_row(priors, channel, row_number(channel, row))
 
