@@ -7,6 +7,7 @@ from fastpriv.kernels.capacity import (
     output_law,
     row_divergences,
     two_row_capacities,
+    two_row_divergences,
 )
 from fastpriv.kernels.climb import entropy_climb
 from fastpriv.kernels.cliques import list_cliques

@@ -12,9 +12,10 @@ from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.errors import TooLarge, short
+from fastpriv.measures.individual.bits import interval_leak
 from fastpriv.measures.individual.inputs import most_information
 from fastpriv.measures.individual.search import matrix_error, widened
-from fastpriv.measures.pointwise.boxes import corners
+from fastpriv.measures.pointwise.boxes import chances, corners
 from fastpriv.priors.sets import Box
 from fastpriv.results import IndividualCapacity
 
@@ -31,6 +32,8 @@ def row_box_leak(
     the channel. So all other rows are at corners of the box. In its own law it is concave. What
     the time does not suffice for is bounded by ln m.
     """
+    if box.size == 2:
+        return interval_leak(channel, *chances(box), gap, clock)
     if isinstance(channel, ProductChannel):
         tables = [kernel.matrix[None] for kernel in channel._kernels.distinct]
     else:
