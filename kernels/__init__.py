@@ -53,6 +53,7 @@ from fastpriv.kernels.lines import (
 )
 from fastpriv.kernels.mapping import mapping_direction, mapping_factor
 from fastpriv.kernels.markov import (
+    chain_extreme_mass,
     chain_odds_range,
     hidden_markov_log_prob,
     markov_best_path,

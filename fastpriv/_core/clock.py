@@ -19,6 +19,10 @@ class Clock:
         """Return the seconds that are left, 0 when the time is over."""
         return max(0.0, self.deadline - time.monotonic())
 
+    def past(self) -> float:
+        """Return the seconds since the time was over, 0 before."""
+        return max(0.0, time.monotonic() - self.deadline)
+
     def share(self, parts: int) -> float:
         """Return an even share of what is left, for one of ``parts`` tasks to come."""
         left = self.left()
