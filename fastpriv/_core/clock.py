@@ -59,6 +59,10 @@ class Meter:
         """Whether a time limit leaves no room for a step of some work that takes a while."""
         return self._timed and work > max(self.room(), _AT_ONCE)
 
+    def overdue(self, seconds: float) -> bool:
+        """Whether a time limit was over some seconds ago."""
+        return self._timed and self.used() > self.limit + seconds
+
     def room(self) -> float:
         """Return about how many units of work are left."""
         return (self.limit - self.used()) * (_PER_SECOND if self._timed else 1.0)

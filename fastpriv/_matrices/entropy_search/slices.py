@@ -257,6 +257,10 @@ class Individual:
         depths = depths - law @ depths
         return float(law @ (slopes * depths)) / max(float(law @ depths**2), _TINY)
 
+    def separation_work(self) -> float:
+        """Return about how many units of work it takes to see whether slices separate."""
+        return float(sum(_ASCENT * part.rows.size * (2 * len(part.rows)) for part in self.slices))
+
     def separates(self, p: Floats, d: Floats, t: float) -> bool:
         """Whether every slice by itself seems to tell most at the law p, for q = r + d and t."""
         return t > 0.0 and all(
