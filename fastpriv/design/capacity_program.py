@@ -20,8 +20,9 @@ from fastpriv.design.common import constant_mechanism
 from fastpriv.design.task import made_task, told
 from fastpriv.errors import TooLarge, short
 from fastpriv.measures.distortion import expected_distance
-from fastpriv.priors import Distribution, Product
+from fastpriv.priors import Distribution, Exchangeable, Product
 from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.results import Solution
 from fastpriv.spaces import Space
 
@@ -131,6 +132,12 @@ def solve_pd_capacity(
         level, bound = max(row.level for row in rows), law._sum([row.bound for row in rows])
         bound = lowered(bound, 4.0)
         method = "rows"
+    elif (types := _types(law)) is not None:
+        from fastpriv.design.capacity_types import CappedTypes  # loads scipy.linalg
+
+        problem = CappedTypes(types, max(epsilon, _LEAST), priors)
+        channel, level, bound = problem.solved(gap, clock)
+        method = "types"
     else:
         check_size(law.space, priors)
         best = _solved(law.space, law._vector(), epsilon, priors, gap, clock)
@@ -139,6 +146,12 @@ def solve_pd_capacity(
     value = expected_distance(channel, law)
     bound = max(0.0, min(bound, value))
     return told(Solution(value, bound, channel, level, method, solver="interior"), task, depth=3)
+
+
+def _types(prior: Distribution) -> Exchangeable | None:
+    """Return the law of the types of bits whose order does not matter, unless they are few."""
+    few = prior.space.size <= _MOST and not isinstance(prior, Exchangeable)
+    return None if few or prior.space.m != 2 or prior.space.n < 2 else as_exchangeable(prior)
 
 
 def _without_program(prior: Distribution, epsilon: float) -> Solution | None:
