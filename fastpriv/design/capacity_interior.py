@@ -112,6 +112,9 @@ class _Reduced(NamedTuple):
 class Capped:
     """The program: costs, selections of equal size in each part, and the bound on capacities."""
 
+    #: Whether the time was over before the gap was met.
+    late = False
+
     def __init__(self, cost: Floats, selections: list[Ints], epsilon: float) -> None:
         self.cost, self.epsilon = cost, epsilon
         self.parts: list[Part] = [Part(rows) for rows in selections]
@@ -164,6 +167,7 @@ class Capped:
             if min(value - best, 2.0 * rest) <= _INNER * gap * value:
                 break
             if clock.left() <= kept + step:  # no step begins that would end too late
+                self.late = True
                 break
             if value - bound > _AHEAD * rest and aim < 1.0:
                 aim = 1.0
@@ -238,7 +242,7 @@ class Capped:
     def _sums(self) -> Floats:
         """Return which entries of W sum to 1, a column for each sum."""
         N, K = self.cost.shape
-        return np.kron(np.eye(N), np.ones((K, 1)))
+        return np.asarray(np.kron(np.eye(N), np.ones((K, 1))), dtype=np.float64)
 
     def _polished(self, W: Floats, weights: list[Floats], seconds: float) -> float:
         """Lower bound from the best multiples of the same multipliers, by a linear program."""

@@ -53,7 +53,8 @@ class _Program(NamedTuple):
 
     def law(self, v: Floats) -> Floats:
         """Return the law of the type of the output."""
-        return np.bincount(self.kind, self.weights[self.row] * v, self.types)
+        masses = self.weights[self.row] * v
+        return np.asarray(np.bincount(self.kind, masses, self.types), dtype=np.float64)
 
     def normalised(self, v: Floats) -> Floats:
         """Let the masses of every type of x sum to 1."""
@@ -85,9 +86,9 @@ class TypeMechanism(NamedTuple):
         t = _excess(worst, most)[program.kind]
         v = program.normalised((1.0 - t) * v + t * program.share * program.law(v)[program.kind])
         ratios = np.where(alive, program.ratios(v), 0.0)
-        t = min(1.0, float(_excess(ratios, most).max()) + share)
+        more = min(1.0, float(_excess(ratios, most).max()) + share)
         same = program.share * program.law(v)[program.kind]
-        return program.normalised(np.where(alive, (1.0 - t) * v + t * same, same))
+        return program.normalised(np.where(alive, (1.0 - more) * v + more * same, same))
 
 
 def _excess(worst: Floats, most: float) -> Floats:
