@@ -91,7 +91,7 @@ def solve_pd_capacity(
     Raises
     ------
     TooLarge
-        For more than 64 databases, or more selections than fit; for more than 24 bits whose order
+        For more than 64 databases, or more selections than fit; for more than 25 bits whose order
         does not matter (:class:`Exchangeable`, or independent bits of one law). With
         ``priors="independent"`` and independent rows under the prior there is no limit.
 

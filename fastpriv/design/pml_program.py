@@ -53,7 +53,7 @@ def solve_pd_pml(
     ----------
     prior : Distribution or 1-D array
         Law of the database. At most 128 databases occur, unless the order of rows does not matter
-        (:class:`Exchangeable`, or independent rows of one law): then it is 66 bits, or 11 rows of
+        (:class:`Exchangeable`, or independent rows of one law): then it is 64 bits, or 10 rows of
         three values.
     epsilon : float
         Level of pointwise maximal leakage in nats, at least 0.
