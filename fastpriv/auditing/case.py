@@ -68,11 +68,13 @@ class Case:
 
     def time(self, searches: int = 1) -> float | None:
         """Return the seconds of the first of some searches to come, or None without a limit."""
-        if self._clock is None:
-            return None
         if self._hopeless:
             raise TooLarge("there is no time for searches; give a larger time limit")
-        return self._clock.share(searches)
+        return self.seconds(searches)
+
+    def seconds(self, searches: int) -> float | None:
+        """Return the same for a measure that is taken without any time as well."""
+        return None if self._clock is None else self._clock.share(searches)
 
     def wait(self) -> None:
         """Refuse to begin a measure of a large mechanism after the time limit."""
