@@ -12,8 +12,8 @@ class Clock:
     """Counts down from a time limit in seconds; ``math.inf`` never ends."""
 
     def __init__(self, time_limit: float) -> None:
-        limit = check.limit(time_limit, "time_limit")
-        self.deadline = time.monotonic() + limit
+        self.limit = check.limit(time_limit, "time_limit")
+        self.deadline = time.monotonic() + self.limit
 
     def left(self) -> float:
         """Return the seconds that are left, 0 when the time is over."""

@@ -53,7 +53,7 @@ class Case:
         self, channel: AbstractChannel, prior: Distribution | None, clock: Clock | None
     ) -> None:
         self.channel, self._prior, self._clock = channel, prior, clock
-        self._hopeless = clock is not None and clock.left() == 0.0
+        self._hopeless = clock is not None and clock.limit == 0.0
 
     @property
     def law(self) -> Distribution | None:
