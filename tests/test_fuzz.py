@@ -13,7 +13,7 @@ from flint import arb, fmpq
 import fastpriv as fp
 from fastpriv.design.exact.solution import ExactSolution
 from fuzz import balls, claims, hostile, optima, plain, programs, specs
-from fuzz.__main__ import case_of, corpus, instance, search
+from fuzz.search import case_of, corpus, instance, search, searched
 from oracles import fraction_programs, nums
 from oracles.individual import group_capacity
 
@@ -92,6 +92,14 @@ def test_cases_depend_on_their_number_alone():
     assert json.dumps(case_of(7, 1000)) == json.dumps(ahead)
     asked, _, _ = search(7, 1.0, 48, first=12, step=2)
     assert sum(asked.values()) == 24  # the second of two workers: every other bundle
+
+
+def test_two_processes_ask_the_cases_of_one():
+    # Processes of their own must find the search in a module, which ``__main__`` is not for them.
+    asked, broken, _ = searched(7, 1.0, 48, workers=2)
+    assert asked == search(7, 1.0, 48)[0]
+    assert asked.total() == 48
+    assert broken == {}
 
 
 @pytest.mark.parametrize("joint", [False, True], ids=["dp", "identifiability"])

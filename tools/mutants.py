@@ -183,7 +183,7 @@ def _searched(cases, like):
 def _wrong(cases, like):
     """Yield the numbers of cases that break a claim; those of the corpus count from -1 down."""
     from fuzz import claims
-    from fuzz.__main__ import case_of, corpus
+    from fuzz.search import case_of, corpus
 
     for number, case in enumerate(corpus()):
         if claims.answer(case):

@@ -214,7 +214,8 @@ def row_contraction(kernel: RowKernel) -> Bracket:
 @row_contraction.register
 def _(kernel: Symmetric) -> Bracket:
     """Return (a - b)^2/(a + b), that of any two inputs at even odds."""
-    value = kernel.gap**2 / (kernel.stay + kernel.off) if kernel.m > 1 else 0.0
+    # One product comes last, so that at most one number is less than a double can be.
+    value = kernel.gap * (kernel.gap / (kernel.stay + kernel.off)) if kernel.m > 1 else 0.0
     least = LEAST if kernel.m > 1 and kernel.epsilon > 0.0 else 0.0
     return Bracket(lowered(value, 16.0), min(max(raised(value, 16.0), least), 1.0))
 
@@ -274,8 +275,10 @@ def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
     """
     value = kernels.net_contraction(n, kernel.m, kernel.epsilon)
     error = (24 * n + 256) * ULP
-    least = LEAST if kernel.epsilon > 0.0 else 0.0  # where the square is less than any double
-    return Bracket(min(value * (1.0 - error), 1.0), min(max(value * (1.0 + error), least), 1.0))
+    # Of n + 1 chances, all at most the total, each may lose a few of the least doubles.
+    lost = (8 * n + 8) * LEAST if kernel.epsilon > 0.0 else 0.0
+    low, high = value * (1.0 - error) - lost, value * (1.0 + error) + lost
+    return Bracket(min(max(low, 0.0), 1.0), min(high, 1.0))
 
 
 def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:

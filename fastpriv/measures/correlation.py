@@ -128,12 +128,19 @@ def maximal_correlation(
         return sparse_correlation(matrix, _law(prior, matrix.shape[0])).upper
     mechanism, law = as_pair(channel, prior)
     rho = correlation(mechanism, law)
-    by_row = isinstance(mechanism, ProductChannel) and isinstance(law, Product)
-    listed = not by_row and law.space.size <= check.MAX_VECTOR  # larger ones by their structure
-    if listed and law._logs() is not None:
-        # A database too rare for a double is not an impossible one: the contraction bounds all.
+    if has_rare(mechanism, law):
         rho = Bracket(rho.lower, max(rho.upper, min(root_up(contraction(mechanism).upper), 1.0)))
     return rho.upper if rho.width <= _NARROW else rho
+
+
+def has_rare(channel: AbstractChannel, prior: Distribution) -> bool:
+    """Whether a database that is listed is too rare for a double, and so looks impossible.
+
+    It is not: what it tells counts as much. The contraction coefficient bounds all of them.
+    """
+    by_row = isinstance(channel, ProductChannel) and isinstance(prior, Product)
+    listed = not by_row and prior.space.size <= check.MAX_VECTOR  # larger ones by their structure
+    return listed and prior._logs() is not None
 
 
 def _law(prior: Distribution | ArrayLike, size: int) -> Any:

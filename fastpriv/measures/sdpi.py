@@ -26,7 +26,7 @@ from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import contraction, rows_contraction
-from fastpriv.measures.correlation import correlation, largest, rows_correlation
+from fastpriv.measures.correlation import correlation, has_rare, largest, rows_correlation
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket, SdpiConstant
@@ -112,9 +112,9 @@ def accurate_sdpi(
     if _is_close(channel):
         return _between(channel, prior)
     bracket, error = sdpi(channel, prior, gap, time_limit), _entry_error(channel, prior)
-    if error == 0.0 or bracket.upper == 0.0:
-        return bracket
-    wider = entries_off(bracket, error)
+    wider = entries_off(bracket, error) if error > 0.0 and bracket.upper > 0.0 else bracket
+    if has_rare(channel, prior):
+        wider = Bracket(wider.lower, max(wider.upper, contraction(channel).upper))
     if isinstance(bracket, SdpiConstant):
         return SdpiConstant(wider.lower, wider.upper, bracket.law)
     return wider
