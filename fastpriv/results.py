@@ -274,11 +274,6 @@ def top(value: Value) -> float:
     return value.upper if isinstance(value, Bracket) else value
 
 
-def bottom(value: Value) -> float:
-    """Return the lower end of a bracket, or the number."""
-    return value.lower if isinstance(value, Bracket) else value
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class IndividualCapacity(Bracket):
     """How much can leak about one individual (or group), and to whom.

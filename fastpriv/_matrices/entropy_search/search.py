@@ -126,9 +126,9 @@ class Search:
         return share * self.meter.limit
 
     def too_late(self, individual: Individual) -> bool:
-        """Whether the limit is used up. A few first bounds that take no time are not left out."""
+        """Whether the limit is used up. Bounds that take no time are not left out, but for many."""
         over = individual.variables > _QUICK and self.meter.used() >= self.deadline(1.0)
-        return over or self.meter.overdue(_GRACE)
+        return over or (individual is not self.individuals[0] and self.meter.overdue(_GRACE))
 
     def climb(self, individual: Individual, p: Floats) -> None:
         """Ascend from p, and keep the law if its information exceeds the best so far."""
@@ -149,7 +149,7 @@ class Search:
             for k, p in enumerate(starts):
                 if k >= 2 and self.meter.used() >= self.deadline(0.2):
                     break
-                if self.lower > 0.0 and self.meter.overdue(_GRACE):
+                if individual is not self.individuals[0] and self.meter.overdue(_GRACE):
                     break
                 self.climb(individual, p)
         upper = self.most

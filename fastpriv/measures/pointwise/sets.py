@@ -32,7 +32,7 @@ from fastpriv.priors.sets import (
     ProductPriors,
     RowBoxPriors,
 )
-from fastpriv.results import Bracket, bottom, top
+from fastpriv.results import Bracket, top
 
 #: Distance in nats between the ends of a bracket that counts as one number.
 _CLOSE = 4e-6
@@ -70,7 +70,8 @@ def _worst_row(priors: PriorSet, channel: AbstractChannel, clock: Clock) -> floa
     levels = [_one_row(priors, channel, i, clock) for i in rows.tolist()]
     if not any(isinstance(level, Bracket) for level in levels):
         return max(map(top, levels))
-    return Bracket(max(map(bottom, levels)), max(map(top, levels)))
+    lower = max(level.lower if isinstance(level, Bracket) else level for level in levels)
+    return Bracket(lower, max(map(top, levels)))
 
 
 @singledispatch
