@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,7 +125,7 @@ def compare(
     >>> comparison["dp"], comparison["channel-capacity"]
     ('first', 'first')
     """
-    chosen = None if notions is None else [*notions]
+    chosen = list(notions) if isinstance(notions, Iterator) else notions  # it is read twice
     limit = check.optional_limit(time_limit, "time_limit")
     clock = None if limit is None else Clock(limit)
     one, two = (

@@ -18,7 +18,14 @@ from fastpriv.auditing.report import Audit, Implied, Level
 from fastpriv.auditing.secret import ABOUT_SECRET, SecretCase, checked
 from fastpriv.auditing.words import where
 from fastpriv.channels import AbstractChannel, Channel
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, did_you_mean
+from fastpriv.errors import (
+    Infeasible,
+    InvalidInput,
+    SolverFailure,
+    TooLarge,
+    described,
+    did_you_mean,
+)
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.notions.implications import derive, facts_of
 from fastpriv.notions.notion import Notion
@@ -99,6 +106,8 @@ def audit(
     limit = check.optional_limit(time_limit, "time_limit")
     clock = None if limit is None else Clock(limit)
     wanted = _chosen(notions)
+    if not isinstance(name, str | None):
+        raise InvalidInput(f"name must be a text, got {described(name)}")
     released = channel.report if isinstance(channel, Release) else channel
     if isinstance(released, ReleaseReport):
         name = f"the record of a person in: {released.mechanism}" if name is None else name
@@ -116,7 +125,7 @@ def audit(
         secret = SecretCase(mechanism, checked(joint, mechanism.space.size), clock)
         findings.add("secret", secret)
     return Audit(
-        name=repr(mechanism) if name is None else str(name),
+        name=repr(mechanism) if name is None else name,
         channel=mechanism,
         prior=law,
         levels=findings.levels,
@@ -200,15 +209,17 @@ def _chosen(notions: Iterable[str] | None) -> frozenset[str]:
     """Return the slugs of the notions to measure; all that audits know, where none are given."""
     if notions is None:
         return frozenset(LINES)
-    wanted = notions if isinstance(notions, Iterable) and not isinstance(notions, str) else None
-    if wanted is None or not (names := list(wanted)):
+    names = [] if isinstance(notions, str) else check.items(notions, "notions", "slugs")
+    if not names:
         raise InvalidInput(
-            f'notions must be a list of slugs, such as ["dp", "pml"], got {notions!r:.60}'
+            f'notions must be a list of slugs, such as ["dp", "pml"], got {described(notions)}'
         )
     for name in names:
         if not isinstance(name, str) or name not in LINES:
             known = did_you_mean(name, LINES) if isinstance(name, str) else ""
-            raise InvalidInput(f"audits do not measure {name!r:.60}{known}; they know {[*LINES]}")
+            raise InvalidInput(
+                f"audits do not measure {described(name)}{known}; they know {[*LINES]}"
+            )
     return frozenset(names)
 
 

@@ -15,7 +15,7 @@ from fastpriv._matrices.leakage import Leakages, matrix_leakages
 from fastpriv.auditing.case import Case, Line, amount, ratio, share, wrong
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.draws import INFORMATION_ERROR
+from fastpriv.measures.draws import INFORMATION_ERROR, raised_information
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.measures.information import information
 from fastpriv.measures.leakage import (
@@ -26,7 +26,7 @@ from fastpriv.measures.leakage import (
 from fastpriv.measures.maxima import maxima_level
 from fastpriv.measures.pointwise.row import law_error
 from fastpriv.priors import Dense
-from fastpriv.results import Value, Witness, top
+from fastpriv.results import Witness, top
 from fastpriv.spaces import Space
 
 
@@ -43,7 +43,7 @@ class SecretCase(Case):
     @cached_property
     def secret(self) -> Channel:
         """Law of the output for every value of S."""
-        outputs = self._mechanism.output_space.size
+        outputs = self._mechanism._output_count
         check.fits(len(self.values) * outputs, "the law of the output per value of S", "use fewer")
         space = self._mechanism.space
         laws = [self._mechanism._output(Dense._trusted(p, space))._vector() for p in self._given]
@@ -63,7 +63,7 @@ class SecretCase(Case):
         """Return the output that leaks most, and the value of S that it speaks for."""
         y = int(self.odds.above.argmax())
         s = self.values[self.secret._matrix[:, y].argmax()]
-        return Witness(self._mechanism.output_space.rows(y), np.array([s]))
+        return Witness(self._mechanism._output_at(y), np.array([s]))
 
     def share(self, worst: bool = False) -> float:
         """Share of the entropy of S that is told, raised past all rounding."""
@@ -89,8 +89,10 @@ def _case(case: Case) -> SecretCase:
     return case
 
 
-def _information(case: Case) -> Value:
-    return information(_case(case).secret, case.prior)
+def _information(case: Case) -> float:
+    """I(S; Y), raised by what the errors of the computed channel may have taken from it."""
+    about = _case(case)
+    return raised_information(top(information(about.secret, case.prior)), about.error)
 
 
 def _strong(case: Case) -> float:

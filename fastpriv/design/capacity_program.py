@@ -17,7 +17,7 @@ from fastpriv._matrices.capacity import capacities
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, HammingChannel, ProductChannel
 from fastpriv.design.common import constant_mechanism
-from fastpriv.design.task import made_task, told
+from fastpriv.design.task import limits, made_task, told
 from fastpriv.errors import TooLarge, short
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.priors import Distribution, Exchangeable, Product
@@ -124,6 +124,7 @@ def solve_pd_capacity(
     law = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check.word(priors, "priors", ("all", "independent"))
+    gap, time_limit = limits(gap, time_limit)
     task = made_task(epsilon, False, gap, time_limit, "auto")
     known = _without_program(law, epsilon)
     if known is not None:

@@ -19,8 +19,8 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import Channel
 from fastpriv.design.common import constant_mechanism
 from fastpriv.design.pml_types import TypeProgram
-from fastpriv.design.task import Task, made_task, told
-from fastpriv.errors import SolverFailure, TooLarge
+from fastpriv.design.task import Task, limits, made_task, told
+from fastpriv.errors import SolverFailure, TooLarge, described
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
 from fastpriv.priors import Distribution, Exchangeable
@@ -91,6 +91,7 @@ def solve_pd_pml(
     """
     law = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
+    gap, time_limit = limits(gap, time_limit)
     task = made_task(epsilon, False, gap, time_limit, "auto")
     small = law.space.size <= _MOST and not isinstance(law, Exchangeable)
     types = None if small else as_exchangeable(law)
@@ -118,7 +119,9 @@ def solve_pd_pml(
         if level <= epsilon:
             break
     if level > epsilon:
-        raise SolverFailure(f"no repaired mechanism has a level of {epsilon!r}; got {level!r}")
+        raise SolverFailure(
+            f"no repaired mechanism has a level of {described(epsilon)}; got {described(level)}"
+        )
     value = expected_distance(channel, law)
     bound = max(0.0, min(bound, value))
     return told(Solution(value, bound, channel, level, "dense", solver="highs"), task, depth=3)

@@ -19,7 +19,7 @@ from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.queries.query import Query, unlike_groups
 from fastpriv.channels.queries.ways import group_ways, slice_ways, ways_error
-from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak
 from fastpriv.measures.individual.search import as_query, matrix_error, representatives
@@ -239,8 +239,9 @@ def _solve(
     levels = [check.real(level, "b", least=0.0) for level in given.reshape(-1).tolist()]
     if max(levels) > top * (1.0 + _TOP):
         raise Infeasible(
-            f"no prior on {short(size)} databases has an entropy of {max(levels)!r} nats: the "
-            f"most is ln {short(size)} = {top!r}, of the uniform one; ask for b in 0 .. {top!r}"
+            f"no prior on {short(size)} databases has an entropy of {described(max(levels))} nats: "
+            f"the most is ln {short(size)} = {described(top)}, of the uniform one; ask for b in 0 "
+            f".. {described(top)}"
         )
     problem = _problem(mechanism) if k == 1 else _group_problem(mechanism, k)
     clock = Clock(math.inf if time_limit is None else time_limit)

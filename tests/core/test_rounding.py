@@ -202,3 +202,16 @@ def test_constants_are_those_of_doubles():
 @pytest.mark.parametrize("level", [5e-324, 1e-310, 0.1, 1.0, 700.0])
 def test_levels_are_raised_by_four_units(level):
     assert rounding.round_up(level) == rounding.raised(level, 4.0) > rounding.raised(level, 2.0)
+
+
+def test_logs_of_fractions_are_the_least_doubles_above():
+    rng = np.random.default_rng(8)
+    ratios = [Fraction(int(a) + int(b), int(b)) for a, b in rng.integers(1, 2**62, (200, 2))]
+    tiny = [Fraction(2**k + 1, 2**k) for k in (1, 52, 53, 200)]
+    for ratio in [*ratios, *tiny, Fraction(10**400, 3)]:
+        level = rounding.ratio_log_up(ratio)
+        with mpmath.workdps(150):
+            exact = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+            assert level >= exact
+            assert math.nextafter(level, 0.0) < exact + mpmath.mpf(10) ** -49
+    assert rounding.ratio_log_up(Fraction(1)) == 0.0

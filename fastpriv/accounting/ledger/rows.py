@@ -13,7 +13,7 @@ from typing import Any
 from fastpriv._core import validation as check
 from fastpriv.accounting.ledger.amounts import SUM_DIGITS, amount
 from fastpriv.accounting.profile.relations import as_relation
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 #: Largest count of one spend, that of SQLite's integers.
 MOST_COUNT = 2**63 - 1
@@ -101,7 +101,9 @@ def checked_label(label: Any) -> str | None:
             raise TypeError
         label.encode()
     except (TypeError, UnicodeEncodeError):
-        raise InvalidInput(f"label must be a string of Unicode text, got {label!r:.60}") from None
+        raise InvalidInput(
+            f"label must be a string of Unicode text, got {described(label)}"
+        ) from None
     return label
 
 
@@ -110,7 +112,9 @@ def state_of(connection: sqlite3.Connection, notions: Mapping[str, Any]) -> Stat
     ((entries, spent, prior),) = connection.execute("SELECT entries, spent, prior FROM ledger")
     (last,) = connection.execute("SELECT MAX(number) FROM entry").fetchone()
     if entries != (last or 0):
-        raise InvalidInput(f"it counts {entries!r:.40} spends, but the last one is number {last}")
+        raise InvalidInput(
+            f"it counts {described(entries)} spends, but the last one is number {last}"
+        )
     totals = amounts_of(json.loads(spent))
     if totals.keys() != notions.keys():
         raise InvalidInput(f"its totals are of {sorted(totals)}, but its budget of {list(notions)}")
@@ -142,6 +146,8 @@ def check_history(connection: sqlite3.Connection) -> None:
     (kinds,) = connection.execute("SELECT COUNT(*) FROM part").fetchone()
     for name, count, high, low in told:
         if name is None or int(count) != (high << _HALF) + low:
-            raise InvalidInput(f"the spends of the part {name!r:.40} do not agree with its count")
+            raise InvalidInput(
+                f"the spends of the part {described(name)} do not agree with its count"
+            )
     if kinds != len(told):
         raise InvalidInput(f"it has {kinds} parts, but spends of {len(told)}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ from fastpriv.results import Bracket
 
 #: Share of the upper end from which on the lower end is not compared with single releases.
 _LOW = 0.9
+#: Delta at a level.
+Delta = Callable[[float], Bracket]
 #: One kind of release.
 Part = Atom | Pair | Lopsided | Moments
 
@@ -106,6 +108,13 @@ class Composed:
                 result = side.delta(epsilon)
                 low, high = max(low, result[0]), max(high, result[1])
         return certified(min(low, high), high)
+
+    def both_orders(self) -> list[tuple[Delta, Delta]]:
+        """Return the curve of each order, and that of the other; none where no pair attains it."""
+        if self._alone is not None or not self._same:
+            return []
+        curves = [_bracket(side) for side in self._above]
+        return [(one, other) for one, other in zip(curves, curves[::-1], strict=True)]
 
     def epsilon(self, delta: float) -> Bracket:
         """Bracket of the least level at a delta."""
@@ -260,6 +269,10 @@ class Composed:
                 elif finite:
                     result.append(_Listed(finite, False))
         return result
+
+
+def _bracket(side: Any) -> Delta:
+    return cache(lambda t: certified(*side.delta(t)))
 
 
 def _alone(parts: Mapping[Part, int]) -> Levelwise | None:

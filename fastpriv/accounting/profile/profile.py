@@ -20,6 +20,7 @@ from fastpriv.accounting.profile.composed import Composed, Part
 from fastpriv.accounting.profile.crossing import certified, each
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.declared import Named, gdp, renyi, zcdp
+from fastpriv.accounting.profile.distinguishing import Distinguishers, distinguishers
 from fastpriv.accounting.profile.fixed import Largest, every_pair
 from fastpriv.accounting.profile.fixed_noise import LargestWithNoise
 from fastpriv.accounting.profile.measures import Measure
@@ -29,7 +30,7 @@ from fastpriv.accounting.profile.sampled import Sampled
 from fastpriv.accounting.profile.side import Side
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.errors import InvalidInput, TooLarge, described, unread
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.realised import realised
 from fastpriv.results import Bracket, Brackets
@@ -194,7 +195,7 @@ class PrivacyProfile(Sampled, Questions):
         parts, relation = dict(self._parts), self.relation
         for other in others:
             if not isinstance(other, PrivacyProfile):
-                raise InvalidInput(f"only profiles compose, got {other!r:.60}")
+                raise InvalidInput(f"only profiles compose, got {described(other)}")
             relation = one_relation(relation, other.relation)
             for part, count in other._parts.items():
                 parts[part] = parts.get(part, 0) + count
@@ -236,10 +237,14 @@ class PrivacyProfile(Sampled, Questions):
         from fastpriv.accounting.profile.text import part_of
 
         try:
-            relation, releases = given["relation"], given["releases"]
+            fields = check.mapping(given, "a profile")
+            relation, releases = (
+                fields["relation"],
+                check.items(fields["releases"], "releases", "pairs"),
+            )
             parts = {part_of(part): check.integer(count, "count", 0) for part, count in releases}
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"this is no profile: {given!r:.60} ({error})") from None
+            raise unread("profile", given, error) from None
         return cls(parts, as_relation(relation))
 
     def to_json(self) -> str:
@@ -291,7 +296,8 @@ class PrivacyProfile(Sampled, Questions):
         >>> profile.delta([0.0, 0.5])[1]
         Bracket(0.3378196823, 0.3378196824)
         """
-        return each(epsilon, "epsilon", math.inf, self._delta if adaptive else self._fixed_delta)
+        kind = check.flag(adaptive, "adaptive")
+        return each(epsilon, "epsilon", math.inf, self._delta if kind else self._fixed_delta)
 
     @overload
     def epsilon(self, delta: float, adaptive: bool = True) -> Bracket: ...
@@ -322,7 +328,8 @@ class PrivacyProfile(Sampled, Questions):
         >>> profile.epsilon([0.0, 1e-3])[0]
         Bracket(9.999999999, 10.00000001)
         """
-        return each(delta, "delta", 1.0, self._epsilon if adaptive else self._fixed_epsilon)
+        kind = check.flag(adaptive, "adaptive")
+        return each(delta, "delta", 1.0, self._epsilon if kind else self._fixed_epsilon)
 
     def __eq__(self, other: object) -> bool:
         """Whether the releases are the same, float for float, for the same relation."""
@@ -338,6 +345,10 @@ class PrivacyProfile(Sampled, Questions):
         return f"PrivacyProfile({sum(self._parts.values()):,} releases of {kinds} kinds)"
 
     # How.
+
+    @cached_property
+    def _distinguishers(self) -> Distinguishers:
+        return distinguishers(self._parts, self._composed, self._delta)
 
     def _log_moment(self, s: float) -> tuple[float, float]:
         return Composed(self._parts).log_moment(s)

@@ -27,7 +27,7 @@ from fastpriv.accounting.profile.renyi import Moments
 from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.accounting.profile.symmetrised import Symmetrised
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described, unread
 
 
 def plain(part: Part, curves: bool = False) -> list[Any]:
@@ -74,7 +74,7 @@ def part_of(given: Any) -> Part:
         kind, *rest = given
         return _KINDS[kind](*rest)
     except (TypeError, ValueError, KeyError, IndexError) as error:
-        raise InvalidInput(f"this is no release: {given!r:.60} ({error})") from None
+        raise unread("release", given, error) from None
 
 
 def _response(m: Any, epsilon: Any, delta: Any, drawn: Any = None) -> Atom:
@@ -98,7 +98,7 @@ def _drawn(response: Atom, level: Any) -> Atom:
 def _channel(definition: Any, slack: Any, drawn: Any) -> Atom:
     channel = load(definition)
     if not isinstance(channel, AbstractChannel):
-        raise InvalidInput(f"a channel is expected, got a {type(channel).__name__}")
+        raise InvalidInput(f"a channel is expected, got {described(channel)}")
     return _drawn(Atom.of(channel, check.real(slack, "slack", least=0.0, most=0.5)), drawn)
 
 
@@ -138,7 +138,7 @@ def _symmetrised(sampled: Any, weights: Any, attained: Any) -> Symmetrised:
 def _pair(given: Any) -> Pair:
     result = part_of(given)
     if not isinstance(result, Pair):
-        raise InvalidInput(f"this is no pair of continuous laws: {given!r:.60}")
+        raise InvalidInput(f"this is no pair of continuous laws: {described(given)}")
     return result
 
 

@@ -304,7 +304,7 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
     if k == 1 and fits(channel._kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)
         return by_flips(channel._kernels, gap, clock, capacity(channel, 1e-3).upper)
-    if channel.space.size * channel.output_space.size <= _SEARCHED:
+    if channel.space.size * channel._output_count <= _SEARCHED:
         return search(channel)
     if k == 1 and alike(channel._kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)

@@ -71,7 +71,7 @@ def cross_capacity(
     if k == 1:
         return Bracket(0.0, 0.0)
     # Some optimal input law has at most as many rows as there are outputs.
-    if k >= min(mechanism.output_space.size, mechanism.space.size):
+    if k >= min(mechanism._output_count, mechanism.space.size):
         return capacity(mechanism, gap)
     return best_databases(mechanism, k, gap, time_limit)
 

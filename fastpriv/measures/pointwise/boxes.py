@@ -133,7 +133,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
     The chance of y is linear in the law of each row, and its quotient by the one given x_i is
     linear-fractional in the laws of the others. So all other rows are at corners of the box.
     """
-    laws, n, outputs = corners(box), channel.space.n, channel.output_space.size
+    laws, n, outputs = corners(box), channel.space.n, channel._output_count
     sides = [box.size if j == i else len(laws) for j in range(n)]
     check.fits(
         math.prod(sides) * outputs,

@@ -114,7 +114,7 @@ def pml_level(
     mechanism, law = as_pair(channel, prior)
     if row is None:
         return level_bounds(mechanism, law)[0]
-    if row == "worst":
+    if isinstance(row, str) and row == "worst":
         return worst_row_level(mechanism, law)
     return row_level(mechanism, law, row_number(mechanism, row))
 

@@ -51,7 +51,7 @@ def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: int, clock: 
     Where the time is over before, it is what is proved so far.
     """
     check_set(priors, channel)
-    check.fits(channel.output_space.size, "the leakage of every output", "use pml_level with row=")
+    check.fits(channel._output_count, "the leakage of every output", "use pml_level with row=")
     return _row(priors, channel, i, clock)
 
 

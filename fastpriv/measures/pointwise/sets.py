@@ -48,7 +48,7 @@ def set_level(
     check_set(priors, channel)
     if row is None:
         found = _whole(priors, channel, clock)
-    elif row == "worst":
+    elif isinstance(row, str) and row == "worst":
         found = _worst_row(priors, channel, clock)
     else:
         found = _one_row(priors, channel, row_number(channel, row), clock)
