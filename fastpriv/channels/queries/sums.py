@@ -43,6 +43,8 @@ from fastpriv.spaces import Space
 
 #: Most steps of a search for reachable sums.
 _STEPS = 1 << 36
+#: Chances of ones that count as none.
+_NEVER = 1e-150
 #: Entries of the laws of a count that are computed at a time.
 _BLOCK = 1 << 20
 
@@ -388,13 +390,15 @@ def corner_laws(n: int, low: float, high: float) -> Iterator[Floats]:
 def _corner(logs: Floats, k: int, low: float, high: float) -> Floats:
     """Return ln of P(number of ones)/C(n, number), for k bits with chance ``high``.
 
-    ``logs`` has ln C(n, number). Bits that are certain shift the number by their ones.
+    ``logs`` has ln C(n, number). Bits that are certain shift the number by their ones. Where both
+    chances are so small that their product is no double, bits are zeros.
     """
     from fastpriv.kernels import binomial_product
 
     n = len(logs) - 1
     ones = (n - k) * (low == 1.0) + k * (high == 1.0)
-    open_bits = [(count, p) for count, p in ((n - k, low), (k, high)) if 0.0 < p < 1.0]
+    parts = ((n - k, low), (k, high))
+    open_bits = [(count, p) for count, p in parts if count and _NEVER < p < 1.0]
     (n1, p1), (n2, p2) = [*open_bits, (0, 0.5), (0, 0.5)][:2]
     stop = ones + n1 + n2
     first = n1 * math.log1p(-p1) + n2 * math.log1p(-p2) - float(logs[ones])
@@ -408,7 +412,7 @@ def _corner(logs: Floats, k: int, low: float, high: float) -> Floats:
 
 def corner_error(n: int, low: float, high: float) -> float:
     """Bound on the relative error of ``corner_laws`` and of a mean under one."""
-    chances = (p for p in (low, 1.0 - low, high, 1.0 - high) if p > 0.0)
+    chances = (p for p in (low, 1.0 - low, high, 1.0 - high) if p > _NEVER)
     return (32 * n + 64) * ULP * (1.0 - math.log(min(chances)))
 
 

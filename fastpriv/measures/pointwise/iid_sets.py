@@ -169,5 +169,5 @@ def _on(both: Floats, low: float, high: float) -> Floats:
 def _quotients(both: Floats) -> Floats:
     """Return the quotients of coefficients, infinite over zero; 0/0 does not count."""
     top, bottom = both[:, 0], both[:, 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(top > 0.0, top / bottom, 0.0)
