@@ -9,17 +9,10 @@ bounds errors from below only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 from fastpriv._core.rounding import ULP, lowered, raised, sum_down, sum_up
-from fastpriv.accounting.profile.atoms import Atom
-from fastpriv.accounting.profile.composed import Composed, Part
-from fastpriv.accounting.profile.crossing import certified
-from fastpriv.accounting.profile.curve import Curve
-from fastpriv.accounting.profile.fixed import Fixed, ordered_pairs
-from fastpriv.errors import TooLarge
 from fastpriv.results import Bracket
 
 #: Levels that are looked at when the best one is sought.
@@ -33,7 +26,7 @@ _PAIRS = 8
 _GOLD = 0.5 * (3.0 - math.sqrt(5.0))
 
 #: Delta at a level.
-Ask = Callable[[float], Bracket]
+Delta = Callable[[float], Bracket]
 
 
 @dataclass(frozen=True)
@@ -44,8 +37,8 @@ class Distinguishers:
     each as its curve and that of the other order. ``all`` says whether there are no others.
     """
 
-    worst: Ask
-    pairs: list[tuple[Ask, Ask]]
+    worst: Delta
+    pairs: list[tuple[Delta, Delta]]
     all: bool
 
     def least_error(self, alpha: float) -> Bracket:
@@ -78,42 +71,14 @@ class Distinguishers:
         return raised(1.0 - best, 4.0)
 
 
-def distinguishers(
-    parts: Mapping[Part, int], composed: Composed | None, worst: Ask
-) -> Distinguishers:
-    """Return what is known of the tests between neighbours of some releases."""
-    if composed is not None:
-        pairs = composed.both_orders()
-        return Distinguishers(worst, pairs, bool(pairs))
-    atoms = {part: k for part, k in parts.items() if isinstance(part, Atom)}
-    if all(atom.free for atom in atoms):  # one pair, the same in both orders
-        return Distinguishers(worst, [(worst, worst)], True)
-    if any(atom.source is None for atom in atoms if not atom.free):
-        return Distinguishers(worst, [], False)
-    try:
-        found = ordered_pairs(atoms)
-    except TooLarge:
-        return Distinguishers(worst, [], False)
-    curves = [(_curve(first), _curve(second)) for first, second in found]
-    # Later releases may look at another pair, if there is one, and so may who chooses them.
-    return Distinguishers(worst, curves, len(found) <= 2 or sum(atoms.values()) == 1)
-
-
-def _curve(fixed: Fixed) -> Ask:
-    """Return the bracket of the delta of one pair in one order, as a function of the level."""
-    low = Curve([(measure, k) for measure, _, k in fixed], up=False)
-    high = Curve([(measure, k) for _, measure, k in fixed], up=True)
-    return cache(lambda t: certified(low.delta(t), high.delta(t)))
-
-
-def _at_least(first: Ask, second: Ask, alpha: float) -> float:
+def _at_least(first: Delta, second: Delta, alpha: float) -> float:
     """Lower bound on the least type II error of a pair, from a few levels."""
     top = -math.log(alpha)
     few = [_line(first(t), t, alpha)[0] for t in (0.0, 0.25 * top, 0.5 * top)]
     return max(*few, _mirrored(second(0.5), 0.5, alpha)[0], 0.0)
 
 
-def _of_pair(first: Ask, second: Ask, alpha: float) -> Bracket:
+def _of_pair(first: Delta, second: Delta, alpha: float) -> Bracket:
     """T(alpha) of one pair in one order; both of what it is the largest are concave."""
     one = _largest(lambda t: _line(first(t), t, alpha), math.exp, -math.log(alpha))
     other = _largest(lambda t: _mirrored(second(t), t, alpha), lambda t: math.exp(-t), _FAR)
