@@ -186,7 +186,7 @@ UNDER_PRIOR: dict[str, Line] = {
         share(
             "Of whatever such databases tell about any other secret, at most {} reaches the output."
         ),
-        lambda case: accurate_sdpi(case.search(), case.prior),
+        lambda case: accurate_sdpi(case.search(), case.prior, time_limit=case.seconds(2)),
     ),
     "constrained-capacity": Line(
         amount(

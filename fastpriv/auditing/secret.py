@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import Leakages, matrix_leakages
@@ -32,12 +33,12 @@ from fastpriv.spaces import Space
 class SecretCase(Case):
     """The channel from S to the output, with a bound on the errors of its entries."""
 
-    def __init__(self, mechanism: AbstractChannel, joint: Floats, limit: float | None) -> None:
+    def __init__(self, mechanism: AbstractChannel, joint: Floats, clock: Clock | None) -> None:
         masses = joint.sum(axis=1)
         self.values = np.flatnonzero(masses)
         self._mechanism, self._given = mechanism, joint[self.values] / masses[self.values, None]
         self._masses = masses[self.values] / masses.sum()
-        super().__init__(mechanism, Dense._trusted(self._masses, Space([len(self.values)])), limit)
+        super().__init__(mechanism, Dense._trusted(self._masses, Space([len(self.values)])), clock)
 
     @cached_property
     def secret(self) -> Channel:

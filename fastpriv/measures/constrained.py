@@ -31,7 +31,7 @@ __all__ = ["balance_function", "constrained_capacity"]
 _LISTED = 64
 #: Most inputs, counting databases with the same output law once for every value of a row, and most
 #: entries of their output laws.
-_INPUTS, _ENTRIES = 1 << 14, 1 << 22
+_INPUTS, _ENTRIES = 1 << 14, 1 << 24
 #: Gap of the individual capacity, and its share of the time limit.
 _FINE, _FIRST = 1e-9, 0.5
 #: Relative distance from ln N below which b is taken to be ln N.
@@ -129,7 +129,7 @@ def constrained_capacity(
 
     A query counts its answers in place of its databases, with the logarithm of how many databases
     have each answer. So counts, sums and histograms of thousands of rows are taken, up to 2^14
-    answers (for each value of a row) and 2^22 entries of their output laws. For bits with more
+    answers (for each value of a row) and 2^24 entries of their output laws. For bits with more
     than 16 outputs and about 100 answers or more, the upper end is max {I(X; Y): H(X) >= b}, which
     is 3 to 12 percent above the lower end for counts of 200 and 1000 bits with geometric noise.
 

@@ -47,6 +47,8 @@ _OUTPUTS, _LEAST = 16, 1e-8
 _VARIABLES = 400
 #: Variables up to which a bound takes milliseconds.
 _QUICK = 100
+#: Seconds past a time limit after which not even these are begun.
+_GRACE = 0.3
 #: Most inputs of a row that is searched by boxes. Beyond, there are too many.
 _BOXED = 64
 #: Shares of the limit in which searches show what they can do: boxes, posteriors, slices. That by
@@ -135,8 +137,9 @@ class Search:
         return share * self.meter.limit
 
     def too_late(self, individual: Individual) -> bool:
-        """Whether the limit is used up. First bounds that take no time are never left out."""
-        return individual.variables > _QUICK and self.meter.used() >= self.deadline(1.0)
+        """Whether the limit is used up. Bounds that take no time are not left out, but for many."""
+        over = individual.variables > _QUICK and self.meter.used() >= self.deadline(1.0)
+        return over or (individual is not self.individuals[0] and self.meter.overdue(_GRACE))
 
     def climb(self, individual: Individual, p: Floats) -> None:
         """Ascend from p, and keep the law if its information exceeds the best so far."""
@@ -156,6 +159,8 @@ class Search:
             starts += list(rng.dirichlet(np.full(len(individual.W), 0.3), _STARTS))
             for k, p in enumerate(starts):
                 if k >= 2 and self.meter.used() >= self.deadline(0.2):
+                    break
+                if individual is not self.individuals[0] and self.meter.overdue(_GRACE):
                     break
                 self.climb(individual, p)
         upper = self.most
@@ -241,9 +246,13 @@ class Search:
             tops.append(peeled_bound(each.look, each.others, self.b - each.doubt))
         return max(tops)
 
-    def by_boxes(self, individuals: list[Individual], _: float) -> Tree[Box]:
-        """Return the search over boxes of priors."""
-        boxes = [Boxes(individual, self.b).root(self.floor) for individual in individuals]
+    def by_boxes(self, individuals: list[Individual], _: float) -> Tree[Box] | None:
+        """Return the search over boxes of priors, None if there is no time."""
+        boxes: list[Box] = []
+        for individual in individuals:
+            if self.too_late(individual):
+                return None
+            boxes.append(Boxes(individual, self.b).root(self.floor))
         return Tree(boxes, lambda box: self.level(box.problem.individual, box.p, _SELDOM))
 
     def by_posteriors(self, individuals: list[Individual], _: float) -> Tree[Cell] | None:
@@ -298,7 +307,8 @@ class Search:
         node = self.whole(individual, problem, individual.best[1])
         law = individual.best[1]
         d, t = law @ individual.E, individual.multiplier(law)
-        apart = individual.separates(law, d, t)
+        hopeless = self.meter.too_late(individual.separation_work())
+        apart = not hopeless and individual.separates(law, d, t)
         while -node.rank > self.floor and (left := deadline - self.meter.used()) > 0.0:
             gap, gain = -node.rank - self.lower, 0.0
             if not apart:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from fastpriv.accounting.profile.attained import common
 from fastpriv.accounting.profile.contour import Term
 from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
+from fastpriv.accounting.profile.distinguishing import Delta
 from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.lopsided import Levelwise, Lopsided
 from fastpriv.accounting.profile.measures import Measure, Releases
@@ -31,8 +32,6 @@ from fastpriv.results import Bracket
 
 #: Share of the upper end from which on the lower end is not compared with single releases.
 _LOW = 0.9
-#: Delta at a level.
-Delta = Callable[[float], Bracket]
 #: One kind of release.
 Part = Atom | Pair | Lopsided | Moments
 
@@ -109,12 +108,12 @@ class Composed:
                 low, high = max(low, result[0]), max(high, result[1])
         return certified(min(low, high), high)
 
-    def both_orders(self) -> list[tuple[Delta, Delta]]:
-        """Return the curve of each order, and that of the other; none where no pair attains it."""
+    def both_orders(self) -> tuple[list[tuple[Delta, Delta]], bool]:
+        """Return the curve of each order with that of the other, and whether these are all."""
         if self._alone is not None or not self._same:
-            return []
+            return [], False  # no pair is known to attain them
         curves = [_bracket(side) for side in self._above]
-        return [(one, other) for one, other in zip(curves, curves[::-1], strict=True)]
+        return list(zip(curves, curves[::-1], strict=True)), True
 
     def epsilon(self, delta: float) -> Bracket:
         """Bracket of the least level at a delta."""

@@ -9,17 +9,10 @@ bounds errors from below only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
-from fastpriv._core.rounding import lowered, raised
-from fastpriv.accounting.profile.atoms import Atom
-from fastpriv.accounting.profile.composed import Composed, Part
-from fastpriv.accounting.profile.crossing import certified
-from fastpriv.accounting.profile.curve import Curve
-from fastpriv.accounting.profile.fixed import Fixed, ordered_pairs
-from fastpriv.errors import TooLarge
+from fastpriv._core.rounding import ULP, lowered, raised, sum_down, sum_up
 from fastpriv.results import Bracket
 
 #: Levels that are looked at when the best one is sought.
@@ -33,7 +26,7 @@ _PAIRS = 8
 _GOLD = 0.5 * (3.0 - math.sqrt(5.0))
 
 #: Delta at a level.
-Ask = Callable[[float], Bracket]
+Delta = Callable[[float], Bracket]
 
 
 @dataclass(frozen=True)
@@ -44,15 +37,15 @@ class Distinguishers:
     each as its curve and that of the other order. ``all`` says whether there are no others.
     """
 
-    worst: Ask
-    pairs: list[tuple[Ask, Ask]]
+    worst: Delta
+    pairs: list[tuple[Delta, Delta]]
     all: bool
 
     def least_error(self, alpha: float) -> Bracket:
         """Least type II error over pairs and orders, 0 < alpha <= 1."""
         whole = self.all and len(self.pairs) <= _PAIRS
-        low = 1.0 - alpha if whole else _of_pair(self.worst, self.worst, alpha).lower
-        high = 1.0 - alpha if self.pairs else self._reached(alpha)
+        low = sum_down([1.0, -alpha]) if whole else _of_pair(self.worst, self.worst, alpha).lower
+        high = sum_up([1.0, -alpha]) if self.pairs else self._reached(alpha)
         ranked = sorted((_at_least(*pair, alpha), k) for k, pair in enumerate(self.pairs))
         for least, k in ranked[:_PAIRS]:
             if least > high:
@@ -71,67 +64,43 @@ class Distinguishers:
         for _ in range(_STEPS):
             t = 0.5 * (low + high)
             d = self.worst(t).lower
-            rare = lowered(math.exp(t) * alpha, 8.0) / max(1.0 - d, alpha)
+            rare = lowered(math.exp(t) * alpha, 16.0) / max(1.0 - d, alpha)
             often = lowered(d + (1.0 - d) * alpha, 8.0)
             best = max(best, min(rare, often, 1.0))
             low, high = (t, high) if rare < often else (low, t)
         return raised(1.0 - best, 4.0)
 
 
-def distinguishers(
-    parts: Mapping[Part, int], composed: Composed | None, worst: Ask
-) -> Distinguishers:
-    """Return what is known of the tests between neighbours of some releases."""
-    if composed is not None:
-        pairs = composed.both_orders()
-        return Distinguishers(worst, pairs, bool(pairs))
-    atoms = {part: k for part, k in parts.items() if isinstance(part, Atom)}
-    if all(atom.free for atom in atoms):  # one pair, the same in both orders
-        return Distinguishers(worst, [(worst, worst)], True)
-    if any(atom.source is None for atom in atoms if not atom.free):
-        return Distinguishers(worst, [], False)
-    try:
-        found = ordered_pairs(atoms)
-    except TooLarge:
-        return Distinguishers(worst, [], False)
-    curves = [(_curve(first), _curve(second)) for first, second in found]
-    # Later releases may look at another pair, if there is one, and so may who chooses them.
-    return Distinguishers(worst, curves, len(found) <= 2 or sum(atoms.values()) == 1)
-
-
-def _curve(fixed: Fixed) -> Ask:
-    """Return the bracket of the delta of one pair in one order, as a function of the level."""
-    low = Curve([(measure, k) for measure, _, k in fixed], up=False)
-    high = Curve([(measure, k) for _, measure, k in fixed], up=True)
-    return cache(lambda t: certified(low.delta(t), high.delta(t)))
-
-
-def _at_least(first: Ask, second: Ask, alpha: float) -> float:
+def _at_least(first: Delta, second: Delta, alpha: float) -> float:
     """Lower bound on the least type II error of a pair, from a few levels."""
     top = -math.log(alpha)
     few = [_line(first(t), t, alpha)[0] for t in (0.0, 0.25 * top, 0.5 * top)]
-    return lowered(max(*few, _mirrored(second(0.5), 0.5, alpha)[0], 0.0), 8.0)
+    return max(*few, _mirrored(second(0.5), 0.5, alpha)[0], 0.0)
 
 
-def _of_pair(first: Ask, second: Ask, alpha: float) -> Bracket:
+def _of_pair(first: Delta, second: Delta, alpha: float) -> Bracket:
     """T(alpha) of one pair in one order; both of what it is the largest are concave."""
     one = _largest(lambda t: _line(first(t), t, alpha), math.exp, -math.log(alpha))
     other = _largest(lambda t: _mirrored(second(t), t, alpha), lambda t: math.exp(-t), _FAR)
     # Beyond the last level the second is at most e^-t.
     low, high = max(one[0], other[0], 0.0), max(one[1], other[1], math.exp(-_FAR))
-    return Bracket(max(lowered(low, 8.0), 0.0), min(raised(high, 8.0), 1.0 - alpha))
+    return Bracket(low, min(high, sum_up([1.0, -alpha])))
 
 
 def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
     """1 - delta(t) - e^t alpha, from below and above."""
-    cost = math.exp(t) * alpha if t < 700.0 else math.inf if alpha > 0.0 else 0.0
-    return 1.0 - delta.upper - raised(cost, 4.0), 1.0 - delta.lower - lowered(cost, 4.0)
+    cost = math.exp(t) * alpha if t < 700.0 else math.inf
+    return (
+        sum_down([1.0, -delta.upper, -raised(cost, 12.0)]),
+        sum_up([1.0, -delta.lower, -lowered(cost, 12.0)]),
+    )
 
 
 def _mirrored(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
-    """e^-t (1 - delta(t) - alpha), from below and above."""
+    """e^-t (1 - delta(t) - alpha), from below and above; near alpha = 1 the sum cancels."""
     scale = math.exp(-t)
-    return scale * (1.0 - delta.upper - alpha), scale * (1.0 - delta.lower - alpha)
+    low, high = sum_down([1.0, -delta.upper, -alpha]), sum_up([1.0, -delta.lower, -alpha])
+    return lowered(scale * low, 12.0), raised(scale * high, 12.0)
 
 
 def _largest(
@@ -170,9 +139,12 @@ def _above(points: list[tuple[float, float, float]]) -> float:
     for i in range(len(points) - 1):
         result = []
         for near, far, end in ((i, i - 1, i + 1), (i + 1, i + 2, i)):
-            if 0 <= far < len(points) and points[near][0] != points[far][0]:
-                slope = (points[near][2] - points[far][1]) / (points[near][0] - points[far][0])
-                rise = slope * (points[end][0] - points[near][0])
-                result.append(points[near][2] + max(rise, 0.0))
+            if 0 <= far < len(points):
+                (x, _, high), (behind, low, _), ahead = points[near], points[far], points[end][0]
+                doubt = 20.0 * ULP * max(x, behind, ahead)  # exponentials, and their differences
+                run, step = abs(x - behind) - doubt, abs(ahead - x) + doubt
+                if run > 0.0:
+                    rise = raised(max(high - low, 0.0) * step / run, 8.0)
+                    result.append(sum_up([high, rise]))
         bound = max(bound, min(result, default=math.inf))
     return bound

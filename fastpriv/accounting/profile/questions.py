@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import ULP, lowered, raised, sum_down, sum_up
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.results import Bracket
 
@@ -70,7 +70,7 @@ class Questions:
         a = check.real(alpha, "alpha", least=0.0, most=1.0)
         if a == 0.0:
             missed = self._delta(sys.float_info.max)  # what gives a database away
-            return Bracket(1.0 - missed.upper, 1.0 - missed.lower)
+            return Bracket(sum_down([1.0, -missed.upper]), sum_up([1.0, -missed.lower]))
         if a < _RARE:  # e^t a would overflow; the curve falls
             return Bracket(self.tradeoff(_RARE).lower, self.tradeoff(0.0).upper)
         return self._distinguishers.least_error(a)

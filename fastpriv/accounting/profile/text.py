@@ -10,6 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
+from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.allocation import Allocated
 from fastpriv.accounting.profile.atoms import Atom, from_envelope
 from fastpriv.accounting.profile.composed import Part
@@ -28,6 +29,9 @@ from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.accounting.profile.symmetrised import Symmetrised
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, described, unread
+
+#: How far chances that were rounded outwards may be from those of laws.
+_SUMMED = 1e-6
 
 
 def plain(part: Part, curves: bool = False) -> list[Any]:
@@ -103,9 +107,28 @@ def _channel(definition: Any, slack: Any, drawn: Any) -> Atom:
 
 
 def _laws(*both: Any) -> Atom:
-    low, high = (check.floats(lines, "lines", 2) for lines in both)
+    low, high = map(_lines, both)
     key = ("laws", low.tobytes(), high.tobytes())
     return Atom(from_envelope(low, up=False), from_envelope(high, up=True), key)
+
+
+def _lines(given: Any) -> Floats:
+    """Return the lines D - E T of a curve: from E = infinity down D and T rise, D less and less."""
+    lines = check.floats(given, "lines", 2)
+    if lines.shape[1] != 2 or not len(lines):
+        raise InvalidInput(f"lines of a curve are pairs of numbers, got shape {lines.shape}")
+    rises = np.diff(lines, axis=0)
+    with np.errstate(over="ignore"):
+        slopes = rises[:, 0] / np.where(rises[:, 1] > 0.0, rises[:, 1], 1.0)
+    right = (
+        (lines[0] >= 0.0).all()
+        and (rises > 0.0).all()
+        and lines[-1].sum() <= 1.0 + _SUMMED
+        and (slopes[1:] <= slopes[:-1] * (1.0 + _SUMMED)).all()
+    )
+    if not right:
+        raise InvalidInput("the lines of a curve are not those of laws: they were changed")
+    return lines
 
 
 def _sampled(q: Any, atom: Any) -> Lopsided:

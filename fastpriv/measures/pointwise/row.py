@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_error, log_law, matrix_log_output
@@ -43,11 +44,25 @@ _TOGETHER = 64
 
 
 @overload
-def row_pml(channel: ChannelLike, prior: PriorLike | PriorSet, i: int) -> Floats: ...
-@overload
-def row_pml(channel: ChannelLike, prior: PriorLike | PriorSet, i: int, y: ArrayLike) -> float: ...
 def row_pml(
-    channel: ChannelLike, prior: PriorLike | PriorSet, i: int, y: ArrayLike | None = None
+    channel: ChannelLike, prior: PriorLike | PriorSet, i: int, *, time_limit: float = ...
+) -> Floats: ...
+@overload
+def row_pml(
+    channel: ChannelLike,
+    prior: PriorLike | PriorSet,
+    i: int,
+    y: ArrayLike,
+    *,
+    time_limit: float = ...,
+) -> float: ...
+def row_pml(
+    channel: ChannelLike,
+    prior: PriorLike | PriorSet,
+    i: int,
+    y: ArrayLike | None = None,
+    *,
+    time_limit: float = 60.0,
 ) -> Floats | float:
     """Pointwise maximal leakage about one row, for every output or for one that was seen.
 
@@ -66,6 +81,9 @@ def row_pml(
         The row.
     y : int or array of row values, optional
         One output, by index or by rows; then only its own leakage is computed.
+    time_limit : float
+        Seconds for a search over a set of priors. Outputs that it does not suffice for have the
+        bound that is proved by then.
 
     Returns
     -------
@@ -81,7 +99,7 @@ def row_pml(
     """
     if isinstance(prior, PriorSet):
         mechanism = as_channel(channel, getattr(prior, "space", None))
-        leaks = set_row_leakages(prior, mechanism, row_number(mechanism, i))
+        leaks = set_row_leakages(prior, mechanism, row_number(mechanism, i), Clock(time_limit))
         if y is None:
             return leaks
         return float(leaks[mechanism._column_of(output_rows(mechanism, y))])
