@@ -168,7 +168,7 @@ def test_discrete_gaussian_noise_whose_losses_are_too_many_to_list():
     """Discrete noise of a standard deviation of 300 is Gaussian noise to fifteen digits."""
     many = PrivacyProfile.discrete_gaussian(300.0).self_compose(1_000_000)
     with pytest.raises(TooLarge):
-        many._above.epsilon(1e-6)
+        many._engine._above.epsilon(1e-6)
     result = many.epsilon(1e-6)
     truth = PrivacyProfile.gaussian(300.0).self_compose(1_000_000).epsilon(1e-6)
     assert result.lower <= truth.upper
@@ -178,7 +178,7 @@ def test_discrete_gaussian_noise_whose_losses_are_too_many_to_list():
 
 @pytest.mark.parametrize(("sigma", "count", "c"), [(1.3, 3, 0.5), (30.0, 400, 5.0), (60.0, 1, 0.1)])
 def test_angles_beyond_which_moments_are_tiny(sigma, count, c):
-    measure = PrivacyProfile.discrete_gaussian(sigma)._above.releases[0][0]
+    measure = PrivacyProfile.discrete_gaussian(sigma)._engine._above.releases[0][0]
     period, reach = _period(Finite(measure), count, c)
     assert period == pytest.approx(2.0 * math.pi * sigma**2, rel=1e-12)
     losses, logs = measure.losses, (measure.logs + c * measure.losses).astype(float)
