@@ -157,8 +157,11 @@ def _leading(gram: Floats) -> Floats:
 
     diagonal, beside, mirrors = tridiagonal(gram)
     last = len(gram) - 1
-    vectors = eigh_tridiagonal(diagonal, beside, select="i", select_range=(last, last))[1]
-    top = np.ascontiguousarray(vectors[:, 0])
+    try:
+        vectors = eigh_tridiagonal(diagonal, beside, select="i", select_range=(last, last))[1]
+    except np.linalg.LinAlgError:  # bisection may fail where many eigenvalues are equal
+        vectors = eigh_tridiagonal(diagonal, beside, lapack_driver="stev")[1]
+    top = np.ascontiguousarray(vectors[:, -1])
     reflected(mirrors, top)
     return top
 
