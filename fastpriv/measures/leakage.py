@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import singledispatch
 from typing import overload
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import raised, round_up, sum_up
+from fastpriv._core.rounding import product_up, raised, round_up, sum_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._structure.leakage import row_slack, tropical
@@ -151,10 +150,7 @@ def _(channel: ProductChannel) -> float:
 @extreme_level.register
 def _(channel: HammingChannel) -> float:
     """Epsilon for every row that has a second value, the product rounded up."""
-    count = channel.space.n - channel.space.sizes.count(1)
-    level = channel.epsilon * count
-    short = Fraction(level) < Fraction(channel.epsilon) * count
-    return math.nextafter(level, math.inf) if short else level
+    return product_up(channel.epsilon, channel.space.n - channel.space.sizes.count(1))
 
 
 @extreme_level.register
