@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, expm1_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import Channel
 from fastpriv.design.common import constant_mechanism
-from fastpriv.design.task import made_task, told
+from fastpriv.design.task import check_limits, made_task, told
 from fastpriv.errors import SolverFailure, TooLarge
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
@@ -86,6 +86,9 @@ def solve_pd_pml(
     """
     law = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
+    if epsilon == 0.0:  # a mean that is no less than any of its terms: all databases answer alike
+        check_limits(gap, time_limit)
+        return constant_mechanism(law)
     task = made_task(epsilon, False, gap, time_limit, "auto")
     support = np.flatnonzero(law._vector()) if law.space.size <= _MOST**2 else np.arange(0)
     if not 0 < len(support) <= _MOST:
@@ -97,28 +100,31 @@ def solve_pd_pml(
     distance = (rows[support][:, None] != rows[None]).sum(axis=2).astype(np.float64)
     try:
         V, multipliers = _solved(p, distance, epsilon, time_limit)
-    except SolverFailure:
-        if time.monotonic() < task.deadline:
-            raise
+    except SolverFailure as failure:
         constant = constant_mechanism(law)  # what needs no program is what there is
-        return told(replace(constant, bound=0.0), task, depth=3)
+        proved = min(_near_constant(p, distance, epsilon), constant.value)
+        why = "" if time.monotonic() > task.deadline else str(failure)
+        return told(replace(constant, bound=proved), task, depth=3, why=why)
     bound = _dual_bound(p, distance, epsilon, multipliers)
+    bound = max(bound, _near_constant(p, distance, epsilon))
     for share in _SHARES:
         channel = Channel(_expanded(_mixed(V, p, epsilon, share), support, rows), law.space)
         level = float(pml_level(channel, law))
         if level <= epsilon:
             break
-    if level > epsilon:
-        raise SolverFailure(f"no repaired mechanism has a level of {epsilon!r}; got {level!r}")
-    value = expected_distance(channel, law)
-    bound = max(0.0, min(bound, value))
+    value, constant = expected_distance(channel, law), constant_mechanism(law)
+    if level > epsilon or value > constant.value:  # all that is gained is lost to the repair
+        return told(replace(constant, bound=min(bound, constant.value)), task, depth=3)
+    bound = min(bound, value)
     return told(Solution(value, bound, channel, level, "dense", solver="highs"), task, depth=3)
 
 
 def _solved(p: Floats, distance: Floats, epsilon: float, seconds: float) -> tuple[Floats, Floats]:
     """Return the solver's matrix and its multipliers of the leakage constraints, at least 0."""
-    from fastpriv._core.highs import Rows, minimise
+    from fastpriv._core.highs import TINY, Rows, minimise
 
+    p = np.where(p > TINY, p, 0.0)  # coefficients that HiGHS drops: the rest is still a law
+    p = p / p.sum()
     count, outputs = distance.shape
     number, y = count * outputs, np.arange(outputs)
     # Variables V[x, y] and q(y). Rows: sum_y V = 1; sum_x p V - q = 0; e^-epsilon V[x, y] - q <= 0.
@@ -159,6 +165,17 @@ def _dual_bound(p: Floats, distance: Floats, epsilon: float, multipliers: Floats
     sizes = p[:, None] * distance + own + p[:, None] * all_of
     error = (len(p) + 16.0) * 2.0 * ULP
     return math.fsum((terms - error * sizes).min(axis=1)) - 1e-15
+
+
+def _near_constant(p: Floats, distance: Floats, epsilon: float) -> float:
+    """Return a bound that is sharp as epsilon goes to 0, rounded down and at least 0.
+
+    W[x, y] <= e^epsilon q(y) for all x but one leaves p(x) W[x, y] >= q(y) (p(x) - (e^epsilon - 1)
+    (1 - p(x))) for that one. The distortion of an output law q is a mean over y of its sums.
+    """
+    others = p.sum() * (1.0 + (len(p) + 8.0) * ULP) - p
+    least = np.maximum(lowered(p, 4.0) - raised(expm1_up(epsilon) * others, 8.0), 0.0)
+    return max(0.0, float(lowered(least @ distance, 4.0 * len(p) + 16.0).min()))
 
 
 def _mixed(V: Floats, p: Floats, epsilon: float, share: float) -> Floats:
