@@ -64,7 +64,8 @@ def gaussian_query_capacity(
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
     time_limit : float or None
-        Seconds for the search over selections of answers, where there is one.
+        Seconds for the search over selections of answers, where there is one. Large tables of
+        answers are left out where there is no time for them.
 
     Returns
     -------

@@ -214,9 +214,9 @@ class _Row:
             along = mixed[a] - mixed[b]
             squares = own[a, b] + ends + 2.0 * (along[:, None] - along)
             self.meter.spend(4.0 * (squares.size + bounds.size))
-            r, s = np.unravel_index(int(squares.argmax()), squares.shape)
+            r, s = divmod(int(squares.argmax()), len(squares))
             if squares[r, s] > best:
-                best, found = max(float(squares[r, s]), 0.0), (a, int(r), b, int(s))
+                best, found = max(float(squares[r, s]), 0.0), (a, r, b, s)
         a, r, b, s = found
         apart = self.own[a] - self.own[b] + (self.ends.points[r] - self.ends.points[s])
         far = self.reach * math.sqrt(max(best, bound) + 2.0 * error)
