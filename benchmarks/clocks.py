@@ -90,11 +90,32 @@ QUESTIONS: dict[str, Callable[[float], Any]] = {
     "individual, bernoulli, count": lambda s: ONE(
         count(1000, 256), SETS.bernoulli_interval(1000, 0.2), time_limit=s
     ),
+    "individual, common chance, 2^12 x 64": lambda s: ONE(
+        channel(2, 12, 64), SETS.iid_interval(12, 0.2), time_limit=s
+    ),
+    "individual, common chance, count": lambda s: ONE(
+        count(1000, 256), SETS.iid_interval(1000, 0.2), time_limit=s
+    ),
     "individual, row box, 2^10 x 32": lambda s: ONE(
         channel(2, 10, 32), SETS.row_box([0.2, 0.3], [0.7, 0.8], 10), time_limit=s
     ),
     "individual, min entropy, 2^8 x 64": lambda s: ONE(
         channel(2, 8, 64), SETS.min_entropy(256, 2.0), time_limit=s
+    ),
+    "individual, row box, 3^4 x 32": lambda s: ONE(
+        channel(3, 4, 32), SETS.row_box([0.1, 0.2, 0.1], [0.6, 0.7, 0.5], 4), time_limit=s
+    ),
+    "leakage, entropy, row, 2^8 x 64": lambda s: fp.pml_level(
+        channel(2, 8, 64), SETS.entropy(256, 3.0), row=0, time_limit=s
+    ),
+    "leakage, ball, worst row, 3^5 x 32": lambda s: fp.pml_level(
+        channel(3, 5, 32), SETS.total_variation(prior(243), 0.1), row="worst", time_limit=s
+    ),
+    "leakage, polytope, row, 2^6 x 32": lambda s: fp.pml_level(
+        channel(2, 6, 32), SETS.polytope(np.eye(64), np.full(64, 0.1)), row=0, time_limit=s
+    ),
+    "leakage, common chance, count": lambda s: fp.pml_level(
+        count(1000, 256), SETS.iid_interval(1000, 0.2), row=0, time_limit=s
     ),
     "group 2, 2^10 x 64": lambda s: GROUP(channel(2, 10, 64), 2, time_limit=s),
     "group 4, 2^9 x 64": lambda s: GROUP(channel(2, 9, 64), 4, time_limit=s),
@@ -157,6 +178,9 @@ QUESTIONS: dict[str, Callable[[float], Any]] = {
         np.random.default_rng(5).normal(0, 2, 3**6), 1.0, [3] * 6, time_limit=s
     ),
     "audit, 2^10 x 64": lambda s: fp.audit(channel(2, 10, 64), time_limit=s),
+    "audit, a chain of 10^6": lambda s: fp.audit(
+        E_D(10**6, 2, 0.5), fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 10**6), time_limit=s
+    ),
     "compare, 2^10 x 64": lambda s: fp.compare(
         channel(2, 10, 64), channel(2, 10, 48), time_limit=s
     ),
@@ -165,6 +189,12 @@ QUESTIONS: dict[str, Callable[[float], Any]] = {
         fp.Dense(prior(16), [2] * 4), 0.1, time_limit=s
     ),
     "solve, pml, 2^6": lambda s: fp.solve_pd_pml(fp.Dense(prior(64), [2] * 6), 1.0, time_limit=s),
+    "solve, capacity, 16 bits by types": lambda s: fp.solve_pd_capacity(
+        fp.Exchangeable.beta_binomial(16, 2.0, 3.0), 0.1, time_limit=s
+    ),
+    "solve, pml, 50 bits by types": lambda s: fp.solve_pd_pml(
+        fp.Exchangeable.beta_binomial(50, 2.0, 3.0), 1.0, time_limit=s
+    ),
     "solve, information, 2^10": lambda s: fp.solve_pd_mip(
         fp.Dense(prior(1024), [2] * 10), 0.5, time_limit=s
     ),

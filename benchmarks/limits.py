@@ -3,9 +3,11 @@
     python benchmarks/limits.py [WORDS ...] [--before OLD.json] [--save NEW.json] [--processor]
     python benchmarks/limits.py --counts
 
-Every question is asked once, with a time limit of 10 seconds. ``--save`` keeps the numbers, and
-``--before`` prints those of an earlier version beside them. Questions that a version refuses are
-printed with the name of the error. Given words choose the questions that contain one of them.
+Every question is asked once, with a time limit of 10 seconds, some five minutes in all. Beside the
+answers stand those of a file that ``--save`` wrote, given by ``--before``. By default these are the
+widths that were reported of earlier versions (``limits_before.json``), which are not all of one
+version, and which this script did not measure. Questions that a version refuses are printed with
+the name of the error. Given words choose the questions that contain one of them.
 ``--processor`` counts seconds of the processor in place of those on the wall, for machines that
 have other work to do. ``--counts`` prints the table of large counts on the page
 "Individuals" of the documentation in place of all this.
@@ -85,6 +87,16 @@ QUESTIONS: dict[str, Callable[[], fp.Bracket]] = {
     "C_1, independent, count of 1000": lambda: individual(
         fp.QueryChannel.count(1000, random_rows(1001, 16)), "independent"
     ),
+    "C_1, common chance, 2^10 x 16": lambda: individual(
+        fp.Channel(random_rows(1024, 16), [2] * 10), fp.PriorSet.iid_interval(10, 0.1)
+    ),
+    "C_1, common chance, count of 200": lambda: individual(
+        fp.QueryChannel.count(200, random_rows(201, 16)), fp.PriorSet.iid_interval(200, 0.1)
+    ),
+    "C_1, box of bits, 2^10 x 16": lambda: individual(
+        fp.Channel(random_rows(1024, 16), [2] * 10),
+        fp.PriorSet.row_box([0.2, 0.3], [0.7, 0.8], 10),
+    ),
     "C_1, 3^6 x 16": lambda: individual(fp.Channel(random_rows(729, 16), [3] * 6)),
     "C_1, 3^7 x 8": lambda: individual(fp.Channel(random_rows(2187, 8), [3] * 7)),
     "C_1, 3^6 x 8, flat": lambda: individual(fp.Channel(random_rows(729, 8, 20.0), [3] * 6)),
@@ -113,21 +125,15 @@ QUESTIONS: dict[str, Callable[[], fp.Bracket]] = {
 }
 
 
-def measure(words: list[str], seconds: Callable[[], float]) -> dict[str, tuple[str, str]]:
-    """Return the relative width and the seconds of every question that has one of the words."""
-    fp.individual_capacity(np.eye(3))  # loads kernels
-    told = {}
-    for name, ask in QUESTIONS.items():
-        if words and not any(word in name for word in words):
-            continue
-        start = seconds()
-        try:
-            bracket = ask()
-            width = f"{bracket.width / max(bracket.upper, 1e-300):.1e}"
-        except (TypeError, fp.FastprivError) as error:
-            width = type(error).__name__
-        told[name] = width, f"{seconds() - start:.2f}"
-    return told
+def measured(ask: Callable[[], fp.Bracket], seconds: Callable[[], float]) -> tuple[str, str]:
+    """Return the relative width and the seconds of a question."""
+    start = seconds()
+    try:
+        bracket = ask()
+        width = f"{bracket.width / max(bracket.upper, 1e-300):.1e}"
+    except (TypeError, fp.FastprivError) as error:
+        width = type(error).__name__
+    return width, f"{seconds() - start:.2f}"
 
 
 def two_counts(matrix: Any, beta: float) -> float:
@@ -158,7 +164,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--processor", action="store_true")
-    parser.add_argument("--before", type=Path)
+    before = Path(__file__).with_name("limits_before.json")
+    parser.add_argument("--before", type=Path, default=before)
     parser.add_argument("--save", type=Path)
     parser.add_argument("--counts", action="store_true")
     given = parser.parse_args()
@@ -166,12 +173,15 @@ def main() -> None:
         return counts()
     seconds = time.process_time if given.processor else time.perf_counter
     clock.time = SimpleNamespace(monotonic=seconds)  # type: ignore[assignment]
-    now = measure(given.words, seconds)
-    old = json.loads(given.before.read_text()) if given.before else {}
+    fp.individual_capacity(np.eye(3))  # loads kernels
+    old, now = json.loads(given.before.read_text()), {}
     print(f"{'question':36}{'width before':>14}{'s before':>10}{'width':>12}{'s':>8}")
-    for name, (width, seconds) in now.items():
+    for name, ask in QUESTIONS.items():
+        if given.words and not any(word in name for word in given.words):
+            continue
         first = old.get(name, ("", ""))
-        print(f"{name:36}{first[0]:>14}{first[1]:>10}{width:>12}{seconds:>8}")
+        now[name] = width, spent = measured(ask, seconds)
+        print(f"{name:36}{first[0]:>14}{first[1]:>10}{width:>12}{spent:>8}", flush=True)
     if given.save:
         given.save.write_text(json.dumps(now, indent=1))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "BudgetExceeded",
@@ -86,9 +88,10 @@ class BudgetExceeded(FastprivError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"{self.notion}: the release asks for {self.asked!r} but {self.remaining!r} of the "
-            f"budget {self.budget!r} remains; nothing was spent. Add noise, release less often, or "
-            "have the owner of the data open a ledger with a larger budget"
+            f"{self.notion}: the release asks for {described(self.asked)} but "
+            f"{described(self.remaining)} of the budget {described(self.budget)} remains; nothing "
+            "was spent. Add noise, release less often, or have the owner of the data open a ledger "
+            "with a larger budget"
         )
 
 
@@ -98,12 +101,91 @@ class LedgerError(FastprivError, OSError):
 
 def did_you_mean(word: object, known: Iterable[object]) -> str:
     """Return the nearest known word as a hint, or nothing."""
+    if not isinstance(word, str):
+        return ""
     from difflib import get_close_matches
 
-    near = get_close_matches(str(word), list(map(str, known)), n=1)
+    near = get_close_matches(word, list(map(str, known)), n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def short(count: int) -> str:
     """Write a count in full while it is readable, in powers of two beyond."""
-    return f"{count:,}" if abs(count) < 10**15 else f"about 2^{abs(count).bit_length() - 1}"
+    if abs(count) < 10**15:
+        return f"{count:,}"
+    return f"about {'-' if count < 0 else ''}2^{abs(count).bit_length() - 1}"
+
+
+def unread(what: str, given: object, error: Exception) -> InvalidInput:
+    """Return the error for something that was written down and cannot be read again."""
+    return InvalidInput(f"this is no {what}: {described(given)} ({cause(error)})")
+
+
+def cause(error: Exception) -> str:
+    """Say what was wrong with something that was read, without Python's own words."""
+    if isinstance(error, FastprivError):
+        return str(error)
+    if isinstance(error, KeyError) and error.args:
+        return f"{described(error.args[0])} is missing or not known"
+    return "it has another form"
+
+
+def described(value: object) -> str:
+    """Write a value that was given, for a sentence: short, on one line, whatever it is.
+
+    Numbers, texts and containers are written as in Python, of these the beginning only; numbers of
+    numpy as those of Python. Of other people's objects the type is named, since their own text may
+    be long, take long or fail.
+    """
+    text = " ".join(_spelt(value, _DEPTH).split())
+    ours = type(value).__module__.partition(".")[0] == "fastpriv"  # short by itself
+    return text if ours or len(text) <= _MOST else f"{text[: _MOST - 3]}..."
+
+
+#: Containers within containers, and items of each, that are written out; characters in all.
+_DEPTH, _ITEMS, _MOST = 3, 8, 80
+_BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    set: ("{", "}"),
+    frozenset: ("{", "}"),
+    dict: ("{", "}"),
+}
+#: Modules whose values have short texts.
+_SPELT = ("builtins", "datetime", "decimal", "fractions", "pathlib", "fastpriv")
+
+
+def _spelt(value: Any, depth: int) -> str:
+    kind, module = type(value), type(value).__module__.partition(".")[0]
+    if kind in _BRACKETS and (value or kind in (list, tuple, dict)):
+        return _listed(value, depth)
+    if kind is int and abs(value) >= 10**15:
+        return short(value)
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if module == "numpy" and getattr(value, "shape", False):
+        return f"an array of shape {value.shape}"
+    if module == "numpy" and hasattr(value, "item"):
+        return _spelt(value.item(), depth)
+    article = "an" if kind.__name__[:1].lower() in tuple("aeiou") else "a"
+    named = "a function" if callable(value) else f"{article} {kind.__name__}"
+    try:
+        text = repr(value[:_MOST] if kind in (str, bytes) else value) if module in _SPELT else ""
+    except Exception:  # such as a fraction of more digits than Python writes
+        return named
+    return named if text.startswith("<") or not text else text
+
+
+def _listed(values: Any, depth: int) -> str:
+    """Write the first items of a container of Python's own."""
+    left, right = _BRACKETS[type(values)]
+    if depth == 0:
+        return f"{left}...{right}"
+    pairs = isinstance(values, dict)
+    items = list(itertools.islice(values.items() if pairs else values, _ITEMS + 1))
+    parts = [
+        ": ".join(_spelt(part, depth - 1) for part in (item if pairs else (item,)))
+        for item in items[:_ITEMS]
+    ]
+    alone = "," if isinstance(values, tuple) and len(items) == 1 else ""
+    return f"{left}{', '.join(parts)}{alone}{', ...' if len(items) > _ITEMS else ''}{right}"

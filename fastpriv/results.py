@@ -14,7 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, load, unheaded
 from fastpriv._text.numbers import down, up
 from fastpriv._text.tabular import Tabular
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 if TYPE_CHECKING:
     from fastpriv._core.validation import Floats, Ints
@@ -140,7 +140,7 @@ class Bracket:
         if not lower <= upper or given.get("guaranteed") not in ("lower", "upper"):
             raise InvalidInput(
                 "a bracket has a lower end, an upper one that is not below it, and the "
-                f'"guaranteed" end, "lower" or "upper"; got {dict(given)!r:.120}'
+                f'"guaranteed" end, "lower" or "upper"; got {described(dict(given))}'
             )
         return Bracket(lower, upper, guaranteed=given["guaranteed"])
 

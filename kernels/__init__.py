@@ -7,6 +7,7 @@ from fastpriv.kernels.capacity import (
     output_law,
     row_divergences,
     two_row_capacities,
+    two_row_divergences,
 )
 from fastpriv.kernels.climb import entropy_climb
 from fastpriv.kernels.cliques import list_cliques
@@ -52,6 +53,7 @@ from fastpriv.kernels.lines import (
 )
 from fastpriv.kernels.mapping import mapping_direction, mapping_factor
 from fastpriv.kernels.markov import (
+    chain_extreme_mass,
     chain_odds_range,
     hidden_markov_log_prob,
     markov_best_path,

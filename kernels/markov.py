@@ -152,3 +152,43 @@ def chain_odds_range(
                     least, most = min(least, odds), max(most, odds)
         ends[i + 1, 0], ends[i + 1, 1] = least, most
     return ends
+
+
+@kernel()
+def chain_extreme_mass(
+    initial: Vector,
+    transition: Matrix,
+    near: Cube,
+    outputs: Ints,
+    assignment: Ints,
+    sign: float,
+) -> float:
+    """Return a bound on ln of the weight of any output: the largest for sign 1, the least for -1.
+
+    Backwards: v(a) <- extreme over y of sum_b T[a, b] near[kind of the row, y, b] v(b), rescaled at
+    every row; ``outputs[kind]`` outputs count.
+    """
+    n, m = assignment.shape[0], initial.shape[0]
+    value, ahead, weighted = np.ones(m), np.empty(m), np.empty(m)
+    total = 0.0
+    for i in range(n - 1, -1, -1):
+        kind, top = assignment[i], 0.0
+        states = m if i > 0 else 1
+        for y in range(outputs[kind]):
+            for b in range(m):
+                weighted[b] = near[kind, y, b] * value[b]
+            for a in range(states):
+                flow = 0.0
+                for b in range(m):
+                    step = transition[a, b] if i > 0 else initial[b]
+                    flow += step * weighted[b]
+                if y == 0 or sign * flow > sign * ahead[a]:
+                    ahead[a] = flow
+        for a in range(states):
+            top = max(top, ahead[a])
+        if top == 0.0:
+            return -math.inf
+        total += math.log(top)
+        for a in range(states):
+            value[a] = ahead[a] / top
+    return total

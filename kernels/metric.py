@@ -7,6 +7,7 @@ Outputs are the rows of a matrix. A working set of pairs has, for output k, the 
 
 import math
 
+from fastpriv.kernels.arrays import NORMAL
 from fastpriv.kernels.declare import (
     BoolCube,
     BoolMatrix,
@@ -15,8 +16,11 @@ from fastpriv.kernels.declare import (
     ShortMatrix,
     Shorts,
     Vector,
+    helper,
     kernel,
 )
+
+LOG_2 = math.log(2.0)
 
 
 @kernel()
@@ -48,21 +52,47 @@ def metric_closure(v: Matrix, shrink: Matrix, first: int, last: int, out: Matrix
 
 
 @kernel()
-def metric_level(logs: Matrix, distance: Matrix, first: int, last: int) -> float:
-    """Largest (logs[x, y] - logs[z, y]) / distance[x, z], x from first to last - 1.
+def metric_level(
+    entries: Matrix,
+    mantissa: Matrix,
+    exponent: Matrix,
+    distance: Matrix,
+    slack: float,
+    first: int,
+    last: int,
+) -> float:
+    """Largest (ln V[x, y] - ln V[z, y] + slack) / distance[x, z], V = mantissa 2^exponent.
 
-    Where an output is impossible for both (-inf), the pair says nothing.
+    ``entries`` are V with every column divided by a power of two. Gains a/b - 1 are taken from
+    differences, which keep their digits where rows are close. An output that is impossible for
+    both says nothing.
     """
     worst = 0.0
     for x in range(first, last):
-        for z in range(logs.shape[0]):
+        for z in range(entries.shape[0]):
             if z != x and distance[x, z] < math.inf:
-                most = 0.0
-                for y in range(logs.shape[1]):
-                    if logs[x, y] > -math.inf:
-                        most = max(most, logs[x, y] - logs[z, y])
-                worst = max(worst, most / distance[x, z])
+                gain, most = 0.0, 0.0
+                for y in range(entries.shape[1]):
+                    a, b = entries[x, y], entries[z, y]
+                    if b >= NORMAL:
+                        gain = max(gain, (a - b) / b)
+                    elif mantissa[x, y] > 0.0:
+                        shift = exponent[x, y] - exponent[z, y]
+                        most = max(most, _log_ratio(mantissa[x, y], mantissa[z, y], shift))
+                worst = max(worst, (max(most, math.log1p(gain)) + slack) / distance[x, z])
     return worst
+
+
+@helper()
+def _log_ratio(a, b, shift):
+    """Return ln(a 2^shift / b) if that is positive, of mantissas from 1/2 to 1 or b = 0."""
+    if b == 0.0:
+        return math.inf
+    if shift > 1.0:
+        return math.log(a / b) + shift * LOG_2
+    if shift < -1.0:
+        return 0.0
+    return math.log1p(max((a * 2.0**shift - b) / b, 0.0))
 
 
 @kernel()

@@ -12,13 +12,12 @@ import math
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.arrays import high, low
+from fastpriv.kernels.arrays import NORMAL, high, low
 from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
 from fastpriv.kernels.lines import worst_column
 
 UNIT = 2.0**-53
 ROUND_UP = 1.0 + 2.0**-51
-NORMAL = 2.0**-1022  # from here on doubles have all their digits
 RARE = 2.0**-848  # times 2^900 and the least double, chances from here on have all their digits
 LIFT = 2.0**900  # keeps products of small numbers from underflowing, and is exact
 NEAR = 0.5  # leakages below come from differences

@@ -1,12 +1,16 @@
 """Break one line at a time and see whether a test notices: ``python tools/mutants.py``.
 
-A mutant is the source with one operator, comparison, direction or constant changed. Each runs in a
-process of its own, kernels as plain Python, against the search for wrong numbers (``tests/fuzz``
-from a fixed seed) and against tests. What nobody notices is printed. All lines of directed rounding
-are broken, and of other files those that round: they name a unit, a slack, an error or a bound.
+A mutant is the source with one operator, comparison, direction or constant changed. All lines of
+directed rounding are broken, and of other files those that round: they name a unit, a slack, an
+error or a bound. Kernels run as plain Python.
+
+Cases of the search for wrong numbers (``tests/fuzz``, from a fixed seed) and tests are run once
+without a mutant, to see which lines each of them reaches. A mutant is then a fork of this process
+with other code in its functions, which runs what reaches its line until something fails: those
+first that caught the mutants before it. What nobody notices is printed, and what nothing reaches.
 
     python tools/mutants.py                                        # rounding, then the kernels
-    python tools/mutants.py fastpriv/_core/rounding.py --tests tests/core/test_rounding.py
+    python tools/mutants.py fastpriv/_core/rounding.py --cases 0 --tests tests/core/test_rounding.py
     python tools/mutants.py fastpriv/measures/dp.py --cases 400 --tests tests/measures
 """
 
@@ -14,205 +18,304 @@ from __future__ import annotations
 
 import argparse
 import ast
-import copy
-import importlib.abc
-import importlib.machinery
+import gc
+import importlib
+import math
 import os
+import pickle
 import re
 import signal
-import subprocess
 import sys
+import threading
 import time
+import types
+import warnings
+from collections import Counter
 from pathlib import Path
+
+from mutations import SWAPPED_NAMES, mutants
 
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Lines that decide which way a number is rounded.
-ROUNDING = re.compile(
-    r"\b(ULP|UNIT|U|LEAST|WIDER|ENTROPY|ROUND_UP|EDGE|LOST|_SLACK|raised|lowered|directed|round_up"
-    r"|sum_up|product_up|nextafter|slack|error|margin|doubt)\b"
-)
-#: Names that count rounding errors.
-UNITS = ("U", "UNIT", "ULP", "WIDER", "LEAST", "LIBM")
-SWAPPED_NAMES = {
-    "raised": "lowered",
-    "lowered": "raised",
-    "round_up": "abs",
-    "sum_up": "sum_down",
-    "product_up": "product_down",
-    "max": "min",
-    "min": "max",
-}
-SWAPPED = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-    ast.USub: ast.UAdd,
-}
+#: Files of which every line is broken, as all of them round.
+WHOLE = ("rounding", "wide")
 
 
-def mutants(source, everywhere):
-    """Yield (line, what was changed, syntax tree) for every way to break the source."""
-    tree, lines = ast.parse(source), source.splitlines()
-    texts = {id(n) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
-    count = len(list(ast.walk(tree)))
-    for position in range(count):
-        node = list(ast.walk(tree))[position]
-        line = getattr(node, "lineno", None)
-        if line is None or id(node) in texts:
-            continue
-        whole = " ".join(lines[line - 1 : node.end_lineno])
-        if not everywhere and not ROUNDING.search(whole.split("#")[0]):
-            continue
-        for what, change in changes(node, everywhere):
-            broken = copy.deepcopy(tree)
-            change(list(ast.walk(broken))[position])
-            yield line, f"{lines[line - 1].strip()[:90]}   [{what}]", broken
+def functions_of(module):
+    """Return the functions of a module, methods and registered ones included."""
+    return [
+        f for f in gc.get_objects()
+        if isinstance(f, types.FunctionType) and f.__code__.co_filename == module.__file__
+    ]  # fmt: skip
 
 
-def changes(node, everywhere):
-    """Yield descriptions of single changes to a node, and functions that make them."""
-    turned = (ast.Add, ast.Sub, ast.Mult, ast.Div) if everywhere else (ast.Add, ast.Sub)
-    if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, turned):
-        other = SWAPPED[type(node.op)]
-        yield f"{type(node.op).__name__} -> {other.__name__}", _setter("op", other)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-        name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-        if name in SWAPPED_NAMES and isinstance(node.func, ast.Name):
-            yield f"{name} -> {SWAPPED_NAMES[name]}", lambda n: _rename(n, SWAPPED_NAMES[name])
-        if name == "nextafter":
-            yield "nextafter the other way", lambda n: n.args.__setitem__(1, _negative(n.args[1]))
-    if isinstance(node, ast.Name) and node.id in UNITS and isinstance(node.ctx, ast.Load):
-        yield f"{node.id} -> 0", _zero
-    if not everywhere:
-        return
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in SWAPPED:
-        other = SWAPPED[type(node.ops[0])]
-        yield (
-            f"{type(node.ops[0]).__name__} -> {other.__name__}",
-            lambda n: n.ops.__setitem__(0, other()),
-        )
-    if isinstance(node, ast.BoolOp | ast.UnaryOp) and type(node.op) in SWAPPED:
-        other = SWAPPED[type(node.op)]
-        yield f"{type(node.op).__name__} -> {other.__name__}", _setter("op", other)
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        yield f"{node.value} -> {node.value + 1}", lambda n: setattr(n, "value", n.value + 1)
-    if isinstance(node, ast.IfExp):
-        yield "branches swapped", _swap_branches
+def install(module, functions, tree):
+    """Put the broken code into the functions of a module, wherever they were imported to."""
+    from fastpriv._core import rounding
+
+    names = vars(module)
+    names["_nothing_"] = 0.0
+    for name in SWAPPED_NAMES:
+        if hasattr(rounding, name):
+            names.setdefault(name, getattr(rounding, name))
+    filename = module.__file__
+    codes = dict(_functions(compile(ast.fix_missing_locations(tree), filename, "exec")))
+    for function in functions:
+        code = function.__code__
+        function.__code__ = codes[code.co_qualname, code.co_firstlineno]
+    constants = [s for s in tree.body if isinstance(s, ast.Assign)]
+    changed = dict(names)
+    for statement in constants:
+        exec(compile(ast.Module([statement], []), filename, "exec"), changed)
+    for name, new in changed.items():
+        if isinstance(new, int | float) and new != names.get(name, new):
+            _rebind(name, names[name], new)
 
 
-def _setter(field, kind):
-    return lambda node: setattr(node, field, kind())
+def _functions(code):
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield (inner.co_qualname, inner.co_firstlineno), inner
+            yield from _functions(inner)
 
 
-def _rename(call, name):
-    call.func = ast.copy_location(ast.Name(name, ast.Load()), call.func)
-    if name == "abs":
-        call.args = call.args[:1]
+def _rebind(name, old, new):
+    """Change a constant in the module that has it and in those that imported it."""
+    for module in list(sys.modules.values()):
+        if getattr(module, "__dict__", {}).get(name) is old:
+            setattr(module, name, new)
 
 
-def _negative(node):
-    return ast.copy_location(ast.UnaryOp(ast.USub(), node), node)
+class Check:
+    """A case of the search, or a test: what it reaches, how long it takes, what it has caught."""
 
+    def __init__(self, name, fails):
+        self.name, self.fails = name, fails
+        self.seconds, self.caught = math.inf, 0
+        #: File and line of everything that is run.
+        self.reached = set()
 
-def _zero(node):
-    node.id = "_nothing_"
+    def traced(self, files, longest):
+        """Run it once; return whether it fails, its processor time and what it reaches."""
+        reached = set()
 
+        def local(frame, event, argument):
+            if event == "line":
+                reached.add((frame.f_code.co_filename, frame.f_lineno))
+            return local
 
-def _swap_branches(node):
-    node.body, node.orelse = node.orelse, node.body
+        def calls(frame, event, argument):
+            return local if frame.f_code.co_filename in files else None
 
-
-class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Give the broken source to whoever imports a module."""
-
-    def __init__(self, name, path, tree):
-        self.name, self.path, self.tree = name, path, tree
-
-    def find_spec(self, name, path=None, target=None):
-        """Recognise the module."""
-        if name != self.name:
-            return None
-        return importlib.machinery.ModuleSpec(name, self, origin=str(self.path))
-
-    def exec_module(self, module):
-        """Run the broken source."""
-        module.__file__ = str(self.path)
-        module.__dict__.update(_nothing_=0.0)
-        if not self.name.startswith(("fastpriv.kernels", "fastpriv._core.rounding")):
-            helpers = "from fastpriv._core.rounding import lowered, raised, sum_down, product_down"
-            exec(helpers, module.__dict__)
-        tree = ast.fix_missing_locations(self.tree)
-        exec(compile(tree, str(self.path), "exec"), module.__dict__)
-
-
-def noticed(name, path, tree, cases, tests, options):
-    """Whether a mutant is caught, in a process of its own: wrong numbers, errors, a hang."""
-    child = os.fork()
-    if child == 0:
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
-        signal.alarm(int(options.seconds))
+        start = time.process_time()
+        threading.settrace(calls)
+        sys.settrace(calls)
+        signal.setitimer(signal.ITIMER_PROF, longest)
         try:
-            sys.meta_path.insert(0, Loader(name, path, tree))
-            searched = cases and _searched(cases, options.like)
-            caught = searched or (tests and _tested(tests))
-        except BaseException:
-            caught = True
-        os._exit(1 if caught else 0)
-    _, status = os.waitpid(child, 0)
-    return status != 0
+            failed = self.fails()
+        except TimeoutError:
+            failed = True
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+            sys.settrace(None)
+            threading.settrace(None)
+        seconds = time.process_time() - start
+        return failed or seconds > longest, seconds, reached
 
 
-def _searched(cases, like):
-    return any(number not in _broken for number in _wrong(cases, like))
-
-
-def _wrong(cases, like):
-    """Yield the numbers of cases that break a claim; those of the corpus count from -1 down."""
+def cases(count, like):
+    """Return checks that ask the cases of the corpus, and some of the search."""
     from fuzz import claims
     from fuzz.search import case_of, corpus
 
-    for number, case in enumerate(corpus()):
-        if claims.answer(case):
-            yield -1 - number
-    names = [name for name in claims.QUESTIONS if name.startswith(like)]
-    for number in range(cases):
-        if claims.answer(case_of(2026, number, names[number % len(names)])):
-            yield number
+    names = [name for name in claims.QUESTIONS if name.startswith(tuple(like))]
+    with warnings.catch_warnings(action="ignore"):  # of kernels as plain Python
+        drawn = [case_of(2026, k, names[k % len(names)]) for k in range(count)]
+    kept = [case for case in corpus() if case["question"] in names] if count else []
+    return [
+        Check(f"case {case['question']}", lambda case=case: claims.answer(case) is not None)
+        for case in kept + drawn
+    ]
 
 
-def _wrong_already(cases, like):
-    """Return the cases that are broken without a mutant, asked in another process."""
-    code = f"import mutants; print(*mutants._wrong({cases}, {like!r}))"
-    paths = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tools")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    run = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    return set(map(int, run.stdout.split()))
+def sample(items, whole, most):
+    """Return some parameters of every test, far apart in the list of them, and some files whole."""
+    kinds = {}
+    for item in items:
+        if item.path in whole:
+            kinds[item.nodeid] = [item]
+        else:
+            kinds.setdefault(item.nodeid.split("[")[0], []).append(item)
+    chosen = []
+    for same in kinds.values():
+        count = min(most, len(same))
+        chosen += [same[k * len(same) // count] for k in range(count)]
+    return chosen
 
 
-def _tested(tests):
-    import pytest
+def tests_of(items):
+    """Return a check for every test that was collected."""
+    from _pytest.runner import runtestprotocol
 
-    return pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]) != 0
+    def failing(item):
+        return any(r.failed for r in runtestprotocol(item, log=False, nextitem=None))
+
+    return [Check(item.nodeid, lambda item=item: failing(item)) for item in items]
 
 
-#: Cases that are broken without a mutant.
-_broken: set[int] = set()
+def measured(checks, files, longest):
+    """Return the checks that pass, with the lines they reach, asked in other processes."""
+    passed, dropped, begun = [], Counter(), 0
+    while begun < len(checks):
+        for check, (failed, seconds, reached) in _traced(checks[begun:], files, longest):
+            check.seconds, check.reached, begun = seconds, reached, begun + 1
+            if failed:
+                dropped["take too long" if seconds > longest else "fail without a mutant"] += 1
+            else:
+                passed.append(check)
+        if begun < len(checks):
+            dropped["end the process"] += 1
+            begun += 1
+    told = [f"{count} that {why}" for why, count in dropped.items()]
+    print(f"{len(passed)} checks", *told, sep=", ", flush=True)
+    return passed
+
+
+def _traced(checks, files, longest):
+    """Yield each check and what it did, until one of them ends the process that runs them."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _quiet()
+        signal.signal(signal.SIGPROF, _too_slow)
+        try:
+            for check in checks:
+                with os.fdopen(write, "wb", closefd=False) as stream:
+                    stream.write(pickle.dumps(check.traced(files, longest)))
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as stream:
+        for check in checks:
+            if not stream.peek(1):
+                break
+            yield check, pickle.load(stream)
+    os.waitpid(child, 0)
+
+
+def _too_slow(number, frame):
+    raise TimeoutError
+
+
+def _quiet():
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+
+
+def catcher(break_it, checks):
+    """Return the check that catches a mutant by a failure, an error or a hang, or None."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _quiet()
+        try:
+            break_it()
+            for k, check in enumerate(checks):
+                os.write(write, bytes([k % 256]))
+                signal.setitimer(signal.ITIMER_PROF, 5.0 + 10.0 * check.seconds)
+                if check.fails():
+                    os._exit(1)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as stream:
+        begun = len(stream.read())
+    _, status = os.waitpid(child, 0)
+    if status == 0:
+        return None
+    return checks[begun - 1] if begun else Check("it cannot be run", None)
+
+
+class Broken:
+    """Pytest collects the tests, and this breaks the files instead of running them."""
+
+    def __init__(self, options):
+        self.options, self.survivors = options, 0
+
+    def pytest_collection(self, session):
+        """Try the same examples every time, and make none of them smaller."""
+        from hypothesis import Phase, settings
+
+        phases = (Phase.explicit, Phase.generate)
+        given = {"phases": phases, "max_examples": 25, "database": None}
+        settings.register_profile("mutants", settings.get_profile("ci"), **given)
+        settings.load_profile("mutants")
+
+    def pytest_runtestloop(self, session):
+        """Run the mutants of every file."""
+        start, options = time.monotonic(), self.options
+        sources = [path.read_text() for path in options.files]
+        modules = [importlib.import_module(module_name(path)) for path in options.files]
+        whole = {Path(name).resolve() for name in options.tests}
+        chosen = sample(session.items, whole, options.alike)
+        checks = cases(options.cases, options.like) + tests_of(chosen)
+        checks = measured(checks, {m.__file__ for m in modules}, options.longest)
+        functions = [functions_of(module) for module in modules]
+        gc.freeze()  # what is not touched is not copied by forks
+        for path, *loaded in zip(options.files, sources, modules, functions, strict=True):
+            self.run(path.resolve().relative_to(ROOT), *loaded, checks)
+        print(f"{self.survivors} survived, {time.monotonic() - start:.0f} s", flush=True)
+        return True
+
+    def run(self, name, source, module, functions, checks):
+        """Run the mutants of one file."""
+        tree, found, start = ast.parse(source), Counter(), time.monotonic()
+        bodies = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+        first, last = self.options.lines
+        for number, (node, what, change) in enumerate(mutants(source, tree, name.stem in WHOLE)):
+            if number % self.options.every or not first <= node.lineno <= last:
+                continue
+            if not re.search(self.options.only, what.rsplit("[", 1)[1]):
+                continue
+            inside = any(f.body[0].lineno <= node.lineno <= f.end_lineno for f in bodies)
+            lines = {(module.__file__, k) for k in range(node.lineno, node.end_lineno + 1)}
+            able = [c for c in checks if not inside or lines & c.reached]
+            able.sort(key=lambda c: (-c.caught, c.seconds))
+
+            def break_it(node=node, change=change):
+                change(node)
+                install(module, functions, tree)
+
+            by = catcher(break_it, _affordable(able, self.options.seconds))
+            found["survived" if able and by is None else "caught" if by else "not reached"] += 1
+            if by is None:
+                print(
+                    "survived:" if able else "not reached:",
+                    f"{name}:{node.lineno}: {what}",
+                    flush=True,
+                )
+            else:
+                by.caught += 1
+        self.survivors += found["survived"] + found["not reached"]
+        told = ", ".join(f"{found[k]} {k}" for k in ("caught", "survived", "not reached"))
+        print(
+            f"{name}: {found.total()} mutants, {told}, {time.monotonic() - start:.0f} s", flush=True
+        )
+
+
+def _affordable(checks, seconds):
+    """Return the first checks, as many as fit into some processor time."""
+    chosen = []
+    for check in checks:
+        seconds -= check.seconds
+        if chosen and seconds < 0.0:
+            break
+        chosen.append(check)
+    return chosen
 
 
 def module_name(path):
@@ -226,49 +329,34 @@ def main():
     """Run the mutants of some files: exit code 1 where one survives."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("files", nargs="*", type=Path, help="files to break")
-    parser.add_argument("--tests", nargs="*", default=[], help="tests to run besides the search")
-    parser.add_argument("--cases", type=int, default=120, help="cases of the search")
-    parser.add_argument("--like", default="", help="questions that begin like this")
-    parser.add_argument("--seconds", type=float, default=120.0, help="most time of a mutant")
+    parser.add_argument("--tests", nargs="*", default=[], help="files of tests to run besides")
+    parser.add_argument("--some", nargs="*", default=[], help="tests with --alike parameters each")
+    parser.add_argument("--cases", type=int, default=400, help="cases of the search")
+    parser.add_argument("--like", nargs="*", default=[""], help="questions that begin so")
+    parser.add_argument("--seconds", type=float, default=20.0, help="processor time of a mutant")
+    parser.add_argument("--longest", type=float, default=5.0, help="longest check that is used")
+    parser.add_argument("--alike", type=int, default=2, help="how many of those")
     parser.add_argument("--every", type=int, default=1, help="take only every so many mutants")
+    parser.add_argument("--only", default="", help="only changes like this, a regular expression")
+    parser.add_argument("--lines", type=int, nargs=2, default=(0, 10**6), help="only these lines")
     options = parser.parse_args()
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-    import flint  # noqa: F401 - before the fork: every mutant needs them
-    import mpmath  # noqa: F401
-    import numba  # noqa: F401
-    import pytest  # noqa: F401
-    import scipy.optimize
-    import scipy.special  # noqa: F401
+    import pytest
 
-    files = options.files or [
+    if not options.tests:
+        options.tests = [
+            "tests/core/test_rounding.py",
+            "tests/test_directions.py",
+            "tests/kernels/test_directions.py",
+        ]
+    options.files = options.files or [
         ROOT / "fastpriv/_core/rounding.py",
         *sorted((ROOT / "kernels").glob("*.py")),
     ]
-    if any(path.name != "rounding.py" for path in files):
-        _broken.update(_wrong_already(options.cases, options.like))
-    survivors, total, start = [], 0, time.monotonic()
-    for path in files:
-        everywhere = path.name == "rounding.py"
-        tests = options.tests or (["tests/core/test_rounding.py"] if everywhere else [])
-        cases = 0 if everywhere else options.cases
-        source, count, left = path.read_text(), 0, 0
-        if noticed(module_name(path), path, ast.parse(source), cases, tests, options):
-            sys.exit(f"{path}: the tests fail without a mutant")
-        for number, (line, what, tree) in enumerate(mutants(source, everywhere)):
-            if number % options.every:
-                continue
-            count += 1
-            if not noticed(module_name(path), path, tree, cases, tests, options):
-                left += 1
-                survivors.append(f"{path.resolve().relative_to(ROOT)}:{line}: {what}")
-                print("survived:", survivors[-1], flush=True)
-        total += count
-        if count:
-            print(
-                f"{path.resolve().relative_to(ROOT)}: {count} mutants, {left} survived", flush=True
-            )
-    print(f"{total} mutants, {len(survivors)} survived, {time.monotonic() - start:.0f} s")
-    return 1 if survivors else 0
+    plugin = Broken(options)
+    quiet = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::RuntimeWarning"]
+    code = pytest.main([*quiet, *options.tests, *options.some], [plugin])
+    return 1 if plugin.survivors or code not in (0, 5) else 0
 
 
 if __name__ == "__main__":

@@ -12,12 +12,16 @@ class Clock:
     """Counts down from a time limit in seconds; ``math.inf`` never ends."""
 
     def __init__(self, time_limit: float) -> None:
-        limit = check.limit(time_limit, "time_limit")
-        self.deadline = time.monotonic() + limit
+        self.limit = check.limit(time_limit, "time_limit")
+        self.deadline = time.monotonic() + self.limit
 
     def left(self) -> float:
         """Return the seconds that are left, 0 when the time is over."""
         return max(0.0, self.deadline - time.monotonic())
+
+    def past(self) -> float:
+        """Return the seconds since the time was over, 0 before."""
+        return max(0.0, time.monotonic() - self.deadline)
 
     def share(self, parts: int) -> float:
         """Return an even share of what is left, for one of ``parts`` tasks to come."""
@@ -63,6 +67,10 @@ class Meter:
     def too_late(self, work: float) -> bool:
         """Whether a time limit leaves no room for a step of some work that takes a while."""
         return self._timed and work > max(self.room(), _AT_ONCE)
+
+    def overdue(self, seconds: float) -> bool:
+        """Whether a time limit was over some seconds ago."""
+        return self._timed and self.used() > self.limit + seconds
 
     def room(self) -> float:
         """Return about how many units of work are left."""

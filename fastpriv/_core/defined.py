@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -16,13 +17,23 @@ import numpy as np
 
 from fastpriv._core.infinities import finite, numbers
 from fastpriv._core.validation import Ints
-from fastpriv.errors import InvalidInput, did_you_mean
+from fastpriv.errors import FastprivError, InvalidInput, cause, described, did_you_mean
 
 #: Version of the JSON form.
 VERSION = 1
 
 #: The rooms that declare the classes of a family.
 _ROOMS = {"channel": "fastpriv.channels", "prior": "fastpriv.priors"}
+
+#: What reading something of another form raises; arrays and views have errors of their own.
+_MISSHAPEN = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    NotImplementedError,
+)
 
 Self = TypeVar("Self", bound="Defined")
 
@@ -118,14 +129,14 @@ class Defined:
 def parsed(text: str | os.PathLike[str]) -> Any:
     """Read JSON from its text, or from the path of a file of it."""
     if not isinstance(text, str | os.PathLike):
-        raise InvalidInput(f"JSON must be a text or the path of a file, got {text!r:.60}")
+        raise InvalidInput(f"JSON must be a text or the path of a file, got {described(text)}")
     if isinstance(text, os.PathLike) or not str(text).lstrip().startswith("{"):
         try:
             text = Path(text).read_text("utf-8")
         except (OSError, ValueError) as problem:
             raise InvalidInput(
                 "JSON of a fastpriv object, or the path of a file of it, is expected; "
-                f"{text!r:.60} cannot be read"
+                f"{described(text)} cannot be read"
             ) from problem
     try:
         return json.loads(text)
@@ -150,10 +161,11 @@ def unheaded(text: str | os.PathLike[str], family: str, kind: str) -> Mapping[st
 
 
 def _check_version(given: Mapping[str, Any]) -> None:
-    if given.get("version") != VERSION:
+    version = given.get("version")
+    if not isinstance(version, int) or version != VERSION:
         raise InvalidInput(
-            f"version {given.get('version')!r:.20} of the form is not known, only {VERSION}; write "
-            "it again with this version of fastpriv"
+            f"version {described(version)} of the form is not known, only {VERSION}; "
+            "write it again with this version of fastpriv"
         )
 
 
@@ -177,20 +189,21 @@ def load(given: Any) -> Any:
             "writes it"
         )
     _check_version(given)
-    family = str(given["fastpriv"])
+    family, name = given["fastpriv"], given["kind"]
+    if not (isinstance(family, str) and isinstance(name, str)):
+        raise InvalidInput(f"there is no {described(family)} {described(name)}")
     if family in _ROOMS:  # by name: what is read may be of a room above the reader
         importlib.import_module(_ROOMS[family])
     kinds = Defined._kinds.get(family, {})
-    kind = kinds.get(str(given["kind"]))
+    kind = kinds.get(name)
     if kind is None:
-        hint = did_you_mean(given["kind"], kinds)
-        raise InvalidInput(f"there is no {given['fastpriv']!s:.20} {given['kind']!s:.40}{hint}")
+        raise InvalidInput(f"there is no {family:.20} {name:.40}{did_you_mean(name, kinds)}")
     try:
         return kind._defined_by(given)
-    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as problem:
-        raise InvalidInput(
-            f"this does not describe a {kind.__name__}: {type(problem).__name__} {problem!s:.80}"
-        ) from None
+    except FastprivError:
+        raise
+    except _MISSHAPEN as problem:
+        raise InvalidInput(f"this does not describe a {kind.__name__}: {cause(problem)}") from None
 
 
 def runs(assignment: Ints) -> list[list[int]]:
@@ -200,11 +213,16 @@ def runs(assignment: Ints) -> list[list[int]]:
 
 def unrolled(given: Sequence[Sequence[int]], kinds: int) -> Ints:
     """Read what :func:`runs` wrote."""
-    table = np.array(given, dtype=np.int64).reshape(-1, 2)
-    if not len(table) or table.min() < 0 or table[:, 0].max() >= kinds or table[:, 1].min() < 1:
-        raise InvalidInput("rows must be runs [kind, number of rows], one for each row at least")
-    if table[:, 1].sum() > 1 << 28:
+    wanted = "rows must be runs [kind, number of rows], one for each row at least"
+    try:
+        pairs = [(operator.index(kind), operator.index(count)) for kind, count in given]
+    except (TypeError, ValueError):
+        raise InvalidInput(wanted) from None
+    if not pairs or not all(0 <= kind < kinds and count >= 1 for kind, count in pairs):
+        raise InvalidInput(wanted)
+    if sum(count for _, count in pairs) > 1 << 28:
         raise InvalidInput("there are more than 2^28 rows")
+    table = np.array(pairs, dtype=np.int64)
     return np.repeat(table[:, 0], table[:, 1])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 
 def mapping(executor: Any) -> Callable[..., Any]:
@@ -20,8 +20,8 @@ def mapping(executor: Any) -> Callable[..., Any]:
         executor = executor.get_executor()
     if not (hasattr(executor, "submit") and hasattr(executor, "map")):
         raise InvalidInput(
-            "executor must be a concurrent.futures.Executor or a Dask client, got a "
-            f"{type(executor).__name__}"
+            "executor must be a concurrent.futures.Executor or a Dask client, got "
+            f"{described(executor)}"
         )
     run: Callable[..., Any] = executor.map
     return run

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastpriv._core.validation import Floats, Ints
-from fastpriv.errors import SolverFailure
+from fastpriv.errors import SolverFailure, described
 
 _TOLERANCE = 1e-10
 TINY = 2e-9
@@ -100,7 +100,9 @@ class Model:
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverFailure(f"HiGHS stopped with {self._solver.modelStatusToString(status)!r}")
+            raise SolverFailure(
+                f"HiGHS stopped with {described(self._solver.modelStatusToString(status))}"
+            )
         solution = self._solver.getSolution()
         return Answer(np.array(solution.col_value), np.array(solution.row_dual))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
@@ -131,6 +132,16 @@ def root_down(value: float) -> float:
 def log_up(value: float) -> float:
     """Return a double no less than ln value, exactly 0 at 1; -inf at 0."""
     return _outwards(math.log(value), math.inf) if value > 0.0 else -math.inf
+
+
+def ratio_log_up(ratio: Fraction) -> float:
+    """Return the least double no less than ln ratio, to within 10^-50, of a ratio from 1 on."""
+    if ratio == 1:
+        return 0.0
+    with localcontext(Context(prec=60)):
+        exact = (Decimal(ratio.numerator) / ratio.denominator).ln() + Decimal("1e-50")
+        level = float(exact)
+        return level if Decimal(level) >= exact else math.nextafter(level, math.inf)
 
 
 def log_down(value: float) -> float:

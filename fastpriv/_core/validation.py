@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastpriv.errors import InvalidInput, TooLarge, did_you_mean, short
+from fastpriv.errors import InvalidInput, TooLarge, described, did_you_mean, short
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,7 +31,7 @@ def path(value: Any, name: str) -> Path:
     """Return the path of a file."""
     given = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(given, str) or not given or "\0" in given:
-        raise InvalidInput(f"{name} must be the path of a file, got {value!r:.60}")
+        raise InvalidInput(f"{name} must be the path of a file, got {described(value)}")
     return Path(given)
 
 
@@ -42,7 +42,7 @@ def integer(value: Any, name: str, least: int) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InvalidInput(f"{name} must be an integer, got {value!r:.80}") from None
+        raise InvalidInput(f"{name} must be an integer, got {described(value)}") from None
     if number < least:
         raise InvalidInput(f"{name} must be at least {least}, got {short(number)}")
     return number
@@ -55,7 +55,7 @@ def real(value: Any, name: str, least: float = -math.inf, most: float = math.inf
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be a number, got {value!r:.80}") from None
+        raise InvalidInput(f"{name} must be a number, got {described(value)}") from None
     if not math.isfinite(number) or not least <= number <= most:
         raise InvalidInput(f"{name} must be a finite number{_range(least, most)}, got {number}")
     return number
@@ -65,7 +65,7 @@ def word(value: Any, name: str, known: Collection[str]) -> str:
     """Return ``value``, one of the known words."""
     if not isinstance(value, str) or value not in known:
         raise InvalidInput(
-            f"{name} must be one of {', '.join(known)}; got {value!r:.60}"
+            f"{name} must be one of {', '.join(known)}; got {described(value)}"
             f"{did_you_mean(value, known) if isinstance(value, str) else ''}"
         )
     return value
@@ -74,8 +74,15 @@ def word(value: Any, name: str, known: Collection[str]) -> str:
 def flag(value: Any, name: str) -> bool:
     """Return ``value`` as True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise InvalidInput(f"{name} must be True or False, got {value!r:.60}")
+        raise InvalidInput(f"{name} must be True or False, got {described(value)}")
     return bool(value)
+
+
+def mapping(value: Any, name: str) -> Mapping[Any, Any]:
+    """Return ``value``, a mapping such as a dict."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{name} must be a mapping, such as a dict, got {described(value)}")
+    return value
 
 
 def endless(value: Any) -> bool:
@@ -106,7 +113,9 @@ def items(values: Any, name: str, what: str) -> list[Any]:
     try:
         return list(values)
     except TypeError:
-        raise InvalidInput(f"{name} must be a sequence of {what}, got {values!r:.60}") from None
+        raise InvalidInput(
+            f"{name} must be a sequence of {what}, got {described(values)}"
+        ) from None
 
 
 def array(values: Any, name: str) -> NDArray[Any]:
@@ -163,7 +172,7 @@ def law(values: ArrayLike, name: str, ndim: int = 1) -> Floats:
         total = float(result.sum())
     if not abs(total - 1.0) <= SUM_TOLERANCE:
         raise InvalidInput(
-            f"{name} must sum to 1 within {SUM_TOLERANCE:g}, got a sum of {total!r}"
+            f"{name} must sum to 1 within {SUM_TOLERANCE:g}, got a sum of {described(total)}"
             f"{_percent(total)}; divide it by its sum"
         )
     return result / total if abs(total - 1.0) > ROUNDED else owned(result, values)
@@ -186,8 +195,8 @@ def stochastic(values: ArrayLike, name: str) -> Floats:
             hint = " while all columns sum to 1: is it transposed?"
         raise InvalidInput(
             f"every row of {name} must sum to 1 within {SUM_TOLERANCE:g} (rows are inputs, columns "
-            f"outputs), but {len(wrong)} of {len(totals)} do not; row {wrong[0]} sums to {total!r}"
-            f"{hint}; to normalise: W / W.sum(axis=1, keepdims=True)"
+            f"outputs), but {len(wrong)} of {len(totals)} do not; row {wrong[0]} sums to "
+            f"{described(total)}{hint}; to normalise: W / W.sum(axis=1, keepdims=True)"
         )
     if worst > ROUNDED:
         return np.asarray(result / totals[:, None])
@@ -256,7 +265,9 @@ def sizes(values: Sequence[int] | ArrayLike, name: str = "sizes") -> tuple[int, 
     """Return row sizes as a tuple of ints, each at least 1."""
     given = array(values, name)
     if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iuO":
-        raise InvalidInput(f"{name} must be a non-empty sequence of integers, got {values!r:.80}")
+        raise InvalidInput(
+            f"{name} must be a non-empty sequence of integers, got {described(values)}"
+        )
     if given.min() < 1:
         raise InvalidInput(f"{name} must all be at least 1, got {int(given.min())}")
     if given.max() > MAX_VECTOR:
@@ -333,5 +344,7 @@ def generator(rng: Any) -> np.random.Generator:
     if isinstance(rng, int | np.integer):
         return np.random.default_rng(integer(rng, "rng", 0))
     if not isinstance(rng, np.random.Generator):
-        raise InvalidInput(f"rng must be a numpy.random.Generator, an int or None, got {rng!r}")
+        raise InvalidInput(
+            f"rng must be a numpy.random.Generator, an int or None, got {described(rng)}"
+        )
     return rng

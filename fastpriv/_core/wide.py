@@ -63,6 +63,13 @@ class Wide:
         """Return the nearest doubles."""
         return self._below(np.zeros_like(self.exponent))
 
+    def to_one(self, axis: int) -> Floats:
+        """Return doubles: numbers along an axis are divided by one power of two.
+
+        The largest is then from 1/2 to 1, and those 2^1022 times smaller lose digits.
+        """
+        return self._below(self.exponent.max(axis=axis, keepdims=True))
+
     def logs(self) -> Floats:
         """Natural logarithms, -inf of zeros."""
         with np.errstate(divide="ignore"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv._core.extras import optional
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,9 @@ def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
     pyplot: Any = optional("matplotlib.pyplot", "plot")
     if ax is not None:
         if not isinstance(ax, pyplot.Axes):
-            raise InvalidInput(f"ax must be matplotlib Axes, such as plt.gca(), got {ax!r:.60}")
+            raise InvalidInput(
+                f"ax must be matplotlib Axes, such as plt.gca(), got {described(ax)}"
+            )
         given: Axes = ax
         return given
     from fastpriv._drawing.figure import PaperFigure

@@ -64,11 +64,12 @@ def shrinking_correlation(gap: float, off: float, law: Floats) -> Bracket:
 def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     """Maximal correlation from W minus a law common to all its rows, p > 0, and q times 2^600.
 
-    Every entry of the excess must be accurate to one ulp. It is centred here.
+    Every entry of the excess must be accurate to one ulp. It is centred here. Rows of it that are
+    equal may be those of laws that differ by less, unless all are zero.
     """
     occurs = q > 0.0
     excess, q = excess[:, occurs], q[occurs]
-    if (excess == excess[0]).all():
+    if len(p) == 1 or not excess.any():
         return Bracket(0.0, 0.0)
     weight = np.sqrt(p * SCALE)[:, None] / np.sqrt(q)
     with np.errstate(over="ignore"):  # an output as rare as e^-745: then the bracket is wide

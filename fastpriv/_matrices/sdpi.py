@@ -22,6 +22,8 @@ from fastpriv.results import Bracket, SdpiConstant
 
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
+#: Seconds of a step beyond which a search would take minutes.
+_STEP = 1.0
 #: Chances of inputs and outputs below this number are not searched: rho^2 and eta have to do.
 _RARE = 2.0**-500
 
@@ -47,7 +49,7 @@ def matrix_sdpi(
     searched = upper > lower and min(p.min(), (p @ rows).min()) > _RARE
     if searched and len(rows) == 2:
         lower, upper, law = _two_inputs(rows, p, rho, lower, upper)
-    elif searched and step_seconds(len(rows)) <= clock.left():
+    elif searched and step_seconds(len(rows)) <= min(clock.left(), _STEP):
         search = Search(rows, p, lower, upper, clock)
         if len(rows) <= LARGEST and 0.0 < search.lower < upper:
             search.narrow(gap, None if time_limit is None else clock.left())

@@ -230,7 +230,7 @@ def search(problem: Problem, cap: float, gap: float, time_limit: float | None) -
             made = relaxation.solve(child)
             meter.spend(_PER_ENTRY * entries)
             heapq.heappush(heap, (max(-made.bound, bound), next(numbers), child, made))
-    upper = max([lower, closed] + [-heap[0][0]] * bool(heap))
+    upper = max(lower, closed, -heap[0][0] if heap else lower)
     return Search(lower, max(lower, min(upper, cap)), law)
 
 

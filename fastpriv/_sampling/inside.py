@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
+from fastpriv._core.rounding import ratio_log_up
 from fastpriv._core.validation import Ints
 from fastpriv._sampling.sequential import draw_all
 from fastpriv._sampling.source import Source, Words
-from fastpriv._sampling.thresholds import WORDS, integer_ratio, log_up
+from fastpriv._sampling.thresholds import WORDS, integer_ratio
 
 #: Words drawn at a time.
 _CHUNK = 1 << 16
@@ -41,7 +42,7 @@ class InsideThresholds:
     @property
     def level(self) -> float:
         """Logarithm of the factor, rounded up; at most epsilon."""
-        return min(log_up(self.growth), self._epsilon)
+        return min(ratio_log_up(self.growth), self._epsilon)
 
     @property
     def chance(self) -> Fraction:

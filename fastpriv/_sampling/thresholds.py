@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
-from fastpriv._core.rounding import lowered
+from fastpriv._core.rounding import lowered, ratio_log_up
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.source import Source, Words
@@ -125,7 +125,7 @@ class LawThresholds(Thresholds):
         ratios = most[seen] / least[seen]
         close = ratios >= lowered(ratios.max(initial=0.0), 32.0)
         pairs = set(zip(most[seen][close].tolist(), least[seen][close].tolist(), strict=True))
-        return log_up(max((Fraction(*pair) for pair in pairs), default=Fraction(1)))
+        return ratio_log_up(max((Fraction(*pair) for pair in pairs), default=Fraction(1)))
 
 
 class ManyThresholds:
@@ -172,7 +172,9 @@ class SymmetricThresholds(Thresholds):
 
     def level(self) -> float:
         """Return ln(stay / move), rounded up; at most epsilon."""
-        return min(log_up(Fraction(self.stay, self.move)), self._epsilon) if self._m > 1 else 0.0
+        return (
+            min(ratio_log_up(Fraction(self.stay, self.move)), self._epsilon) if self._m > 1 else 0.0
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the table of steps: it follows from the rest and is large."""
@@ -227,16 +229,6 @@ def integer_ratio(inside: int, outside: int, epsilon: float) -> tuple[int, int]:
         move = max(1, int(WORDS / (growth * inside + outside)))
         most = max(move, int(growth * move - guard))
         return min(most, (WORDS - outside * move) // inside), move
-
-
-def log_up(ratio: Fraction) -> float:
-    """Return the least double that is at least the log of a ratio >= 1, to within 10^-50."""
-    if ratio == 1:
-        return 0.0
-    with localcontext(_EXACT):
-        exact = (Decimal(ratio.numerator) / ratio.denominator).ln() + Decimal("1e-50")
-        level = float(exact)
-        return level if Decimal(level) >= exact else math.nextafter(level, math.inf)
 
 
 def fitting(dtype: np.dtype[Any], values: int) -> np.dtype[Any]:

@@ -18,7 +18,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import LEAST
 from fastpriv._core.validation import Floats, Ints
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 if TYPE_CHECKING:
     from fastpriv._sampling.thresholds import Thresholds
@@ -284,7 +284,9 @@ def distinct(
     # Listing keeps the items alive, so that no two of them share an id.
     kept = check.items(items, what, "one item per row")
     if not kept or isinstance(items, Mapping):
-        raise InvalidInput(f"{what} must be a sequence with one item per row, got {items!r:.60}")
+        raise InvalidInput(
+            f"{what} must be a sequence with one item per row, got {described(items)}"
+        )
     by_object: dict[int, int] = {}
     by_value: dict[tuple[tuple[int, ...], bytes], int] = {}
     arrays: list[Floats] = []

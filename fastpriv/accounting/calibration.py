@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fastpriv._core import validation as check
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.errors import Infeasible, InvalidInput, did_you_mean
+from fastpriv.errors import Infeasible, InvalidInput, described, did_you_mean
 from fastpriv.results import Bracket
 
 __all__ = ["calibrate"]
@@ -63,14 +63,14 @@ def calibrate(
     Bracket(1202, 1202)
     """
     if not callable(make):
-        raise InvalidInput(f"make must be a function that returns a profile, got {make!r:.60}")
+        raise InvalidInput(f"make must be a function that returns a profile, got {described(make)}")
     level = check.real(epsilon, "epsilon", least=0.0)
     chance = check.real(delta, "delta", least=0.0, most=1.0)
     width = check.real(tolerance, "tolerance", least=1e-13, most=0.5)
     if parameter not in _PARAMETERS:
         hint = did_you_mean(parameter, _PARAMETERS)
         raise InvalidInput(
-            f"parameter must be one of {', '.join(_PARAMETERS)}, got {parameter!r}{hint}"
+            f"parameter must be one of {', '.join(_PARAMETERS)}, got {described(parameter)}{hint}"
         )
     search = _Search(make, level, chance, parameter)
     return search.integers() if parameter == "steps" else search.reals(width)
@@ -95,7 +95,7 @@ class _Search:
                 raise Infeasible(f"no {self._name} settles the guarantee in {_TRIES} tries")
             profile = self._make(int(x) if self._integer else x)
             if not isinstance(profile, PrivacyProfile):
-                raise InvalidInput(f"make must return a PrivacyProfile, got {profile!r:.60}")
+                raise InvalidInput(f"make must return a PrivacyProfile, got {described(profile)}")
             self._seen[x] = profile.delta(self._epsilon)
         return self._seen[x]
 

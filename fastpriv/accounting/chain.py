@@ -14,7 +14,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.channels.rowwise import row_kernels
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.arguments import as_pair, output_rows
 from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.columns import column
@@ -63,7 +63,7 @@ def pml_chain(
             channel, y = release
         except (TypeError, ValueError):
             raise InvalidInput(
-                f"every release must be a pair (channel, y), got {release!r:.60}"
+                f"every release must be a pair (channel, y), got {described(release)}"
             ) from None
         mechanism, law = as_pair(channel, prior if law is None else law)
         seen.append((mechanism, output_rows(mechanism, y)))
@@ -86,7 +86,7 @@ def pml_chain(
 @singledispatch
 def _column(channel: AbstractChannel, y: Ints) -> Floats:
     """Return p(y|x) for every database x, through the matrix."""
-    return np.array(channel.matrix()[:, channel.output_space.index(y)])
+    return np.array(channel.matrix()[:, channel._column_of(y)])
 
 
 @_column.register

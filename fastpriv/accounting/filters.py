@@ -20,7 +20,7 @@ from fastpriv._core.rounding import lowered, raised
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import as_relation, one_relation
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described, unread
 
 __all__ = ["PrivacyFilter", "PrivacyOdometer"]
 
@@ -53,7 +53,8 @@ class _Spends:
         amounts = {"level": str(self._level), "delta": str(self._delta)}
         return {**amounts, "count": self._count, "relation": self._relation}
 
-    def _restore(self, given: Mapping[str, Any]) -> None:
+    def _restore(self, spent: Any) -> None:
+        given = check.mapping(spent, "spent")
         self._level = amount(given["level"], "level", 1000)
         self._delta = amount(given["delta"], "delta", 1000)
         self._count = check.integer(given["count"], "count", 0)
@@ -186,12 +187,12 @@ class PrivacyFilter(_Spends):
         0.25
         """
         try:
-            result = cls(
-                given["epsilon"], given["delta"], rule=given["rule"], reserved=given["reserved"]
-            )
-            result._restore(given["spent"])
+            fields = check.mapping(given, "a filter")
+            levels = fields["epsilon"], fields["delta"]
+            result = cls(*levels, rule=fields["rule"], reserved=fields["reserved"])
+            result._restore(fields["spent"])
         except (KeyError, TypeError) as error:
-            raise InvalidInput(f"this is no filter: {given!r:.60} ({error})") from None
+            raise unread("filter", given, error) from None
         if result._level > result._most or result._delta > result._deltas:
             raise InvalidInput("this filter has spent more than its budget")
         return result
@@ -281,9 +282,9 @@ class PrivacyOdometer(_Spends):
         """Return the odometer that :meth:`to_dict` was called on."""
         result = cls()
         try:
-            result._restore(given["spent"])
+            result._restore(check.mapping(given, "an odometer")["spent"])
         except (KeyError, TypeError) as error:
-            raise InvalidInput(f"this is no odometer: {given!r:.60} ({error})") from None
+            raise unread("odometer", given, error) from None
         return result
 
     def __repr__(self) -> str:
@@ -297,7 +298,9 @@ def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
         return level, 0.0
     if isinstance(release, tuple | list):
         if len(release) != 2:
-            raise InvalidInput(f"a release is a level or (epsilon, delta), got {release!r:.60}")
+            raise InvalidInput(
+                f"a release is a level or (epsilon, delta), got {described(release)}"
+            )
         epsilon, delta = release
     else:
         epsilon, delta = release, 0.0

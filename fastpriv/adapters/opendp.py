@@ -12,7 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
 from fastpriv.accounting.profile.atoms import Atom, from_envelope
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.realised import drawn_level
 
@@ -122,7 +122,9 @@ def measurement_profile(measurement: Any, d_in: Any = 1) -> PrivacyProfile:
     try:
         measure, level = str(measurement.output_measure), measurement.map(d_in)
     except AttributeError:
-        raise InvalidInput(f"an OpenDP measurement is needed, got {measurement!r:.60}") from None
+        raise InvalidInput(
+            f"an OpenDP measurement is needed, got {described(measurement)}"
+        ) from None
     read = _READERS.get(measure)
     if read is None:
         raise InvalidInput(
@@ -229,7 +231,7 @@ def to_privacy_profile(profile: PrivacyProfile) -> Any:
     """
     dp = optional("opendp.prelude", "opendp")
     if not isinstance(profile, PrivacyProfile):
-        raise InvalidInput(f"a PrivacyProfile is needed, got {profile!r:.60}")
+        raise InvalidInput(f"a PrivacyProfile is needed, got {described(profile)}")
 
     def delta(epsilon: float) -> float:
         return profile.delta(check.real(epsilon, "epsilon", least=0.0)).upper

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._text.numbers import down, up
@@ -33,7 +33,7 @@ from fastpriv.results import Bracket, IndividualCapacity, Value, Witness, Worst,
 #: Entries, and comparisons of entries, that an audit waits for.
 SEARCHED, _COMPARED = 1 << 20, 1 << 27
 #: Seconds past the limit after which not even quick measures are begun.
-_GRACE = 30.0
+_GRACE = 5.0
 #: Entries of a mechanism that is not worth looking at the clock for.
 _QUICK = 1 << 12
 #: Types of outputs, row after row, that an audit waits for.
@@ -47,13 +47,13 @@ Levels = TypeVar("Levels", Value, Floats)
 
 
 class Case:
-    """A mechanism, perhaps with a prior, and the limit of time; None bounds the work instead."""
+    """A mechanism, perhaps with a prior, and the clock; None bounds the work instead of time."""
 
     def __init__(
-        self, channel: AbstractChannel, prior: Distribution | None, limit: float | None
+        self, channel: AbstractChannel, prior: Distribution | None, clock: Clock | None
     ) -> None:
-        self.channel, self._prior, self._limit = channel, prior, limit
-        self._end = math.inf if limit is None else time.monotonic() + limit
+        self.channel, self._prior, self._clock = channel, prior, clock
+        self._hopeless = clock is not None and clock.limit == 0.0
 
     @property
     def law(self) -> Distribution | None:
@@ -66,13 +66,15 @@ class Case:
         assert self._prior is not None
         return self._prior
 
-    def time(self) -> float | None:
-        """Return the seconds of one search, half of the limit, or None without a limit."""
-        if self._limit is None:
-            return None
-        if self._limit <= 0.0:
+    def time(self, searches: int = 1) -> float | None:
+        """Return the seconds of the first of some searches to come, or None without a limit."""
+        if self._hopeless:
             raise TooLarge("there is no time for searches; give a larger time limit")
-        return 0.5 * self._limit
+        return self.seconds(searches)
+
+    def seconds(self, searches: int) -> float | None:
+        """Return the same for a measure that is taken without any time as well."""
+        return None if self._clock is None else self._clock.share(searches)
 
     def wait(self) -> None:
         """Refuse to begin a measure of a large mechanism after the time limit."""
@@ -87,7 +89,7 @@ class Case:
     def _late(self, grace: float) -> bool:
         """Whether the time is over. Small mechanisms are never late: only compiling takes time."""
         small = max(searched_entries(self.channel), self.channel.space.size) <= _QUICK
-        return not small and time.monotonic() > self._end + grace
+        return self._clock is not None and not small and self._clock.past() > grace
 
     def search(self) -> AbstractChannel:
         """Return the channel for an optimisation, unless that takes too long."""
@@ -106,6 +108,7 @@ class Case:
     def passed(self) -> Distribution:
         """Return the prior for a pass of its rows through the channel, unless that takes long."""
         work = through_entries(self.prior)
+        self.wait()
         check.fits(work, "the types of outputs, row by row,", "call the measure", _PASSED)
         return self.prior
 
@@ -132,7 +135,8 @@ class Case:
     @cached_property
     def individual(self) -> IndividualCapacity:
         """Individual capacity."""
-        return largest_leak(self.search(), 1, GAP, self.time())
+        searches = 1 if self._prior is None else 2  # another one is at the prior's entropy
+        return largest_leak(self.search(), 1, GAP, self.time(searches))
 
     @cached_property
     def row_levels(self) -> list[float]:

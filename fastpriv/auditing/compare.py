@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._text.table import table
 from fastpriv._text.tabular import Tabular
 from fastpriv.auditing.report import Audit, Level
@@ -107,7 +109,7 @@ def compare(
     notions : list of str, optional
         Which levels to compare; see :func:`audit`.
     time_limit : float, optional
-        Seconds for the searches of each audit; see :func:`audit`.
+        Seconds for both audits together; see :func:`audit`.
 
     Returns
     -------
@@ -123,9 +125,14 @@ def compare(
     >>> comparison["dp"], comparison["channel-capacity"]
     ('first', 'first')
     """
-    chosen = None if notions is None else [*notions]
+    chosen = list(notions) if isinstance(notions, Iterator) else notions  # it is read twice
+    limit = check.optional_limit(time_limit, "time_limit")
+    clock = None if limit is None else Clock(limit)
     one, two = (
-        audit(given, prior, notions=chosen, time_limit=time_limit) for given in (first, second)
+        audit(
+            given, prior, notions=chosen, time_limit=None if clock is None else clock.share(parts)
+        )
+        for given, parts in ((first, 2), (second, 1))
     )
     return side_by_side(one, two)
 

@@ -17,7 +17,7 @@ from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.auditing.case import guaranteed
 from fastpriv.channels import AbstractChannel, Channel
-from fastpriv.errors import FastprivError, InvalidInput
+from fastpriv.errors import FastprivError, InvalidInput, described
 from fastpriv.measures.stacks import is_stack
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
@@ -162,7 +162,7 @@ def _tasks(channels: Any, priors: Any) -> tuple[int, list[_Task]]:
         channels = list(stack)
     elif isinstance(channels, AbstractChannel) or not isinstance(channels, Iterable):
         raise InvalidInput(
-            f"channels must be a sequence of channels, got a {type(channels).__name__}; for one "
+            f"channels must be a sequence of channels, got {described(channels)}; for one "
             "mechanism use audit"
         )
     listed = list(channels)
@@ -194,12 +194,17 @@ def _each(priors: Any, count: int) -> list[Any]:
         priors = np.asarray(priors)
     if isinstance(priors, Iterable):
         listed = np.atleast_1d(priors) if isinstance(priors, np.ndarray) else list(priors)
-        if len(listed) > 0 and np.ndim(listed[0]) == 0 and not isinstance(listed[0], Distribution):
+        if len(listed) > 0 and _is_number(listed[0]):
             return [check.law(listed, "priors")] * count
         if len(listed) == count:
             return list(listed)
         raise InvalidInput(f"priors must be one, or one for each of {count}; got {len(listed)}")
-    raise InvalidInput(f"priors must be laws, got a {type(priors).__name__}")
+    raise InvalidInput(f"priors must be laws, got {described(priors)}")
+
+
+def _is_number(prior: Any) -> bool:
+    """Whether it is the probability of a value rather than a law."""
+    return not isinstance(prior, Distribution) and check.array(prior, "priors").ndim == 0
 
 
 def _grouped(channels: list[Any], priors: list[Any]) -> Iterator[_Task]:

@@ -109,7 +109,7 @@ def _disclosed(case: Case) -> Witness:
     laws = case.channel.matrix()[alive]
     y = int(((laws.max(axis=0) > 0.0) & (laws.min(axis=0) == 0.0)).argmax())
     x, other = case.channel.space.rows(alive[[laws[:, y].argmax(), laws[:, y].argmin()]])
-    return Witness(case.channel.output_space.rows(y), x, other)
+    return Witness(case.channel._output_at(y), x, other)
 
 
 def _distortion(value: Value, case: Case) -> str:
@@ -186,7 +186,7 @@ UNDER_PRIOR: dict[str, Line] = {
         share(
             "Of whatever such databases tell about any other secret, at most {} reaches the output."
         ),
-        lambda case: accurate_sdpi(case.search(), case.prior),
+        lambda case: accurate_sdpi(case.search(), case.prior, time_limit=case.seconds(2)),
     ),
     "constrained-capacity": Line(
         amount(

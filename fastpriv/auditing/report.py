@@ -13,7 +13,7 @@ from fastpriv._text.numbers import quantity, shown
 from fastpriv._text.tabular import Tabular
 from fastpriv.auditing.page import fragment, page
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import UnknownName, did_you_mean, short
+from fastpriv.errors import UnknownName, described, did_you_mean, short
 from fastpriv.notions.implications import Step
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
@@ -214,7 +214,9 @@ class Audit(Tabular):
             return self.levels[notion].value
         known = [*self.levels, *self.skipped]
         unknown = f"not a notion of this audit{did_you_mean(notion, known)}; it has {known}"
-        raise UnknownName(f"{notion!r:.60} was not measured: {self.skipped.get(notion, unknown)}")
+        raise UnknownName(
+            f"{described(notion)} was not measured: {self.skipped.get(notion, unknown)}"
+        )
 
     def __contains__(self, notion: object) -> bool:
         return notion in self.levels
@@ -225,7 +227,7 @@ class Audit(Tabular):
     @property
     def summary(self) -> str:
         """The sizes of what was audited, in one line."""
-        space, outputs = self.channel.space, self.channel.output_space.size
+        space, outputs = self.channel.space, self.channel._output_count
         counts = ((space.size, "database"), (space.n, "row"), (outputs, "output"))
         databases, rows, outcomes = (f"{short(n)} {name}{'s' * (n > 1)}" for n, name in counts)
         return f"{databases} of {rows}, {outcomes}"
@@ -250,7 +252,7 @@ class Audit(Tabular):
             "mechanism": self.name,
             "databases": short(self.channel.space.size),
             "rows": self.channel.space.n,
-            "outputs": short(self.channel.output_space.size),
+            "outputs": short(self.channel._output_count),
             "prior": None if self.prior is None else repr(self.prior),
             "levels": {notion: level.to_dict() for notion, level in self.levels.items()},
             "implied": [implied.to_dict() for implied in self.implied],

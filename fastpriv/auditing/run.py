@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv.auditing.case import Case, Line, guaranteed
 from fastpriv.auditing.mechanism import MECHANISM
 from fastpriv.auditing.prior import FACTS, UNDER_PRIOR
@@ -17,7 +18,14 @@ from fastpriv.auditing.report import Audit, Implied, Level
 from fastpriv.auditing.secret import ABOUT_SECRET, SecretCase, checked
 from fastpriv.auditing.words import where
 from fastpriv.channels import AbstractChannel, Channel
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, did_you_mean
+from fastpriv.errors import (
+    Infeasible,
+    InvalidInput,
+    SolverFailure,
+    TooLarge,
+    described,
+    did_you_mean,
+)
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.notions.implications import derive, facts_of
 from fastpriv.notions.notion import Notion
@@ -63,10 +71,10 @@ def audit(
     name : str, optional
         What to call the mechanism; by default what it is.
     time_limit : float, optional
-        Seconds for the searches (capacities of individuals), which return brackets that are as
-        tight as time allowed. Large measures that would begin later are skipped; small ones are
-        always taken. By default the work is bounded in place of the time, so that an audit has the
-        same numbers on a busy machine and on an idle one.
+        Seconds for the whole audit. Searches (capacities of individuals) return brackets that are
+        as tight as time allowed. Large measures that would begin later are skipped; those of small
+        mechanisms are always taken. By default the work is bounded in place of the time, so that an
+        audit has the same numbers on a busy machine and on an idle one.
 
     Returns
     -------
@@ -80,8 +88,8 @@ def audit(
     -----
     Levels are those of the single measures, rounded against the mechanism, in each channel's own
     structure: a million rows of randomised response take seconds. Optimisations over
-    matrices with more than 2^20 entries are skipped; call the measure for them. Single measures
-    are not interrupted, so that they may overrun a time limit; half a minute past it none is begun.
+    matrices with more than 2^20 entries are skipped; call the measure for them. Levels in closed
+    form are not interrupted, so that the last of them may end a second after the time limit.
     Levels in closed form of an 8 x 8 matrix with a prior take a few milliseconds together.
 
     Examples
@@ -96,13 +104,16 @@ def audit(
     'Output 1, for 1 against 0, which differ in row 0.'
     """
     limit = check.optional_limit(time_limit, "time_limit")
+    clock = None if limit is None else Clock(limit)
     wanted = _chosen(notions)
+    if not isinstance(name, str | None):
+        raise InvalidInput(f"name must be a text, got {described(name)}")
     released = channel.report if isinstance(channel, Release) else channel
     if isinstance(released, ReleaseReport):
         name = f"the record of a person in: {released.mechanism}" if name is None else name
         channel = released.channel
     mechanism, law = _arguments(channel, prior, joint)
-    case = Case(mechanism, law, limit)
+    case = Case(mechanism, law, clock)
     findings = _Findings(wanted)
     findings.add("mechanism", case)
     if law is None:
@@ -111,10 +122,10 @@ def audit(
         findings.add("prior", case)
         findings.add("facts", case)
     if joint is not None:
-        secret = SecretCase(mechanism, checked(joint, mechanism.space.size), limit)
+        secret = SecretCase(mechanism, checked(joint, mechanism.space.size), clock)
         findings.add("secret", secret)
     return Audit(
-        name=repr(mechanism) if name is None else str(name),
+        name=repr(mechanism) if name is None else name,
         channel=mechanism,
         prior=law,
         levels=findings.levels,
@@ -198,15 +209,17 @@ def _chosen(notions: Iterable[str] | None) -> frozenset[str]:
     """Return the slugs of the notions to measure; all that audits know, where none are given."""
     if notions is None:
         return frozenset(LINES)
-    wanted = notions if isinstance(notions, Iterable) and not isinstance(notions, str) else None
-    if wanted is None or not (names := list(wanted)):
+    names = [] if isinstance(notions, str) else check.items(notions, "notions", "slugs")
+    if not names:
         raise InvalidInput(
-            f'notions must be a list of slugs, such as ["dp", "pml"], got {notions!r:.60}'
+            f'notions must be a list of slugs, such as ["dp", "pml"], got {described(notions)}'
         )
     for name in names:
         if not isinstance(name, str) or name not in LINES:
             known = did_you_mean(name, LINES) if isinstance(name, str) else ""
-            raise InvalidInput(f"audits do not measure {name!r:.60}{known}; they know {[*LINES]}")
+            raise InvalidInput(
+                f"audits do not measure {described(name)}{known}; they know {[*LINES]}"
+            )
     return frozenset(names)
 
 

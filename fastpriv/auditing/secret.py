@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import Leakages, matrix_leakages
 from fastpriv.auditing.case import Case, Line, amount, ratio, share, wrong
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.draws import INFORMATION_ERROR
+from fastpriv.measures.draws import INFORMATION_ERROR, raised_information
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.measures.information import information
 from fastpriv.measures.leakage import (
@@ -25,24 +26,24 @@ from fastpriv.measures.leakage import (
 from fastpriv.measures.maxima import maxima_level
 from fastpriv.measures.pointwise.row import law_error
 from fastpriv.priors import Dense
-from fastpriv.results import Value, Witness, top
+from fastpriv.results import Witness, top
 from fastpriv.spaces import Space
 
 
 class SecretCase(Case):
     """The channel from S to the output, with a bound on the errors of its entries."""
 
-    def __init__(self, mechanism: AbstractChannel, joint: Floats, limit: float | None) -> None:
+    def __init__(self, mechanism: AbstractChannel, joint: Floats, clock: Clock | None) -> None:
         masses = joint.sum(axis=1)
         self.values = np.flatnonzero(masses)
         self._mechanism, self._given = mechanism, joint[self.values] / masses[self.values, None]
         self._masses = masses[self.values] / masses.sum()
-        super().__init__(mechanism, Dense._trusted(self._masses, Space([len(self.values)])), limit)
+        super().__init__(mechanism, Dense._trusted(self._masses, Space([len(self.values)])), clock)
 
     @cached_property
     def secret(self) -> Channel:
         """Law of the output for every value of S."""
-        outputs = self._mechanism.output_space.size
+        outputs = self._mechanism._output_count
         check.fits(len(self.values) * outputs, "the law of the output per value of S", "use fewer")
         space = self._mechanism.space
         laws = [self._mechanism._output(Dense._trusted(p, space))._vector() for p in self._given]
@@ -62,7 +63,7 @@ class SecretCase(Case):
         """Return the output that leaks most, and the value of S that it speaks for."""
         y = int(self.odds.above.argmax())
         s = self.values[self.secret._matrix[:, y].argmax()]
-        return Witness(self._mechanism.output_space.rows(y), np.array([s]))
+        return Witness(self._mechanism._output_at(y), np.array([s]))
 
     def share(self, worst: bool = False) -> float:
         """Share of the entropy of S that is told, raised past all rounding."""
@@ -88,8 +89,10 @@ def _case(case: Case) -> SecretCase:
     return case
 
 
-def _information(case: Case) -> Value:
-    return information(_case(case).secret, case.prior)
+def _information(case: Case) -> float:
+    """I(S; Y), raised by what the errors of the computed channel may have taken from it."""
+    about = _case(case)
+    return raised_information(top(information(about.secret, case.prior)), about.error)
 
 
 def _strong(case: Case) -> float:

@@ -74,7 +74,29 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     def _output(self, prior: Distribution) -> Distribution:
         """Return the law of the output under a prior on the channel's space."""
-        return Dense._trusted(prior._vector() @ self.matrix(), self.output_space)
+        return Dense._trusted(prior._vector() @ self.matrix(), self._column_space)
+
+    @property
+    def _output_count(self) -> int:
+        """Number of outputs, the columns of the matrix; beyond 2^60 perhaps to a power of two.
+
+        Fewer than the rows of the output space where not every row is an output.
+        """
+        return self.output_space.size
+
+    @property
+    def _column_space(self) -> Space:
+        """The output space, or plain numbers of columns where it has other rows."""
+        count = self._output_count
+        return self.output_space if count == self.output_space.size else Space._trusted((count,))
+
+    def _output_at(self, y: int) -> Ints:
+        """Return the output of a column, as a row of the output space."""
+        return np.asarray(self.output_space.rows(y))
+
+    def _column_of(self, output: Ints) -> int:
+        """Return the column of an output, given as a row of the output space."""
+        return int(self.output_space.index(output))
 
     def column_maxima(self) -> Floats:
         """Return the largest p(y|x) over x, for every output y."""
@@ -101,12 +123,12 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     def _check_matrix(self) -> None:
         check.fits(
-            self.space.size * self.output_space.size,
+            self.space.size * self._output_count,
             f"the matrix of {self!r}",
             "use fewer rows, or measures that this channel answers without its matrix",
             check.MAX_MATRIX,
         )
 
     def __repr__(self) -> str:
-        outputs = short(self.output_space.size)
+        outputs = short(self._output_count)
         return f"{type(self).__name__}({self.space!r} -> {outputs} outputs)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.base import AbstractChannel
@@ -52,6 +53,24 @@ class ColumnsChannel(AbstractChannel):
         """The outputs of all columns, one after the other."""
         parts = (column.output_space.sizes for column in self.columns)
         return Space._trusted(tuple(size for sizes in parts for size in sizes))
+
+    @property
+    def _output_count(self) -> int:
+        return math.prod(column._output_count for column in self.columns)
+
+    def _output_at(self, y: int) -> Ints:
+        parts, rest = [], int(y)
+        for column in reversed(self.columns):
+            rest, own = divmod(rest, column._output_count)
+            parts.append(np.atleast_1d(column._output_at(own)))
+        return np.concatenate(parts[::-1])
+
+    def _column_of(self, output: Ints) -> int:
+        ends = np.cumsum([column.output_space.n for column in self.columns])[:-1]
+        result = 0
+        for column, part in zip(self.columns, np.split(output, ends), strict=True):
+            result = result * column._output_count + column._column_of(part)
+        return result
 
     def _definition(self) -> dict[str, Any]:
         return {"columns": list(self.columns)}

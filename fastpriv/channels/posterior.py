@@ -14,7 +14,7 @@ from fastpriv._core.wide import wide
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels.tilted import FEW, TiltedChannel, TiltedProduct
 from fastpriv.channels.unmixed import misfit, row_misfit, surely_exists, unmixed, wide_misfit
-from fastpriv.errors import Infeasible, TooLarge
+from fastpriv.errors import Infeasible, TooLarge, described
 from fastpriv.priors import Distribution, Markov, Product
 from fastpriv.priors.arguments import as_prior
 from fastpriv.priors.unmixing import rounding
@@ -70,20 +70,20 @@ class PosteriorChannel(TiltedChannel):
         least = self.prior.epsilon_tilde()
         if least == math.inf:
             raise Infeasible(
-                f"E_i does not exist for {prior!r}: some database has probability zero, and no "
-                "finite epsilon will do"
+                f"E_i does not exist for {self.prior!r}: some database has probability zero, and "
+                "no finite epsilon will do"
             )
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         if isinstance(least, Bracket) and least.lower <= self.epsilon < least.upper:
             raise TooLarge(
-                f"whether E_i exists at epsilon {self.epsilon!r} for {prior!r} is not known: "
-                f"epsilon_tilde lies in {least!r} and its search needs all databases; use an "
-                "epsilon from the upper end on, or fewer rows"
+                f"whether E_i exists at epsilon {described(self.epsilon)} for {self.prior!r} is "
+                f"not known: epsilon_tilde lies in {described(least)} and its search needs all "
+                "databases; use an epsilon from the upper end on, or fewer rows"
             )
         if self.epsilon < least:
             raise Infeasible(
-                f"E_i does not exist at epsilon {self.epsilon!r} for {prior!r}; it needs epsilon "
-                f">= epsilon_tilde = {float(least)!r}"
+                f"E_i does not exist at epsilon {described(self.epsilon)} for {self.prior!r}; it "
+                f"needs epsilon >= epsilon_tilde = {described(float(least))}"
             )
         self._set(unmixed(self.prior, self.epsilon))
 

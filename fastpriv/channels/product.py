@@ -17,7 +17,7 @@ from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.drawing import draw_rows
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, distinct
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution
 from fastpriv.spaces import Space
 
@@ -127,8 +127,8 @@ def _kernels_of(factor: Any, i: int) -> RowKernels:
     if isinstance(factor, AbstractChannel):
         if factor.space.n > 1 or factor.output_space.n > 1:
             raise InvalidInput(
-                f"factor {i} must act on every row by itself, got {factor!r:.60}; give a matrix, a "
-                "channel on one row with one output value, or a ProductChannel"
+                f"factor {i} must act on every row by itself, got {described(factor)}; give a "
+                "matrix, a channel on one row with one output value, or a ProductChannel"
             )
         matrix = np.asarray(factor.matrix())
     else:

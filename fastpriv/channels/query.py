@@ -21,7 +21,7 @@ from fastpriv._structure.rows import RowKernel, distinct
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.queries.sums import Histogram, Sum
-from fastpriv.errors import InvalidInput, short
+from fastpriv.errors import InvalidInput, described, short
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
@@ -205,5 +205,5 @@ class QueryChannel(AbstractChannel):
 def _load(scores: ArrayLike, i: int) -> Floats:
     numbers = check.floats(scores, f"scores[{i}]", 1)
     if (numbers != np.floor(numbers)).any() or numbers.max() > check.MAX_VECTOR:
-        raise InvalidInput(f"scores[{i}] must hold integers of at least 0, got {scores!r:.60}")
+        raise InvalidInput(f"scores[{i}] must hold integers of at least 0, got {described(scores)}")
     return numbers

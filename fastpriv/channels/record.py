@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core.defined import load
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, fitting
 from fastpriv.channels.base import AbstractChannel
@@ -58,6 +58,18 @@ class RecordChannel(AbstractChannel):
         if reports:
             self.output_space = columns.output_space
 
+    @property
+    def _output_count(self) -> int:
+        return self.columns._output_count
+
+    def _output_at(self, y: int) -> Ints:
+        whole = self.output_space == self.space  # records as one number, not as their columns
+        return super()._output_at(y) if whole else self.columns._output_at(y)
+
+    def _column_of(self, output: Ints) -> int:
+        whole = self.output_space == self.space
+        return super()._column_of(output) if whole else self.columns._column_of(output)
+
     def _definition(self) -> dict[str, Any]:
         return {"columns": self.columns}
 
@@ -71,7 +83,7 @@ class RecordChannel(AbstractChannel):
 
     def _output(self, prior: Distribution) -> Distribution:
         inner = Dense._trusted(prior._vector(), self.columns.space, prior._logs())
-        return Dense._trusted(self.columns.output(inner).pmf(), self.output_space)
+        return Dense._trusted(self.columns.output(inner).pmf(), self._column_space)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""

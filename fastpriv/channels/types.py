@@ -28,7 +28,7 @@ from fastpriv._structure.types import (
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
 from fastpriv.channels.queries.laws import log_score_law, score_law
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution, Exchangeable
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.spaces import Space
@@ -75,7 +75,9 @@ class TypeChannel(AbstractChannel):
         for x in range(len(types.counts)):
             total = math.fsum(made._mass[made._stack.row == x])
             if abs(total - 1.0) > check.SUM_TOLERANCE:
-                raise InvalidInput(f"the law of the output given type {x} sums to {total!r}, not 1")
+                raise InvalidInput(
+                    f"the law of the output given type {x} sums to {described(total)}, not 1"
+                )
         return made
 
     @cached_property

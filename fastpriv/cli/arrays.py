@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from fastpriv.errors import InvalidInput, did_you_mean
+from fastpriv.errors import InvalidInput, described, did_you_mean
 
 if TYPE_CHECKING:
     from fastpriv._core.validation import Floats
@@ -121,7 +121,9 @@ def _row(cells: list[str], line: int, path: str) -> Floats:
         if np.isfinite(row).all():
             return row
     cell = next(cell for cell in cells if not _finite(cell))
-    raise InvalidInput(f"line {line} of {path} holds {cell!r:.60}, {_wrong(cell, cells, line)}")
+    raise InvalidInput(
+        f"line {line} of {path} holds {described(cell)}, {_wrong(cell, cells, line)}"
+    )
 
 
 def _wrong(cell: str, cells: list[str], line: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastpriv._text.encoding import to_json
 from fastpriv.cli.parser import add_file, add_json, examples
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -92,7 +92,7 @@ def _channel(given: argparse.Namespace) -> tuple[Any, Any]:
     extra = undeclared(source, domain)
     if extra and plan.unit == "record":
         raise InvalidInput(
-            f"the domain does not declare {', '.join(map(repr, extra))}; records were randomised "
-            "as a whole, so give the domain of the release with all of its columns"
+            f"the domain does not declare {', '.join(map(described, extra))}; records were "
+            "randomised as a whole, so give the domain of the release with all of its columns"
         )
     return plan.channel, domain

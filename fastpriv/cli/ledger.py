@@ -11,7 +11,7 @@ from fastpriv._text.numbers import down, up
 from fastpriv._text.table import table
 from fastpriv.cli import mechanisms
 from fastpriv.cli.parser import Parser, add_file, add_json, examples
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 if TYPE_CHECKING:
     from fastpriv.accounting import Ledger
@@ -168,10 +168,12 @@ def _levels(words: list[str], option: str) -> dict[str, Any]:
         notion, equals, level = word.partition("=")
         if not equals or notion in levels:
             problem = f"names {notion} twice" if equals else "must be NOTION=LEVEL, such as dp=0.5"
-            raise InvalidInput(f"{option} {word!r:.60} {problem}")
+            raise InvalidInput(f"{option} {described(word)} {problem}")
         pair = level.split(",")
         if len(pair) > 1 and notion != "approximate-dp":
-            raise InvalidInput(f"{option} {word!r:.60}: only approximate-dp takes EPSILON,DELTA")
+            raise InvalidInput(
+                f"{option} {described(word)}: only approximate-dp takes EPSILON,DELTA"
+            )
         levels[notion] = level if len(pair) == 1 else tuple(pair)
     return levels
 

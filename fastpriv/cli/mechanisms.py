@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpriv.cli import arrays, local, priors, specs
 from fastpriv.cli.parser import add_file
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 if TYPE_CHECKING:
     from fastpriv._core.validation import Ints as Array
@@ -179,7 +179,7 @@ def sizes_of(text: str) -> list[int]:
         return [int(word) for word in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r:.60} is no list of numbers of values, such as 2,2,3"
+            f"{described(text)} is no list of numbers of values, such as 2,2,3"
         ) from None
 
 

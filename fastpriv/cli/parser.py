@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from fastpriv.errors import InvalidInput, did_you_mean
+from fastpriv.errors import InvalidInput, described, did_you_mean
 
 #: What shtab puts into completion scripts for arguments that are files.
 FILES = {
@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
             names = [str(choice) for choice in action.choices]
             hint = did_you_mean(str(value), names)
             raise argparse.ArgumentError(
-                action, f"{value!r:.60} is none of {', '.join(names)}{hint}"
+                action, f"{described(value)} is none of {', '.join(names)}{hint}"
             )
 
 

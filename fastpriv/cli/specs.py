@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fastpriv.errors import InvalidInput, did_you_mean
+from fastpriv.errors import InvalidInput, described, did_you_mean
 
 Makers = Mapping[str, Callable[..., Any]]
 # Types of parameters, by the names that signatures give them.
@@ -27,10 +27,10 @@ def parts(spec: str) -> tuple[str, dict[str, list[str]]]:
         key, equals, value = (part.strip() for part in piece.partition("="))
         if equals:
             if key in given:
-                raise InvalidInput(f"{spec!r:.80} gives {key} twice")
+                raise InvalidInput(f"{described(spec)} gives {key} twice")
             words = given[key] = [value]
         elif words is None:
-            raise InvalidInput(f"{spec!r:.80} must name its parameters, such as {name}:n=3")
+            raise InvalidInput(f"{described(spec)} must name its parameters, such as {name}:n=3")
         else:
             words.append(piece.strip())
     return name, given
@@ -41,8 +41,8 @@ def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
     name = spec.partition(":")[0]
     if name not in makers:
         raise InvalidInput(
-            f"there is no {what} {name!r:.60}{did_you_mean(name, makers)}; it must be a .csv or "
-            f".npy file or one of {', '.join(makers)}"
+            f"there is no {what} {described(name)}{did_you_mean(name, makers)}; it must be a .csv "
+            f"or .npy file or one of {', '.join(makers)}"
         )
     _, given = parts(spec)
     parameters = inspect.signature(makers[name]).parameters
@@ -51,7 +51,8 @@ def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
         if key not in public:
             hint = did_you_mean(key, public)
             raise InvalidInput(
-                f"{name} has no parameter {key!r:.40}{hint}; it is written {usage(makers)[name]}"
+                f"{name} has no parameter {described(key)}{hint}; it is written "
+                f"{usage(makers)[name]}"
             )
     values = {
         key: _value(given[key], str(p.annotation), f"{key} of {name}")
@@ -76,11 +77,11 @@ def _value(words: list[str], kind: str, name: str) -> Any:
         values = [read(word) for word in words]
     except ValueError:
         expected = "whole numbers" if read is int else "numbers"
-        raise InvalidInput(f"{name} must be {expected}, got {','.join(words)!r:.60}") from None
+        raise InvalidInput(f"{name} must be {expected}, got {described(','.join(words))}") from None
     if many:
         return values
     if len(values) != 1:
-        raise InvalidInput(f"{name} must be one value, got {','.join(words)!r:.60}")
+        raise InvalidInput(f"{name} must be one value, got {described(','.join(words))}")
     return values[0]
 
 

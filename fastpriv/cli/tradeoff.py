@@ -14,7 +14,7 @@ from fastpriv._text.table import table
 from fastpriv.cli import exact, files
 from fastpriv.cli.mechanisms import add_prior, load_prior
 from fastpriv.cli.parser import add_file, add_force, add_json, examples
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.notions.registry import COMPARED, DESIGNED
 
 if TYPE_CHECKING:
@@ -129,4 +129,4 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(word) for word in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r:.60} is no list of numbers") from None
+        raise argparse.ArgumentTypeError(f"{described(text)} is no list of numbers") from None

@@ -60,7 +60,7 @@ _BLOCK = 1 << 23
 _FLOOR = -1.0 + 2.0 * ULP
 
 
-class _Point(NamedTuple):
+class Point(NamedTuple):
     """A channel, an output law for each selection of a part, and all multipliers."""
 
     W: Floats
@@ -69,11 +69,15 @@ class _Point(NamedTuple):
     weights: list[Floats]  # (B, m) for each part
 
 
-class _Part:
+class Part:
     """Selections of m rows each: rows (B, m) of the channel."""
 
     def __init__(self, rows: Ints) -> None:
         self.rows = rows
+
+    def view(self, W: Floats) -> Floats:
+        """Return the channel that the rows are taken from, which is linear in W."""
+        return W
 
     def ratios(self, W: Floats, q: Floats) -> Floats:
         """Return W/q - 1, (B, m, K)."""
@@ -108,19 +112,26 @@ class _Reduced(NamedTuple):
 class Capped:
     """The program: costs, selections of equal size in each part, and the bound on capacities."""
 
+    #: Whether the time was over before the gap was met.
+    late = False
+
     def __init__(self, cost: Floats, selections: list[Ints], epsilon: float) -> None:
         self.cost, self.epsilon = cost, epsilon
-        self.parts = [_Part(rows) for rows in selections]
+        self.parts: list[Part] = [Part(rows) for rows in selections]
         self.number = cost.size + sum(part.rows.size for part in self.parts)
 
     def means(self, W: Floats) -> list[Floats]:
         """Return the mean of the rows of each selection."""
-        return [np.asarray(W[part.rows].mean(axis=1)) for part in self.parts]
+        return [np.asarray(part.view(W)[part.rows].mean(axis=1)) for part in self.parts]
 
     def slacks(self, W: Floats, laws: list[Floats]) -> list[Floats]:
         """Return epsilon minus the divergences, (B, m) for each part."""
         pairs = zip(self.parts, laws, strict=True)
-        return [self.epsilon - part.radii(W, q) for part, q in pairs]
+        return [self.epsilon - part.radii(part.view(W), q) for part, q in pairs]
+
+    def normalised(self, W: Floats) -> Floats:
+        """Let the law of the output given each database sum to 1."""
+        return np.asarray(W / W.sum(axis=1, keepdims=True))
 
     def bound(self, W: Floats, weights: list[Floats]) -> float:
         """Lower bound on the cost, from multipliers >= 0 and a channel. Rounded down."""
@@ -144,7 +155,7 @@ class Capped:
         laws = self.means(W)
         slacks = self.slacks(W, laws)
         first = float((self.cost * W).sum()) / self.number
-        point = _Point(W, laws, first / W, [first / slack for slack in slacks])
+        point = Point(W, laws, first / W, [first / slack for slack in slacks])
         best, aim = -math.inf, _FIRST
         limit = clock.left()
         kept, step = 0.0 if math.isinf(limit) else _RESERVED * limit, 0.0
@@ -156,6 +167,7 @@ class Capped:
             if min(value - best, 2.0 * rest) <= _INNER * gap * value:
                 break
             if clock.left() <= kept + step:  # no step begins that would end too late
+                self.late = True
                 break
             if value - bound > _AHEAD * rest and aim < 1.0:
                 aim = 1.0
@@ -169,7 +181,7 @@ class Capped:
         seconds = min(_SECONDS, max(1.0, clock.left()))
         return point.W, max(best, self._polished(point.W, point.weights, seconds))
 
-    def _taken(self, point: _Point, move: _Point) -> tuple[_Point, list[Floats], float] | None:
+    def _taken(self, point: Point, move: Point) -> tuple[Point, list[Floats], float] | None:
         """Take the longest step that stays central; None where there is none."""
         pairs = [(point.W, move.W), (point.Z, move.Z)]
         pairs += [*zip(point.laws, move.laws, strict=True)]
@@ -177,8 +189,8 @@ class Capped:
         length = min(1.0, _STEP * min(_room(at, by) for at, by in pairs))
         for _ in range(_SHORTER):
             W = point.W + length * move.W
-            near = _Point(
-                W / W.sum(axis=1, keepdims=True),
+            near = Point(
+                self.normalised(W),
                 [q + length * by for q, by in zip(point.laws, move.laws, strict=True)],
                 point.Z + length * move.Z,
                 [w + length * by for w, by in zip(point.weights, move.weights, strict=True)],
@@ -190,22 +202,15 @@ class Capped:
             length *= 0.7
         return None
 
-    def _direction(self, point: _Point, slacks: list[Floats], aim: float) -> _Point | None:
+    def _direction(self, point: Point, slacks: list[Floats], aim: float) -> Point | None:
         """Newton step towards complementarity ``aim``; None where rounding leaves none."""
         W, laws, Z, weights = point
-        N, K = W.shape
-        total, rhs = np.zeros((N, K, N, K)), aim / W - self.cost
-        for part, q, weight, slack in zip(self.parts, laws, weights, slacks, strict=True):
-            reduced = _reduced(part, W, q, weight, slack, aim)
-            np.add.at(rhs, part.rows, reduced.rhs)
-            _add_blocks(total, part, W, q, weight)
-            _add_low(total, part, reduced.low)
-        flat = total.reshape(N * K, N * K)
-        flat[np.diag_indices(N * K)] += (Z / W).reshape(-1)
+        flat, rhs = self._system(point, slacks, aim)
+        flat[np.diag_indices(len(flat))] += (Z / W).reshape(-1)
         scale = W.reshape(-1)  # scaled by W, the matrix has entries of one size
         flat *= scale
         flat *= scale[:, None]
-        sums = np.kron(np.eye(N), np.ones((K, 1)))
+        sums = self._sums()
         try:
             factor = cho_factor(flat, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
@@ -213,16 +218,31 @@ class Capped:
         solved = cho_solve(factor, scale[:, None] * np.column_stack([rhs.reshape(-1), sums]))
         solved *= scale[:, None]
         means = np.linalg.lstsq(sums.T @ solved[:, 1:], sums.T @ solved[:, 0], rcond=None)[0]
-        dW = (solved[:, 0] - solved[:, 1:] @ means).reshape(N, K)
+        dW = (solved[:, 0] - solved[:, 1:] @ means).reshape(W.shape)
         if not np.isfinite(dW).all():
             return None
         moves = [
-            _recovered(part, W, q, weight, slack, aim, dW)
+            _recovered(part, part.view(W), q, weight, slack, aim, part.view(dW))
             for part, q, weight, slack in zip(self.parts, laws, weights, slacks, strict=True)
         ]
-        return _Point(
-            dW, [dq for dq, _ in moves], aim / W - Z - Z / W * dW, [dl for _, dl in moves]
-        )
+        return Point(dW, [dq for dq, _ in moves], aim / W - Z - Z / W * dW, [dl for _, dl in moves])
+
+    def _system(self, point: Point, slacks: list[Floats], aim: float) -> tuple[Floats, Floats]:
+        """Return the second derivatives without those of W >= 0, and the right-hand side."""
+        W, laws, _, weights = point
+        N, K = W.shape
+        total, rhs = np.zeros((N, K, N, K)), aim / W - self.cost
+        for part, q, weight, slack in zip(self.parts, laws, weights, slacks, strict=True):
+            left = reduced(part, W, q, weight, slack, aim)
+            np.add.at(rhs, part.rows, left.rhs)
+            _add_blocks(total, part, W, q, weight)
+            _add_low(total, part, left.low)
+        return total.reshape(N * K, N * K), rhs
+
+    def _sums(self) -> Floats:
+        """Return which entries of W sum to 1, a column for each sum."""
+        N, K = self.cost.shape
+        return np.asarray(np.kron(np.eye(N), np.ones((K, 1))), dtype=np.float64)
 
     def _polished(self, W: Floats, weights: list[Floats], seconds: float) -> float:
         """Lower bound from the best multiples of the same multipliers, by a linear program."""
@@ -266,8 +286,8 @@ class Capped:
         return self.bound(W, best)
 
 
-def _reduced(
-    part: _Part, W: Floats, q: Floats, weight: Floats, slack: Floats, aim: float
+def reduced(
+    part: Part, W: Floats, q: Floats, weight: Floats, slack: Floats, aim: float
 ) -> _Reduced:
     """Eliminate dq and dl from the Newton system of a part.
 
@@ -291,7 +311,7 @@ def _reduced(
 
 
 def _eliminated(
-    part: _Part, W: Floats, q: Floats, weight: Floats, slack: Floats, aim: float
+    part: Part, W: Floats, q: Floats, weight: Floats, slack: Floats, aim: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return W/q - 1, E, the Cholesky factor of the equations of dl, and their right-hand sides.
 
@@ -307,7 +327,7 @@ def _eliminated(
 
 
 def _recovered(
-    part: _Part, W: Floats, q: Floats, weight: Floats, slack: Floats, aim: float, dW: Floats
+    part: Part, W: Floats, q: Floats, weight: Floats, slack: Floats, aim: float, dW: Floats
 ) -> tuple[Floats, Floats]:
     """Return dq and dl of a part for the step of the channel."""
     ratio, E, root, lack = _eliminated(part, W, q, weight, slack, aim)
@@ -319,7 +339,7 @@ def _recovered(
     return np.asarray(dq), np.asarray(dl)
 
 
-def _add_blocks(total: Floats, part: _Part, W: Floats, q: Floats, weight: Floats) -> None:
+def _add_blocks(total: Floats, part: Part, W: Floats, q: Floats, weight: Floats) -> None:
     """Add l_a/W_a on the diagonal, less l_a l_c/(q^2 E) for pairs of rows, for each y alone."""
     V, m, y = W[part.rows], weight.shape[1], np.arange(W.shape[1])
     mass = np.einsum("ba,bak->bk", weight, V)  # q^2 E
@@ -333,7 +353,7 @@ def _add_blocks(total: Floats, part: _Part, W: Floats, q: Floats, weight: Floats
     total[:, y, :, y] += np.moveaxis(diagonal, 2, 0)
 
 
-def _add_low(total: Floats, part: _Part, low: Floats) -> None:
+def _add_low(total: Floats, part: Part, low: Floats) -> None:
     """Add the products of the vectors of all constraints with themselves.
 
     The vectors of a selection touch its own rows only: a block of K x K for each pair of them.
@@ -357,7 +377,7 @@ def _logs(ratio: Floats) -> Floats:
     return np.asarray(np.log1p(np.maximum(ratio, _FLOOR)))
 
 
-def _products(point: _Point, slacks: list[Floats]) -> Floats:
+def _products(point: Point, slacks: list[Floats]) -> Floats:
     """Return the products of all numbers that stay positive and their multipliers."""
     pairs = zip(point.weights, slacks, strict=True)
     parts = [(weight * slack).reshape(-1) for weight, slack in pairs]

@@ -17,11 +17,12 @@ from fastpriv._matrices.capacity import capacities
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, HammingChannel, ProductChannel
 from fastpriv.design.common import constant_mechanism
-from fastpriv.design.task import made_task, told
+from fastpriv.design.task import limits, made_task, told
 from fastpriv.errors import TooLarge, short
 from fastpriv.measures.distortion import expected_distance
-from fastpriv.priors import Distribution, Product
+from fastpriv.priors import Distribution, Exchangeable, Product
 from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.results import Solution
 from fastpriv.spaces import Space
 
@@ -43,11 +44,12 @@ _TRIES = 60
 
 
 class _Row(NamedTuple):
-    """A solved program: the channel, its certified capacity, and the bound on the distortion."""
+    """A solved program: the channel, its certified capacity, the bound, whether time was short."""
 
     matrix: Floats
     level: float
     bound: float
+    late: bool = False
 
 
 def solve_pd_capacity(
@@ -89,8 +91,9 @@ def solve_pd_capacity(
     Raises
     ------
     TooLarge
-        For more than 64 databases, or more selections than fit. With ``priors="independent"`` and
-        independent rows under the prior there is no limit on their number.
+        For more than 64 databases, or more selections than fit; for more than 25 bits whose order
+        does not matter (:class:`Exchangeable`, or independent bits of one law). With
+        ``priors="independent"`` and independent rows under the prior there is no limit.
 
     Notes
     -----
@@ -104,6 +107,8 @@ def solve_pd_capacity(
     the bound. From epsilon = ln m on the identity is allowed. Cost O(N^6 + B m^3 N^2) for each
     of about 40 steps with B selections of m rows, and N^4 numbers in memory: 0.1 s for 8 databases,
     1 s for 16. For 64 some 30 s over independent rows; over all priors a gap of 1 % after a minute.
+    If the order of bits does not matter, neither does it for some optimal mechanism, and there is
+    a variable for each class of pairs (``fastpriv.design.capacity_types``).
 
     Examples
     --------
@@ -119,6 +124,7 @@ def solve_pd_capacity(
     law = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     check.word(priors, "priors", ("all", "independent"))
+    gap, time_limit = limits(gap, time_limit)
     task = made_task(epsilon, False, gap, time_limit, "auto")
     known = _without_program(law, epsilon)
     if known is not None:
@@ -130,15 +136,31 @@ def solve_pd_capacity(
         channel: AbstractChannel = ProductChannel._trusted(kernels)
         level, bound = max(row.level for row in rows), law._sum([row.bound for row in rows])
         bound = lowered(bound, 4.0)
-        method = "rows"
+        method, late = "rows", any(row.late for row in rows)
+    elif (types := _types(law)) is not None:
+        from fastpriv.design.capacity_types import CappedTypes  # loads scipy.linalg
+
+        problem = CappedTypes(types, max(epsilon, _LEAST), priors)
+        channel, level, bound = problem.solved(gap, clock)
+        method, late = "types", problem.late
+        constant = constant_mechanism(law)
+        if level > epsilon or constant.value <= expected_distance(channel, law):
+            channel, level = constant.channel, 0.0
     else:
         check_size(law.space, priors)
         best = _solved(law.space, law._vector(), epsilon, priors, gap, clock)
         channel, level, bound = Channel(best.matrix, law.space), best.level, best.bound
-        method = "dense"
+        method, late = "dense", best.late
     value = expected_distance(channel, law)
     bound = max(0.0, min(bound, value))
-    return told(Solution(value, bound, channel, level, method, solver="interior"), task, depth=3)
+    best_so_far = Solution(value, bound, channel, level, method, solver="interior")
+    return told(best_so_far, task, depth=3, why="the time limit passed" if late else "")
+
+
+def _types(prior: Distribution) -> Exchangeable | None:
+    """Return the law of the types of bits whose order does not matter, unless they are few."""
+    few = prior.space.size <= _MOST and not isinstance(prior, Exchangeable)
+    return None if few or prior.space.m != 2 or prior.space.n < 2 else as_exchangeable(prior)
 
 
 def _without_program(prior: Distribution, epsilon: float) -> Solution | None:
@@ -212,8 +234,8 @@ def _solved(space: Space, p: Floats, epsilon: float, priors: str, gap: float, cl
         # Capacity is convex: mixing with a constant takes at least its share off.
         share = min(1.0, max(4.0 * share, 2.0 * (level - epsilon) / level, 2.0 * ULP))
     if (constant * cost).sum() <= (mixed * cost).sum():
-        return _Row(constant, 0.0, bound)
-    return _Row(np.asarray(mixed), level, bound)
+        return _Row(constant, 0.0, bound, problem.late)
+    return _Row(np.asarray(mixed), level, bound, problem.late)
 
 
 def _start(problem: Capped, space: Space, epsilon: float) -> Floats:

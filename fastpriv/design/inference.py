@@ -16,8 +16,8 @@ from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.design.mapping import Program, solve_mapping
 from fastpriv.design.perfect import least_private
-from fastpriv.design.task import check_limits
-from fastpriv.errors import Infeasible, SolverFailure
+from fastpriv.design.task import limits
+from fastpriv.errors import Infeasible, SolverFailure, described
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.priors import Distribution
 from fastpriv.results import Solution
@@ -119,7 +119,7 @@ def design_mapping(
     law = _joint(joint)
     costs = check.metric(metric, law.shape[1])
     budget = check.real(distortion, "distortion")
-    check_limits(gap, time_limit)
+    gap, time_limit = limits(gap, time_limit)
     check.fits(
         costs.size * min(law.shape),
         "the program",
@@ -130,7 +130,8 @@ def design_mapping(
     if problem.room < -problem.margin:
         least = least_distortion(law.sum(axis=0), costs)
         raise Infeasible(
-            f"no mapping has an expected distortion of {budget!r}: the least possible is {least!r}"
+            f"no mapping has an expected distortion of {described(budget)}: the least possible is "
+            f"{described(least)}"
         )
     return problem.solve(gap, time.monotonic() + time_limit)
 
@@ -219,8 +220,7 @@ def perfect_privacy(
     """
     law = _joint(joint)
     problem = _Problem(law, check.metric(metric, law.shape[1]), 0.0)
-    check_limits(1.0, time_limit)
-    return problem.perfect(float(time_limit))
+    return problem.perfect(limits(1.0, time_limit)[1])
 
 
 def _joint(joint: ArrayLike) -> Floats:

@@ -13,7 +13,7 @@ from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.design.task import made_task, told
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.measures.capacity import channel_capacity
 from fastpriv.results import Solution
 
@@ -80,7 +80,8 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
     if (most < least).any():
         x = int((least - most).argmax())
         raise Infeasible(
-            f"no output costs input {x} at most {most[x]!r}; its least cost is {float(least[x])!r}"
+            f"no output costs input {x} at most {described(most[x])}; its least cost is "
+            f"{described(float(least[x]))}"
         )
     cost, most = cost - least[:, None], most - least
     silent = _silent(cost, most)

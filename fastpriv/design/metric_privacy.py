@@ -21,6 +21,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.wide import wide
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import Channel
 from fastpriv.design import engine, growing
@@ -29,7 +30,7 @@ from fastpriv.design.neighbours import CHAIN, components, distances, hamming_dis
 from fastpriv.design.repair import TOLERANCE, Shape, matrix_closed, repair, rounding
 from fastpriv.design.symmetries import Orbits, symmetries
 from fastpriv.design.task import Task, told
-from fastpriv.errors import Infeasible, InvalidInput, TooLarge
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described
 from fastpriv.priors import Distribution
 from fastpriv.results import Solution
 from fastpriv.spaces import Space
@@ -56,7 +57,7 @@ def solve_general(
     """Check the arguments, solve, and warn where the gap is not met."""
     dense = prior._dense("the program", _MAX_INPUTS)
     size = dense.space.size
-    if check.integer(group, "group", 1) > 1 and neighbours is not None:
+    if group > 1 and neighbours is not None:
         raise InvalidInput("give either neighbours or group, not both: group is one of rows")
     cost = hamming_distances(dense.space) if metric is None else check.metric(metric, size)
     if neighbours is None:
@@ -64,7 +65,7 @@ def solve_general(
     else:
         distance = distances(neighbours, size)
     solution = solve_metric(dense._vector(), cost, distance, dense.space, task)
-    return told(solution, task)
+    return told(solution, task, why=_cramped(distance, task))
 
 
 def solve_metric(
@@ -87,6 +88,8 @@ def solve_metric(
     """
     if task.joint:
         _check_feasible(prior, distance, task.epsilon)
+        if not prior.all():
+            return _beside_impossible(prior, cost, distance, space, task)
     floor = np.minimum(cost.min(axis=1), 0.0)  # costs are counted from 0 on
     offset = math.fsum(prior * floor)
     problem = _Problem(prior, cost - floor[:, None], distance, task)
@@ -102,7 +105,7 @@ def solve_metric(
     bound += offset - 4.0 * ULP * (abs(offset) + abs(bound))
     best = constant
     if matrix is not None:
-        level = certified_level(prior[:, None] * matrix if task.joint else matrix, distance)
+        level = certified_level(matrix, distance, prior if task.joint else None)
         value = math.fsum((prior[:, None] * matrix * cost).reshape(-1))
         if level <= task.epsilon and value < constant.value:
             best = Solution(value, bound, Channel(matrix, space), level, "dense")
@@ -111,28 +114,65 @@ def solve_metric(
     )
 
 
-def certified_level(matrix: Floats, distance: Floats) -> float:
-    """Return the largest ln(W[x, y] / W[z, y]) / d(x, z) over all pairs, rounded up."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(matrix)
-    parts = split(
-        lambda first, last: kernels.metric_level(logs, distance, first, last), len(logs), 1
+def _cramped(distance: Floats, task: Task) -> str:
+    """Say so where rounding is more than the shortest distance leaves room for, in the gap."""
+    shortest = float(distance[distance > 0.0].min(initial=1.0))
+    room = task.epsilon * shortest
+    late = time.monotonic() > task.deadline
+    if late or shortest >= 1.0 or room * task.gap > 4.0 * TOLERANCE:
+        return ""
+    return (
+        f"inputs at a distance of {shortest:.3g} may differ by a factor of 1 + {room:.1e} only, "
+        "which rounding spoils; merge inputs so close to each other"
     )
-    if max(parts) == 0.0:
-        return 0.0  # all rows are the same
-    apart = distance[(distance > 0.0) & np.isfinite(distance)]
-    size = float(np.abs(logs[np.isfinite(logs)]).max(initial=1.0))
-    error = 4.0 * ULP * size / float(apart.min(initial=math.inf))
-    return raised(max(parts), 4.0) + error
+
+
+def certified_level(matrix: Floats, distance: Floats, prior: Floats | None = None) -> float:
+    """Return the largest ln(V[x, y] / V[z, y]) / d(x, z) over all pairs, rounded up.
+
+    V is the matrix, or p(x) times it where a prior is given: products that may be smaller than any
+    double. Columns are divided by powers of two, which changes no ratio and no digit.
+    """
+    entries, slack = wide(matrix), 0.0
+    if prior is not None:
+        entries, slack = entries * wide(prior[:, None]), 3.0 * ULP  # two rounded products
+    given = entries.to_one(axis=0), entries.mantissa, entries.exponent.astype(np.float64)
+    parts = split(
+        lambda first, last: kernels.metric_level(*given, distance, slack, first, last),
+        len(matrix),
+        1,
+    )
+    return raised(max(parts), 24.0)
 
 
 def _check_feasible(prior: Floats, distance: Floats, epsilon: float) -> None:
-    least = certified_level(prior[:, None], distance) if (prior > 0.0).all() else math.inf
+    least = certified_level(prior[:, None], distance)
+    if least == math.inf:
+        raise Infeasible(
+            "no mechanism has a finite identifiability here: a database of probability zero is "
+            "related to a possible one, which every output tells from it; leave it out"
+        )
     if epsilon < least:
         raise Infeasible(
-            f"no mechanism has identifiability {epsilon!r} here: the prior alone has level "
-            f"{least!r}, which is the least possible"
+            f"no mechanism has identifiability {described(epsilon)} here: the prior alone has "
+            f"level {described(least)}, which is the least possible"
         )
+
+
+def _beside_impossible(
+    prior: Floats, cost: Floats, distance: Floats, space: Space, task: Task
+) -> Solution:
+    """Solve over the databases that can occur; to the others none of those is related.
+
+    Posteriors of a database of probability zero are zero whatever it is mapped to, so that its
+    cheapest output is as good as any.
+    """
+    seen = np.flatnonzero(prior)
+    within = Space([len(seen)])
+    best = solve_metric(prior[seen], cost[seen], distance[np.ix_(seen, seen)], within, task)
+    matrix = np.eye(cost.shape[1])[cost.argmin(axis=1)]
+    matrix[seen] = best.channel.matrix()
+    return replace(best, channel=Channel(matrix, space))
 
 
 def _constant(prior: Floats, cost: Floats, part: Ints, space: Space, level: float) -> Solution:

@@ -18,7 +18,7 @@ from fastpriv.design.metric_privacy import certified_level, solve_metric
 from fastpriv.design.neighbours import components, distances, hamming_distances, spanner
 from fastpriv.design.repair import TOLERANCE, Shape, matrix_closed, repair, rounding
 from fastpriv.design.task import Task, made_task, told
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.errors import InvalidInput, TooLarge, described
 from fastpriv.priors.sets import (
     AllPriors,
     Box,
@@ -86,7 +86,7 @@ def solve_minimax(
     (0.5, 0.5481)
     """
     if not isinstance(priors, PriorSet):
-        raise InvalidInput(f"priors must be a PriorSet, got {type(priors).__name__}")
+        raise InvalidInput(f"priors must be a PriorSet, got {described(priors)}")
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     task = made_task(epsilon, False, gap, time_limit, "auto")
     space = Space([priors.size]) if sizes is None else Space(sizes)

@@ -29,7 +29,7 @@ def hamming_distances(space: Space, group: int = 1) -> Floats:
     changed = np.zeros((space.size, space.size), dtype=np.int64)
     for column in rows.T:
         changed += column[:, None] != column
-    return -(-changed // group).astype(np.float64)
+    return -(-changed // min(group, space.n)).astype(np.float64)
 
 
 def distances(neighbours: ArrayLike, size: int) -> Floats:

@@ -18,12 +18,14 @@ from fastpriv._core.rounding import ULP, expm1_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import Channel
 from fastpriv.design.common import constant_mechanism
-from fastpriv.design.task import check_limits, made_task, told
+from fastpriv.design.pml_types import TypeProgram
+from fastpriv.design.task import Task, limits, made_task, told
 from fastpriv.errors import SolverFailure, TooLarge
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
-from fastpriv.priors import Distribution
+from fastpriv.priors import Distribution, Exchangeable
 from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.results import Solution
 
 __all__ = ["solve_pd_pml"]
@@ -50,7 +52,9 @@ def solve_pd_pml(
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the database. At most 128 databases occur.
+        Law of the database. At most 128 databases occur, unless the order of rows does not matter
+        (:class:`Exchangeable`, or independent rows of one law): then it is 64 bits, or 10 rows of
+        three values.
     epsilon : float
         Level of pointwise maximal leakage in nats, at least 0.
     gap : float
@@ -80,7 +84,8 @@ def solve_pd_pml(
 
     From epsilon = -ln p_min on the identity is allowed. Cost of a linear program with N^2
     variables, N^2 constraints and 4 N^2 entries: 0.03 s for N = 16, 0.3 s for N = 64, 5 s for
-    N = 128.
+    N = 128. If the order of rows does not matter, neither does it for some optimal mechanism, and
+    the program has a variable for each class of pairs (``fastpriv.design.pml_types``).
 
     Examples
     --------
@@ -91,10 +96,14 @@ def solve_pd_pml(
     """
     law = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
+    gap, time_limit = limits(gap, time_limit)
     if epsilon == 0.0:  # a mean that is no less than any of its terms: all databases answer alike
-        check_limits(gap, time_limit)
         return constant_mechanism(law)
     task = made_task(epsilon, False, gap, time_limit, "auto")
+    small = law.space.size <= _MOST and not isinstance(law, Exchangeable)
+    types = None if small else as_exchangeable(law)
+    if types is not None:
+        return _on_types(types, law, epsilon, task)
     support = np.flatnonzero(law._vector()) if law.space.size <= _MOST**2 else np.arange(0)
     if not 0 < len(support) <= _MOST:
         raise TooLarge.entries(
@@ -108,8 +117,7 @@ def solve_pd_pml(
     except SolverFailure as failure:
         constant = constant_mechanism(law)  # what needs no program is what there is
         proved = min(_near_constant(p, distance, epsilon), constant.value)
-        why = "" if time.monotonic() > task.deadline else str(failure)
-        return told(replace(constant, bound=proved), task, depth=3, why=why)
+        return told(replace(constant, bound=proved), task, depth=3, why=_reason(failure, task))
     bound = _dual_bound(p, distance, epsilon, multipliers)
     bound = max(bound, _near_constant(p, distance, epsilon))
     for share in _SHARES:
@@ -122,6 +130,30 @@ def solve_pd_pml(
         return told(replace(constant, bound=min(bound, constant.value)), task, depth=3)
     bound = min(bound, value)
     return told(Solution(value, bound, channel, level, "dense", solver="highs"), task, depth=3)
+
+
+def _on_types(types: Exchangeable, law: Distribution, epsilon: float, task: Task) -> Solution:
+    """Solve the program over classes of pairs, for rows whose order does not matter."""
+    program, constant = TypeProgram(types, epsilon), constant_mechanism(law)
+    try:
+        solved = program.solve(max(0.0, task.deadline - time.monotonic()))
+    except SolverFailure as failure:
+        return told(replace(constant, bound=0.0), task, why=_reason(failure, task))
+    for share in _SHARES:
+        channel = program.channel(solved.mixed(epsilon, share))
+        level = float(pml_level(channel, types))
+        if level <= epsilon:
+            break
+    value = expected_distance(channel, types)
+    if level > epsilon or value >= constant.value:  # so near 0 that rounding is all that is told
+        return told(replace(constant, bound=max(0.0, min(solved.bound, constant.value))), task)
+    bound = max(0.0, min(solved.bound, value))
+    return told(Solution(value, bound, channel, level, "types", solver="highs"), task)
+
+
+def _reason(failure: SolverFailure, task: Task) -> str:
+    """Return the solver's words, unless it had no time."""
+    return "" if time.monotonic() > task.deadline else str(failure)
 
 
 def _solved(p: Floats, distance: Floats, epsilon: float, seconds: float) -> tuple[Floats, Floats]:

@@ -21,7 +21,7 @@ from fastpriv.design.metric_privacy import solve_general
 from fastpriv.design.solving import solve_program
 from fastpriv.design.task import made_task
 from fastpriv.design.threshold import rounded_inwards
-from fastpriv.errors import Infeasible, InvalidInput, TooLarge
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
@@ -140,12 +140,14 @@ def solve_pd_dp(
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     task = made_task(epsilon, False, gap, time_limit, solver)
-    if exact:
+    group = check.integer(group, "group", 1)
+    if check.flag(exact, "exact"):
         _check_plain(time_limit, metric, neighbours, group, delta)
         from fastpriv.design.exact.solve import solve_exact
 
         return solve_exact(prior, epsilon, joint=False)
-    if check.real(delta, "delta", 0.0, 1.0) > 0.0:
+    delta = check.real(delta, "delta", 0.0, 1.0)
+    if delta > 0.0:
         if neighbours is not None or group != 1:
             raise InvalidInput("delta goes with the default neighbours: one row, no graph or group")
         return solve_within_delta(prior, metric, delta, task)
@@ -250,7 +252,7 @@ def solve_pd_i(
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     task = made_task(epsilon, True, gap, time_limit, solver)
-    if exact:
+    if check.flag(exact, "exact"):
         _check_plain(time_limit, metric, neighbours)
         from fastpriv.design.exact.solve import solve_exact
 
@@ -260,8 +262,8 @@ def solve_pd_i(
     least = prior.epsilon_x()
     if epsilon < least:
         raise Infeasible(
-            f"no mechanism has identifiability {epsilon!r} for {prior!r}: the prior alone has "
-            f"epsilon_x = {least!r}, which is the least possible"
+            f"no mechanism has identifiability {described(epsilon)} for {prior!r}: the prior alone "
+            f"has epsilon_x = {described(least)}, which is the least possible"
         )
     tilde = _tilde(prior)
     if epsilon >= tilde:

@@ -36,9 +36,9 @@ from fastpriv.design.common import constant_mechanism
 from fastpriv.design.independent import STEEPEST, common_slope, tilted_row
 from fastpriv.design.mixture import Fit, certify, fit
 from fastpriv.design.programs import _tilde
-from fastpriv.design.task import check_limits
+from fastpriv.design.task import limits
 from fastpriv.design.tilting import Family, HammingTilt, MatrixTilt
-from fastpriv.errors import Infeasible, InvalidInput
+from fastpriv.errors import Infeasible, InvalidInput, described
 from fastpriv.measures.distortion import expected_cost, expected_distance
 from fastpriv.measures.information import information
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
@@ -145,7 +145,7 @@ def solve_pd_mip(
     prior = as_prior(prior)
     if (distortion is None) == (slope is None):
         raise InvalidInput("give either distortion or slope, and not both")
-    check_limits(gap, time_limit)
+    gap, time_limit = limits(gap, time_limit)
     deadline = time.monotonic() + time_limit
     if slope is not None:
         slope = check.real(slope, "slope", 0.0, STEEPEST)
@@ -333,7 +333,9 @@ def _by_metric(
     if target is not None:
         target = check.real(target, "distortion")
         if target < least - 4 * ULP * math.fsum(p * np.abs(nearest)):
-            raise Infeasible(f"no mechanism has distortion {target!r}; the least is {least!r}")
+            raise Infeasible(
+                f"no mechanism has distortion {described(target)}; the least is {described(least)}"
+            )
     if slope == 0.0 or (target is not None and target >= columns[constant]):
         silent = np.zeros_like(metric)
         silent[:, constant] = 1.0

@@ -15,7 +15,7 @@ from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.design.common import constant_mechanism
 from fastpriv.design.curve import privacy_level
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.draws import INFORMATION_ERROR
 from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
@@ -151,7 +151,8 @@ def solve(
         raise InvalidInput("give exactly one of epsilon and distortion")
     if gap is not None and epsilon is None and notion != "mutual-information":
         raise InvalidInput("levels at a distortion are searched to 1e-6; gap is for epsilon")
-    if exact and (epsilon is None or notion not in _RATIONAL):
+    check.flag(dense, "dense")
+    if check.flag(exact, "exact") and (epsilon is None or notion not in _RATIONAL):
         raise InvalidInput("exact=True is for dp and identifiability at a level: give epsilon")
     if exact and (gap is not None or time_limit != math.inf):
         raise InvalidInput("an exact optimum has no gap: leave out gap and time_limit")
@@ -223,8 +224,8 @@ class _Problem:
             with suppress(Infeasible):  # at the prior's own level there is nothing below
                 solution = self.program(aim)
         raise SolverFailure(
-            f"in 64-bit floats the channel has level {best.level!r}, above {epsilon!r}; ask for a "
-            "little more, or leave out dense=True (--out)"
+            f"in 64-bit floats the channel has level {described(best.level)}, above "
+            f"{described(epsilon)}; ask for a little more, or leave out dense=True (--out)"
         )
 
     def least_distortion_exactly(self, epsilon: float) -> Optimum:
@@ -244,8 +245,9 @@ class _Problem:
         level = privacy_level(self.prior, distortion, self.notion, time_limit=limit)
         if math.isinf(level.upper):
             raise Infeasible(
-                f"at distortion {distortion!r} no mechanism has a finite level of {self.notion}; "
-                "allow more distortion, or take a prior without impossible databases"
+                f"at distortion {described(distortion)} no mechanism has a finite level of "
+                f"{self.notion}; allow more distortion, or take a prior without impossible "
+                "databases"
             )
         if level.width > _WIDE * (1.0 + level.upper):  # what the prior alone allows may be enough
             best = self.optimum(self.program(level.lower), "level", level.lower)
@@ -258,7 +260,8 @@ class _Problem:
                 return best
             aim += 10.0 ** (k - 14) * (1.0 + aim)
         raise SolverFailure(
-            f"at level {aim!r} the distortion is still {best.distortion!r}, above {distortion!r}"
+            f"at level {described(aim)} the distortion is still {described(best.distortion)}, "
+            f"above {described(distortion)}"
         )
 
     def least_information(self, distortion: Any) -> Optimum:

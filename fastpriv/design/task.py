@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from dataclasses import replace
@@ -27,18 +28,24 @@ class Task(NamedTuple):
 _NOTHING = 1e-300
 
 
-def check_limits(gap: float, time_limit: float) -> None:
+def limits(gap: float, time_limit: float) -> tuple[float, float]:
     """Check what every program takes: the gap to stop at and the seconds to stop after."""
-    check.real(gap, "gap", least=1e-12, most=1.0)
-    if not check.endless(time_limit):
-        check.real(time_limit, "time_limit", least=1e-9)
+    gap = check.real(gap, "gap", least=1e-12, most=1.0)
+    endless = check.endless(time_limit)
+    return gap, math.inf if endless else check.real(time_limit, "time_limit", least=1e-9)
 
 
 def made_task(epsilon: float, joint: bool, gap: float, time_limit: float, solver: str) -> Task:
     """Check what the linear programs take: limits and the engine."""
-    check_limits(gap, time_limit)
+    gap, time_limit = limits(gap, time_limit)
     check.word(solver, "solver", SOLVERS)
     return Task(epsilon, joint, gap, time.monotonic() + time_limit, solver)
+
+
+def _missed(solution: Solution) -> str:
+    if solution.value == 0.0:
+        return f"the optimum is certified from {solution.bound:.1e} to 0"
+    return f"the certified gap is {solution.gap:.1e}"
 
 
 def told(solution: Solution, task: Task, depth: int = 4, why: str = "") -> Solution:
@@ -50,10 +57,9 @@ def told(solution: Solution, task: Task, depth: int = 4, why: str = "") -> Solut
     if solution.gap <= task.gap or solution.value - solution.bound < _NOTHING:
         return solution
     late = time.monotonic() > task.deadline
+    if solution.value == 0.0 and not late:
+        why = "relative to a value of 0 no distance is small"
     why = why or ("the time limit passed" if late else "rounding allows no less")
-    warnings.warn(
-        f"the certified gap is {solution.gap:.1e}, wider than gap={task.gap:g}: {why}",
-        GapWarning,
-        stacklevel=depth,
-    )
+    text = f"{_missed(solution)}, wider than gap={task.gap:g}: {why}"
+    warnings.warn(text, GapWarning, stacklevel=depth)
     return replace(solution, converged=False)

@@ -21,8 +21,8 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import contractions
 from fastpriv.channels import Channel
-from fastpriv.design.task import check_limits
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure
+from fastpriv.design.task import limits
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Solution
@@ -103,13 +103,15 @@ def design_worst_case(
     else:
         costs = check.metric(metric, len(np.atleast_1d(check.array(metric, "metric"))))
     budget = check.real(distortion, "distortion")
-    check_limits(gap, time_limit)
+    gap, time_limit = limits(gap, time_limit)
     check.fits(costs.size**2, "the program", "use fewer values of X and Y", check.MAX_MATRIX)
     nearest = costs.min(axis=1)
     least = float(nearest.max()) if p is None else math.fsum(p * nearest)
     size = max(abs(least), float(np.abs(nearest).max()))
     if budget < least - 8.0 * len(costs) * ULP * size:
-        raise Infeasible(f"no mapping has a distortion of {budget!r}: the least is {least!r}")
+        raise Infeasible(
+            f"no mapping has a distortion of {described(budget)}: the least is {described(least)}"
+        )
     known = _closed_form(p, max(budget, least), costs, criterion)
     if known is not None:
         return known

@@ -6,13 +6,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Ints
 from fastpriv.channels import AbstractChannel, Channel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described, short
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.priors.sets import PriorSet
@@ -25,13 +24,13 @@ def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None)
         return channel
     if isinstance(channel, Distribution):
         raise InvalidInput(f"the first argument must be a channel, got the prior {channel!r}")
-    kind = type(channel).__name__
     if hasattr(channel, "channel"):
+        kind = type(channel).__name__
         raise InvalidInput(f"a channel or a matrix is expected, got a {kind}; give its channel")
     if not _array_like(channel):
         raise InvalidInput(
-            f"a finite channel or a matrix of probabilities is expected, got a {kind}; noise with "
-            "infinitely many outputs has measures of its own, see its methods"
+            f"a finite channel or a matrix of probabilities is expected, got {described(channel)}; "
+            "noise with infinitely many outputs has measures of its own, see its methods"
         )
     return Channel(channel, space)
 
@@ -82,11 +81,14 @@ def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
 def output_rows(mechanism: AbstractChannel, y: ArrayLike) -> Ints:
     """Return one output as rows of the output space, from its index or its rows."""
     space: Space = mechanism.output_space
-    if np.ndim(y) == 0:
+    if check.array(y, "y").ndim == 0:
         number = check.integer(y, "y", 0)
-        if number >= space.size:
-            raise InvalidInput(f"y must be below the number of outputs {space.size}, got {number}")
-        return space.rows(number)
+        count = mechanism._output_count
+        if number >= count:
+            raise InvalidInput(
+                f"y must be below the number of outputs {short(count)}, got {short(number)}"
+            )
+        return mechanism._output_at(number)
     rows = check.rows(y, space.sizes)
     if rows.ndim != 1:
         raise InvalidInput(f"y must be one output, got shape {rows.shape}; of samples, take y[0]")

@@ -353,7 +353,7 @@ def _(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
 @singledispatch
 def searched_entries(channel: AbstractChannel) -> int:
     """Return how many numbers an optimisation over all databases goes through."""
-    return channel.space.size * channel.output_space.size
+    return channel.space.size * channel._output_count
 
 
 @searched_entries.register

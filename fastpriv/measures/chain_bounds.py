@@ -36,7 +36,7 @@ def leakage_bounds(chain: Markov, kernels: RowKernels) -> tuple[Bracket, Bracket
     least, or the likeliest, output for each state.
     """
     n, error = chain.space.n, 16.0 * chain.space.n * (4 * len(chain._initial) + 16) * ULP
-    least, most = (_extreme_mass(chain, kernels, join) for join in (np.minimum, np.maximum))
+    least, most = (_extreme_mass(chain, kernels, sign) for sign in (-1.0, 1.0))
     farthest = math.fsum(
         len(rows) * float(kernel.log_near[:, kernel.tops > 0.0].min())
         for kernel, rows in kernels.groups()
@@ -52,23 +52,18 @@ def leakage_bounds(chain: Markov, kernels: RowKernels) -> tuple[Bracket, Bracket
     return Bracket(min(up, tops[0]), tops[0]), Bracket(min(down, tops[1]), tops[1])
 
 
-def _extreme_mass(chain: Markov, kernels: RowKernels, join: np.ufunc) -> float:
-    """Return a bound on ln of the probability of any output, W divided by its column maxima.
+def _extreme_mass(chain: Markov, kernels: RowKernels, sign: float) -> float:
+    """Return a bound on ln of the probability of any output, W divided by its column maxima."""
+    from fastpriv.kernels import chain_extreme_mass
 
-    Backwards: v(a) <- extreme over y of sum_b T[a, b] near[b, y] v(b).
-    """
-    total, value = 0.0, np.ones(len(chain._initial))
-    columns = [kernel.near[:, kernel.tops > 0.0] for kernel in kernels.distinct]
-    for i in range(chain.space.n - 1, -1, -1):
-        weighted = value[:, None] * columns[kernels.assignment[i]]
-        before = chain._transition if i else chain._initial[None, :]
-        value = join.reduce(before @ weighted, axis=1)
-        top = float(value.max())
-        if top == 0.0:
-            return -math.inf
-        total += math.log(top)
-        value = value / top
-    return total + math.log(float(value[0]))
+    columns = [kernel.near[:, kernel.tops > 0.0].T for kernel in kernels.distinct]
+    outputs = np.array([len(near) for near in columns])
+    table = np.zeros((len(columns), int(outputs.max()), len(chain._initial)))
+    for part, near in zip(table, columns, strict=True):
+        part[: len(near)] = near
+    return chain_extreme_mass(
+        chain._initial, chain._transition, table, outputs, kernels.assignment, sign
+    )
 
 
 def _outputs(kernels: RowKernels, n: int) -> list[Ints]:

@@ -19,7 +19,7 @@ from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.queries.query import Query, unlike_groups
 from fastpriv.channels.queries.ways import group_ways, slice_ways, ways_error
-from fastpriv.errors import Infeasible, InvalidInput, TooLarge, short
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak
 from fastpriv.measures.individual.search import as_query, matrix_error, representatives
@@ -31,7 +31,7 @@ __all__ = ["balance_function", "constrained_capacity"]
 _LISTED = 64
 #: Most inputs, counting databases with the same output law once for every value of a row, and most
 #: entries of their output laws.
-_INPUTS, _ENTRIES = 1 << 14, 1 << 22
+_INPUTS, _ENTRIES = 1 << 14, 1 << 24
 #: Gap of the individual capacity, and its share of the time limit.
 _FINE, _FIRST = 1e-9, 0.5
 #: Relative distance from ln N below which b is taken to be ln N.
@@ -125,7 +125,7 @@ def constrained_capacity(
 
     A query counts its answers in place of its databases, with the logarithm of how many databases
     have each answer. So counts, sums and histograms of thousands of rows are taken, up to 2^14
-    answers (for each value of a row) and 2^22 entries of their output laws. For bits with more
+    answers (for each value of a row) and 2^24 entries of their output laws. For bits with more
     than 16 outputs and about 100 answers or more, the upper end is max {I(X; Y): H(X) >= b}, which
     is 3 to 12 percent above the lower end for counts of 200 and 1000 bits with geometric noise.
 
@@ -239,8 +239,9 @@ def _solve(
     levels = [check.real(level, "b", least=0.0) for level in given.reshape(-1).tolist()]
     if max(levels) > top * (1.0 + _TOP):
         raise Infeasible(
-            f"no prior on {short(size)} databases has an entropy of {max(levels)!r} nats: the "
-            f"most is ln {short(size)} = {top!r}, of the uniform one; ask for b in 0 .. {top!r}"
+            f"no prior on {short(size)} databases has an entropy of {described(max(levels))} nats: "
+            f"the most is ln {short(size)} = {described(top)}, of the uniform one; ask for b in 0 "
+            f".. {described(top)}"
         )
     problem = _problem(mechanism) if k == 1 else _group_problem(mechanism, k)
     clock = Clock(math.inf if time_limit is None else time_limit)

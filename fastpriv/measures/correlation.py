@@ -8,7 +8,7 @@ from functools import reduce, singledispatch
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, raised, root_up
@@ -331,19 +331,33 @@ def _(kernel: TiltedRow, law: Floats) -> Bracket:
 
 
 @singledispatch
-def excess(kernel: RowKernel) -> tuple[Floats, Floats]:
-    """Return the matrix of a row minus the mean of its rows, from differences, and that mean."""
-    apart = kernel.matrix - kernel.matrix[0]
+def excess(kernel: RowKernel, values: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return the laws of some values minus their mean, from differences, and that mean."""
+    laws = kernel.matrix[values]
+    apart = laws - laws[0]
     shift = apart.mean(axis=0)
-    return np.asarray(apart - shift), np.asarray(kernel.matrix[0] + shift)
+    return np.asarray(apart - shift), np.asarray(laws[0] + shift)
 
 
 @excess.register
-def _(kernel: Symmetric) -> tuple[Floats, Floats]:
+def _(kernel: Symmetric, values: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Return (a - b) (I - 1/m) and the uniform law."""
     m, mean = kernel.m, 1.0 / kernel.m
     check.fits(m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
-    return kernel.gap * (np.eye(m) - mean), np.full(m, mean)
+    return (kernel.gap * (np.eye(m) - mean))[values], np.full(m, mean)
+
+
+def _restricted(p: Floats, row_kernels: Sequence[RowKernel]) -> tuple[Floats, list[Axis]]:
+    """Leave out values that no database has: their laws would hide how little others differ."""
+    axes, tail = [], len(p)
+    for kernel in row_kernels:
+        m = kernel.shape[0]
+        tail //= m
+        table = p.reshape(-1, m, tail)
+        values = np.asarray(table.any(axis=(0, 2)))
+        p = table[:, values].reshape(-1)
+        axes.append(Axis(kernel.matrix[values], *excess(kernel, values)))
+    return p, axes
 
 
 def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Bracket:
@@ -351,8 +365,7 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
 
     Through the matrix while it is small, otherwise O(N n) for each of some hundred products.
     """
-    p = prior / prior.sum()
-    axes = [Axis(kernel.matrix, *excess(kernel)) for kernel in row_kernels]
+    p, axes = _restricted(prior / prior.sum(), row_kernels)
     inputs = math.prod(len(axis.matrix) for axis in axes)
     outputs = math.prod(len(axis.law) for axis in axes)
     if inputs * outputs <= _FORMED:

@@ -84,7 +84,7 @@ def distortion(
     mechanism, law = as_pair(channel, prior)
     if metric is None:
         return expected_distance(mechanism, law)
-    cost = check.metric(metric, mechanism.space.size, mechanism.output_space.size)
+    cost = check.metric(metric, mechanism.space.size, mechanism._output_count)
     return expected_cost(mechanism, law, cost)
 
 
@@ -131,7 +131,7 @@ def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distributio
     space = channel.space
     if channel.output_space != space:
         raise InvalidInput(
-            f"outputs are not databases ({channel.output_space.size} outputs for "
+            f"outputs are not databases ({channel._output_count} outputs for "
             f"{space.size} databases): give metric[x, y]"
         )
     return kernels.hamming_cost(matrix, prior._vector(), channel._databases)

@@ -29,9 +29,8 @@ from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.measures.tilted_levels import home_ratios, live_level
+from fastpriv.measures.tilted_levels import home_error, home_ratios, live_level
 from fastpriv.priors import Dense
-from fastpriv.priors.unmixing import rounding
 
 __all__ = ["dp_level"]
 
@@ -160,10 +159,11 @@ def _(channel: TiltedChannel) -> float:
     if channel._listable:
         return live_level(channel, [home_ratios(channel, int(i)).T for i, *_ in channel._groups])
     # From one database to a neighbour, R q changes by e^epsilon at most.
-    home, doubt = channel.prior, rounding(channel.space.n)
+    home, doubt = channel.prior, home_error(channel)
     if channel.space.size <= FEW:  # some of R q is too small for a double, or for its digits
         logs = -channel._tilt()[1]
-        home, doubt = Dense._trusted(np.exp(logs - logs.max()), channel.space, logs), 0.0
+        home = Dense._trusted(np.exp(logs - logs.max()), channel.space, logs)
+        doubt = home_error(channel, logs)
     ratios = (home._log_ratios(rows[:1]).T for rows in channel._groups)
     return live_level(channel, [np.minimum(ratio + doubt, channel.epsilon) for ratio in ratios])
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 __all__ = ["Estimate", "effective_entropy", "effective_information"]
 
@@ -180,12 +180,14 @@ def _coder(
         if compressor not in _COMPRESSORS:
             raise InvalidInput(
                 f"compressor must be one of {sorted(_COMPRESSORS)} or a callable from bytes to "
-                f"bytes, got {compressor!r:.40}"
+                f"bytes, got {described(compressor)}"
             )
         return _compressed(_COMPRESSORS[compressor]), compressor
     if compressor is not None:
         if not callable(compressor):
-            raise InvalidInput(f"compressor must be a name or a callable, got {compressor!r:.40}")
+            raise InvalidInput(
+                f"compressor must be a name or a callable, got {described(compressor)}"
+            )
         return _compressed(compressor), _name(compressor)
     if callable(predictor):
         return _predicted(predictor), _name(predictor)

@@ -16,6 +16,7 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.constrained import constrained_capacity
+from fastpriv.measures.individual import largest_leak
 
 __all__ = ["constrained_composition_bound"]
 
@@ -89,7 +90,9 @@ def constrained_composition_bound(
     clock, told = Clock(check.limit(time_limit, "time_limit")), []
     for j, part in enumerate(parts):
         seconds = min(clock.share(len(parts) - j), 1e9)
-        if j == 0:
+        if j > 0 and seconds == 0.0:  # the time is over: all priors are more than those
+            told.append(largest_leak(part, k, gap, 0.0).upper)
+        elif j == 0:
             told.append(constrained_capacity(part, least, k=k, gap=gap, time_limit=seconds).upper)
         else:
             told.append(_majorant(part, least, k, points, gap, seconds))

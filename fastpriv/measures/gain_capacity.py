@@ -168,7 +168,7 @@ def additive_g_capacity(
     mechanism = as_channel(channel)
     width, limit = check.real(gap, "gap", least=0.0), _limit(time_limit)
     if gain is None:
-        N, K = mechanism.space.size, mechanism.output_space.size
+        N, K = mechanism.space.size, mechanism._output_count
         if N <= _SETS and K << N <= _LARGEST:
             return GainCapacity(*best_set(np.asarray(mechanism.matrix())))
         check.fits(N**2, "the gain function", "use fewer databases", _LARGEST)

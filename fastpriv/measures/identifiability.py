@@ -33,7 +33,13 @@ from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.moves import likeliest_move, odds_level, type_odds
 from fastpriv.measures.stacks import is_stack, measured, stacked
-from fastpriv.measures.tilted_levels import all_ratios, live_level, log_sum, products_error
+from fastpriv.measures.tilted_levels import (
+    all_ratios,
+    home_error,
+    live_level,
+    log_sum,
+    products_error,
+)
 from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.spaces import Space
@@ -219,12 +225,16 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
         return live_level(channel, [ratios], prior) + types.error + same._log_error
     logs = prior._logs()
     if logs is None and channel._listable:
-        every = [all_ratios(channel, rows, prior) for rows in channel._groups]
-        return live_level(channel, every, prior)
+        exact = [all_ratios(channel, rows, prior) for rows in channel._groups]
+        return live_level(channel, exact, prior)
     with np.errstate(divide="ignore"):
-        rare = (np.log(prior._vector()) if logs is None else logs) + channel._tilt()[1]
+        given = np.log(prior._vector()) if logs is None else logs
+    tilt = channel._tilt()[1]
+    rare = given + tilt
     odds = Dense._trusted(np.exp(rare - rare.max()), channel.space, rare)
-    return live_level(channel, [odds._log_ratios(rows) for rows in channel._groups], prior)
+    error = home_error(channel, tilt) + log_error(given, 0.0) + products_error(prior)
+    every = [odds._log_ratios(rows) + error for rows in channel._groups]
+    return live_level(channel, every, prior)
 
 
 @posterior_level.register

@@ -8,9 +8,9 @@ from functools import partial, singledispatch
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv._core.rounding import ULP, round_up, sum_up
+from fastpriv._core.rounding import ULP, ratio_log_up, round_up, sum_up
 from fastpriv._matrices.levels import matrix_level
-from fastpriv._sampling.thresholds import LawThresholds, log_up
+from fastpriv._sampling.thresholds import LawThresholds
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
@@ -201,7 +201,7 @@ def _(channel: TiltedProduct) -> tuple[AbstractChannel, float]:
 @drawn_level.register
 def _(channel: SupportChannel) -> float:
     """The logarithm of the ratio of integers that is drawn; at most epsilon."""
-    return min(log_up(channel.growth), channel._level)
+    return min(ratio_log_up(channel.growth), channel._level)
 
 
 @realised.register

@@ -14,7 +14,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices import boxes
 from fastpriv._matrices.boxes import Box
 from fastpriv._text.numbers import down, up
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
 from fastpriv.results import Bracket, Brackets
@@ -172,7 +172,7 @@ def leakage_from_counts(
     counts: ArrayLike,
     prior: Distribution | ArrayLike | str | None = None,
     *,
-    space: Space | None = None,
+    space: Space | ArrayLike | None = None,
     beta: float = 0.05,
 ) -> SampledLeakage:
     """Bound the leakage of a black box from how often each input led to each output.
@@ -185,7 +185,7 @@ def leakage_from_counts(
     prior : Distribution, 1-D array, "drawn" or None
         The law of the inputs where it is known; ``"drawn"`` where inputs were drawn from a prior
         that is not known; None for the measures that need no prior.
-    space : Space, optional
+    space : Space or sequence of int, optional
         The databases, N in number, for the neighbours of differential privacy; by default all
         inputs are neighbours.
     beta : float
@@ -227,6 +227,7 @@ def leakage_from_counts(
         raise InvalidInput(f"counts must be at most 2^40, got {int(given.max())}")
     if space is None:
         space = prior.space if isinstance(prior, Distribution) else Space([len(given)])
+    space = space if isinstance(space, Space) else Space(space)
     if space.size != len(given):
         raise InvalidInput(
             f"counts must have a row for each of {space.size} databases, got {len(given)}"
@@ -240,7 +241,7 @@ def _measured(
     beta = check.real(beta, "beta", least=1e-300, most=0.5)
     N, K = counts.shape
     if isinstance(prior, str) and prior != "drawn":
-        raise InvalidInput(f'prior must be a law, "drawn" or None, got {prior!r:.40}')
+        raise InvalidInput(f'prior must be a law, "drawn" or None, got {described(prior)}')
     drawn = isinstance(prior, str)
     law = None if prior is None or isinstance(prior, str) else as_prior(prior, space)
     rows_sides = N * boxes.sides(K)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.arguments import as_channel
 from fastpriv.priors import Distribution
 
@@ -28,7 +28,7 @@ def sparse_matrix(channel: Any) -> Any:
     from scipy.sparse import csr_matrix
 
     if channel.dtype.kind not in "iufb" or len(channel.shape) != 2:
-        raise InvalidInput(f"a sparse channel must be a real matrix, got {channel!r:.80}")
+        raise InvalidInput(f"a sparse channel must be a real matrix, got {described(channel)}")
     matrix = csr_matrix(channel, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     if min(matrix.shape) == 0 or matrix.nnz == 0:
@@ -40,7 +40,7 @@ def sparse_matrix(channel: Any) -> Any:
     if len(wrong):
         raise InvalidInput(
             f"every row of the sparse channel must sum to 1 within {check.SUM_TOLERANCE:g}; row "
-            f"{wrong[0]} sums to {float(totals[wrong[0]])!r}"
+            f"{wrong[0]} sums to {described(float(totals[wrong[0]]))}"
         )
     matrix.data /= np.repeat(totals, np.diff(matrix.indptr))
     return matrix

@@ -11,6 +11,8 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, raised, round_up
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import log_error
+from fastpriv._structure.leakage import log_slack, row_slack
 from fastpriv._structure.rows import Symmetric
 from fastpriv.channels import TiltedChannel
 from fastpriv.priors import Dense, Distribution, Uniform
@@ -82,6 +84,16 @@ def products_error(prior: Distribution) -> float:
     """Bound the error of a log-ratio of probabilities that were multiplied along the rows."""
     listed = isinstance(prior, Dense | Uniform) or prior.space.n == 1
     return 0.0 if listed else 4.0 * (prior.space.n + 1) * ULP
+
+
+def home_error(channel: TiltedChannel, tilt: Floats | None = None) -> float:
+    """Bound the error of ln (R q)(x)/(R q)(x') from R q itself, or from its logarithms.
+
+    Entries of R q, and thus their logarithms, are off by ``row_slack`` each. Logarithms that are
+    added up instead have a relative error, and their difference has lost what they share.
+    """
+    error = 2.0 * row_slack(channel._kernels)
+    return error if tilt is None else error + log_error(tilt, 2.0 * log_slack(channel._kernels))
 
 
 def log_sum(first: Floats, second: Floats) -> Floats:

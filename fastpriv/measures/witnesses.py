@@ -35,7 +35,6 @@ from fastpriv.measures.pointwise.database import leakages, possible_types, type_
 from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.exchanged import as_exchangeable
 from fastpriv.results import Witness
-from fastpriv.spaces import Space
 
 #: Most outputs that are listed, and most entries that are searched.
 FEW, _SCANNED = 5, 1 << 25
@@ -54,7 +53,7 @@ def step_witness(channel: AbstractChannel, prior: Distribution | None = None) ->
 def extreme_witness(channel: AbstractChannel) -> Witness:
     """Return what attains the leakage capacity, through the matrix."""
     x, other, y = _furthest(_small_matrix(channel))
-    return Witness(channel.output_space.rows(y), *channel.space.rows(np.array([x, other])))
+    return Witness(channel._output_at(y), *channel.space.rows(np.array([x, other])))
 
 
 @singledispatch
@@ -62,24 +61,26 @@ def leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
     """Return the output that leaks most, and the likeliest database behind it."""
     y = int(leakages(channel, prior).above.argmax())
     column = np.where(prior._vector() > 0, _small_matrix(channel)[:, y], -1.0)
-    return Witness(channel.output_space.rows(y), channel.space.rows(int(column.argmax())))
+    return Witness(channel._output_at(y), channel.space.rows(int(column.argmax())))
 
 
 @singledispatch
 def ruling_out(channel: AbstractChannel) -> tuple[int, Ints]:
     """Count the outputs that some database cannot cause and others can; list the first few."""
     most, least = channel.column_maxima(), channel.column_minima()
-    return _few(np.flatnonzero((most > 0.0) & (least == 0.0)), channel.output_space)
+    found = np.flatnonzero((most > 0.0) & (least == 0.0))
+    return len(found), _few(channel, found)
 
 
-def _few(indices: Ints, space: Space) -> tuple[int, Ints]:
-    """Return how many outputs there are, and the first few as rows of their space."""
-    return len(indices), space.rows(indices[:FEW]).reshape(-1, space.n)
+def _few(channel: AbstractChannel, columns: Ints) -> Ints:
+    """Return the first few outputs of some columns, as rows of their space."""
+    rows = [channel._output_at(y) for y in columns[:FEW].tolist()]
+    return np.array(rows, dtype=np.int64).reshape(-1, channel.output_space.n)
 
 
 def _small_matrix(channel: AbstractChannel) -> Floats:
     """Return the matrix of a channel, if it is small enough to look for a single entry."""
-    entries = channel.space.size * channel.output_space.size
+    entries = channel.space.size * channel._output_count
     check.fits(entries, f"the matrix of {channel!r}", "ask for levels only", _SCANNED)
     return channel.matrix()
 
@@ -112,7 +113,7 @@ def _matrix_step(channel: AbstractChannel, prior: Floats | None) -> Witness:
     outer, rest, y = np.unravel_index(largest_ratio(tops, bottoms), tops.shape)
     line = blocks[outer, :, rest, y]
     ends = [int((outer * m + v) * inner + rest) for v in (line.argmax(), line.argmin())]
-    return Witness(channel.output_space.rows(int(y)), *space.rows(np.array(ends)))
+    return Witness(channel._output_at(int(y)), *space.rows(np.array(ends)))
 
 
 def _furthest(laws: Floats) -> tuple[int, int, int]:

@@ -180,7 +180,7 @@ class GeometricCount:
         self.epsilon = check.real(epsilon, "epsilon", 0.0)
         if self.epsilon == 0.0:
             raise InvalidInput("epsilon must be above 0: no law on the integers has level 0")
-        self.clamp = bool(clamp)
+        self.clamp = check.flag(clamp, "clamp")
 
     @cached_property
     def _sampler(self) -> Sampler:

@@ -14,7 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, least_float, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv.channels import QueryChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.spaces import Space
 
 __all__ = ["exponential", "exponential_entropy", "exponential_rate"]
@@ -85,7 +85,9 @@ def exponential(
            [0.09 , 0.245, 0.665]])
     """
     if isinstance(outputs, Set):
-        raise InvalidInput(f"outputs must be a sequence, whose order counts, got {outputs!r:.60}")
+        raise InvalidInput(
+            f"outputs must be a sequence, whose order counts, got {described(outputs)}"
+        )
     outputs = check.items(outputs, "outputs", "outputs, whose order counts")
     k = len(outputs)
     given = check.array(values, "values")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import distinct
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.mechanisms.answers import as_doubles
 from fastpriv.spaces import Space
 
@@ -84,7 +84,7 @@ class SumQuery:
 def _load(scores: ArrayLike, i: int) -> Floats:
     given = check.array(scores, f"scores[{i}]")
     if given.ndim not in (1, 2) or given.dtype.kind not in "iufb" or not given.size:
-        raise InvalidInput(f"scores[{i}] must hold numbers or vectors, got {scores!r:.60}")
+        raise InvalidInput(f"scores[{i}] must hold numbers or vectors, got {described(scores)}")
     table = as_doubles(given, f"scores[{i}]").reshape(len(given), -1)
     if not np.isfinite(table).all():
         raise InvalidInput(f"scores[{i}] must not hold a NaN or an infinity")

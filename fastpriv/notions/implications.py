@@ -10,7 +10,7 @@ from fastpriv._core import validation as check
 from fastpriv._drawing.outline import outline
 from fastpriv._text.numbers import up
 from fastpriv._text.table import table
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.notions.rules import Facts
 from fastpriv.priors import Distribution
@@ -77,7 +77,9 @@ class Implications:
     def chain(self, notion: str) -> list[Step]:
         """Return the implications that lead from the guarantee to a notion, in order."""
         if notion not in self.levels:
-            raise InvalidInput(f"no level of {notion!r} follows; those that do: {[*self.levels]}")
+            raise InvalidInput(
+                f"no level of {described(notion)} follows; those that do: {[*self.levels]}"
+            )
         steps: list[Step] = []
         while notion != self.notion:
             steps.insert(0, self.steps[notion])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.notions.implications import Implications
 
 if TYPE_CHECKING:
@@ -35,5 +35,5 @@ def implications(derived: Implications, ax: Axes | None = None) -> Axes:
     'what follows from dp at level 0.5'
     """
     if not isinstance(derived, Implications):
-        raise InvalidInput(f"what fp.implications returns is expected, got {derived!r:.60}")
+        raise InvalidInput(f"what fp.implications returns is expected, got {described(derived)}")
     return derived.plot(ax)

@@ -12,7 +12,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._drawing.style import INK, axes, band, finish, look, number, plain
 from fastpriv.accounting import PrivacyProfile
-from fastpriv.errors import InvalidInput, short
+from fastpriv.errors import InvalidInput, described, short
 from fastpriv.measures.arguments import as_channel
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def _names(labels: Sequence[str] | None, count: int) -> list[str]:
         return ["mechanism"] if count == 1 else [f"mechanism {i + 1}" for i in range(count)]
     names = None if isinstance(labels, str) or not isinstance(labels, Iterable) else [*labels]
     if names is None or len(names) != count:
-        raise InvalidInput(f"labels must hold {count} names, one for each line, got {labels!r:.60}")
+        raise InvalidInput(
+            f"labels must hold {count} names, one for each line, got {described(labels)}"
+        )
     return [plain(name) for name in names]
 
 

@@ -16,7 +16,7 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_error
 from fastpriv._structure.rows import RowKernels, Symmetric
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.priors.base import (
     Distribution,
 )
@@ -115,7 +115,9 @@ class Exchangeable(LineDistribution):
         logs = np.concatenate([[0.0], np.cumsum(steps)]).astype(np.float64)
         weights = np.exp(logs - logs.max())
         if not np.isfinite(weights).all():
-            raise InvalidInput(f"a = {a!r} and b = {b!r} are too extreme for double precision")
+            raise InvalidInput(
+                f"a = {described(a)} and b = {described(b)} are too extreme for double precision"
+            )
         self = cls._trusted(weights / weights.sum())
         self.__dict__["_line_table"] = lines
         logs = logs - logs.max() - math.log(weights.sum())

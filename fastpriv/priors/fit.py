@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.priors.base import Distribution
 from fastpriv.priors.dense import Dense
 from fastpriv.priors.exchangeable import Exchangeable
@@ -78,7 +78,7 @@ def estimate(
         raise InvalidInput(f"sizes must hold one size per row: {n} rows, {space.n} sizes")
     rows = check.rows(array, space.sizes)
     if kind not in ("product", "dense") and space.m is None:
-        raise InvalidInput(f"kind {kind!r} needs rows of one size, got {space.sizes}")
+        raise InvalidInput(f"kind {described(kind)} needs rows of one size, got {space.sizes}")
 
     def law(values: np.ndarray, cells: int) -> Floats:
         counts = np.bincount(values.reshape(-1), minlength=cells) + smoothing

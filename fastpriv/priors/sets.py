@@ -12,7 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.least_mean import Least, box_least, divergence_least, variation_least
-from fastpriv.errors import Infeasible, InvalidInput, short
+from fastpriv.errors import Infeasible, InvalidInput, described, short
 from fastpriv.spaces import Space
 
 __all__ = ["PriorSet"]
@@ -97,7 +97,9 @@ class PriorSet:
         check.fits(count, "a law over the databases", "use fewer databases")
         least, most = check.real(b, "b", 0.0), math.log(count)
         if least > raised(most, 4.0):
-            raise Infeasible(f"no law over {count} databases has an entropy of {least!r} nats")
+            raise Infeasible(
+                f"no law over {count} databases has an entropy of {described(least)} nats"
+            )
         # H(p) = ln N - D(p || uniform); the radius is rounded up.
         radius = max(0.0, most - least) + 4.0 * ULP * most
         return DivergenceBall(np.full(count, 1.0 / count), radius)
@@ -109,7 +111,9 @@ class PriorSet:
         check.fits(count, "a law over the databases", "use fewer databases")
         least = check.real(b, "b", 0.0)
         if least > raised(math.log(count), 4.0):
-            raise Infeasible(f"no law over {count} databases has a min-entropy of {least!r} nats")
+            raise Infeasible(
+                f"no law over {count} databases has a min-entropy of {described(least)} nats"
+            )
         most = min(1.0, raised(max(1.0 / count, math.exp(-least)), 4.0))
         return Box(np.zeros(count), np.full(count, most))
 
@@ -207,8 +211,8 @@ class Box(ConvexPriors):
         room, taken = math.fsum(upper), math.fsum(lower)
         if taken > 1.0 + check.SUM_TOLERANCE or room < 1.0 - check.SUM_TOLERANCE:
             raise InvalidInput(
-                f"no law lies in the box: lower sums to {taken!r} and upper to {room!r}, but a "
-                "law sums to 1"
+                f"no law lies in the box: lower sums to {described(taken)} and upper to "
+                f"{described(room)}, but a law sums to 1"
             )
         self._lower, self._upper, self.size = lower, upper, len(lower)
         self._free = max(0.0, 1.0 - taken)

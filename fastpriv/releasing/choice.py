@@ -12,7 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv.accounting.ledger.amounts import ZERO, down, plus
 from fastpriv.channels import HammingChannel
 from fastpriv.design.closed_form import h_inverse
-from fastpriv.errors import Infeasible, InvalidInput, did_you_mean
+from fastpriv.errors import Infeasible, InvalidInput, described, did_you_mean
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.draws import raised
 from fastpriv.measures.leakage import leakage_capacity
@@ -40,6 +40,9 @@ def make(
     split: str | Mapping[Hashable, float] | None = None,
 ) -> Plan:
     """Choose the channel: E_d at a level or a distortion, or the one that was given."""
+    check.flag(per_column, "per_column")
+    if split is not None and not isinstance(split, Mapping):
+        check.word(split, "split", ("columns", "record"))
     if named(mechanism):
         return _local(domain, mechanism, epsilon, distortion, per_column, split)
     chosen = [value is not None for value in (epsilon, distortion, mechanism)]
@@ -67,11 +70,6 @@ def make(
         return given(HammingChannel(prior.space.n, domain.size, epsilon), domain, rows)
     if isinstance(split, Mapping):
         return _columns(domain, _by_column(domain, split), epsilon)
-    if split not in (None, "columns", "record"):
-        raise InvalidInput(
-            'split must be "columns", "record" or a mapping of epsilons by column, got '
-            f"{split!r:.40}"
-        )
     if per_column:
         return _as_given(domain, [epsilon] * len(domain.columns))
     if split == "record" or len(domain.columns) == 1:
@@ -90,11 +88,11 @@ def _local(
 ) -> Plan:
     """Return a named local mechanism on every column, at levels that add up to epsilon."""
     if epsilon is None or distortion is not None:
-        raise InvalidInput(f"mechanism={mechanism!r} needs epsilon, and no distortion")
+        raise InvalidInput(f"mechanism={described(mechanism)} needs epsilon, and no distortion")
     if split is not None and split != "columns":
         raise InvalidInput(
-            f"mechanism={mechanism!r} treats columns by themselves: leave out split, or give "
-            "epsilons by column"
+            f"mechanism={described(mechanism)} treats columns by themselves: leave out split, or "
+            "give epsilons by column"
         )
     if isinstance(epsilon, Mapping):
         epsilons = _by_column(domain, epsilon)
@@ -134,12 +132,14 @@ def _by_column(domain: Domain, given: Mapping[Hashable, float]) -> list[float]:
     for name in given:
         if name not in domain.columns:
             hint = did_you_mean(name, domain.columns)
-            raise InvalidInput(f"there is no column {name!r:.60} to give an epsilon to{hint}")
+            raise InvalidInput(f"there is no column {described(name)} to give an epsilon to{hint}")
     absent = [name for name in domain.columns if name not in given]
     if absent:
-        raise InvalidInput(f"column {absent[0]!r} has no epsilon; give one for every column")
+        raise InvalidInput(
+            f"column {described(absent[0])} has no epsilon; give one for every column"
+        )
     return [
-        check.real(given[name], f"the epsilon of column {name!r}", least=0.0)
+        check.real(given[name], f"the epsilon of column {described(name)}", least=0.0)
         for name in domain.columns
     ]
 
@@ -149,8 +149,8 @@ def _columns(domain: Domain, epsilons: Sequence[float], total: float) -> Plan:
     plan = _within(domain, epsilons, total)
     if plan is None:
         raise InvalidInput(
-            f"the epsilons of the columns add up to {math.fsum(epsilons)!r}, more than {total!r} "
-            "for a record"
+            f"the epsilons of the columns add up to {described(math.fsum(epsilons))}, more than "
+            f"{described(total)} for a record"
         )
     return plan
 

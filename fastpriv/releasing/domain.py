@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.spaces import Space
 
 #: Codes of values, one column of the array per column of the table.
@@ -97,7 +97,8 @@ def make(items: Iterable[tuple[Hashable, Any]], source: str = DECLARED) -> Domai
     for name, listed in items:
         if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
             raise InvalidInput(
-                f"the domain of column {name!r} must be a list of its values, got {listed!r:.80}"
+                f"the domain of column {described(name)} must be a list of its values, got "
+                f"{described(listed)}"
             )
         columns.append(name)
         values.append(_distinct(name, tuple(map(scalar, listed))))
@@ -108,16 +109,18 @@ def make(items: Iterable[tuple[Hashable, Any]], source: str = DECLARED) -> Domai
 
 def _distinct(name: Hashable, values: tuple[Any, ...]) -> tuple[Any, ...]:
     if not values:
-        raise InvalidInput(f"the domain of column {name!r} lists no values")
+        raise InvalidInput(f"the domain of column {described(name)} lists no values")
     seen: set[Hashable] = set()
     for value in values:
         if not isinstance(value, Hashable):
             raise InvalidInput(
-                f"the domain of column {name!r} must list plain values, got {value!r:.60}"
+                f"the domain of column {described(name)} must list plain values, got "
+                f"{described(value)}"
             )
         if value in seen:
             raise InvalidInput(
-                f"the domain of column {name!r} lists {value!r:.60} twice (1, 1.0 and True are one)"
+                f"the domain of column {described(name)} lists {described(value)} twice (1, 1.0 "
+                "and True are one)"
             )
         seen.add(value)
     return values
@@ -166,14 +169,14 @@ def outside(name: Hashable, row: int, value: Any, domain: Domain, count: int = 1
     The value is private and messages end up in logs: only its type is told.
     """
     listed = domain.values[domain.columns.index(name)]
-    shown = ", ".join(map(repr, listed[:8])) + (", ..." if len(listed) > 8 else "")
+    shown = ", ".join(map(described, listed[:8])) + (", ..." if len(listed) > 8 else "")
     more = f" (and {count - 1} more records)" if count > 1 else ""
     missing = value is None or value == ""
     what = "a missing value" if missing else f"a value (of type {type(value).__name__})"
     hint = "; to allow missing values list null (None)" if missing else ""
     return InvalidInput(
-        f"{record_name(row)} has {what} in column {name!r}{more}, which its domain does not list "
-        f"({shown}); nothing was released{hint}"
+        f"{record_name(row)} has {what} in column {described(name)}{more}, which its domain does "
+        f"not list ({shown}); nothing was released{hint}"
     )
 
 
@@ -201,5 +204,5 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"it names {twice!r} twice")
+        raise InvalidInput(f"it names {described(twice)} twice")
     return document

@@ -14,7 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
 from fastpriv._text.tabular import Tabular
 from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
-from fastpriv.errors import InvalidInput, TooLarge, did_you_mean
+from fastpriv.errors import InvalidInput, TooLarge, described, did_you_mean
 from fastpriv.measures.arguments import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing import plan as plans
@@ -126,11 +126,12 @@ class Frequencies(Tabular):
             if column == tuple(self.columns) and self.records is not None:
                 return self.records
             raise InvalidInput(
-                f"these columns were not estimated jointly; ask for columns={list(column)!r:.80}"
+                "these columns were not estimated jointly; ask for "
+                f"columns={described(list(column))}"
             )
         if column not in self.columns:
             hint = did_you_mean(column, self.columns)
-            raise InvalidInput(f"there is no column {column!r:.60}{hint}; see .columns")
+            raise InvalidInput(f"there is no column {described(column)}{hint}; see .columns")
         return self.columns[column]
 
     def columns_of_table(self) -> dict[str, list[Any]]:
@@ -253,6 +254,7 @@ def estimate_frequencies(
     True
     """
     confidence = check.real(confidence, "confidence", least=0.0, most=1.0)
+    check.flag(simultaneous, "simultaneous")
     if isinstance(released, Release):
         mechanism = released.report if mechanism is None else mechanism
         released = released.table
@@ -369,15 +371,16 @@ def _places(domain: Domain, columns: Sequence[Hashable] | None) -> Places:
     """Return where the chosen columns stand in the domain."""
     if columns is None:
         return tuple(range(len(domain.columns)))
-    if isinstance(columns, str) or not len(columns):
+    named = [] if isinstance(columns, str) else check.items(columns, "columns", "column names")
+    if not named:
         raise InvalidInput("columns must be a list of at least one column name")
-    for name in columns:
-        if name not in domain.columns:
+    for name in named:
+        if not isinstance(name, Hashable) or name not in domain.columns:
             hint = did_you_mean(name, domain.columns)
-            raise InvalidInput(f"there is no column {name!r:.60}{hint}")
-    if len(set(columns)) < len(columns):
+            raise InvalidInput(f"there is no column {described(name)}{hint}")
+    if len(set(named)) < len(named):
         raise InvalidInput("columns must differ from each other")
-    return tuple(domain.columns.index(name) for name in columns)
+    return tuple(domain.columns.index(name) for name in named)
 
 
 class _Interval:

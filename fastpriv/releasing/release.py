@@ -17,7 +17,7 @@ from fastpriv._core.files import appearing, check_target
 from fastpriv._sampling.source import is_secure
 from fastpriv.accounting.ledger.ledger import Ledger
 from fastpriv.accounting.ledger.receipt import Receipt
-from fastpriv.errors import Infeasible, InvalidInput
+from fastpriv.errors import Infeasible, InvalidInput, described
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import dp_level
 from fastpriv.releasing import choice, measuring
@@ -201,6 +201,12 @@ def release(
     """
     if out is None and isinstance(table, str | os.PathLike):
         raise InvalidInput("give out= (--out), the path of the released file")
+    for allowed, what in (
+        (accept_domain_from_data, "accept_domain_from_data"),
+        (drop_undeclared, "drop_undeclared"),
+        (accept_useless, "accept_useless"),
+    ):
+        check.flag(allowed, what)
     source = open_table(table, out, overwrite)
     declared = _domain(source, domain, mechanism, accept_domain_from_data, drop_undeclared)
     plan = choice.make(
@@ -394,8 +400,8 @@ def _domain(
     extra = undeclared(source, declared)
     if extra and not drop_undeclared:
         raise InvalidInput(
-            f"the domain does not declare {', '.join(map(repr, extra))}; declare every column, or "
-            "leave the others out with drop_undeclared=True (--drop-undeclared)"
+            f"the domain does not declare {', '.join(map(described, extra))}; declare every "
+            "column, or leave the others out with drop_undeclared=True (--drop-undeclared)"
         )
     return declared
 
@@ -411,8 +417,8 @@ def undeclared(source: Table, declared: Domain) -> list[Hashable]:
     absent = [name for name in declared.columns if name not in source.columns]
     if absent:
         raise InvalidInput(
-            f"the table has no column {absent[0]!r}, which the domain declares; it has "
-            f"{', '.join(map(repr, source.columns))}"
+            f"the table has no column {described(absent[0])}, which the domain declares; it has "
+            f"{', '.join(map(described, source.columns))}"
         )
     return [name for name in source.columns if name not in declared.columns]
 

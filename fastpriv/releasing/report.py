@@ -22,7 +22,7 @@ from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
 from fastpriv.channels.record import MOST_VALUES
 from fastpriv.channels.rowwise import row_kernels
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.realised import realised
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.releasing import domain as domains
@@ -147,7 +147,7 @@ class ReleaseReport:
             )
         channel, slack = realised(self.channel)
         if slack > _SLACK:
-            raise InvalidInput(f"the draws of {channel!r:.60} are not known well enough to shuffle")
+            raise InvalidInput(f"the draws of {channel!r} are not known well enough to shuffle")
         return shuffled(channel, self.n)
 
     def to_dict(self) -> dict[str, Any]:
@@ -324,8 +324,8 @@ def _from_dict(document: Any) -> ReleaseReport:
         raise KeyError("levels")
     if document.get("version") != _VERSION:
         raise InvalidInput(
-            f"the report has version {document.get('version')!r:.20}, expected {_VERSION}; write "
-            "it again with this version of fastpriv"
+            f"the report has version {described(document.get('version'))}, expected {_VERSION}; "
+            "write it again with this version of fastpriv"
         )
     given, unit = document["columns"], document["randomised"]
     if unit not in (RECORD, COLUMNS):

@@ -68,6 +68,7 @@ def test_edges():
     assert rounding.product_down(1e308, 10.0) == LARGEST
     assert rounding.product_up(-1e308, 10.0) == -LARGEST
     assert rounding.product_down(math.inf, 2.0) == math.inf
+    assert rounding.product_up(2.0, 3.0) == rounding.product_down(2.0, 3.0) == 6.0
     assert rounding.quotient_up(1.0, LEAST) == math.inf
     assert rounding.quotient_down(1.0, LEAST) == LARGEST
     assert rounding.quotient_up(1.0, math.inf) == 0.0
@@ -117,6 +118,7 @@ def test_zero_and_infinity_stay():
     assert raised(-math.inf, 8.0) == -math.inf
     assert raised(LEAST, 4.0) == 5 * LEAST
     assert lowered(LEAST, 4.0) == 0.0 == raised(-LEAST, 4.0)  # rounding keeps the sign
+    assert raised(np.array([-LEAST]), 4.0)[0] == 0.0
     assert rounding.directed(1.0, 4.0, True) == raised(1.0, 4.0)
     assert rounding.directed(1.0, 4.0, False) == lowered(1.0, 4.0)
     assert round_up(1.0) == 1.0 + 2.0**-51
@@ -178,8 +180,10 @@ def test_functions_are_exact_where_they_can_be():
     assert rounding.log1p_up(-1.0) == rounding.log1p_down(-1.0) == -math.inf
     assert rounding.exp_up(-800.0) == LEAST
     assert rounding.exp_down(-800.0) == 0.0
-    assert rounding.exp_up(710.0) == math.inf == rounding.expm1_up(710.0)
-    assert 0.0 < rounding.exp_down(800.0) < math.inf
+    for beyond in (709.0, 709.9, 710.0):  # from 709.79 on the machine's library refuses
+        assert rounding.exp_up(beyond) == math.inf == rounding.expm1_up(beyond)
+        assert 8e307 < rounding.exp_down(beyond) < math.inf
+        assert 8e307 < rounding.expm1_down(beyond) < math.inf
     assert rounding.expm1_down(-800.0) == -1.0
     assert -1.0 < rounding.expm1_up(-800.0) < -0.999
 
@@ -202,3 +206,16 @@ def test_constants_are_those_of_doubles():
 @pytest.mark.parametrize("level", [5e-324, 1e-310, 0.1, 1.0, 700.0])
 def test_levels_are_raised_by_four_units(level):
     assert rounding.round_up(level) == rounding.raised(level, 4.0) > rounding.raised(level, 2.0)
+
+
+def test_logs_of_fractions_are_the_least_doubles_above():
+    rng = np.random.default_rng(8)
+    ratios = [Fraction(int(a) + int(b), int(b)) for a, b in rng.integers(1, 2**62, (200, 2))]
+    tiny = [Fraction(2**k + 1, 2**k) for k in (1, 52, 53, 200)]
+    for ratio in [*ratios, *tiny, Fraction(10**400, 3)]:
+        level = rounding.ratio_log_up(ratio)
+        with mpmath.workdps(150):
+            exact = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+            assert level >= exact
+            assert math.nextafter(level, 0.0) < exact + mpmath.mpf(10) ** -49
+    assert rounding.ratio_log_up(Fraction(1)) == 0.0

@@ -205,8 +205,8 @@ def test_edges():
         ([0.5, 0.5], math.nan, {}, fp.InvalidInput, "epsilon"),
         ([0.5, 0.5], 0.1, {"priors": "markov"}, fp.InvalidInput, "priors"),
         ([0.5, 0.5], 0.1, {"gap": 0.0}, fp.InvalidInput, "gap"),
-        (fp.Uniform(7, 2), 0.1, {}, fp.TooLarge, "at most 64 databases"),
-        (fp.Uniform(2000, 2), 0.1, {}, fp.TooLarge, "at most 64 databases"),
+        (fp.Uniform(4, 3), 0.1, {}, fp.TooLarge, "at most 64 databases"),
+        (fp.Uniform(2000, 2), 0.1, {}, fp.TooLarge, "classes of databases"),
         (fp.Dense(np.full(32, 1 / 32), [2, 16]), 0.1, {}, fp.TooLarge, "selections"),
     ],
 )

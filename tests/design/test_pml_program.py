@@ -87,10 +87,42 @@ def test_bad_levels(epsilon):
         fp.solve_pd_pml([0.5, 0.5], epsilon)
 
 
-@pytest.mark.parametrize("n", [8, 50, 2000])
-def test_too_many_databases(n):
+def test_too_many_databases():
     with pytest.raises(fp.TooLarge, match="may occur"):
-        fp.solve_pd_pml(fp.Uniform(n, 2), 1.0)
+        fp.solve_pd_pml(fp.Dense(np.full(256, 1 / 256), [2] * 8), 1.0)
+    with pytest.raises(fp.TooLarge, match="classes of databases"):
+        fp.solve_pd_pml(fp.Uniform(2000, 2), 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.3, 1.5, 20.0])
+@pytest.mark.parametrize(("n", "m"), [(1, 2), (4, 2), (2, 3)])
+def test_types_reach_the_optimum_over_all_databases(n, m, epsilon):
+    """Mechanisms that no permutation of the rows changes are enough for exchangeable rows."""
+    shape = (n + 1,) * (m - 1)
+    weights = np.random.default_rng(n).random(shape)
+    weights[np.indices(shape).sum(axis=0) > n] = 0.0
+    weights[(1,) * (m - 1)] = 0.0  # a type that never occurs
+    prior = fp.Exchangeable(weights / weights.sum())
+    best = fp.solve_pd_pml(prior, epsilon)
+    want = plain(prior.pmf(), [m] * n, epsilon)
+    assert best.bound <= want + 1e-9
+    assert want - 1e-9 <= best.value <= want + 1e-7
+    assert best.level <= epsilon
+    assert best.level == pytest.approx(fp.pml_level(best.channel, prior), abs=1e-13)
+    assert best.value == pytest.approx(fp.distortion(best.channel, prior), abs=1e-12)
+    full = fp.Channel(best.channel.matrix(), prior.space)
+    assert fp.pml_level(full, fp.Dense(prior.pmf(), [m] * n)) <= epsilon + 1e-12
+
+
+def test_dozens_of_rows():
+    """The gap is certified; independent rows of one law are exchangeable."""
+    for prior in (fp.Exchangeable.beta_binomial(24, 2.0, 3.0), fp.Product.iid([0.7, 0.3], 20)):
+        best = fp.solve_pd_pml(prior, 2.0)
+        assert best.method == "types"
+        assert best.gap < 1e-9
+        assert best.level <= 2.0
+    with pytest.raises(fp.TooLarge, match="classes"):
+        fp.solve_pd_pml(fp.Exchangeable.beta_binomial(500, 2.0, 3.0), 2.0)
 
 
 RARE = {

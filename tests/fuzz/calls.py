@@ -233,6 +233,24 @@ GOOD = {
     fp.PriorSet.kl_ball: {"centre": P, "radius": 0.1},
     fp.PriorSet.total_variation: {"centre": P, "radius": 0.1},
     fp.PriorSet.row_box: {"lower": [0.1, 0.1], "upper": [0.9, 0.9], "n": 2},
+    (lambda **fields: fp.accounting.PrivacyFilter.from_dict(fields)): {
+        **fp.accounting.PrivacyFilter(1.0, 1e-6).to_dict()
+    },
+    (lambda **spent: fp.accounting.PrivacyOdometer.from_dict({"spent": spent})): {
+        **fp.accounting.PrivacyOdometer().to_dict()["spent"]
+    },
+    fp.accounting.PrivacyFilter.from_dict: {"given": fp.accounting.PrivacyFilter(1.0).to_dict()},
+    fp.accounting.PrivacyOdometer.from_dict: {"given": fp.accounting.PrivacyOdometer().to_dict()},
+    fp.accounting.PrivacyProfile.from_dict: {"given": PROFILE.to_dict()},
+    (lambda **fields: fp.accounting.PrivacyProfile.from_dict(fields)): {**PROFILE.to_dict()},
+    (
+        lambda kind, channel, slack, drawn: fp.accounting.PrivacyProfile.from_dict(
+            {"relation": None, "releases": [[[kind, channel, slack, drawn], 1]]}
+        )
+    ): {"kind": "channel", "channel": PAIR.to_dict(), "slack": 0.0, "drawn": None},
+    (lambda **fields: fp.Product.from_dict(fields)): {**PRIOR.to_dict()},
+    (lambda **fields: fp.Channel.from_dict(fields)): {**PAIR.to_dict()},
+    fp.Channel.from_dict: {"given": PAIR.to_dict()},
     fp.accounting.Ledger.from_json: {"text": fp.accounting.Ledger({"dp": 1.0}).to_json()},
     (
         lambda mechanism, prior, count, label: fp.accounting.Ledger({"dp": 9.0}).spend(

@@ -3,8 +3,6 @@
 import copy
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -12,38 +10,10 @@ from flint import arb, ctx
 
 import fastpriv as fp
 from fastpriv.errors import FastprivError
-from fuzz import balls, optima, plain, programs, specs
-from fuzz.balls import INFINITE, ONE, ZERO, less
+from fuzz import balls, optima, plain, profiles, programs, specs
+from fuzz.balls import ONE, ZERO, less
+from fuzz.judging import Question, Violation, average, ball, between, compared, ends, level
 from oracles.spaces import lines
-
-
-@dataclass(frozen=True)
-class Question:
-    """One measure: how to ask it, and what is broken about an answer under one reading of W."""
-
-    ask: Callable
-    #: (case, W, answer) -> the names of the claims that are broken
-    judge: Callable
-    weight: int = 4
-    #: Averages: rounded to nearest, and off by ``least`` of a case at most.
-    near: bool = False
-    least: Callable = lambda spec: 5e-324
-    #: Most databases, where the truth takes long.
-    databases: int = 10**4
-    #: Whether rows are divided by their exact sums, as in profiles, or taken as they are.
-    laws: bool = False
-
-
-@dataclass(frozen=True)
-class Violation:
-    """An answer that breaks its claim, in one line."""
-
-    case: dict
-    kind: str
-    answer: str
-
-    def __str__(self):
-        return f"{self.case['question']}: {self.kind}: got {self.answer}"
 
 
 class Case:
@@ -111,41 +81,6 @@ def made(spec):
     return case
 
 
-def ball(value):
-    """Return a float as a ball, infinities included."""
-    return arb(value) if math.isfinite(value) else INFINITE
-
-
-def _ends(given):
-    return (given.lower, given.upper) if isinstance(given, fp.Bracket) else (given, given)
-
-
-def _compared(given, low, high):
-    """Return what is broken, where the truth is from low to high."""
-    least, most = _ends(given)
-    broken = set()
-    if less(ball(most), low):
-        broken.add("below")
-    if isinstance(given, fp.Bracket) and less(high, ball(least)):
-        broken.add("lower end above")
-    return broken
-
-
-def level(truth):
-    """Judge an upper bound, or a bracket, by its exact value."""
-
-    def judge(case, W, given):
-        value = truth(case, W)
-        return _compared(given, value, value)
-
-    return judge
-
-
-def between(truth):
-    """Judge a bracket by bounds on the exact value."""
-    return lambda case, W, given: _compared(given, *truth(case, W))
-
-
 def _noise(spec):
     """Return what information may be off by, beside its relative error.
 
@@ -159,23 +94,8 @@ def _noise(spec):
     return 1e-318 + sum(max(s) - min(s) for s in sums) ** 2
 
 
-def average(truth, least):
-    """Judge a number that is rounded to nearest."""
-
-    def judge(case, W, given):
-        value = truth(case, W)
-        if isinstance(given, fp.Bracket):
-            return _compared(given, value, value)
-        room = abs(value) * arb("1e-12") + arb(least(case.spec))
-        if less(ball(given) + room, value):
-            return {"too low"}
-        return {"too high"} if less(value + room, ball(given)) else set()
-
-    return judge
-
-
 def _correlation(case, W, given):
-    least, most = _ends(given)
+    least, most = ends(given)
     wider, broken = ONE + arb(2) ** -100, set()
     if not balls.correlation_below(W, case.p, (ball(most) * wider + arb(2) ** -1300) ** 2):
         broken.add("below")
@@ -190,7 +110,7 @@ def _sdpi(case, W, given):
     most = ball(given.upper)
     support = [x for x, v in enumerate(case.p) if balls.positive(v)]
     if len(support) < 2:
-        return _compared(given, ZERO, ZERO)
+        return compared(given, ZERO, ZERO)
     if given.upper >= 1.0:  # of laws it is no more
         return {"lower end above"} if given.lower > 1.0 else set()
     wider = ONE + arb(2) ** -100
@@ -206,55 +126,6 @@ def _sdpi(case, W, given):
     return {"lower end above"} if given.lower > 1.0 else set()
 
 
-def _profile(case):
-    whole = fp.accounting.PrivacyProfile.of(case.channel)
-    return whole.self_compose(case.spec["count"])
-
-
-def _composed(case):
-    part = fp.accounting.PrivacyProfile.from_epsilon_delta(*case.spec["part"])
-    return _profile(case).compose(part)
-
-
-def _delta(case, W, epsilon, part=None):
-    """Return the delta that two neighbours reach, the worst of them."""
-    extra = None
-    if part is not None:
-        first, second = balls.declared_pair(*part)
-        extra = [(a, b) for a, b in zip(first, second, strict=True) if balls.positive(a)]
-        if not case.pairs:  # of the same people, whom the other release has neighbours of
-            return balls.excess_mass(extra, epsilon)
-    worst = ZERO
-    for i, j in case.pairs:
-        outcomes = balls.joint_outcomes(W[i], W[j], case.spec["count"])
-        if extra is not None:
-            outcomes = balls.crossed(outcomes, extra)
-        worst = worst.max(balls.excess_mass(outcomes, epsilon))
-    return worst
-
-
-def _profile_delta(case, W, given):
-    """Of one release, the bracket holds the delta of the entries as they are, too."""
-    epsilon = case.spec["epsilon"]
-    low = high = _delta(case, W, epsilon)
-    if case.spec["count"] == 1 and W is case.laws:
-        as_given = _delta(case, case.W, epsilon)
-        low, high = low.min(as_given), high.max(as_given)
-    return _compared(given, high, low)
-
-
-def _composed_epsilon(case, W, given):
-    """A level is enough if its delta is, and too much if a smaller one was enough."""
-    delta, part, broken = ball(case.spec["delta"]), case.spec["part"], set()
-    if given.upper < math.inf and less(delta, _delta(case, W, arb(given.upper), part)):
-        broken.add("below")
-    if given.lower > 0.0:
-        at = math.inf if given.lower == math.inf else arb(given.lower) * (ONE - arb(2) ** -150)
-        if less(_delta(case, W, at, part), delta):
-            broken.add("lower end above")
-    return broken
-
-
 def _epsilon_tilde(case, _, given):
     """Some law within a few units in the last place has it, and no smaller level than the truth.
 
@@ -262,7 +133,7 @@ def _epsilon_tilde(case, _, given):
     to (4 n + 16) units, and of the library's own arithmetic.
     """
     p, sizes = case.p, case.sizes
-    least, most = _ends(given)
+    least, most = ends(given)
     if not all(map(balls.positive, p)):
         return set() if most == math.inf else {"below"}
     if most == math.inf:
@@ -370,33 +241,17 @@ QUESTIONS = {
     ),
     "individual_capacity": Question(
         lambda c: fp.individual_capacity(c.channel, time_limit=None),
-        lambda c, W, given: _compared(given, *optima.group_capacity(W, c.sizes, 1, given.lower)),
+        lambda c, W, given: compared(given, *optima.group_capacity(W, c.sizes, 1, given.lower)),
         weight=1,
     ),
     "group_capacity": Question(
         lambda c: fp.group_capacity(c.channel, _group(c), time_limit=None),
-        lambda c, W, given: _compared(
+        lambda c, W, given: compared(
             given, *optima.group_capacity(W, c.sizes, _group(c), given.lower)
         ),
         weight=1,
     ),
-    "profile": Question(
-        lambda c: _profile(c).delta(c.spec["epsilon"]), _profile_delta, weight=2, laws=True
-    ),
-    "composed_delta": Question(
-        lambda c: _composed(c).delta(c.spec["epsilon"]),
-        level(lambda c, W: _delta(c, W, c.spec["epsilon"], c.spec["part"])),
-        weight=2,
-        databases=4,
-        laws=True,
-    ),
-    "composed_epsilon": Question(
-        lambda c: _composed(c).epsilon(c.spec["delta"]),
-        _composed_epsilon,
-        weight=2,
-        databases=4,
-        laws=True,
-    ),
+    **profiles.PROFILES,
     "epsilon_x": Question(
         lambda c: c.prior.epsilon_x(), level(lambda c, _: balls.epsilon_x(c.p, c.pairs))
     ),
@@ -483,7 +338,7 @@ def answer(spec, check=False):
         except Exception as error:
             return Violation(spec, "raised", repr(error)[:200])
     numbers = isinstance(given, float | fp.Bracket)
-    if numbers and any(map(math.isnan, _ends(given))):
+    if numbers and any(map(math.isnan, ends(given))):
         return Violation(spec, "nan", repr(given))
     try:
         broken = balls.at_some_precision(lambda: _broken(question, case, given))

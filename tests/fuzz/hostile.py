@@ -12,6 +12,7 @@ import datetime
 import decimal
 import fractions
 import functools
+import inspect
 import math
 import re
 import signal
@@ -27,7 +28,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import fastpriv as fp
-from fastpriv.errors import FastprivError
+from fastpriv.errors import FastprivError, described
 from fuzz.calls import GOOD, PAIR, PRIOR, PROFILE, P, W
 
 #: Priors that are right and hard: zeros, denormals, nearly uniform, periodic, one row, one value.
@@ -50,8 +51,29 @@ def _fixed(array):
 _ENDLESS: list = [0.5]
 _ENDLESS.append(_ENDLESS)
 
+
+class Mute:
+    """An object that cannot be written."""
+
+    def __repr__(self):
+        raise ValueError("no text")
+
+
+class Long(Mute):
+    """An object whose text is ten million characters on two lines."""
+
+    def __repr__(self):
+        return "x\n" + "x" * 10**7
+
+
+def _nested(times):
+    return functools.reduce(lambda inner, _: [inner], range(times), [0.5])
+
+
 HOSTILE = [
-    [[[[[0.5]]]]], functools.reduce(lambda inner, _: [inner], range(60), [0.5]), _ENDLESS,
+    [[[[[0.5]]]]], _nested(60), _nested(5000), (_nested(5000), 1.0), {"a": _nested(5000)}, _ENDLESS,
+    Mute(), Long(), [Mute()], [[Long(), 1.0]], {"dp": Mute()}, -(10**30), [10**5000],
+    fractions.Fraction(10**5000, 3), np.float64(-0.3), np.float64(math.nan), [np.float64(0.7)] * 2,
     memoryview(np.array([0.4, 0.6])), memoryview(np.array([[0.5, 0.5], [0.2, 0.8]])),
     _fixed(np.array([0.4, 0.6])), _fixed(np.array([[0.5, 0.5], [0.2, 0.8]])),
     _fixed(np.array([0, 1])), np.array([0.4, 0.6], dtype=">f8"), np.float16([[0.5, 0.5], [1, 0]]),
@@ -77,6 +99,8 @@ HOSTILE = [
 
 #: Arguments that may be functions of the caller.
 CALLED = ("make", "distance", "predictor")
+#: Options that name files or write to the terminal: the search for bad commands tries those.
+WRITTEN = ("out", "report", "path", "ledger", "overwrite", "progress")
 #: Seconds after which a call is stopped; a busy machine is not a hang.
 _HANGS = 300
 
@@ -85,12 +109,20 @@ def _stop(signum, frame):
     raise TimeoutError(f"no answer after {_HANGS} s")
 
 
+@functools.cache
+def places(function):
+    """Return the names of the arguments of a good call, and of options that it leaves out."""
+    options = inspect.signature(function).parameters.values()
+    named = [p.name for p in options if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return list(dict.fromkeys([*GOOD[function], *(name for name in named if name not in WRITTEN)]))
+
+
 def draw(seed, number):
     """Return a function and its arguments, one or two of them hostile."""
     rng = np.random.default_rng([seed, number])
     function = list(GOOD)[rng.integers(len(GOOD))]
     arguments = dict(GOOD[function])
-    for name in rng.permutation(list(arguments))[: 1 + (rng.integers(5) == 0)]:
+    for name in rng.permutation(places(function))[: 1 + (rng.integers(5) == 0)]:
         value = HOSTILE[rng.integers(len(HOSTILE))]
         arguments[str(name)] = iter([0.5, 0.5]) if isinstance(value, type(iter([]))) else value
     return function, arguments
@@ -119,10 +151,22 @@ def outcome(function, arguments):
     return "NaN" if _has_nan(result) else None
 
 
+#: Words of Python and numpy, which tell a reader nothing about the argument.
+_WORDS = (
+    "np.", "array(", "<object", "<class", "<function", " at 0x", "Traceback", "NoneType",
+    "unhashable", "not subscriptable", "object is not", "object has no",
+    "unsupported operand", "KeyError", "ValueError", "TypeError",
+)  # fmt: skip
+#: More than any sentence needs.
+_LONGEST = 2000
+
+
 def _sentence(text):
-    if not text or "\n" in text or "Traceback" in text:
+    """Return what is wrong with the text of an error, or None."""
+    if not text or "\n" in text or len(text) > _LONGEST:
         return f"not one sentence: {text[:120]!r}"
-    return None
+    found = [word for word in _WORDS if word in text]
+    return f"Python's words, {found[0]}: {text[:160]!r}" if found else None
 
 
 def _has_nan(result):
@@ -161,7 +205,7 @@ def main():
     number, wrong, seconds = search(options.seed, options.minutes, options.cases)
     for (name, _), items in sorted(wrong.items(), key=lambda item: item[0]):
         case, problem, arguments = items[0]
-        shown = ", ".join(f"{k}={v!r:.60}" for k, v in arguments.items())
+        shown = ", ".join(f"{k}={described(v)}" for k, v in arguments.items())
         print(f"{name}({shown}), case {case}, {len(items)} like it:\n    {problem}")
     print(f"{number} calls in {seconds:.0f} s: {sum(map(len, wrong.values()))} went wrong")
     return 1 if wrong else 0

@@ -295,3 +295,9 @@ def test_bad_input(call, words):
 def test_too_large():
     with pytest.raises(fp.TooLarge):
         fp.additive_g_capacity(fp.HammingChannel(20, 2, 1.0))
+
+
+def test_a_search_that_closes_everything_has_a_bracket():
+    """One action, and a gap of zero: nothing is left to divide."""
+    found = fp.additive_g_capacity([[0.75, 0.25], [0.25, 0.75]], [[0.5, 0.5]], gap=0.0)
+    assert found.lower == 0.0 <= found.upper < 1e-14

@@ -286,3 +286,8 @@ def test_reach_beyond_the_square_root_of_doubles():
     assert mp.mpf(small.capacity_bound()) >= mp.mpf(3.3e-162) ** 2 / 2
     with pytest.raises(fp.TooLarge, match="infinity"):
         huge.capacity(10**400)
+
+
+def test_a_distortion_that_is_no_share_of_the_signal_is_refused():
+    with pytest.raises(fp.InvalidInput, match="0 or at least 1e-300 of the largest eigenvalue"):
+        fp.mechanisms.GaussianNoise(2.0**63, 1e-320)

@@ -191,3 +191,17 @@ def worst_delta(kinds, pairs, t):
     """Return the largest of them over pairs of neighbours, each in both orders."""
     both = [*pairs, *((z, x) for x, z in pairs)]
     return max((attained_delta(kinds, x, z, t) for x, z in both), default=mpf(0))
+
+
+def best_rate(first, second, alpha):
+    """Largest chance of an alarm under the first law, at most alpha under the second: Fractions.
+
+    By Neyman and Pearson outputs are taken in the order of their ratios, the last in part.
+    """
+    certain = sum(p for p, q in zip(first, second, strict=True) if q == 0)
+    rest = [(p / q, p, q) for p, q in zip(first, second, strict=True) if q > 0]
+    total, left = certain, alpha
+    for _, p, q in sorted(rest, reverse=True):
+        share = min(1, left / q)
+        total, left = total + share * p, left - share * q
+    return total

@@ -44,6 +44,8 @@ _OUTPUTS, _LEAST = 16, 1e-8
 _VARIABLES = 400
 #: Variables up to which a bound takes milliseconds.
 _QUICK = 100
+#: Seconds past a time limit after which not even these are begun.
+_GRACE = 0.3
 #: Share of the limit in which each of two searches shows what it can do, and the outputs up to
 #: which the one by posteriors is nearly always better and shows it in a longer time. The rest is
 #: for the better one. With many inputs and nearly equal rows that is the one by slices.
@@ -124,8 +126,9 @@ class Search:
         return share * self.meter.limit
 
     def too_late(self, individual: Individual) -> bool:
-        """Whether the limit is used up. First bounds that take no time are never left out."""
-        return individual.variables > _QUICK and self.meter.used() >= self.deadline(1.0)
+        """Whether the limit is used up. Bounds that take no time are not left out, but for many."""
+        over = individual.variables > _QUICK and self.meter.used() >= self.deadline(1.0)
+        return over or (individual is not self.individuals[0] and self.meter.overdue(_GRACE))
 
     def climb(self, individual: Individual, p: Floats) -> None:
         """Ascend from p, and keep the law if its information exceeds the best so far."""
@@ -145,6 +148,8 @@ class Search:
             starts += list(rng.dirichlet(np.full(len(individual.W), 0.3), _STARTS))
             for k, p in enumerate(starts):
                 if k >= 2 and self.meter.used() >= self.deadline(0.2):
+                    break
+                if individual is not self.individuals[0] and self.meter.overdue(_GRACE):
                     break
                 self.climb(individual, p)
         upper = self.most
@@ -264,7 +269,8 @@ class Search:
         node = self.whole(individual, problem, individual.best[1])
         law = individual.best[1]
         d, t = law @ individual.E, individual.multiplier(law)
-        apart = individual.separates(law, d, t)
+        hopeless = self.meter.too_late(individual.separation_work())
+        apart = not hopeless and individual.separates(law, d, t)
         while -node.rank > self.floor and (left := deadline - self.meter.used()) > 0.0:
             gap, gain = -node.rank - self.lower, 0.0
             if not apart:

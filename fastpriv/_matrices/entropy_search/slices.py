@@ -80,7 +80,8 @@ class Slice:
         self.rows, self.logs, self.r = rows, logs, r
         self.even = gibbs(logs)
         self.E = rows - r
-        self.far = np.array([divergence(e, r) for e in self.E])
+        self.far = np.empty(len(rows))
+        kernels.row_divergences(rows, r, np.zeros(len(r)), 0, len(rows), self.far)
         self.by_inputs = len(rows) <= len(r)
         self.eta = _contraction(rows)
         self.proved = self.tangent(self.even)
@@ -93,7 +94,7 @@ class Slice:
     def whole(self) -> Simplex:
         """Return all laws: the simplex of the inputs, or the least simplex over the outputs."""
         if self.by_inputs:
-            return Simplex(self.E, self.far, np.eye(len(self.E)), 16.0 * ULP)
+            return Simplex(self.E, self.far, np.eye(len(self.E)), (len(self.r) + 128) * ULP)
         least = self.rows.min(axis=0)
         room = float((self.rows - least).sum(axis=1).max())
         corners = (least - self.r) + room * np.eye(len(self.r))
@@ -256,6 +257,10 @@ class Individual:
         law = p / total
         depths = depths - law @ depths
         return float(law @ (slopes * depths)) / max(float(law @ depths**2), _TINY)
+
+    def separation_work(self) -> float:
+        """Return about how many units of work it takes to see whether slices separate."""
+        return float(sum(_ASCENT * part.rows.size * (2 * len(part.rows)) for part in self.slices))
 
     def separates(self, p: Floats, d: Floats, t: float) -> bool:
         """Whether every slice by itself seems to tell most at the law p, for q = r + d and t."""

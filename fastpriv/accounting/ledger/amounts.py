@@ -13,7 +13,7 @@ import numbers
 from decimal import Decimal
 from typing import Any
 
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 #: Places from 10^350 times a count of 19 digits down to 10^-390: every sum is exact.
 _EXACT = decimal.Context(prec=1000, traps=[decimal.InvalidOperation, decimal.Inexact])
@@ -29,7 +29,7 @@ def amount(value: Any, name: str, digits: int = _DIGITS) -> Decimal:
         try:
             number = Decimal(value)
         except decimal.InvalidOperation:
-            raise InvalidInput(f"{name} must be a number, got {value!r:.80}") from None
+            raise InvalidInput(f"{name} must be a number, got {described(value)}") from None
         if number.is_finite() and (
             len(number.as_tuple().digits) > digits or abs(number.adjusted()) > _EXPONENT
         ):
@@ -38,14 +38,14 @@ def amount(value: Any, name: str, digits: int = _DIGITS) -> Decimal:
                 f"{number:.10e}"
             )
     elif isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidInput(f"{name} must be a number, got {value!r:.80}")
+        raise InvalidInput(f"{name} must be a number, got {described(value)}")
     else:
         try:
             number = Decimal(repr(float(value)))
         except OverflowError:
             raise InvalidInput(f"{name} must lie in the range of a double") from None
     if number.is_nan() or number < 0:
-        raise InvalidInput(f"{name} must be a number of at least 0, got {value!r:.80}")
+        raise InvalidInput(f"{name} must be a number of at least 0, got {described(value)}")
     return number + 0 if number.is_zero() else number  # no negative zero
 
 

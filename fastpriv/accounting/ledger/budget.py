@@ -13,7 +13,7 @@ from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, 
 from fastpriv.accounting.ledger.charges import Offer, charge, under_one_prior
 from fastpriv.accounting.ledger.rows import State
 from fastpriv.accounting.profile.relations import one_relation
-from fastpriv.errors import BudgetExceeded, InvalidInput
+from fastpriv.errors import BudgetExceeded, InvalidInput, described
 
 if TYPE_CHECKING:
     from fastpriv.accounting.ledger.composer import Composer
@@ -35,14 +35,18 @@ class Budget:
     ) -> None:
         self.stored_law = stored_law
         if not isinstance(given, Mapping) or not given:
-            raise InvalidInput(f'budget must be a mapping such as {{"dp": 3.0}}, got {given!r:.80}')
+            raise InvalidInput(
+                f'budget must be a mapping such as {{"dp": 3.0}}, got {described(given)}'
+            )
         self.limits: dict[str, Decimal] = {}
         self.delta: Decimal | None = None
         self.adaptive = False
         self.laws: dict[str, Law] = {}
         for notion, value in sorted(given.items(), key=lambda item: str(item[0])):
             if notion not in LAWS:
-                raise InvalidInput(f"a budget is of {', '.join(LAWS)}; got one of {notion!r:.60}")
+                raise InvalidInput(
+                    f"a budget is of {', '.join(LAWS)}; got one of {described(notion)}"
+                )
             law, limit = LAWS[notion], value
             if isinstance(value, tuple | list | Mapping):
                 limit, self.delta, self.adaptive = _pair(notion, value)
@@ -144,7 +148,9 @@ def _more(parts: Mapping[str, int], part: str | None, count: int) -> Mapping[str
 def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
     """Return the epsilon and the delta of a budget that has both, and whether it is adaptive."""
     if notion != CURVE:
-        raise InvalidInput(f'an (epsilon, delta) budget is of "{CURVE}", got one of {notion!r}')
+        raise InvalidInput(
+            f'an (epsilon, delta) budget is of "{CURVE}", got one of {described(notion)}'
+        )
     try:
         if isinstance(value, Mapping):
             epsilon, delta, *rest = value["epsilon"], value["delta"], value.get("levels", "fixed")
@@ -156,16 +162,19 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
     except (KeyError, ValueError):
         raise InvalidInput(
             f'the {CURVE} budget must be (epsilon, delta), (epsilon, delta, "adaptive") or '
-            f'{{"epsilon": ..., "delta": ..., "levels": "fixed" or "adaptive"}}, got {value!r:.60}'
+            f'{{"epsilon": ..., "delta": ..., "levels": "fixed" or "adaptive"}}, got '
+            f"{described(value)}"
         ) from None
     least = amount(delta, "delta")
     if not 0 < least < 1:
-        raise InvalidInput(f'delta must lie between 0 and 1, got {delta!r:.40}; for 0 budget "dp"')
+        raise InvalidInput(
+            f'delta must lie between 0 and 1, got {described(delta)}; for 0 budget "dp"'
+        )
     return epsilon, least.normalize(), levels == "adaptive"
 
 
 def _finite(value: Any, name: str) -> Decimal:
     limit = amount(value, name)
     if not limit.is_finite():
-        raise InvalidInput(f"{name} must be finite, got {value!r:.60}")
+        raise InvalidInput(f"{name} must be finite, got {described(value)}")
     return limit.normalize()

@@ -9,7 +9,7 @@ from typing import Any
 
 from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.accounting.ledger.amounts import amount, plus, times, up
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.notions.registry import NOTIONS
 
 
@@ -39,7 +39,7 @@ def declared(given: Mapping[str, Any], curve: bool) -> Offer:
     """Return a release whose levels are declared; with its worst profile if ``curve``."""
     for notion in given:
         if notion not in LAWS:
-            raise InvalidInput(f"levels are of {', '.join(LAWS)}; got one of {notion!r:.60}")
+            raise InvalidInput(f"levels are of {', '.join(LAWS)}; got one of {described(notion)}")
     levels = {
         notion: amount(level, f"the {notion} level")
         for notion, level in given.items()
@@ -60,7 +60,7 @@ def _worst_profile(given: Mapping[str, Any]) -> str:
         )
     pair = level if isinstance(level, tuple | list) else (level, 0)
     if len(pair) != 2:
-        raise InvalidInput(f"declare (epsilon, delta), got {level!r:.60}")
+        raise InvalidInput(f"declare (epsilon, delta), got {described(level)}")
     epsilon, delta = (up(amount(value, "epsilon and delta")) for value in pair)
     if epsilon == float("inf") or delta == 1.0:
         return written(PrivacyProfile.of([[1.0, 0.0], [0.0, 1.0]]))  # which shows its input

@@ -18,7 +18,7 @@ from fastpriv.accounting.ledger.rows import (
     entry_of,
 )
 from fastpriv.accounting.profile.relations import as_relation
-from fastpriv.errors import BudgetExceeded, InvalidInput
+from fastpriv.errors import BudgetExceeded, InvalidInput, described, unread
 
 _FORMAT, _VERSION = "fastpriv ledger", 1
 _ENTRY = tuple(field.name for field in fields(Entry))
@@ -50,8 +50,8 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
         given = json.loads(text)
         if (given["format"], given["version"]) != (_FORMAT, _VERSION):
             raise InvalidInput(
-                f"this is {given['format']!r:.60} of version {given['version']!r:.20}, not "
-                f"{_FORMAT!r} of version {_VERSION}"
+                f"this is {described(given['format'])} of version {described(given['version'])}, "
+                f"not {_FORMAT!r} of version {_VERSION}"
             )
         budget, prior = Budget(given["budget"]), checked_label(given["prior"])
         relation = as_relation(given.get("relation"))  # older exports do not tell
@@ -60,7 +60,7 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
     except InvalidInput:
         raise
     except UNREADABLE as error:
-        raise InvalidInput(f"the text is no export of a ledger: {error!r:.120}") from None
+        raise unread("export of a ledger", text, error) from None
     after = _added_up(budget, entries, total, prior)
     return budget, entries, replace(after, relation=relation)
 

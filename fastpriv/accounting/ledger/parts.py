@@ -10,7 +10,7 @@ from functools import lru_cache
 from fastpriv._core.rounding import raised
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.text import part_of, plain
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import unread
 
 
 def written(profile: PrivacyProfile) -> str:
@@ -24,7 +24,7 @@ def read(text: str) -> PrivacyProfile:
     try:
         return PrivacyProfile({part_of(given): int(count) for given, count in json.loads(text)})
     except (TypeError, ValueError, IndexError, KeyError) as error:
-        raise InvalidInput(f"this is no profile: {text!r:.60} ({error})") from None
+        raise unread("profile", text, error) from None
 
 
 def level_of(parts: Mapping[str, int], delta: float) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from fastpriv._core import validation as check
 from fastpriv.accounting.ledger.amounts import SUM_DIGITS, amount
 from fastpriv.accounting.profile.relations import as_relation
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 #: Largest count of one spend, that of SQLite's integers.
 MOST_COUNT = 2**63 - 1
@@ -26,6 +27,8 @@ _COUNTED = (
     f"SUM(entry.count & {(1 << _HALF) - 1}) "
     "FROM entry LEFT JOIN part ON entry.part = part.id WHERE part IS NOT NULL GROUP BY part"
 )
+_TOTALS = "SELECT budget, entries, spent, prior FROM ledger"
+_SEAL = "CREATE TABLE IF NOT EXISTS seal (id INTEGER PRIMARY KEY, digest TEXT NOT NULL)"
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class State:
     ``prior`` tells which prior they were measured under, where that matters; ``parts`` how often
     each kind of release was made, by its profile, where a budget needs that. ``law`` is the
     composed law of the parts where the file is to keep it from now on. ``relation`` says what
-    neighbours are, where some release does.
+    neighbours are, where some release does. ``mark`` stands for all parts; see :func:`marked`.
     """
 
     entries: int
@@ -44,6 +47,7 @@ class State:
     parts: Mapping[str, int]
     law: bytes | None = None
     relation: str | None = None
+    mark: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,16 +105,49 @@ def checked_label(label: Any) -> str | None:
             raise TypeError
         label.encode()
     except (TypeError, UnicodeEncodeError):
-        raise InvalidInput(f"label must be a string of Unicode text, got {label!r:.60}") from None
+        raise InvalidInput(
+            f"label must be a string of Unicode text, got {described(label)}"
+        ) from None
     return label
+
+
+def marked(before: State, after: State, parts: Iterable[str]) -> State:
+    """Return the totals after some parts were made more often, and their mark.
+
+    It is a sum of digests, which changes with each part by itself: ledgers may have many.
+    """
+    mark = before.mark
+    for part in parts:
+        mark += _mark(part, after.parts[part])
+        if part in before.parts:
+            mark -= _mark(part, before.parts[part])
+    return replace(after, mark=mark)
+
+
+def _mark(part: str, count: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{count} {part}".encode()).digest(), "big")
+
+
+def seal(connection: sqlite3.Connection, state: State) -> None:
+    """Write a digest of what later spends depend on. It tells damage, not forgery."""
+    connection.execute(_SEAL)
+    connection.execute("REPLACE INTO seal VALUES (0, ?)", (_digest(connection, state),))
+
+
+def _digest(connection: sqlite3.Connection, state: State) -> str:
+    ((budget, entries, spent, prior),) = connection.execute(_TOTALS)
+    told = json.dumps([budget, entries, spent, prior, state.relation, state.mark])
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def state_of(connection: sqlite3.Connection, notions: Mapping[str, Any]) -> State:
     """Read the totals of a file. They have an amount for every notion of the budget."""
-    ((entries, spent, prior),) = connection.execute("SELECT entries, spent, prior FROM ledger")
+    _, entries, spent, prior = _only(connection.execute(_TOTALS), "totals")
     (last,) = connection.execute("SELECT MAX(number) FROM entry").fetchone()
     if entries != (last or 0):
-        raise InvalidInput(f"it counts {entries!r:.40} spends, but the last one is number {last}")
+        raise InvalidInput(
+            f"it counts {described(entries)} spends, but the last one is number {last}"
+        )
     totals = amounts_of(json.loads(spent))
     if totals.keys() != notions.keys():
         raise InvalidInput(f"its totals are of {sorted(totals)}, but its budget of {list(notions)}")
@@ -118,14 +155,36 @@ def state_of(connection: sqlite3.Connection, notions: Mapping[str, Any]) -> Stat
         text: check.integer(int(count), "the count of a part", 1)
         for text, count in connection.execute("SELECT text, count FROM part")
     }
-    return State(entries, totals, checked_label(prior), parts, None, _relation(connection))
+    mark = sum(_mark(part, count) for part, count in parts.items())
+    relation = _relation(connection)
+    state = State(entries, totals, checked_label(prior), parts, None, relation, mark)
+    if _has(connection, "seal"):  # files of earlier versions have none
+        (kept,) = _only(connection.execute("SELECT digest FROM seal"), "seals")
+        if kept != _digest(connection, state):
+            raise InvalidInput(
+                "its budget, totals or parts are not those that the last spend left in it"
+            )
+    return state
+
+
+def _only(rows: Iterable[tuple[Any, ...]], what: str) -> tuple[Any, ...]:
+    """Return the one row of a table."""
+    found = list(rows)
+    if len(found) != 1:
+        raise InvalidInput(f"it has {len(found)} {what}, not one")
+    return found[0]
+
+
+def _has(connection: sqlite3.Connection, table: str) -> bool:
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,))
+    return found.fetchone() is not None
 
 
 def _relation(connection: sqlite3.Connection) -> str | None:
     """Read what neighbours are; files in which no release said so have no such table."""
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'relation'").fetchone() is None:
+    if not _has(connection, "relation"):
         return None
-    ((name,),) = connection.execute("SELECT name FROM relation")
+    (name,) = _only(connection.execute("SELECT name FROM relation"), "relations")
     return as_relation(name)
 
 
@@ -142,6 +201,8 @@ def check_history(connection: sqlite3.Connection) -> None:
     (kinds,) = connection.execute("SELECT COUNT(*) FROM part").fetchone()
     for name, count, high, low in told:
         if name is None or int(count) != (high << _HALF) + low:
-            raise InvalidInput(f"the spends of the part {name!r:.40} do not agree with its count")
+            raise InvalidInput(
+                f"the spends of the part {described(name)} do not agree with its count"
+            )
     if kinds != len(told):
         raise InvalidInput(f"it has {kinds} parts, but spends of {len(told)}")

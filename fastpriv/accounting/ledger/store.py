@@ -20,7 +20,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fastpriv.accounting.ledger.rows import Entry, State, check_history, entry_of, state_of, text
+from fastpriv.accounting.ledger.rows import (
+    Entry,
+    State,
+    check_history,
+    entry_of,
+    marked,
+    seal,
+    state_of,
+    text,
+)
 from fastpriv.accounting.ledger.sqlite import Explained, Legible, connected, one_moment, prepared
 from fastpriv.errors import LedgerError
 
@@ -62,6 +71,7 @@ class Store:
                     self.budget = prepared(connection, budget, self.path)
                     with one_moment(connection):
                         check_history(connection)
+                        state_of(connection, self.budget)
             except BaseException:
                 self.close()
                 raise
@@ -144,7 +154,9 @@ class Store:
                 self._check_file()
                 made, after = make(before)
                 self._state = None  # until it is certain what was written
-                for part in {entry.part for entry in made if entry.part is not None}:
+                parts = {entry.part for entry in made if entry.part is not None}
+                after = marked(before, after, parts)
+                for part in parts:
                     connection.execute(_COUNT, (part, str(after.parts[part])))
                 for e in made:
                     row = (e.number, e.time, e.label, e.count, text(e.charged), e.part)
@@ -159,6 +171,8 @@ class Store:
                 if after.relation != before.relation:
                     connection.execute(_RELATION)
                     connection.execute("REPLACE INTO relation VALUES (0, ?)", (after.relation,))
+                if self.path is not None:
+                    seal(connection, after)
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:

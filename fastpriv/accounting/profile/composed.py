@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from fastpriv.accounting.profile.attained import common
 from fastpriv.accounting.profile.contour import Term
 from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
+from fastpriv.accounting.profile.distinguishing import Delta
 from fastpriv.accounting.profile.intervals import Interval
 from fastpriv.accounting.profile.lopsided import Levelwise, Lopsided
 from fastpriv.accounting.profile.measures import Measure, Releases
@@ -106,6 +107,13 @@ class Composed:
                 result = side.delta(epsilon)
                 low, high = max(low, result[0]), max(high, result[1])
         return certified(min(low, high), high)
+
+    def both_orders(self) -> tuple[list[tuple[Delta, Delta]], bool]:
+        """Return the curve of each order with that of the other, and whether these are all."""
+        if self._alone is not None or not self._same:
+            return [], False  # no pair is known to attain them
+        curves = [_bracket(side) for side in self._above]
+        return list(zip(curves, curves[::-1], strict=True)), True
 
     def epsilon(self, delta: float) -> Bracket:
         """Bracket of the least level at a delta."""
@@ -260,6 +268,10 @@ class Composed:
                 elif finite:
                     result.append(_Listed(finite, False))
         return result
+
+
+def _bracket(side: Any) -> Delta:
+    return cache(lambda t: certified(*side.delta(t)))
 
 
 def _alone(parts: Mapping[Part, int]) -> Levelwise | None:

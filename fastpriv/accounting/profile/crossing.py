@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
-from fastpriv.errors import SolverFailure
+from fastpriv.errors import SolverFailure, described
 from fastpriv.results import Bracket, Brackets
 
 
@@ -17,8 +17,8 @@ def certified(lower: float, upper: float) -> Bracket:
     """Return a bracket of two bounds; bounds that contradict each other are worth nothing."""
     if lower > upper:
         raise SolverFailure(
-            f"bounds from below and above contradict each other ({lower!r} > {upper!r}); please "
-            "report this profile"
+            f"bounds from below and above contradict each other ({described(lower)} > "
+            f"{described(upper)}); please report this profile"
         )
     return Bracket(lower, upper)
 
@@ -42,6 +42,11 @@ def last(holds: Callable[[float], bool], guess: float, top: float) -> tuple[floa
         if not holds(0.0):
             return 0.0, 0.0
         low = 0.0
+    return halved(holds, low, high)
+
+
+def halved(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Narrow an interval from where a property holds to where it does not: nearly two doubles."""
     while high - low > 4.0 * ULP * high:
         middle = 0.5 * (low + high)
         if not low < middle < high:

@@ -9,7 +9,7 @@ pairs and both orders, of the composition of each pair's own laws.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -33,7 +33,12 @@ Fixed = list[tuple[Measure, Measure, int]]
 
 
 def every_pair(parts: Mapping[Atom, int]) -> list[Fixed]:
-    """Return what each pair of neighbours attains in all releases together."""
+    """Return what each pair of neighbours attains in all releases together, in each order."""
+    return [first for first, _ in ordered_pairs(parts)]
+
+
+def ordered_pairs(parts: Mapping[Atom, int]) -> list[tuple[Fixed, Fixed]]:
+    """Return what each pair of neighbours attains in one order, and in the other."""
     free: Fixed = []
     spaces: dict[Space, list[tuple[Atom, int]]] = {}
     for atom, count in parts.items():
@@ -49,8 +54,12 @@ def every_pair(parts: Mapping[Atom, int]) -> list[Fixed]:
             result.append(list(_pairs(kinds).values()))
     if math.prod(map(len, result)) > _PAIRS:
         raise _too_many()
+
+    def together(chosen: Sequence[tuple[Fixed, Fixed]], order: int) -> Fixed:
+        return [*free, *(one for each in chosen for one in each[order])]
+
     # Neighbours of different spaces are chosen freely.
-    return [[*free, *(one for each in chosen for one in each)] for chosen in product(*result)]
+    return [(together(chosen, 0), together(chosen, 1)) for chosen in product(*result)]
 
 
 def _too_many() -> TooLarge:
@@ -60,22 +69,24 @@ def _too_many() -> TooLarge:
     )
 
 
-def _pairs(kinds: list[tuple[Atom, int]]) -> dict[tuple[bytes, ...], Fixed]:
-    """Return the distinct pairs of neighbours of one space, in both orders."""
+def _pairs(kinds: list[tuple[Atom, int]]) -> dict[tuple[bytes, ...], tuple[Fixed, Fixed]]:
+    """Return the distinct pairs of neighbours of one space, in each order and in the other."""
     sources = [atom.source for atom, _ in kinds if atom.source is not None]
     sites = _sites(sources)
     if sites is None:
         raise _too_many()
-    result: dict[tuple[bytes, ...], Fixed] = {}
+    result: dict[tuple[bytes, ...], tuple[Fixed, Fixed]] = {}
     for groups, errors in sites:
-        for j, flipped in _both(len(groups[0][1])):
-            fixed: Fixed = []
+        for j in range(len(groups[0][1])):
+            orders: list[Fixed] = [[], []]
             for (laws, pairs), error, (_, count) in zip(groups, errors, kinds, strict=True):
-                x, other = pairs[j][::-1] if flipped else pairs[j]
-                low = pair_measure(laws[x], laws[other], error)
-                fixed.append((low, _raised(low, laws[x], laws[other], error[1]), count))
-            key = tuple(digits(low) for low, _, _ in fixed)
-            result[key] = _joined(result[key], fixed) if key in result else fixed
+                for fixed, (x, other) in zip(orders, (pairs[j], pairs[j][::-1]), strict=True):
+                    low = pair_measure(laws[x], laws[other], error)
+                    fixed.append((low, _raised(low, laws[x], laws[other], error[1]), count))
+            for first, second in (orders, orders[::-1]):
+                key = tuple(digits(low) for fixed in (first, second) for low, _, _ in fixed)
+                one, other = result.get(key, (first, second))
+                result[key] = _joined(one, first), _joined(other, second)
             if len(result) > _PAIRS:
                 raise _too_many()
     return result
@@ -103,10 +114,6 @@ def _above(measure: Measure) -> Measure:
         error=measure.error + 2.0 * ALIKE,
         off=measure.off + 2.0 * ALIKE * (abs(measure.shift) + measure.top),
     )
-
-
-def _both(count: int) -> Iterator[tuple[int, bool]]:
-    return product(range(count), (False, True))
 
 
 def _raised(low: Measure, first: np.ndarray, second: np.ndarray, below: float) -> Measure:

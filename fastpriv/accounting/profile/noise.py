@@ -70,10 +70,8 @@ class Noise:
         sigma = amount_of_noise(noise_multiplier, "noise_multiplier")
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
         kind = as_relation(relation)
-        if q == 0.0:
-            return cls({}, kind)
-        if sigma == 0.0:
-            return cls({show_all(): 1} if q == 1.0 else {Lopsided(show_all(), q): 1}, kind)
+        if q == 0.0 or sigma == 0.0:
+            return cls(_without_noise(q), kind)
         replaced = kind == "replace-one"
         part: Pair
         if q == 1.0:
@@ -111,10 +109,8 @@ class Noise:
         scale = amount_of_noise(noise_multiplier, "noise_multiplier")
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
         kind = as_relation(relation)
-        if q == 0.0:
-            return cls({}, kind)
-        if scale == 0.0:
-            return cls({show_all(): 1} if q == 1.0 else {Lopsided(show_all(), q): 1}, kind)
+        if q == 0.0 or scale == 0.0:
+            return cls(_without_noise(q), kind)
         if kind != "replace-one" or q == 1.0:
             return cls(
                 {Interval((2.0 if kind == "replace-one" else 1.0) / scale, True, q): 1}, kind
@@ -275,3 +271,10 @@ class Noise:
         if level <= 1e-100:  # squares underflow: no worse than randomised response
             return cls({Atom.response(2, level).down_to(0.0): 1}, kind)
         return cls({Interval(level, False): 1}, kind)
+
+
+def _without_noise(q: float) -> dict[Part, int]:
+    """Return what a sample of people leaks if they are in it: nothing, or all of them."""
+    if q == 0.0:
+        return {}
+    return {show_all(): 1} if q == 1.0 else {Lopsided(show_all(), q): 1}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, overload
 
@@ -15,29 +14,25 @@ from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, unheaded
 from fastpriv._core.rounding import lowered
 from fastpriv.accounting.profile.atoms import Atom
-from fastpriv.accounting.profile.attained import attained
 from fastpriv.accounting.profile.composed import Composed, Part
 from fastpriv.accounting.profile.crossing import certified, each
-from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.declared import Named, gdp, renyi, zcdp
+from fastpriv.accounting.profile.distinguishing import Distinguishers
+from fastpriv.accounting.profile.finite import Finite
 from fastpriv.accounting.profile.fixed import Largest, every_pair
 from fastpriv.accounting.profile.fixed_noise import LargestWithNoise
-from fastpriv.accounting.profile.measures import Measure
 from fastpriv.accounting.profile.questions import Questions
 from fastpriv.accounting.profile.relations import as_relation, one_relation
 from fastpriv.accounting.profile.sampled import Sampled
-from fastpriv.accounting.profile.side import Side
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.errors import InvalidInput, described, unread
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.realised import realised
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["PrivacyProfile"]
 
-#: Relative width of a bracket from which on a contour is tried too.
-_WIDE = 1e-9
 #: Most releases of a kind.
 _COUNTED = 10**100
 
@@ -194,7 +189,7 @@ class PrivacyProfile(Sampled, Questions):
         parts, relation = dict(self._parts), self.relation
         for other in others:
             if not isinstance(other, PrivacyProfile):
-                raise InvalidInput(f"only profiles compose, got {other!r:.60}")
+                raise InvalidInput(f"only profiles compose, got {described(other)}")
             relation = one_relation(relation, other.relation)
             for part, count in other._parts.items():
                 parts[part] = parts.get(part, 0) + count
@@ -236,10 +231,14 @@ class PrivacyProfile(Sampled, Questions):
         from fastpriv.accounting.profile.text import part_of
 
         try:
-            relation, releases = given["relation"], given["releases"]
+            fields = check.mapping(given, "a profile")
+            relation, releases = (
+                fields["relation"],
+                check.items(fields["releases"], "releases", "pairs"),
+            )
             parts = {part_of(part): check.integer(count, "count", 0) for part, count in releases}
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"this is no profile: {given!r:.60} ({error})") from None
+            raise unread("profile", given, error) from None
         return cls(parts, as_relation(relation))
 
     def to_json(self) -> str:
@@ -291,7 +290,8 @@ class PrivacyProfile(Sampled, Questions):
         >>> profile.delta([0.0, 0.5])[1]
         Bracket(0.3378196823, 0.3378196824)
         """
-        return each(epsilon, "epsilon", math.inf, self._delta if adaptive else self._fixed_delta)
+        kind = check.flag(adaptive, "adaptive")
+        return each(epsilon, "epsilon", math.inf, self._delta if kind else self._fixed_delta)
 
     @overload
     def epsilon(self, delta: float, adaptive: bool = True) -> Bracket: ...
@@ -322,7 +322,8 @@ class PrivacyProfile(Sampled, Questions):
         >>> profile.epsilon([0.0, 1e-3])[0]
         Bracket(9.999999999, 10.00000001)
         """
-        return each(delta, "delta", 1.0, self._epsilon if adaptive else self._fixed_epsilon)
+        kind = check.flag(adaptive, "adaptive")
+        return each(delta, "delta", 1.0, self._epsilon if kind else self._fixed_epsilon)
 
     def __eq__(self, other: object) -> bool:
         """Whether the releases are the same, float for float, for the same relation."""
@@ -339,75 +340,38 @@ class PrivacyProfile(Sampled, Questions):
 
     # How.
 
-    def _log_moment(self, s: float) -> tuple[float, float]:
-        return Composed(self._parts).log_moment(s)
-
     @cached_property
-    def _composed(self) -> Composed | None:
-        """The engine for releases that are not all finite; None where they are."""
-        if all(isinstance(part, Atom) for part in self._parts):
-            return None
+    def _engine(self) -> Finite | Composed:
+        """Who knows both ends of the curve."""
+        if self._is_finite:
+            return Finite(self._atoms)
         return Composed(self._parts)
+
+    @property
+    def _is_finite(self) -> bool:
+        return all(isinstance(part, Atom) for part in self._parts)
 
     @property
     def _atoms(self) -> dict[Atom, int]:
         return {part: count for part, count in self._parts.items() if isinstance(part, Atom)}
 
-    @cached_property
-    def _above(self) -> Curve:
-        """The dominating pairs of all releases; those with the same curve are of one kind."""
-        result: dict[tuple[Any, ...], tuple[Measure, int]] = {}
-        for atom, count in self._atoms.items():
-            result[atom.key] = atom.upper, result.get(atom.key, (None, 0))[1] + count
-        return Curve(list(result.values()), up=True)
-
-    @cached_property
-    def _below(self) -> list[Curve]:
-        """What some pairs of neighbours attain."""
-        return [Curve(releases, up=False) for releases in attained(self._atoms)]
-
     def _delta(self, epsilon: float) -> Bracket:
-        if self._composed is not None:
-            return self._composed.delta(epsilon)
-        high, low = self._from_above(lambda curve: curve.delta(epsilon), 1.0), 0.0
-        for curve in self._hopeful(epsilon):
-            with suppress(TooLarge):  # nothing is known from below
-                if low == 0.0 or curve.chernoff(epsilon) > low:  # else it stays below
-                    low = max(low, curve.delta(epsilon))
-        if high - low > _WIDE * high and self._lattices is not None:
-            below, above = self._lattices
-            low, high = max(low, below.delta(epsilon)[0]), min(high, above.delta(epsilon)[1])
-        return certified(low, high)
+        return self._engine.delta(epsilon)
 
     def _epsilon(self, delta: float) -> Bracket:
-        if self._composed is not None:
-            return self._composed.epsilon(delta)
-        high, low = self._from_above(lambda curve: curve.epsilon(delta), math.inf), 0.0
-        for curve in self._hopeful(min(high, 0.5 * max(curve.top for curve in self._below))):
-            with suppress(TooLarge):
-                if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
-                    low = max(low, curve.epsilon(delta))
-        if high > low * (1.0 + _WIDE) and self._lattices is not None:
-            below, above = self._lattices
-            low, high = max(low, below.epsilon(delta)[0]), min(high, above.epsilon(delta)[1])
-        return certified(low, high)
+        return self._engine.epsilon(delta)
 
-    def _from_above(self, ask: Callable[[Curve], float], unknown: float) -> float:
-        """Answer of the listed losses, or nothing where contours do without listing them."""
-        try:
-            return ask(self._above)
-        except TooLarge:
-            if self._lattices is None:
-                raise
-            return unknown
+    def _guaranteed(self, delta: float) -> float:
+        """Upper end of epsilon alone."""
+        return self._engine.guaranteed(delta)
+
+    def _log_moment(self, s: float) -> tuple[float, float]:
+        return Composed(self._parts).log_moment(s)
 
     @cached_property
-    def _lattices(self) -> tuple[Side, Side] | None:
-        """What is attained and what bounds it, by contours: for losses on several lattices."""
-        atoms = [(atom, k) for atom, k in self._atoms.items() if atom.free]
-        if len(atoms) < len(self._parts) or any(atom.upper.step == 0.0 for atom, _ in atoms):
-            return None
-        return Side([], [(atom.lower, k) for atom, k in atoms]), Side([], self._above.releases)
+    def _distinguishers(self) -> Distinguishers:
+        pairs, every = self._engine.both_orders()
+        return Distinguishers(self._delta, pairs, every)
 
     @cached_property
     def _fixed(self) -> Largest | LargestWithNoise | None:
@@ -415,9 +379,9 @@ class PrivacyProfile(Sampled, Questions):
         known = [atom.source is not None for atom in self._atoms if not atom.free]
         if not (known and all(known)):
             return None
-        if self._composed is not None:
-            return LargestWithNoise(self._parts)
-        return Largest(every_pair(self._atoms))
+        if self._is_finite:
+            return Largest(every_pair(self._atoms))
+        return LargestWithNoise(self._parts)
 
     def _fixed_delta(self, epsilon: float) -> Bracket:
         fixed = self._fixed
@@ -426,18 +390,3 @@ class PrivacyProfile(Sampled, Questions):
     def _fixed_epsilon(self, delta: float) -> Bracket:
         fixed = self._fixed
         return self._epsilon(delta) if fixed is None else certified(*fixed.epsilon(delta))
-
-    def _guaranteed(self, delta: float) -> float:
-        """Upper end of epsilon alone."""
-        if self._composed is not None:
-            return self._composed.guaranteed(delta)
-        high = self._from_above(lambda curve: curve.epsilon(delta), math.inf)
-        if high == math.inf and self._lattices is not None:
-            high = self._lattices[1].epsilon(delta)[1]
-        return high
-
-    def _hopeful(self, epsilon: float) -> list[Curve]:
-        """Curves from below, those first that are likely to be the highest."""
-        if len(self._below) == 1:
-            return self._below
-        return sorted(self._below, key=lambda curve: curve.chernoff(epsilon), reverse=True)

@@ -7,22 +7,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import ULP, lowered, raised, sum_down, sum_up
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fastpriv.accounting.profile.composed import Part
+    from fastpriv.accounting.profile.distinguishing import Distinguishers
 
-#: Levels that are looked at when the best one is sought.
-_LEVELS = 36
-#: Level beyond which mirrored curves are not looked at.
-_FAR = 40.0
 #: Least positive chance of a first error at which the curve is computed.
 _RARE = 1e-300
-_GOLD = 0.5 * (3.0 - math.sqrt(5.0))
 
 
 class Questions:
@@ -48,11 +42,18 @@ class Questions:
     def _log_moment(self, s: float) -> tuple[float, float]:
         raise NotImplementedError
 
+    @property
+    def _distinguishers(self) -> Distinguishers:
+        raise NotImplementedError
+
     def tradeoff(self, alpha: float) -> Bracket:
         """Least type II error of a test with type I error alpha, between neighbours (f-DP).
 
-        T(alpha) = sup over t >= 0 of max(0, 1 - delta(t) - e^t alpha, e^-t (1 - delta(t) - alpha)),
-        Dong, Roth and Su (2022). Both are concave in e^t or e^-t, which the upper end uses.
+        Of one pair of neighbours in one order, with curve d, and d' in the other order,
+        T(alpha) = sup over t >= 0 of max(0, 1 - d(t) - e^t alpha, e^-t (1 - d'(t) - alpha)),
+        Dong, Roth and Su (2022). The least of these over pairs and orders is meant. It may be above
+        what follows from delta(t), which is that of the worse order at each t: channels of several
+        pairs of neighbours that are composed have a bracket between the two.
 
         Parameters
         ----------
@@ -69,15 +70,10 @@ class Questions:
         a = check.real(alpha, "alpha", least=0.0, most=1.0)
         if a == 0.0:
             missed = self._delta(sys.float_info.max)  # what gives a database away
-            return Bracket(1.0 - missed.upper, 1.0 - missed.lower)
+            return Bracket(sum_down([1.0, -missed.upper]), sum_up([1.0, -missed.lower]))
         if a < _RARE:  # e^t a would overflow; the curve falls
             return Bracket(self.tradeoff(_RARE).lower, self.tradeoff(0.0).upper)
-        top = -math.log(a)
-        first = _largest(lambda t: _line(self._delta(t), t, a), math.exp, top)
-        second = _largest(lambda t: _mirrored(self._delta(t), t, a), lambda t: math.exp(-t), _FAR)
-        # Beyond the last level the second is at most e^-t.
-        low, high = max(first[0], second[0], 0.0), max(first[1], second[1], math.exp(-_FAR))
-        return Bracket(lowered(low, 8.0), min(raised(high, 8.0), 1.0 - a))
+        return self._distinguishers.least_error(a)
 
     def tpr(self, fpr: float) -> Bracket:
         """Largest true-positive rate of a test at a false-positive rate: 1 - T(fpr).
@@ -205,59 +201,3 @@ class Questions:
 
         mu = largest_mu(bounds, top.upper)
         return Bracket(max(low, mu[0]), raised(math.sqrt(mu[1] ** 2 + most), 8.0))
-
-
-def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
-    """1 - delta(t) - e^t alpha, from below and above."""
-    cost = math.exp(t) * alpha if t < 700.0 else math.inf if alpha > 0.0 else 0.0
-    return 1.0 - delta.upper - raised(cost, 4.0), 1.0 - delta.lower - lowered(cost, 4.0)
-
-
-def _mirrored(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
-    """e^-t (1 - delta(t) - alpha), from below and above."""
-    scale = math.exp(-t)
-    return scale * (1.0 - delta.upper - alpha), scale * (1.0 - delta.lower - alpha)
-
-
-def _largest(
-    value: Callable[[float], tuple[float, float]], scale: Callable[[float], float], top: float
-) -> tuple[float, float]:
-    """Bounds on the largest value over [0, top] of a function that is concave in scale(t).
-
-    By golden section; secants bound what is between the points.
-    """
-    seen = {t: value(t) for t in (0.0, top)}
-    a, b = 0.0, top
-    x, y = a + _GOLD * (b - a), b - _GOLD * (b - a)
-    seen[x], seen[y] = value(x), value(y)
-    for _ in range(_LEVELS):
-        if seen[x][0] >= seen[y][0]:
-            b, y = y, x
-            x = a + _GOLD * (b - a)
-            seen[x] = value(x)
-        else:
-            a, x = x, y
-            y = b - _GOLD * (b - a)
-            seen[y] = value(y)
-    ordered = sorted(seen)
-    best = max(range(len(ordered)), key=lambda i: seen[ordered[i]][0])
-    points = [(scale(t), *seen[t]) for t in ordered]
-    return points[best][1], _above(points)
-
-
-def _above(points: list[tuple[float, float, float]]) -> float:
-    """Upper bound on the largest value of a concave function between points (x, low, high).
-
-    Between two neighbouring points it is below the secant of the two points before them, and below
-    that of the two points after them, both drawn on.
-    """
-    bound = max(high for _, _, high in points)
-    for i in range(len(points) - 1):
-        result = []
-        for near, far, end in ((i, i - 1, i + 1), (i + 1, i + 2, i)):
-            if 0 <= far < len(points) and points[near][0] != points[far][0]:
-                slope = (points[near][2] - points[far][1]) / (points[near][0] - points[far][0])
-                rise = slope * (points[end][0] - points[near][0])
-                result.append(points[near][2] + max(rise, 0.0))
-        bound = max(bound, min(result, default=math.inf))
-    return bound

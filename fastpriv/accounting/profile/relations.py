@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastpriv._core import validation as check
-from fastpriv.errors import InvalidInput, did_you_mean
+from fastpriv.errors import InvalidInput, described
 
 #: Relations of neighbours.
 RELATIONS = ("add-or-remove", "replace-one", "replace-special")
@@ -15,18 +15,15 @@ LEAST_NOISE, _MOST = 1e-6, 1e15
 
 def as_relation(relation: str | None) -> str | None:
     """Return a relation of neighbours that is known, or None."""
-    if relation is None or relation in RELATIONS:
-        return relation
-    hint = did_you_mean(relation, RELATIONS)
-    raise InvalidInput(f"relation must be one of {', '.join(RELATIONS)}, got {relation!r}{hint}")
+    return None if relation is None else check.word(relation, "relation", RELATIONS)
 
 
 def one_relation(first: str | None, second: str | None) -> str | None:
     """Return the relation that releases made for two have together; None is any."""
     if None not in (first, second) and first != second:
         raise InvalidInput(
-            f"releases for neighbours by {first!r} and by {second!r} do not compose; make both for "
-            "one relation, or account for each by itself"
+            f"releases for neighbours by {described(first)} and by {described(second)} do not "
+            "compose; make both for one relation, or account for each by itself"
         )
     return first or second
 

@@ -16,7 +16,7 @@ from fastpriv.accounting.profile.samples import (
     replaced_in_sample,
     with_replacement,
 )
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 if TYPE_CHECKING:
     from fastpriv.accounting.profile.composed import Part
@@ -251,7 +251,7 @@ class Sampled(Noise):
         if self.relation not in (None, "replace-one"):
             raise InvalidInput(
                 "samples of a fixed size are of one size for all neighbours; make the release with "
-                f"relation='replace-one', not {self.relation!r}"
+                f"relation='replace-one', not {described(self.relation)}"
             )
         return m, n, kind
 

@@ -25,6 +25,7 @@ from fastpriv.accounting.profile.contour import (
     tilt_at,
     tilt_for,
 )
+from fastpriv.accounting.profile.crossing import halved
 from fastpriv.accounting.profile.gridded import Gridded
 from fastpriv.accounting.profile.jumps import jump_line
 from fastpriv.accounting.profile.measures import Releases
@@ -335,9 +336,4 @@ def _last(holds: Callable[[float], bool], start: float) -> tuple[float, float]:
             if at == 0.0:
                 return 0.0, 0.0
             at, step = max(at - step, 0.0), 16.0 * step
-    while high - low > 4.0 * ULP * high:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low, high
+    return halved(holds, low, high)

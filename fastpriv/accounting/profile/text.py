@@ -10,6 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
+from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.allocation import Allocated
 from fastpriv.accounting.profile.atoms import Atom, from_envelope
 from fastpriv.accounting.profile.composed import Part
@@ -27,7 +28,10 @@ from fastpriv.accounting.profile.renyi import Moments
 from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.accounting.profile.symmetrised import Symmetrised
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described, unread
+
+#: How far chances that were rounded outwards may be from those of laws.
+_SUMMED = 1e-6
 
 
 def plain(part: Part, curves: bool = False) -> list[Any]:
@@ -74,7 +78,7 @@ def part_of(given: Any) -> Part:
         kind, *rest = given
         return _KINDS[kind](*rest)
     except (TypeError, ValueError, KeyError, IndexError) as error:
-        raise InvalidInput(f"this is no release: {given!r:.60} ({error})") from None
+        raise unread("release", given, error) from None
 
 
 def _response(m: Any, epsilon: Any, delta: Any, drawn: Any = None) -> Atom:
@@ -98,14 +102,33 @@ def _drawn(response: Atom, level: Any) -> Atom:
 def _channel(definition: Any, slack: Any, drawn: Any) -> Atom:
     channel = load(definition)
     if not isinstance(channel, AbstractChannel):
-        raise InvalidInput(f"a channel is expected, got a {type(channel).__name__}")
+        raise InvalidInput(f"a channel is expected, got {described(channel)}")
     return _drawn(Atom.of(channel, check.real(slack, "slack", least=0.0, most=0.5)), drawn)
 
 
 def _laws(*both: Any) -> Atom:
-    low, high = (check.floats(lines, "lines", 2) for lines in both)
+    low, high = map(_lines, both)
     key = ("laws", low.tobytes(), high.tobytes())
     return Atom(from_envelope(low, up=False), from_envelope(high, up=True), key)
+
+
+def _lines(given: Any) -> Floats:
+    """Return the lines D - E T of a curve: from E = infinity down D and T rise, D less and less."""
+    lines = check.floats(given, "lines", 2)
+    if lines.shape[1] != 2 or not len(lines):
+        raise InvalidInput(f"lines of a curve are pairs of numbers, got shape {lines.shape}")
+    rises = np.diff(lines, axis=0)
+    with np.errstate(over="ignore"):
+        slopes = rises[:, 0] / np.where(rises[:, 1] > 0.0, rises[:, 1], 1.0)
+    right = (
+        (lines[0] >= 0.0).all()
+        and (rises > 0.0).all()
+        and lines[-1].sum() <= 1.0 + _SUMMED
+        and (slopes[1:] <= slopes[:-1] * (1.0 + _SUMMED)).all()
+    )
+    if not right:
+        raise InvalidInput("the lines of a curve are not those of laws: they were changed")
+    return lines
 
 
 def _sampled(q: Any, atom: Any) -> Lopsided:
@@ -138,7 +161,7 @@ def _symmetrised(sampled: Any, weights: Any, attained: Any) -> Symmetrised:
 def _pair(given: Any) -> Pair:
     result = part_of(given)
     if not isinstance(result, Pair):
-        raise InvalidInput(f"this is no pair of continuous laws: {given!r:.60}")
+        raise InvalidInput(f"this is no pair of continuous laws: {described(given)}")
     return result
 
 

@@ -81,9 +81,6 @@ class HadamardChannel(SupportChannel):
     def _definition(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon, "blocks": self.blocks}
 
-    def _report_count(self) -> float:
-        return float(self.blocks * self.columns)
-
     def _place(self, values: Ints) -> tuple[Ints, Ints]:
         """Return the block of every value and its row of the matrix."""
         return values % self.blocks, 1 + values // self.blocks

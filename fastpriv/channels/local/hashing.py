@@ -77,9 +77,6 @@ class HashingChannel(SupportChannel):
     def _definition(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon, "g": self.g}
 
-    def _report_count(self) -> float:
-        return float(self.geometry.points * self.g)
-
     def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
         seeds = np.arange(self.geometry.points)
         hashes = self._hashed(seeds[:, None], np.arange(self.k))

@@ -71,9 +71,6 @@ class ProjectiveChannel(SupportChannel):
     def _definition(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon, "q": self.q}
 
-    def _report_count(self) -> float:
-        return float(self.geometry.points)
-
     def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
         vectors = self.geometry.vectors_of(np.arange(self.geometry.points))
         member = vectors[: self.k] @ vectors.T % self.q == 0

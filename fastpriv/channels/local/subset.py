@@ -73,10 +73,33 @@ class SubsetChannel(SupportChannel):
     def _definition(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon, "size": self.size}
 
-    def _report_count(self) -> float:
+    @property
+    def _output_count(self) -> int:
         small = min(self.size, self.k - self.size)
         log = math.lgamma(self.k + 1) - math.lgamma(small + 1) - math.lgamma(self.k - small + 1)
-        return math.inf if log > 60.0 else float(math.comb(self.k, small))
+        return math.comb(self.k, small) if log < 60.0 else 1 << int(log / math.log(2.0))
+
+    def _output_at(self, y: int) -> Ints:
+        """Return the set of that number, in the order of ``itertools.combinations``."""
+        held: list[int] = []
+        value, rest = 0, int(y)
+        while len(held) < self.size:
+            with_value = math.comb(self.k - value - 1, self.size - len(held) - 1)
+            if rest < with_value:
+                held.append(value)
+            else:
+                rest -= with_value
+            value += 1
+        return np.array(held, dtype=np.int64)
+
+    def _column_of(self, output: Ints) -> int:
+        held = self._checked_reports(output[None])[0].tolist()
+        passed = (
+            math.comb(self.k - value - 1, self.size - j - 1)
+            for j, (last, own) in enumerate(zip([-1, *held], held, strict=False))
+            for value in range(last + 1, own)
+        )
+        return sum(passed)
 
     def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
         sets = list(itertools.combinations(range(self.k), self.size))

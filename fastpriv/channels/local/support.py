@@ -86,10 +86,6 @@ class SupportChannel(AbstractChannel):
     # What the subclasses know of themselves.
 
     @abstractmethod
-    def _report_count(self) -> float:
-        """Return the number of reports, infinity where that is beyond a double."""
-
-    @abstractmethod
     def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
         """List b(y) and [x in S(y)], a (k, K) array; asked only where they are few."""
 
@@ -170,20 +166,20 @@ class SupportChannel(AbstractChannel):
 
     def _is_small(self) -> bool:
         """Whether the matrix is small enough to be taken instead of a bracket."""
-        return self.k * self._report_count() <= SMALL
+        return self.k * self._output_count <= SMALL
 
     def _check_matrix(self) -> None:
-        count = self.k * self._report_count()
+        count = self.k * self._output_count
         if count > check.MAX_MATRIX:
             raise TooLarge(
-                f"the matrix of {self!r} would have {count:.3g} entries, more than "
+                f"the matrix of {self!r} would have {short(count)} entries, more than "
                 f"{short(check.MAX_MATRIX)}; use measures that it answers without its matrix, or "
                 "fewer values"
             )
 
     def _output(self, prior: Distribution) -> Dense:
         if self.listed is None:
-            return Dense(prior._vector() @ self.matrix(), [int(self._report_count())])
+            return Dense(prior._vector() @ self.matrix(), self._column_space.sizes)
         r, loss = self._shrink
         law = r + loss * np.clip(self._masses(prior._vector()), 0.0, 1.0)
         return Dense._trusted(law / law.sum(), self.output_space)

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import ratio_log_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.inside import bits
 from fastpriv._sampling.source import Source
-from fastpriv._sampling.thresholds import WORDS, Codes, log_up
+from fastpriv._sampling.thresholds import WORDS, Codes
 from fastpriv.channels.local.support import EXACT, SupportChannel
 from fastpriv.spaces import Space
 
@@ -89,13 +90,10 @@ class UnaryChannel(SupportChannel):
 
     @cached_property
     def _level(self) -> float:
-        return min(log_up(self.growth), self.epsilon)
+        return min(ratio_log_up(self.growth), self.epsilon)
 
     def _at(self, level: float) -> UnaryChannel:
         return self
-
-    def _report_count(self) -> float:
-        return 2.0 ** min(self.k, 1000)
 
     def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
         member = np.array(list(itertools.product((0, 1), repeat=self.k)), dtype=np.bool_).T

@@ -43,6 +43,8 @@ from fastpriv.spaces import Space
 
 #: Most steps of a search for reachable sums.
 _STEPS = 1 << 36
+#: Chances of ones that count as none.
+_NEVER = 1e-150
 #: Entries of the laws of a count that are computed at a time.
 _BLOCK = 1 << 20
 
@@ -371,28 +373,47 @@ class Histogram(Query):
         return first, second
 
 
-def corner_laws(n: int, c: float) -> Iterator[Floats]:
-    """Yield laws of the number of ones among n bits, each with probability c or 1 - c, in blocks.
+def corner_laws(n: int, low: float, high: float) -> Iterator[Floats]:
+    """Yield laws of the number of ones among n bits, each with chance ``low`` or ``high``.
 
-    There is one law for every number of bits with probability 1 - c. The relative error is at most
-    ``corner_error(n, c)``. Probabilities too small for a double are 0. Cost O(n^2).
+    There is one law for every number of bits with chance ``high``, in blocks. The relative error is
+    at most ``corner_error(n, low, high)``. Probabilities too small for a double are 0. Cost O(n^2).
     """
-    from fastpriv.kernels import binomial_product
-
     logs = log_binomials(n)
-    near, far = math.log1p(-c), math.log(c)
     block = max(1, _BLOCK // (n + 1))
     for start in range(0, n + 1, block):
-        laws = []
-        for k in range(start, min(start + block, n + 1)):
-            ends = (n - k) * near + k * far, (n - k) * far + k * near
-            laws.append(binomial_product(n - k, 1.0 - c, c, k, c, 1.0 - c, n, 0, *ends))
+        stop = min(start + block, n + 1)
+        laws = [_corner(logs, k, low, high) for k in range(start, stop)]
         yield np.exp(np.stack(laws) + logs)
 
 
-def corner_error(n: int, c: float) -> float:
+def _corner(logs: Floats, k: int, low: float, high: float) -> Floats:
+    """Return ln of P(number of ones)/C(n, number), for k bits with chance ``high``.
+
+    ``logs`` has ln C(n, number). Bits that are certain shift the number by their ones. Where both
+    chances are so small that their product is no double, bits are zeros.
+    """
+    from fastpriv.kernels import binomial_product
+
+    n = len(logs) - 1
+    ones = (n - k) * (low == 1.0) + k * (high == 1.0)
+    parts = ((n - k, low), (k, high))
+    open_bits = [(count, p) for count, p in parts if count and _NEVER < p < 1.0]
+    (n1, p1), (n2, p2) = [*open_bits, (0, 0.5), (0, 0.5)][:2]
+    stop = ones + n1 + n2
+    first = n1 * math.log1p(-p1) + n2 * math.log1p(-p2) - float(logs[ones])
+    last = n1 * math.log(p1) + n2 * math.log(p2) - float(logs[stop])
+    law = np.full(n + 1, -math.inf)
+    law[ones : stop + 1] = binomial_product(
+        n1, 1.0 - p1, p1, n2, 1.0 - p2, p2, n, ones, first, last
+    )
+    return law
+
+
+def corner_error(n: int, low: float, high: float) -> float:
     """Bound on the relative error of ``corner_laws`` and of a mean under one."""
-    return (32 * n + 64) * ULP * (1.0 - math.log(c))
+    chances = (p for p in (low, 1.0 - low, high, 1.0 - high) if p > _NEVER)
+    return (32 * n + 64) * ULP * (1.0 - math.log(min(chances)))
 
 
 def _law_error(space: Space) -> float:

@@ -23,7 +23,7 @@ from fastpriv.design.exact.program import Program
 from fastpriv.design.exact.proof import programs_of
 from fastpriv.design.exact.simplex import Ray, Simplex
 from fastpriv.design.exact.solve import least_ratio, vertex_at
-from fastpriv.errors import InvalidInput, SolverFailure
+from fastpriv.errors import InvalidInput, SolverFailure, described
 from fastpriv.notions.registry import COMPARED, NOTIONS
 from fastpriv.priors import Distribution, Product
 from fastpriv.priors.arguments import as_prior
@@ -206,7 +206,9 @@ def exact_curve(
     low, high = (check.real(v, name, least=0.0) for v, name in ((low, "low"), (high, "high")))
     check.word(notion, "notion", ("dp", "identifiability"))
     if not low < high:
-        raise InvalidInput(f"low must be less than high, got {low!r} and {high!r}")
+        raise InvalidInput(
+            f"low must be less than high, got {described(low)} and {described(high)}"
+        )
     joint = notion == "identifiability"
     _, programs = programs_of(prior, joint)
     least = least_ratio(prior, programs, low) if joint else Fraction(1)
@@ -272,7 +274,8 @@ def _beyond(basis: Basis, root: Root, limit: Fraction, up: bool) -> tuple[Basis,
         if back is not None and (back.root is None or back.root.same(root)):
             return other, at
     raise SolverFailure(
-        f"two break points of the curve lie too close to tell apart near ratio {float(root.low)!r}"
+        "two break points of the curve lie too close to tell apart near ratio "
+        f"{described(float(root.low))}"
     )
 
 

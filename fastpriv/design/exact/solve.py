@@ -21,7 +21,7 @@ from fastpriv.design.exact.simplex import Optimum, Ray, Simplex, complete, hammi
 from fastpriv.design.exact.solution import ExactSolution
 from fastpriv.design.exact.start import float_rays
 from fastpriv.design.exact.vertex import Vertex
-from fastpriv.errors import Infeasible, SolverFailure, TooLarge
+from fastpriv.errors import Infeasible, SolverFailure, TooLarge, described
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.identifiability import posterior_level
 from fastpriv.priors import Distribution, Product
@@ -53,14 +53,14 @@ def least_ratio(prior: Distribution, programs: Sequence[Program], epsilon: float
     spread = [_spread(program) for program in programs]
     if None in spread:
         raise Infeasible(
-            f"no mechanism has identifiability {epsilon!r} for {prior!r}: it has databases of "
-            "probability zero beside possible ones, so no epsilon will do"
+            f"no mechanism has identifiability {described(epsilon)} for {prior!r}: it has "
+            "databases of probability zero beside possible ones, so no epsilon will do"
         )
     least = max((s for s in spread if s is not None), default=Fraction(1))
     if not is_at_most_exp(least, epsilon):
         raise Infeasible(
-            f"no mechanism has identifiability {epsilon!r} for {prior!r}: the prior alone has "
-            f"epsilon_x = {level_bounds(least)[1]!r}, which is the least possible"
+            f"no mechanism has identifiability {described(epsilon)} for {prior!r}: the prior alone "
+            f"has epsilon_x = {described(level_bounds(least)[1])}, which is the least possible"
         )
     return least
 

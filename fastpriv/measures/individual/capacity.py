@@ -17,6 +17,7 @@ from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.individual.alike import affinity_limit, alike, by_types
+from fastpriv.measures.individual.bits import common_leak, interval_leak
 from fastpriv.measures.individual.codes import with_code
 from fastpriv.measures.individual.convex import convex_leak
 from fastpriv.measures.individual.copies import by_copies, by_part, row_kernels
@@ -24,7 +25,7 @@ from fastpriv.measures.individual.flips import by_flips, fits
 from fastpriv.measures.individual.independent import independent_leak
 from fastpriv.measures.individual.row_boxes import row_box_leak
 from fastpriv.measures.individual.search import searched
-from fastpriv.measures.individual.sets import chain_leak, chain_ratio, interval_leak
+from fastpriv.measures.individual.sets import chain_leak, chain_ratio
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.set_outputs import check_set
 from fastpriv.measures.pointwise.sets import set_level
@@ -32,11 +33,12 @@ from fastpriv.priors.sets import (
     AllPriors,
     BernoulliPriors,
     ConvexPriors,
+    IidPriors,
     PriorSet,
     ProductPriors,
     RowBoxPriors,
 )
-from fastpriv.results import IndividualCapacity
+from fastpriv.results import IndividualCapacity, top
 
 __all__ = ["group_capacity", "individual_capacity", "max_individual_capacity"]
 
@@ -67,7 +69,7 @@ def individual_capacity(
     channel : channel or 2-D array
         The mechanism. A plain matrix is one row with as many values as it has rows.
     priors : {"all", "independent", "markov"} or PriorSet
-        Which priors an adversary may have. All sets are taken but ``PriorSet.iid_interval``.
+        Which priors an adversary may have.
         Convex sets of priors (``.box``, ``.min_entropy``, ``.polytope``, ``.total_variation``,
         ``.kl_ball`` and ``.entropy``) are searched by branch and bound with linear programs, to a
         gap of 1e-3 or more: about a second for 3 bits and 3 outputs. With more outputs, or rows of
@@ -78,6 +80,8 @@ def individual_capacity(
         (For E_d, with rows of one size, that is the worst of all priors.) Under independent rows
         the others are fixed in the worst case, and the result is the largest capacity of databases
         that differ in one row.
+        Independent bits with bounded chances (``.bernoulli_interval``, ``.row_box``) are at their
+        bounds, but for x_i; one common chance (``.iid_interval``) is searched by branch and bound.
         If the channel is epsilon-DP, that is at most psi(epsilon) = u - 1 - ln u with
         u = epsilon/(1 - e^-epsilon), about epsilon^2/8.
     gap : float
@@ -148,7 +152,9 @@ def individual_capacity(
     if isinstance(kind, PriorSet):
         check_set(kind, mechanism)
         if isinstance(kind, BernoulliPriors):
-            return interval_leak(mechanism, kind.c, gap, clock)
+            return interval_leak(mechanism, kind.c, 1.0 - kind.c, gap, clock)
+        if isinstance(kind, IidPriors):
+            return common_leak(mechanism, kind.c, gap, clock)
         if isinstance(kind, RowBoxPriors):
             return row_box_leak(mechanism, kind._row, gap, clock)
         half = None if seconds is None else 0.5 * seconds
@@ -158,19 +164,16 @@ def individual_capacity(
     return independent_leak(mechanism, gap, clock)
 
 
-def _kind(priors: str | PriorSet) -> str | BernoulliPriors | ConvexPriors | RowBoxPriors:
+def _kind(
+    priors: str | PriorSet,
+) -> str | BernoulliPriors | ConvexPriors | IidPriors | RowBoxPriors:
     """Return the name of a set of priors, or a set with bounds."""
-    if isinstance(priors, ConvexPriors | RowBoxPriors):
+    if isinstance(priors, ConvexPriors | IidPriors | RowBoxPriors):
         return priors
     if isinstance(priors, BernoulliPriors):
         return priors if priors.c > 0.0 else "independent"
     if isinstance(priors, AllPriors | ProductPriors):
         return "all" if isinstance(priors, AllPriors) else "independent"
-    if isinstance(priors, PriorSet):
-        raise InvalidInput(
-            f"the individual capacity over {priors!r} has no algorithm here; "
-            "PriorSet.bernoulli_interval is a larger set, which bounds it"
-        )
     return check.word(priors, "priors", ("all", "independent", "markov"))
 
 
@@ -230,7 +233,10 @@ def group_capacity(
 
 
 def max_individual_capacity(
-    channel: AbstractChannel | ArrayLike, priors: str | PriorSet = "all"
+    channel: AbstractChannel | ArrayLike,
+    priors: str | PriorSet = "all",
+    *,
+    time_limit: float = 60.0,
 ) -> float:
     """Largest information gain of a single output about one row, over priors, in nats.
 
@@ -246,6 +252,8 @@ def max_individual_capacity(
     priors : {"all", "independent", "markov"} or PriorSet
         Which priors an adversary may have. Over a set this is the leakage about its worst row,
         ``pml_level(channel, priors, row="worst")``.
+    time_limit : float
+        Seconds for a search over a set; when they are over, the level is what is proved by then.
 
     Returns
     -------
@@ -261,7 +269,7 @@ def max_individual_capacity(
     """
     if isinstance(priors, PriorSet):
         mechanism = as_channel(channel, getattr(priors, "space", None))
-        return set_level(priors, mechanism, "worst")
+        return top(set_level(priors, mechanism, "worst", Clock(time_limit)))
     mechanism, kind = as_channel(channel), _kind(priors)
     if kind == "markov":
         return chain_ratio(mechanism)
@@ -296,7 +304,7 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
     if k == 1 and fits(channel._kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)
         return by_flips(channel._kernels, gap, clock, capacity(channel, 1e-3).upper)
-    if channel.space.size * channel.output_space.size <= _SEARCHED:
+    if channel.space.size * channel._output_count <= _SEARCHED:
         return search(channel)
     if k == 1 and alike(channel._kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)

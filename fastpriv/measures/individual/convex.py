@@ -52,7 +52,7 @@ def convex_leak(
     program over the laws seen so far chooses the vector, and the law with this mean is the next
     one. The simplex in which the bound is loosest is halved.
     """
-    size, outputs = channel.space.size, channel.output_space.size
+    size, outputs = channel.space.size, channel._output_count
     advice = "use fewer databases or outputs, or priors without bounds"
     check.fits(size * outputs, "the matrix that is searched over a set of priors", advice, _ENTRIES)
     pairs = max(channel.space.sizes) * outputs

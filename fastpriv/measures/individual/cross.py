@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from functools import singledispatch
 
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import raised
+from fastpriv._core.rounding import log_up
 from fastpriv._matrices.selection import best_selection
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import TooLarge
@@ -71,7 +70,7 @@ def cross_capacity(
     if k == 1:
         return Bracket(0.0, 0.0)
     # Some optimal input law has at most as many rows as there are outputs.
-    if k >= min(mechanism.output_space.size, mechanism.space.size):
+    if k >= min(mechanism._output_count, mechanism.space.size):
         return capacity(mechanism, gap)
     return best_databases(mechanism, k, gap, time_limit)
 
@@ -87,7 +86,7 @@ def best_databases(channel: AbstractChannel, k: int, gap: float, time_limit: flo
         query, table = as_query(channel)
     except TooLarge:
         least = largest_leak(channel, 1, gap, time_limit).lower if k >= max(sizes) else 0.0
-        most = min(capacity(channel, gap).upper, raised(math.log(k), 2.0))
+        most = min(capacity(channel, gap).upper, log_up(k))
         return Bracket(min(least, most), most)
     rows = query.seen()
     if k >= len(rows):

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.errors import TooLarge, short
+from fastpriv.measures.individual.bits import interval_leak
 from fastpriv.measures.individual.inputs import most_information
 from fastpriv.measures.individual.search import matrix_error, widened
-from fastpriv.measures.pointwise.boxes import corners
+from fastpriv.measures.pointwise.boxes import chances, corners
 from fastpriv.priors.sets import Box
 from fastpriv.results import IndividualCapacity
 
-#: Most channels at corners of other rows.
-_CHANNELS = 1 << 12
+#: Most channels at corners of other rows, and the gap of their capacities over all laws.
+_CHANNELS, _ROUGH = 1 << 12, 1e-3
 
 
 def row_box_leak(
@@ -28,22 +28,32 @@ def row_box_leak(
     """Return the largest I(X_i; Y) over rows i and independent rows, each with a law in a box.
 
     The channel from x_i to y is linear in the law of each other row, and information is convex in
-    the channel. So all other rows are at corners of the box. In its own law it is concave. What
-    the time does not suffice for is bounded by ln m.
+    the channel. So all other rows are at corners of the box. In its own law it is concave. Channels
+    of largest capacity come first; those whose capacity is below what is found are left out, and
+    those that the time does not suffice for are bounded by it.
     """
+    if box.size == 2:
+        return interval_leak(channel, *chances(box), gap, clock)
     if isinstance(channel, ProductChannel):
         tables = [kernel.matrix[None] for kernel in channel._kernels.distinct]
     else:
         tables = _at_corners(channel, corners(box))
+    bounded = [pair for part in tables for pair in _bounded(part)]
     lower = upper = 0.0
-    for number, table in enumerate(table for part in tables for table in part):
-        if number and clock.left() == 0.0:
-            upper = round_up(math.log(box.size))
+    for number, (most, table) in enumerate(sorted(bounded, key=lambda pair: -pair[0])):
+        if most <= upper or (number and clock.left() == 0.0):
+            upper = max(upper, most)
             break
         low, high = most_information(table, box, gap, clock)
-        lower, upper = max(lower, low), max(upper, high)
+        lower, upper = max(lower, low), max(upper, min(high, most))
     leak = IndividualCapacity(lower, upper, None)
     return widened(leak, matrix_error(channel) + 8.0 * channel.space.n * (box.size + 2) * ULP)
+
+
+def _bounded(tables: Floats) -> list[tuple[float, Floats]]:
+    """Return channels of one row, each with its capacity over all laws, from above."""
+    caps = capacities(np.ascontiguousarray(tables), _ROUGH)[1]
+    return list(zip(caps.tolist(), tables, strict=True))
 
 
 def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:

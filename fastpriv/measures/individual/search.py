@@ -16,7 +16,7 @@ from fastpriv._matrices.selection import Selection, best_selection
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.rowwise import row_kinds
-from fastpriv.measures.capacity import capacity
+from fastpriv.measures.capacity import capacity, searched_entries
 from fastpriv.results import Adversary, IndividualCapacity
 
 #: Largest table whose equal rows are looked for.
@@ -64,6 +64,18 @@ def _(channel: TiltedChannel) -> float:
     return 8.0 * (channel.space.n * (max(channel.space.sizes) + 2) + 16) * ULP
 
 
+def capped(
+    leak: IndividualCapacity, most: float, channel: AbstractChannel, clock: Clock
+) -> IndividualCapacity:
+    """Bound a leak whose upper end is at least ``most``, for want of time, by the capacity."""
+    if leak.upper < most:
+        return leak
+    hurry = searched_entries(channel) > _LARGE and clock.left() < _SECOND
+    known = capacity(channel, _ANY if hurry else _CLOSE).upper
+    upper = max(leak.lower, min(leak.upper, known))
+    return IndividualCapacity(leak.lower, upper, leak.adversary)
+
+
 def widened(leak: IndividualCapacity, error: float) -> IndividualCapacity:
     """Allow for relative errors of the output laws.
 
@@ -109,11 +121,10 @@ def searched(
     order = np.lexsort(databases[:, group].T[::-1])
     who = Adversary(group, databases[order], best.law[order])
     upper = best.upper
+    leak = IndividualCapacity(best.lower, upper, who)
     if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
-        hurry = table.size > _LARGE and clock.left() < _SECOND
-        closeness = _ANY if hurry else _CLOSE
-        upper = max(best.lower, min(upper, capacity(channel, closeness).upper))
-    leak = widened(IndividualCapacity(best.lower, upper, who), matrix_error(channel))
+        leak = capped(leak, 0.0, channel, clock)
+    leak = widened(leak, matrix_error(channel))
     if not isinstance(channel, TiltedChannel):
         return leak
     bracket = channel._widened(leak)  # at small epsilon the rounded matrix says nothing

@@ -18,6 +18,8 @@ from fastpriv.priors.sets import Box
 
 #: Most entries of the chances of all outputs at all corners.
 _CORNERS = 1 << 26
+#: Outputs at corners that are looked at together.
+_BLOCK = 1 << 16
 
 
 def box_row_leakages(box: Box, channel: AbstractChannel, i: int) -> Floats:
@@ -92,6 +94,12 @@ def _shares(t: Floats, A: Floats, B: Floats, top: float) -> Floats:
     return np.asarray(raised(np.minimum(share, bound), 8.0))
 
 
+def chances(box: Box) -> tuple[float, float]:
+    """Return the least and the largest chance of the value 1 of a bit."""
+    low = max(float(box._lower[1]), 1.0 - float(box._upper[0]))
+    return low, max(low, min(float(box._upper[1]), 1.0 - float(box._lower[0])))
+
+
 def corners(box: Box) -> Floats:
     """Return the corners of a box of laws: all values at a bound but at most one."""
     m, laws = box.size, []
@@ -106,7 +114,16 @@ def corners(box: Box) -> Floats:
             law[k] = 1.0 - math.fsum(law)
             if box._lower[k] - 4 * ULP <= law[k] <= box._upper[k] + 4 * ULP:
                 laws.append(np.maximum(law, 0.0))
-    return np.unique(np.array(laws), axis=0)
+    return _distinct(np.array(laws))
+
+
+def _distinct(laws: Floats) -> Floats:
+    """Leave out laws that are others but for rounding."""
+    kept: list[Floats] = []
+    for law in np.unique(laws, axis=0):
+        if not any((np.abs(law - other) <= 8.0 * ULP * other).all() for other in kept):
+            kept.append(law)
+    return np.array(kept)
 
 
 @singledispatch
@@ -116,7 +133,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
     The chance of y is linear in the law of each row, and its quotient by the one given x_i is
     linear-fractional in the laws of the others. So all other rows are at corners of the box.
     """
-    laws, n, outputs = corners(box), channel.space.n, channel.output_space.size
+    laws, n, outputs = corners(box), channel.space.n, channel._output_count
     sides = [box.size if j == i else len(laws) for j in range(n)]
     check.fits(
         math.prod(sides) * outputs,
@@ -140,12 +157,14 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
         with np.errstate(divide="ignore"):
             worst = float((most[seen] / least[seen]).max(initial=1.0))
         return round_up(math.log(worst)) + 2.0 * slack
+    columns = np.moveaxis(lead, i, 0).reshape(box.size, -1)
+    columns = columns[:, columns[possible].max(axis=0) > 0.0]
     worst = 1.0
-    for column in np.moveaxis(lead, i, 0).reshape(box.size, -1).T:
-        top = float(column[possible].max())
-        if top > 0.0:
-            least = box._least(np.where(possible, column / top, 0.0))
-            worst = max(worst, 1.0 / least if least > 0.0 else math.inf)
+    for start in range(0, columns.shape[1], _BLOCK):  # the least mean over a box is at a corner
+        part = columns[:, start : start + _BLOCK]
+        with np.errstate(divide="ignore"):
+            shares = part[possible].max(axis=0) / (laws @ part).min(axis=0)
+        worst = max(worst, float(shares.max()))
     return round_up(math.log(worst)) + 2.0 * slack
 
 

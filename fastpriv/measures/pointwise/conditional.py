@@ -71,7 +71,7 @@ def conditional_pml(
         values = _known(mechanism, given)
         if y is not None:
             return known_leakage_at(mechanism, law, values, output_rows(mechanism, y))
-        check.fits(mechanism.output_space.size, "the leakage of every output", "give one y=")
+        check.fits(mechanism._output_count, "the leakage of every output", "give one y=")
         known = law.given(values)
     else:
         known = law._dense("the law given an event")._restricted(_event(given, law.space.size))
@@ -99,7 +99,7 @@ def _set_given(
     leaks = set_conditional_leakages(priors, mechanism, event)
     if y is None:
         return leaks
-    return float(leaks[mechanism.output_space.index(output_rows(mechanism, y))])
+    return float(leaks[mechanism._column_of(output_rows(mechanism, y))])
 
 
 def _known(mechanism: AbstractChannel, given: Mapping[int, int]) -> dict[int, int]:

@@ -115,7 +115,7 @@ def level_bounds(
 @singledispatch
 def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
     """Return the pointwise maximal leakage of one output, given as a row of the output space."""
-    return float(leakages(channel, prior).above[channel.output_space.index(y)])
+    return float(leakages(channel, prior).above[channel._column_of(y)])
 
 
 @leakages.register
@@ -126,7 +126,7 @@ def _(channel: Channel, prior: Distribution) -> Leakages:
 @leakage_at.register
 def _(channel: Channel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
-    one = np.ascontiguousarray(channel._matrix[:, [channel.output_space.index(y)]])
+    one = np.ascontiguousarray(channel._matrix[:, [channel._column_of(y)]])
     return float(matrix_leakages(one, prior._vector(), logs=prior._logs()).above[0])
 
 
@@ -256,7 +256,7 @@ def _(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
     """By the type of the output where rows are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     if by_type is None:
-        return float(leakages(channel, prior).above[channel.output_space.index(y)])
+        return float(leakages(channel, prior).above[channel._column_of(y)])
     assert channel._by_type is not None
     counts = np.bincount(y, minlength=len(channel._by_type.types))
     at = np.flatnonzero((channel._by_type.types == counts[:, None]).all(axis=0))

@@ -16,43 +16,46 @@ from functools import singledispatch
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, round_up
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
+from fastpriv.channels.queries.sums import corner_error, corner_laws
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.pointwise.row import row_level
 from fastpriv.measures.pointwise.scaled import scaled_matrix
 from fastpriv.priors import Product
+from fastpriv.results import Bracket
 
 #: Relative distance of a quotient from its bound at which halving stops, and most halvings.
 _CLOSE, _HALVINGS = 1e-10, 4096
-#: Most numbers that one halving of the polynomials of all outputs may form.
-_WORK = 1 << 28
+#: Most products that one halving of the polynomials of all outputs may form.
+_WORK = 1 << 36
 
 
 @singledispatch
-def iid_level(channel: AbstractChannel, c: float, i: int | None) -> float:
+def iid_level(channel: AbstractChannel, c: float, i: int | None, clock: Clock) -> float | Bracket:
     """Return the largest leakage (about row i, if given) under bits with one chance in [c, 1-c].
 
-    Through the matrix. Cost O(n^2 K) for every halving, and few are needed.
+    Through the matrix. Cost O(n^2 K) for every halving, and few are needed. A bracket if the time
+    is over before.
     """
     n, matrix = channel.space.n, scaled_matrix(channel)
     ones = channel.space.rows(np.arange(channel.space.size)).sum(axis=1)
     if i is None:
-        return _largest(
-            np.broadcast_to(matrix.max(axis=0), (n + 1, matrix.shape[1])), matrix, ones, c
-        )
+        most = np.broadcast_to(matrix.max(axis=0), (n + 1, matrix.shape[1]))
+        return _largest([most], matrix, ones, c, clock)
     values = channel.space.rows(np.arange(channel.space.size))[:, i]
-    levels = []
+    given = []
     for value in (0, 1):
         own = values == value
-        given = _means(matrix[own], ones[own] - value, n - 1)
-        levels.append(_largest(_raised(given), matrix, ones, c))
-    return max(levels)
+        given.append(_raised(_means(matrix[own], ones[own] - value, n - 1)))
+    return _largest(given, matrix, ones, c, clock)
 
 
 @iid_level.register
-def _(channel: ProductChannel, c: float, i: int | None) -> float:
+def _(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
     """At an end: the log of a row's quotient is convex in p, and so is their sum."""
     kernels, levels = channel._kernels, []
     if c == 0.0:  # the limits where all bits become certain, and any other value is surprising
@@ -69,16 +72,17 @@ def _(channel: ProductChannel, c: float, i: int | None) -> float:
 
 
 @iid_level.register
-def _(channel: QueryChannel, c: float, i: int | None) -> float:
+def _(channel: QueryChannel, c: float, i: int | None, clock: Clock) -> float | Bracket:
     """A count: its matrix has a row for every number of ones."""
     if not channel._query.counts_bits():
-        return iid_level.dispatch(AbstractChannel)(channel, c, i)
+        return iid_level.dispatch(AbstractChannel)(channel, c, i, clock)
     matrix, n = channel._kernel.matrix, channel.space.n
     ones = np.arange(n + 1)
     if i is None:
-        return _largest(np.broadcast_to(matrix.max(axis=0), matrix.shape), matrix, ones, c)
+        most = np.broadcast_to(matrix.max(axis=0), matrix.shape)
+        return _largest([most], matrix, ones, c, clock)
     parts = matrix[:-1], matrix[1:]
-    return max(_largest(_raised(part), matrix, ones, c) for part in parts)
+    return _largest([_raised(part) for part in parts], matrix, ones, c, clock)
 
 
 def _means(matrix: Floats, ones: np.ndarray, n: int) -> Floats:
@@ -97,53 +101,73 @@ def _raised(coefficients: Floats) -> Floats:
     return np.asarray(share * before + (1.0 - share) * after)
 
 
-def _largest(top: Floats, matrix: Floats, ones: np.ndarray, c: float) -> float:
-    """Return ln of the largest quotient of the polynomials ``top`` and the chances of outputs."""
-    n = len(top) - 1
+def _largest(
+    tops: list[Floats], matrix: Floats, ones: np.ndarray, c: float, clock: Clock
+) -> float | Bracket:
+    """Return ln of the largest quotient of the polynomials ``tops`` and the chances of outputs."""
+    n = len(tops[0]) - 1
     bottom = _means(matrix, ones, n)
     seen = matrix.max(axis=0) > 0.0
-    both = np.stack([top[:, seen], bottom[:, seen]], axis=1)
+    pairs = [np.stack([top[:, seen], bottom[:, seen]], axis=1) for top in tops]
+    whole = np.concatenate(pairs, axis=2)
     check.fits(
-        both.size * (n + 1),
+        whole.size * (n + 1),
         "the work for all outputs under bits with a common chance",
         "use fewer rows or outputs, or bernoulli_interval, a larger set",
         _WORK,
     )
-    if c > 0.0:
-        both = _split(_split(both, c)[1], (1.0 - 2.0 * c) / (1.0 - c))[0]
-    waiting = [(*_bounds(both), 0, both)]
-    reached, halvings = 1.0, 0
-    while waiting:
-        bound, reached = -waiting[0][0], max(reached, *(item[1] for item in waiting))
-        if bound <= reached * (1.0 + _CLOSE) or halvings == _HALVINGS:
+    value = np.repeat(np.arange(len(tops)) if len(tops) > 1 else [-1], seen.sum())
+    first = _quotients(whole).max(axis=0)
+
+    def part(outputs: Ints, low: float, high: float) -> tuple[Floats, Floats]:
+        """Return bounds on the quotients of some outputs on an interval, and those at its ends.
+
+        Where chances are too small for a double, the coefficients on [0, 1] bound them, and one
+        over the least chance of the value of the row.
+        """
+        both = _on(np.ascontiguousarray(whole[:, :, outputs]), low, high)
+        rare = both[:, 1] < TINY
+        alone = np.choose(value[outputs] + 1, [0.0, 1.0 - high, low])
+        caps = np.minimum(first[outputs], 1.0 / np.maximum(alone, 1e-300))
+        quotients = _quotients(both)
+        bounds = np.where(rare, caps, quotients).max(axis=0, initial=0.0)
+        return bounds, np.where(rare, 0.0, quotients)[[0, -1]].max(axis=0, initial=0.0)
+
+    everything = np.arange(whole.shape[2])
+    bounds, attained = part(everything, c, 1.0 - c)
+    waiting = [(-float(bounds.max(initial=0.0)), c, 1.0 - c, everything)]
+    reached, late = max(1.0, float(attained.max(initial=0.0))), False
+    for _ in range(_HALVINGS):
+        bound, low, high, outputs = waiting[0]
+        middle, late = 0.5 * (low + high), clock.left() == 0.0
+        if -bound <= reached * (1.0 + _CLOSE) or late or not low < middle < high:
             break
-        part = heapq.heappop(waiting)[-1]
-        part = part[:, :, _quotients(part).max(axis=0) > reached]
-        for half in _split(part, 0.5):
-            halvings += 1
-            heapq.heappush(waiting, (*_bounds(half), halvings, half))
-    worst = max(1.0, bound, reached)
-    # Every number is made from positive ones, by one addition and two products for each degree.
-    return round_up(math.log(worst)) + (16.0 * n + 64.0 + 2.0 * len(matrix)) * ULP
+        heapq.heappop(waiting)
+        for ends in ((low, middle), (middle, high)):
+            bounds, attained = part(outputs, *ends)
+            reached = max(reached, float(attained.max(initial=0.0)))
+            kept = outputs[bounds > reached]
+            most = float(bounds.max(initial=0.0))
+            heapq.heappush(waiting, (max(bound, -most), *ends, kept))
+    # Every number is made from positive ones: a mean under a law, and the means of the matrix.
+    error = 4.0 * corner_error(n, c, 1.0 - c) + 4.0 * len(matrix) * ULP
+    worst = max(reached, -waiting[0][0])
+    level = round_up(math.log(worst)) + error
+    return Bracket(max(0.0, math.log(reached) - error), level) if late else level
 
 
-def _split(both: Floats, t: float) -> tuple[Floats, Floats]:
-    """Return the coefficients to the left and to the right of t (de Casteljau)."""
-    left, right, now = np.empty_like(both), np.empty_like(both), both
-    for k in range(len(both)):
-        left[k], right[len(both) - 1 - k] = now[0], now[-1]
-        now = (1.0 - t) * now[:-1] + t * now[1:]
-    return left, right
+def _on(both: Floats, low: float, high: float) -> Floats:
+    """Return the coefficients of the polynomials on an interval, from those on [0, 1].
+
+    Coefficient k is the mean for k bits with the larger chance and n - k with the smaller one.
+    """
+    flat = both.reshape(len(both), -1)
+    parts = [laws @ flat for laws in corner_laws(len(both) - 1, low, high)]
+    return np.concatenate(parts).reshape(both.shape)
 
 
 def _quotients(both: Floats) -> Floats:
     """Return the quotients of coefficients, infinite over zero; 0/0 does not count."""
     top, bottom = both[:, 0], both[:, 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(top > 0.0, top / bottom, 0.0)
-
-
-def _bounds(both: Floats) -> tuple[float, float]:
-    """Return minus an upper bound on the quotients in an interval, and one that an end attains."""
-    quotients = _quotients(both)
-    return -float(quotients.max(initial=0.0)), float(quotients[[0, -1]].max(initial=0.0))

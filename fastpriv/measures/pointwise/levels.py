@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
+from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
@@ -18,7 +19,7 @@ from fastpriv.measures.pointwise.sets import set_level
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Distribution
 from fastpriv.priors.sets import PriorSet
-from fastpriv.results import Bracket
+from fastpriv.results import Bracket, top
 
 __all__ = ["information_privacy_level", "max_information", "pml_level"]
 
@@ -28,7 +29,11 @@ PriorLike = Distribution | ArrayLike
 
 @overload
 def pml_level(
-    channel: AbstractChannel, prior: PriorLike | PriorSet, row: int | str | None = ...
+    channel: AbstractChannel,
+    prior: PriorLike | PriorSet,
+    row: int | str | None = ...,
+    *,
+    time_limit: float = ...,
 ) -> float | Bracket: ...
 @overload
 def pml_level(
@@ -37,6 +42,7 @@ def pml_level(
     row: int | str | None = ...,
     *,
     out: Floats | None = ...,
+    time_limit: float = ...,
 ) -> float | Bracket | Floats: ...
 def pml_level(
     channel: ChannelLike,
@@ -44,6 +50,7 @@ def pml_level(
     row: int | str | None = None,
     *,
     out: Floats | None = None,
+    time_limit: float = 60.0,
 ) -> float | Bracket | Floats:
     """Pointwise maximal leakage of the worst output, under one prior or the worst of a set.
 
@@ -61,13 +68,17 @@ def pml_level(
         Leakage about one row, or about the row that leaks most, instead of the whole database.
     out : array of length B, optional
         Where to put the levels of a stack.
+    time_limit : float
+        Seconds for a search over a set of priors. When they are over, the level is a bracket: a
+        prior of the set reaches the lower end, up to 1e-6, and the upper end is proved.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
         Level in nats, rounded up; a bracket for row-by-row channels on Markov chains that are too
-        long to list. Independent rows and row-by-row channels: O(distinct rows). About rows of a
-        Markov chain of bits, through such channels: O(n K), by recursions. All
+        long to list, and where the time is over. Independent rows and row-by-row channels:
+        O(distinct rows). About rows of a Markov chain of bits, through such channels: O(n K), by
+        recursions. All
         priors, and all product priors: the leakage capacity (Theorems 2.8, 4.5); about the worst
         row the leakage capacity (4.5) and the differential privacy level (4.2). Box: a knapsack
         per output, and about a row the largest of a piecewise rational function. Balls and
@@ -90,19 +101,20 @@ def pml_level(
     >>> fp.pml_level(channel, product), fp.pml_level(channel, product, row="worst")
     (3.0, 1.0)
     """
+    clock = Clock(time_limit)
     if is_stack(channel, out):
         if row is not None:
             raise InvalidInput("the channels of a stack are on one row; leave row out")
         if isinstance(prior, PriorSet):
-            return stacked(None, lambda matrix: pml_level(matrix, prior), channel, out=out)
+            return stacked(None, lambda W: _top(W, prior, clock), channel, out=out)
         return stacked(_above, pml_level, channel, prior, out)
     if isinstance(prior, PriorSet):
         space = getattr(prior, "space", None)
-        return set_level(prior, as_channel(channel, space), row)
+        return set_level(prior, as_channel(channel, space), row, clock)
     mechanism, law = as_pair(channel, prior)
     if row is None:
         return level_bounds(mechanism, law)[0]
-    if row == "worst":
+    if isinstance(row, str) and row == "worst":
         return worst_row_level(mechanism, law)
     return row_level(mechanism, law, row_number(mechanism, row))
 
@@ -183,6 +195,11 @@ def information_privacy_level(
     if isinstance(above, Bracket) and isinstance(below, Bracket):
         return Bracket(max(above.lower, below.lower), max(above.upper, below.upper))
     return max(above, below)
+
+
+def _top(matrix: ArrayLike, priors: PriorSet, clock: Clock) -> float:
+    """Return the level of one channel of a stack over a set; its upper end if the time is over."""
+    return top(set_level(priors, as_channel(matrix), None, clock))
 
 
 def _above(W: Floats, P: Floats, off: float, out: Floats) -> int:

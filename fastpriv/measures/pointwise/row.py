@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_error, log_law, matrix_log_output
@@ -43,11 +44,25 @@ _TOGETHER = 64
 
 
 @overload
-def row_pml(channel: ChannelLike, prior: PriorLike | PriorSet, i: int) -> Floats: ...
-@overload
-def row_pml(channel: ChannelLike, prior: PriorLike | PriorSet, i: int, y: ArrayLike) -> float: ...
 def row_pml(
-    channel: ChannelLike, prior: PriorLike | PriorSet, i: int, y: ArrayLike | None = None
+    channel: ChannelLike, prior: PriorLike | PriorSet, i: int, *, time_limit: float = ...
+) -> Floats: ...
+@overload
+def row_pml(
+    channel: ChannelLike,
+    prior: PriorLike | PriorSet,
+    i: int,
+    y: ArrayLike,
+    *,
+    time_limit: float = ...,
+) -> float: ...
+def row_pml(
+    channel: ChannelLike,
+    prior: PriorLike | PriorSet,
+    i: int,
+    y: ArrayLike | None = None,
+    *,
+    time_limit: float = 60.0,
 ) -> Floats | float:
     """Pointwise maximal leakage about one row, for every output or for one that was seen.
 
@@ -66,6 +81,9 @@ def row_pml(
         The row.
     y : int or array of row values, optional
         One output, by index or by rows; then only its own leakage is computed.
+    time_limit : float
+        Seconds for a search over a set of priors. Outputs that it does not suffice for have the
+        bound that is proved by then.
 
     Returns
     -------
@@ -81,10 +99,10 @@ def row_pml(
     """
     if isinstance(prior, PriorSet):
         mechanism = as_channel(channel, getattr(prior, "space", None))
-        leaks = set_row_leakages(prior, mechanism, row_number(mechanism, i))
+        leaks = set_row_leakages(prior, mechanism, row_number(mechanism, i), Clock(time_limit))
         if y is None:
             return leaks
-        return float(leaks[mechanism.output_space.index(output_rows(mechanism, y))])
+        return float(leaks[mechanism._column_of(output_rows(mechanism, y))])
     mechanism, law = as_pair(channel, prior)
     i = row_number(mechanism, i)
     if y is not None:
@@ -99,9 +117,7 @@ def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Float
         return leakages(channel, prior).above
     marginal, off = log_marginal(prior, i)
     values = np.flatnonzero(marginal > -math.inf)
-    check.fits(
-        len(values) * channel.output_space.size, "a law of the output per value", "give one y="
-    )
+    check.fits(len(values) * channel._output_count, "a law of the output per value", "give one y=")
     laws = [log_output(channel, prior.given({i: value})) for value in values.tolist()]
     return leakages_of_laws(laws, marginal[values], law_error(channel)) + off
 
@@ -230,7 +246,7 @@ def _(channel: ProductChannel, prior: Distribution, i: int) -> float:
         if prior.space.m == 2:
             return float(chain_row_levels(prior, channel._kernels)[i])
         check.fits(
-            channel.output_space.size,
+            channel._output_count,
             "the leakage of all outputs of a chain of more than two values a row, which",
             "ask row_pml for single outputs, y=, or use bits or fewer rows",
         )
@@ -252,7 +268,7 @@ def _(channel: ProductChannel, prior: Distribution) -> float:
 @singledispatch
 def row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int, y: Ints) -> float:
     """Return the leakage of one output about row i, from those of all outputs."""
-    return float(row_leakages(channel, prior, i)[channel.output_space.index(y)])
+    return float(row_leakages(channel, prior, i)[channel._column_of(y)])
 
 
 @row_leakage_at.register

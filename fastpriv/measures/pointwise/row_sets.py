@@ -26,12 +26,15 @@ import math
 
 import numpy as np
 
+from fastpriv._core.clock import Clock
+from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.cutting import best_tangents
 from fastpriv.channels import AbstractChannel
 from fastpriv.measures.pointwise.scaled import scaled_matrix
 from fastpriv.priors.sets import ConvexPriors
+from fastpriv.results import Bracket
 
 #: Distance in nats between the level and what a law reaches, and most intervals for one output.
 _CLOSE, _INTERVALS = 1e-6, 100
@@ -43,45 +46,59 @@ _SMALL, _FLAT = 0.05, 1e-9
 _TIED, _MIXED = 1e3, 1e-9
 
 
-def convex_row_leakages(priors: ConvexPriors, channel: AbstractChannel, i: int) -> Floats:
+def convex_row_leakages(
+    priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock
+) -> Floats:
     """Return the largest leakage of every output about row i over a convex set. Rounded up.
 
     Some tens of least means over the set for each output and value of the row.
     """
     matrix = scaled_matrix(channel)
-    return np.array([_output(priors, channel, matrix[:, y], i) for y in range(matrix.shape[1])])
+    alone = (matrix[:, [y]] for y in range(matrix.shape[1]))
+    return np.array([_largest(priors, channel, column, i, clock).upper for column in alone])
 
 
-def convex_row_level(priors: ConvexPriors, channel: AbstractChannel, i: int) -> float:
-    """Return the largest leakage about row i over outputs and a convex set. Rounded up."""
-    matrix, level, reached = scaled_matrix(channel), 0.0, 0.0
-    pairs = [pair for column in matrix.T for pair in _pairs(priors, channel, column, i)]
-    for pair in sorted(pairs, key=lambda pair: -pair.cap):
-        level = max(level, pair.bound(reached))
-        reached = max(reached, pair.reached)
-    return level
+def convex_row_level(
+    priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock
+) -> Bracket:
+    """Return bounds on the largest leakage about row i over outputs and a convex set."""
+    return _largest(priors, channel, scaled_matrix(channel), i, clock)
 
 
-def _output(priors: ConvexPriors, channel: AbstractChannel, column: Floats, i: int) -> float:
-    level, reached = 0.0, 0.0
-    for pair in sorted(_pairs(priors, channel, column, i), key=lambda pair: -pair.cap):
-        level = max(level, pair.bound(reached))
-        reached = max(reached, pair.reached)
-    return level
+def _largest(
+    priors: ConvexPriors, channel: AbstractChannel, columns: Floats, i: int, clock: Clock
+) -> Bracket:
+    """Return the largest leakage of some outputs, the pairs of largest bounds first.
 
-
-def _pairs(priors: ConvexPriors, channel: AbstractChannel, column: Floats, i: int) -> list[Pair]:
-    """Return the output with each value of row i that can be behind it."""
+    A bound that needs no search is the largest quotient of two entries of a column.
+    """
     possible = priors._possible()
-    top = float(column[possible].max())
-    if top == 0.0:
-        return []
-    scaled = np.where(possible, column / top, 0.0)
-    values = np.arange(len(column)) // int(channel.space._strides[i]) % channel.space.sizes[i]
-    behind = np.unique(values[scaled > 0.0])
-    if len(np.unique(values[possible])) == 1:
-        return []  # the row is certain
-    return [Pair(priors, scaled, (values == v) & possible) for v in behind.tolist()]
+    values = np.arange(len(columns)) // int(channel.space._strides[i]) % channel.space.sizes[i]
+    known = np.unique(values[possible])
+    if len(known) == 1:
+        return Bracket(0.0, 0.0)  # the row is certain
+    least, top = columns[possible].min(axis=0), columns[possible].max(axis=0)
+    heap: list[tuple[float, int, int, Pair | None]] = []
+    for v in known.tolist():
+        most = columns[possible & (values == v)].max(axis=0)
+        behind = np.flatnonzero(most > 0.0)
+        caps = log_ratio(most[behind], least[behind]) + 8.0 * ULP
+        heap += [(-cap, v, y, None) for cap, y in zip(caps.tolist(), behind.tolist(), strict=True)]
+    heapq.heapify(heap)
+    level = reached = 0.0
+    while heap:
+        cap, v, y, pair = heapq.heappop(heap)
+        if -cap <= max(level, reached + _CLOSE) or clock.left() == 0.0:
+            level = max(level, -cap)
+            break
+        if pair is None:
+            scaled = np.where(possible, columns[:, y] / top[y], 0.0)
+            pair = Pair(priors, scaled, (values == v) & possible)
+            heapq.heappush(heap, (max(cap, -pair.cap), v, y, pair))
+        else:
+            level = max(level, min(-cap, pair.bound(reached, clock)))
+        reached = max(reached, pair.reached)
+    return Bracket(max(0.0, min(reached - _CLOSE, level)), level)
 
 
 class Pair:
@@ -141,8 +158,11 @@ class Pair:
             leaks = np.log(mixed[:, 2]) - np.log(mixed[:, 0]) - np.log(mixed[:, 1])
             self.reached = max(self.reached, float(leaks.max()))
 
-    def bound(self, floor: float) -> float:
-        """Return an upper bound on the leakage, close to it unless it is below a floor."""
+    def bound(self, floor: float, clock: Clock) -> float:
+        """Return an upper bound on the leakage, close to it unless it is below a floor.
+
+        When the time is over it is what is proved so far.
+        """
         self._floor = floor
         if self.cap <= self._target:
             return self.cap
@@ -155,7 +175,7 @@ class Pair:
         high = self._t[1] / least_s * (1.0 + 8.0 * ULP)
         heap = [(-self._by_tangents(low, high), low, high)] if low < high else []
         left = _INTERVALS
-        while heap and -heap[0][0] > self._target:
+        while heap and -heap[0][0] > self._target and clock.left() > 0.0:
             worst, low, high = heapq.heappop(heap)
             middle = math.sqrt(low) * math.sqrt(high)
             left -= 1

@@ -96,12 +96,14 @@ def _(kernel: Symmetric, law: Floats) -> tuple[float, float]:
     if len(seen) == 1:
         return 0.0, 0.0
     rare, common = float(seen.min()), float(seen.max())
+    r = math.exp(-epsilon)
     if epsilon < 1.0:
         above = -math.log1p(math.expm1(-epsilon) * (1.0 - rare))
+    else:
+        above = -math.log(rare + (1.0 - rare) * r)
+    if epsilon < 700.0:  # nothing cancels, also where every value is rare
         below = math.log1p(math.expm1(epsilon) * common)
     else:
-        r = math.exp(-epsilon)
-        above = -math.log(rare + (1.0 - rare) * r)
         below = epsilon + math.log(common + (1.0 - common) * r)
     least = min(epsilon, LEAST)  # a product may be less than any double
     return raised(max(above, least), 16.0), raised(max(below, least), 16.0)

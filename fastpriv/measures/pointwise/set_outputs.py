@@ -9,6 +9,7 @@ from functools import singledispatch
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
@@ -44,15 +45,18 @@ def check_set(priors: PriorSet, channel: AbstractChannel) -> None:
         )
 
 
-def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: int) -> Floats:
-    """Return the largest leakage of every output about row i over a set of priors."""
+def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
+    """Return the largest leakage of every output about row i over a set of priors.
+
+    Where the time is over before, it is what is proved so far.
+    """
     check_set(priors, channel)
-    check.fits(channel.output_space.size, "the leakage of every output", "use pml_level with row=")
-    return _row(priors, channel, i)
+    check.fits(channel._output_count, "the leakage of every output", "use pml_level with row=")
+    return _row(priors, channel, i, clock)
 
 
 @singledispatch
-def _row(priors: PriorSet, channel: AbstractChannel, i: int) -> Floats:
+def _row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
     raise InvalidInput(
         f"single outputs have no algorithm here over {priors!r}; pml_level(channel, priors, row=i) "
         "is the largest leakage of all of them"
@@ -61,7 +65,7 @@ def _row(priors: PriorSet, channel: AbstractChannel, i: int) -> Floats:
 
 @_row.register(AllPriors)
 @_row.register(ProductPriors)
-def _(priors: PriorSet, channel: AbstractChannel, i: int) -> Floats:
+def _(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
     """Rows tied in any way: any two databases with other values of row i. Otherwise neighbours."""
     fixed = isinstance(priors, ProductPriors)
     ratios = row_ratios(scaled_matrix(channel), channel.space, i, fixed)
@@ -85,13 +89,13 @@ def row_ratios(matrix: Floats, space: Space, i: int, fixed: bool) -> Floats:
 
 
 @_row.register
-def _(priors: Box, channel: AbstractChannel, i: int) -> Floats:
+def _(priors: Box, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
     return box_row_leakages(priors, channel, i)
 
 
 @_row.register
-def _(priors: ConvexPriors, channel: AbstractChannel, i: int) -> Floats:
-    return convex_row_leakages(priors, channel, i)
+def _(priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
+    return convex_row_leakages(priors, channel, i, clock)
 
 
 def set_conditional_leakages(

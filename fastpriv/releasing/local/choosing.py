@@ -14,7 +14,7 @@ from fastpriv.channels.local import (
     SubsetChannel,
     UnaryChannel,
 )
-from fastpriv.errors import InvalidInput, TooLarge, did_you_mean
+from fastpriv.errors import InvalidInput, TooLarge, described, did_you_mean
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.local.plan import LocalPlan, record_variance
 
@@ -48,8 +48,8 @@ def named(mechanism: Any) -> bool:
     known = [AUTO, *MECHANISMS]
     if mechanism not in known:
         raise InvalidInput(
-            f"there is no local mechanism {mechanism!r:.40}{did_you_mean(mechanism, known)}; give "
-            f"one of {', '.join(known)}, or a channel"
+            f"there is no local mechanism {described(mechanism)}{did_you_mean(mechanism, known)}; "
+            f"give one of {', '.join(known)}, or a channel"
         )
     return True
 
@@ -63,7 +63,7 @@ def plan(domain: Domain, mechanism: str, epsilons: Sequence[float]) -> LocalPlan
         elif mechanism == AUTO:
             column, reason = best(k, epsilon)
             columns.append(column)
-            reasons.append(f"column {name!r} goes through {reason}")
+            reasons.append(f"column {described(name)} goes through {reason}")
         else:
             columns.append(MECHANISMS[mechanism](k, epsilon))
     return LocalPlan.of(ColumnsChannel(columns), domain, tuple(reasons))

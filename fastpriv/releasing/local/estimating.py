@@ -10,7 +10,7 @@ import numpy as np
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, ColumnsChannel, HammingChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.domain import Domain, code_table, scalar
 from fastpriv.releasing.local.spelling import read
 from fastpriv.releasing.tables.cells import cells
@@ -61,7 +61,7 @@ def _value_counts(values: Sequence[Any], name: Hashable, domain: Domain, k: int)
         spelt = {"" if v is None else str(v): v for v in domain.values[domain.columns.index(name)]}
         codes = code_table(name, domain, [spelt.get(str(value), value) for value in listed])[:-1]
     if (codes < 0).any():
-        raise InvalidInput(f"column {name!r} holds a value that its domain does not list")
+        raise InvalidInput(f"column {described(name)} holds a value that its domain does not list")
     times = np.array(list(listed.values()), dtype=np.float64)
     return np.asarray(np.bincount(codes, times, minlength=k), dtype=np.float64)
 

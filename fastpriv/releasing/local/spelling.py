@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.local import HashingChannel, SubsetChannel, SupportChannel, UnaryChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 
 
 @singledispatch
@@ -53,7 +53,7 @@ def read(channel: SupportChannel, texts: Sequence[Any], name: object) -> Codes:
     except (ValueError, OverflowError) as problem:
         wrong = next((row for row, text in enumerate(given) if not _is_one(channel, text)), 0)
         raise InvalidInput(
-            f"column {name!r} holds a text that is no report of {channel!r} (in record "
+            f"column {described(name)} holds a text that is no report of {channel!r} (in record "
             f"{wrong + 1} of those read); estimate from the table that was released"
         ) from problem
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core.extras import optional
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.domain import Digits, Domain, code_table, scalar
 from fastpriv.releasing.tables.memory import InMemory, in_order, inside
 
@@ -24,7 +24,7 @@ class ArrowTable(InMemory):
         self.columns: tuple[Hashable, ...] = tuple(table.column_names)
         for name in self.columns:
             if self.columns.count(name) > 1:
-                raise InvalidInput(f"the table has two columns named {name!r}; rename one")
+                raise InvalidInput(f"the table has two columns named {described(name)}; rename one")
 
     def rows(self) -> int:
         return int(self.arrow_table.num_rows)
@@ -34,7 +34,8 @@ class ArrowTable(InMemory):
         column = self.arrow_table.column(str(name))
         if self.arrow.types.is_nested(column.type):
             raise InvalidInput(
-                f"column {name!r} holds {column.type}; only columns of plain values can be released"
+                f"column {described(name)} holds {column.type}; only columns of plain values can "
+                "be released"
             )
         if not self.arrow.types.is_dictionary(column.type):
             column = column.dictionary_encode()

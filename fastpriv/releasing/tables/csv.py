@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fastpriv import kernels
 from fastpriv._core.extras import progress_bar
 from fastpriv._core.files import appearing
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.domain import Digits, Domain, outside, record_name
 from fastpriv.releasing.tables.memory import in_order
 
@@ -49,7 +49,7 @@ class CsvFile:
         self.columns: tuple[Hashable, ...] = tuple(self._fields(header, 0))
         for name in self.columns:
             if self.columns.count(name) > 1:
-                raise InvalidInput(f"{path} has two columns named {name!r}; rename one")
+                raise InvalidInput(f"{path} has two columns named {described(name)}; rename one")
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
@@ -266,13 +266,14 @@ def texts(domain: Domain) -> list[list[str]]:
         if len(set(spelt)) < len(spelt):
             twice = next(text for text in spelt if spelt.count(text) > 1)
             raise InvalidInput(
-                f"in a CSV file two values of column {name!r} are both written {twice!r}"
+                f"in a CSV file two values of column {described(name)} are both written "
+                f"{described(twice)}"
             )
         try:
             "".join(spelt).encode()
         except UnicodeEncodeError as problem:
             raise InvalidInput(
-                f"a value of column {name!r} cannot be written in UTF-8: {problem.reason}"
+                f"a value of column {described(name)} cannot be written in UTF-8: {problem.reason}"
             ) from None
         written.append(spelt)
     return written

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastpriv._core.extras import progress_bar
 from fastpriv._core.files import appearing_folder, check_folder
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.domain import Digits, Domain
 from fastpriv.releasing.tables.memory import in_order
 from fastpriv.releasing.tables.parquet import ParquetFile, ParquetWriter
@@ -126,8 +126,9 @@ def _listed(path: Path) -> list[Path]:
     inside = [file for file in path.iterdir() if file.name[0] not in "._"]
     if folders := sorted(file.name for file in inside if file.is_dir()):
         raise InvalidInput(
-            f"{path} has folders in it, such as {folders[0]!r}, whose names may stand for values "
-            "of a column; write the table as Parquet files of one folder, or read it with Dask"
+            f"{path} has folders in it, such as {described(folders[0])}, whose names may stand for "
+            "values of a column; write the table as Parquet files of one folder, or read it with "
+            "Dask"
         )
     files = [file for file in inside if file.suffix.lower() == ".parquet"]
     if not files:

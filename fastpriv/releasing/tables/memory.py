@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core.extras import optional
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.domain import Digits, Domain, code_table, outside, record_name, scalar
 
 
@@ -119,7 +119,7 @@ class Codes(InMemory):
                 continue
             wrong = np.flatnonzero((column < 0) | (column >= size))
             raise InvalidInput(
-                f"{record_name(int(wrong[0]) + 1)} has a code in column {name!r} "
+                f"{record_name(int(wrong[0]) + 1)} has a code in column {described(name)} "
                 f"({len(wrong)} such records) outside its codes 0 .. {size - 1}; nothing was "
                 "released"
             )
@@ -156,7 +156,7 @@ class Records(InMemory):
                 odd = next(iter(set(record) ^ set(self.columns)))
                 raise InvalidInput(
                     f"all records must have the same columns; {record_name(row + 1)} and the first "
-                    f"differ in {odd!r} (write None where a value is missing)"
+                    f"differ in {described(odd)} (write None where a value is missing)"
                 )
 
     def rows(self) -> int:
@@ -214,7 +214,7 @@ class Frame(InMemory):
         self.pandas = optional("pandas", "tables")
         if not frame.columns.is_unique:
             twice = frame.columns[frame.columns.duplicated()][0]
-            raise InvalidInput(f"the table has two columns named {twice!r}; rename one")
+            raise InvalidInput(f"the table has two columns named {described(twice)}; rename one")
         self.frame = frame
         self.columns: tuple[Hashable, ...] = tuple(frame.columns)
         if not isinstance(frame.index, self.pandas.RangeIndex):
@@ -295,8 +295,8 @@ class Column(Frame):
 
 def _not_plain(name: Hashable) -> InvalidInput:
     return InvalidInput(
-        f"column {name!r} holds lists or other values that cannot be told apart; only columns of "
-        "plain values can be released"
+        f"column {described(name)} holds lists or other values that cannot be told apart; only "
+        "columns of plain values can be released"
     )
 
 

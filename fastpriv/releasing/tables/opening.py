@@ -12,7 +12,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.files import check_target
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.tables.arrow import ArrowTable, PolarsFrame, PolarsSeries
 from fastpriv.releasing.tables.csv import CsvFile
 from fastpriv.releasing.tables.dask import DaskFrame, DaskSeries
@@ -30,7 +30,9 @@ def open_table(
             return _open_file(Path(table), None if out is None else Path(out), overwrite)
         except OSError as problem:  # such as a name that is too long
             reason = problem.strerror or "it cannot be opened"
-            raise InvalidInput(f"no table can be read at {str(table)!r:.60}: {reason}") from None
+            raise InvalidInput(
+                f"no table can be read at {described(str(table))}: {reason}"
+            ) from None
     if out is not None:
         raise InvalidInput("out is for files; other tables come back as the result's .table")
     if (kind := _kind(table)) is not None:
@@ -46,7 +48,7 @@ def open_table(
     raise InvalidInput(
         "a table is a frame or series of pandas, polars or Dask, an Arrow table, an integer array, "
         "a list of dicts or of labels or the path of a file or of a folder of Parquet files, "
-        f"and has records; got a {type(table).__name__}"
+        f"and has records; got {described(table)}"
     )
 
 

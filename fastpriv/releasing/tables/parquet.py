@@ -11,7 +11,7 @@ import numpy as np
 
 from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.files import appearing
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.domain import Digits, Domain, code_table, scalar
 from fastpriv.releasing.tables.memory import in_order, inside
 
@@ -34,7 +34,7 @@ class ParquetFile:
         self.columns: tuple[Hashable, ...] = tuple(self.schema.names)
         for name in self.columns:
             if self.columns.count(name) > 1:
-                raise InvalidInput(f"{path} has two columns named {name!r}; rename one")
+                raise InvalidInput(f"{path} has two columns named {described(name)}; rename one")
 
     def _open(self, texts: Sequence[str] = ()) -> Any:
         """Open the file; columns of texts are read as codes, which is how they are stored."""
@@ -60,8 +60,8 @@ class ParquetFile:
         for field in fields:
             if types.is_nested(field.type):
                 raise InvalidInput(
-                    f"column {field.name!r} of {self.path} holds {field.type}; only columns of "
-                    "plain values can be released"
+                    f"column {described(field.name)} of {self.path} holds {field.type}; only "
+                    "columns of plain values can be released"
                 )
         texts = [field.name for field in fields if types.is_string(field.type)]
         with self._open(texts) as file:
@@ -130,8 +130,8 @@ class ParquetWriter:
             return self._arrow.array(list(values), kind)
         except (self._arrow.ArrowException, TypeError, ValueError, OverflowError):
             raise InvalidInput(
-                f"column {field.name!r} of type {kind} cannot hold every value of its domain "
-                f"({', '.join(map(repr, values[:6]))})"
+                f"column {described(field.name)} of type {kind} cannot hold every value of its "
+                f"domain ({', '.join(map(described, values[:6]))})"
             ) from None
 
     def __enter__(self) -> ParquetWriter:

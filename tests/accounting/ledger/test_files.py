@@ -118,6 +118,14 @@ def test_damage_is_found(path):
         "UPDATE part SET count = '-3' WHERE id = 1",
         "DROP TABLE part",
         "DROP TABLE entry",
+        "UPDATE ledger SET spent = replace(spent, '1.5', '1.4')",
+        'UPDATE ledger SET spent = \'{"dp": "0", "approximate-dp": "0"}\'',
+        "UPDATE ledger SET budget = replace(budget, '9', '8')",
+        "UPDATE ledger SET prior = 'another'",
+        "UPDATE part SET text = replace(text, '0.25', '0.05')",
+        "UPDATE part SET text = replace(text, '0.0', '5.0')",
+        "UPDATE seal SET digest = replace(digest, 'a', 'b')",
+        "DELETE FROM seal",
     ],
 )
 def test_damage_within_the_tables_is_found(path, damage):
@@ -131,6 +139,51 @@ def test_damage_within_the_tables_is_found(path, damage):
     connection.close()
     with pytest.raises(LedgerError), Ledger.open(path) as ledger:
         ledger.spend({"dp": 0.25})
+
+
+def test_a_file_that_was_written_before_there_were_seals(path):
+    with Ledger.open(path, {"dp": 9.0}) as ledger:
+        ledger.spend({"dp": 0.25})
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE seal")
+    connection.commit()
+    connection.close()
+    with Ledger.open(path) as ledger:
+        ledger.spend({"dp": 0.25})
+        assert ledger.spent == {"dp": 0.5}
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE ledger SET spent = replace(spent, '0.5', '0.4')")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="not those that the last spend left"):
+        Ledger.open(path)
+
+
+def test_a_relation_that_is_lost_is_missed(path):
+    profile = PrivacyProfile.gaussian(2.0, relation="replace-one")
+    with Ledger.open(path, {"approximate-dp": (9.0, 1e-6)}) as ledger:
+        ledger.spend(profile)
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM relation")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="it has 0 relations, not one"):
+        Ledger.open(path)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [[[0.0, 5.0], [0.2, 0.4]], [[0.0, 0.0], [0.9, 0.4]], [[0.0, 0.0], [0.2, -0.1]], [[0.0]]],
+)
+def test_curves_that_no_laws_have(lines):
+    """Composing them may not end."""
+    with Ledger({"approximate-dp": (9.0, 1e-6)}) as ledger:
+        ledger.spend([[0.75, 0.25], [0.375, 0.625]])
+        export = json.loads(ledger.to_json())
+    ((_, count),) = json.loads(export["entries"][0]["part"])
+    export["entries"][0]["part"] = json.dumps([[["laws", lines, lines], count]])
+    with pytest.raises(InvalidInput):
+        Ledger.from_json(json.dumps(export))
 
 
 def test_a_damaged_history_is_not_told(path):

@@ -2,9 +2,11 @@
 
 import json
 import math
+from fractions import Fraction
 from itertools import product
 from statistics import NormalDist
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -142,12 +144,68 @@ def test_tradeoff_of_gaussian_noise(mu, alpha):
     assert rate.lower - 1e-12 <= 1.0 - truth <= rate.upper + 1e-12
 
 
+@pytest.mark.parametrize(
+    "alpha", [1e-6, 0.3, 0.7, 1 - 1e-3, 1 - 1e-6, 1 - 1e-8, 1 - 1e-12, 1 - 1e-14]
+)
+@pytest.mark.parametrize("mu", [0.5, 1.0])
+def test_tradeoffs_in_all_digits(mu, alpha):
+    # Close to alpha = 1 next to nothing is left of 1 - delta - alpha, and all of it counts.
+    with mpmath.workdps(50):
+        right = 1 - mpmath.mpf(alpha)
+        start = NormalDist().inv_cdf(float(right))
+        z = mpmath.findroot(lambda x: mpmath.log(mpmath.ncdf(x) / right), start)
+        truth = mpmath.ncdf(z - mu)
+        found, rate = gaussian(1.0 / mu).tradeoff(alpha), gaussian(1.0 / mu).tpr(alpha)
+        assert truth * (1 - mpmath.mpf("1e-12")) <= found.lower <= truth <= found.upper
+        assert rate.lower <= 1 - truth <= rate.upper
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-17, 0.1, 0.3, 0.6, 0.7])
+def test_tradeoff_of_nothing_is_one_less_alpha(alpha):
+    found = PrivacyProfile.of([[0.3, 0.7], [0.3, 0.7]]).tradeoff(alpha)
+    assert Fraction(found.lower) <= 1 - Fraction(alpha) <= Fraction(found.upper)
+    assert found.width <= 1e-14
+
+
+@pytest.mark.parametrize("caught", [0.1, 0.3, 1e-17])
+def test_tradeoff_of_a_test_that_is_never_wrong(caught):
+    profile = PrivacyProfile.of([[caught, 1.0 - caught], [0.0, 1.0]])
+    lost, found = profile.delta(1e6), profile.tradeoff(0.0)
+    assert Fraction(found.lower) <= 1 - Fraction(lost.upper)
+    assert Fraction(found.upper) >= 1 - Fraction(lost.lower)
+
+
 def test_tradeoff_of_response():
     """Ratios 3, 1/3: the best tests flip between two outputs."""
     found = PrivacyProfile.of([[0.75, 0.25], [0.25, 0.75]]).tradeoff(0.1)
     assert found.lower - 1e-12 <= 0.7 <= found.upper + 1e-12
     assert found.width < 1e-6
     assert PrivacyProfile.gaussian(0.0).tradeoff(0.0) == fp.Bracket(0.0, 0.0)
+
+
+@pytest.mark.parametrize("noise", [0.7, 1.1, 1.3, 3.0])
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_closed_forms_of_gaussian_noise_are_bracketed(noise, count):
+    profile = gaussian(noise).self_compose(count)
+    square = count / Fraction(noise) ** 2
+    rho, mu = profile.zcdp_level(), profile.gdp_level()
+    assert Fraction(rho.lower) <= square / 2 <= Fraction(rho.upper)
+    assert Fraction(mu.lower) ** 2 <= square <= Fraction(mu.upper) ** 2
+    for order in (1.3, 2.7, 11.0):
+        found = profile.renyi_level(order)
+        assert Fraction(found.lower) <= Fraction(order) * square / 2 <= Fraction(found.upper)
+        assert found.width <= 1e-13 * found.upper
+    assert max(rho.width / rho.upper, mu.width / mu.upper) <= 1e-13
+
+
+@pytest.mark.parametrize("prior", [0.1, 0.3, 0.5, 0.77])
+@pytest.mark.parametrize("stay", [0.55, 0.7, 0.9])
+def test_risks_of_a_guess_are_bracketed(prior, stay):
+    p, a = Fraction(prior), Fraction(stay)
+    truth = min(p * a, (1 - p) * (1 - a)) + min(p * (1 - a), (1 - p) * a)
+    found = PrivacyProfile.of([[stay, 1.0 - stay], [1.0 - stay, stay]]).bayes_risk(prior)
+    assert Fraction(found.lower) <= truth <= Fraction(found.upper)
+    assert found.width <= 1e-13
 
 
 @pytest.mark.parametrize("prior", [0.0, 0.01, 0.5, 0.8, 1.0])

@@ -41,7 +41,7 @@ def test_chances_of_support_are_those_of_a_list(channel):
     with localcontext(EXACT):
         empty = float(channel._empty)
     assert math.isclose(base[~member.any(axis=0)].sum(), empty, abs_tol=1e-14)
-    assert channel._report_count() == member.shape[1]
+    assert channel._output_count == member.shape[1]
     if channel.listed is not None:
         assert channel.listed == member.shape[1]
         weights = np.random.default_rng(3).random(channel.k)

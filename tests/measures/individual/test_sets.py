@@ -113,8 +113,6 @@ def test_sets_by_structure():
         assert fp.individual_capacity(channel, fp.PriorSet.all(32)) == fp.individual_capacity(
             channel
         )
-    with pytest.raises(fp.InvalidInput, match="no algorithm"):
-        fp.individual_capacity(count, fp.PriorSet.iid_interval(5, 0.1))
     with pytest.raises(fp.InvalidInput, match="two values"):
         fp.individual_capacity(np.eye(3), "markov")
     with pytest.raises(fp.TooLarge):

@@ -237,8 +237,8 @@ def test_sizes_and_rows_that_are_refused():
         fp.PriorSet.row_box([0.6, 0.6], [0.7, 0.7], 3)
     with pytest.raises(fp.TooLarge, match="corners"):
         fp.pml_level(
-            fp.mechanisms.GeometricCount(30, 1.0).channel(),
-            fp.PriorSet.row_box([0.1] * 2, [0.9] * 2, 30),
+            fp.QueryChannel.histogram(20, 3, np.full((231, 2), 0.5)),
+            fp.PriorSet.row_box([0.1] * 3, [0.9] * 3, 20),
         )
     with pytest.raises(fp.InvalidInput, match="radius"):
         fp.PriorSet.kl_ball([0.5, 0.5], -1.0)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import fastpriv as fp
+from fastpriv._core.clock import Clock
 from fastpriv.measures.pointwise.row_sets import convex_row_leakages, convex_row_level
 from pointwise_cases import CHANNELS, SEEDS, random_case
 
@@ -41,11 +42,11 @@ def test_boxes_two_ways(seed, sizes, zeros, open_below):
     box = fp.PriorSet.box(lower, np.minimum(1.0, centre + rng.random(size) * 0.4))
     i = seed % 2
     plain = fp.pml_level(channel, box, row=i)
-    level = convex_row_level(box, channel, i)
+    level = convex_row_level(box, channel, i, Clock(math.inf)).upper
     assert plain == pytest.approx(level, rel=1e-9, abs=CLOSE)
     assert level >= plain - 1e-10 or level == plain == math.inf
     first = fp.Channel(np.stack([matrix[:, 0], 1.0 - matrix[:, 0]], axis=1), sizes)
-    each = convex_row_leakages(box, first, i)
+    each = convex_row_leakages(box, first, i, Clock(math.inf))
     assert each == pytest.approx(fp.row_pml(first, box, i), rel=1e-9, abs=CLOSE)
 
 
