@@ -125,7 +125,7 @@ class TypeProgram:
 
     def solve(self, seconds: float) -> TypeMechanism:
         """Return the solver's masses with the bound of its multipliers."""
-        from fastpriv._core.highs import Rows, minimise
+        from fastpriv._core.highs import TINY, Rows, minimise
 
         row, kind, distance, share, weights = self._program
         number, types = len(row), len(weights)
@@ -137,7 +137,9 @@ class TypeProgram:
         by_row, by_kind = np.argsort(row, kind="stable"), np.argsort(kind, kind="stable")
         in_row, in_kind = np.bincount(row, minlength=types), np.bincount(kind, minlength=types)
         averages = np.insert(by_kind, np.cumsum(in_kind), number + np.arange(types))
-        masses = np.insert(weights[row[by_kind]], np.cumsum(in_kind), -1.0)
+        held = np.where(weights > TINY, weights, 0.0)  # HiGHS drops others: the rest is still a law
+        held = held / held.sum()
+        masses = np.insert(held[row[by_kind]], np.cumsum(in_kind), -1.0)
         leaks = np.column_stack([leaking, number + kind[leaking]])
         starts = np.concatenate([[0], np.cumsum(in_row), number + np.cumsum(in_kind + 1)])
         starts = np.append(starts, starts[-1] + 2 * np.arange(1, len(leaking) + 1))

@@ -172,3 +172,22 @@ def test_a_solver_that_fails(epsilon, monkeypatch):
     if epsilon == 0.2:
         with pytest.warns(fp.GapWarning, match="Unknown"):
             fp.solve_pd_pml(p, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-12, 1e-4])
+@pytest.mark.parametrize("failing", [False, True])
+def test_rare_types(epsilon, failing, monkeypatch):
+    """Weights of types that the solver drops, and a bound that needs no solver."""
+    weights = np.array([0.07, 1e-10, 0.3, 4e-11, 0.6, 2e-10, 0.03, 1e-12, 1e-6])
+    prior = fp.Exchangeable(weights / weights.sum())
+    if failing:
+
+        def fails(*_):
+            raise fp.SolverFailure("HiGHS stopped with 'Unknown'")
+
+        monkeypatch.setattr(pml_program.TypeProgram, "solve", fails)
+    best = fp.solve_pd_pml(prior, epsilon, gap=0.1)
+    constant = fp.solve_pd_pml(prior, 0.0)
+    assert best.level <= epsilon
+    assert best.value <= constant.value
+    assert best.bound >= constant.bound - (9e3 * epsilon if failing else 1e-6 + 1e3 * epsilon)
