@@ -18,7 +18,7 @@ from fastpriv._core.rounding import ULP, expm1_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import Channel
 from fastpriv.design.common import constant_mechanism
-from fastpriv.design.pml_types import TypeProgram
+from fastpriv.design.pml_types import TypeProgram, solver_law
 from fastpriv.design.task import Task, limits, made_task, told
 from fastpriv.errors import SolverFailure, TooLarge
 from fastpriv.measures.distortion import expected_distance
@@ -161,10 +161,8 @@ def _reason(failure: SolverFailure, task: Task) -> str:
 
 def _solved(p: Floats, distance: Floats, epsilon: float, seconds: float) -> tuple[Floats, Floats]:
     """Return the solver's matrix and its multipliers of the leakage constraints, at least 0."""
-    from fastpriv._core.highs import TINY, Rows, minimise
+    from fastpriv._core.highs import Rows, minimise
 
-    p = np.where(p > TINY, p, 0.0)  # coefficients that HiGHS drops: the rest is still a law
-    p = p / p.sum()
     count, outputs = distance.shape
     number, y = count * outputs, np.arange(outputs)
     # Variables V[x, y] and q(y). Rows: sum_y V = 1; sum_x p V - q = 0; e^-epsilon V[x, y] - q <= 0.
@@ -183,7 +181,7 @@ def _solved(p: Floats, distance: Floats, epsilon: float, seconds: float) -> tupl
         np.concatenate(
             [
                 np.ones(number),
-                np.tile(np.append(p, -1.0), outputs),
+                np.tile(np.append(solver_law(p, epsilon), -1.0), outputs),
                 np.tile([math.exp(-epsilon), -1.0], number),
             ]
         ),
