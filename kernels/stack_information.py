@@ -12,6 +12,24 @@ from fastpriv.kernels.stacks import LIFT, UNIT, are_laws, prior_fails, summary, 
 
 TINY = 1e-280  # a mass below may have lost terms to underflow
 ENTROPY = 2.0**-46  # relative error of an entropy
+LEAST = 5e-324  # the least double: what is told counts as that much
+
+
+@helper()
+def _noticed(value, flat, base, p, rows, width):
+    """A value of at least 0, or the least double where all of it was lost.
+
+    Zero is exact only where all rows that may occur are the same.
+    """
+    if value != 0.0:
+        return value
+    first = base + largest_at(p) * width
+    for x in range(rows):
+        if p[x] > 0.0:
+            for y in range(width):
+                if flat[base + x * width + y] != flat[first + y]:
+                    return LEAST
+    return value
 
 
 @helper(error_model="numpy", fastmath={"contract"})
@@ -75,14 +93,16 @@ def informations(W: Cube, P: Matrix, off: float, out: Vector) -> int:
         if not are_laws(W, b, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
-        out[b] = _information(flat, b * rows * width, p, rows, width, shift, scratch)
+        value = _information(flat, b * rows * width, p, rows, width, shift, scratch)
+        out[b] = _noticed(value, flat, b * rows * width, p, rows, width)
     return -1
 
 
 @helper(error_model="numpy")
 def _share(part, whole):
     """Part / whole in [0, 1], rounded up; 0/0 = 0."""
-    return min(1.0, part / whole * (1.0 + ENTROPY)) if whole > 0.0 else 0.0
+    share = min(1.0, part / whole * (1.0 + ENTROPY)) if whole > 0.0 else 0.0
+    return max(share, min(part, LEAST)) if whole > 0.0 else 0.0
 
 
 @kernel()
@@ -99,7 +119,7 @@ def information_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
         if b < P.shape[0]:
             whole = entropy(p)
         part = _information(flat, b * rows * width, p, rows, width, shift, scratch)
-        out[b] = _share(part, whole)
+        out[b] = _share(_noticed(part, flat, b * rows * width, p, rows, width), whole)
     return -1
 
 
@@ -173,5 +193,5 @@ def entropy_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
         gain = _entropy_gain(
             flat, b * rows * width, p, own, surprise, seen, rows, width, columns, scratch
         )
-        out[b] = _share(gain, whole)
+        out[b] = _share(_noticed(gain, flat, b * rows * width, p, rows, width), whole)
     return -1

@@ -55,6 +55,15 @@ class Meter:
         """Return how much is used, in seconds or in units of work."""
         return time.monotonic() - self._start if self._timed else self._work
 
+    @property
+    def over(self) -> bool:
+        """Whether the limit is used up."""
+        return self.used() > self.limit
+
+    def seconds_left(self) -> float | None:
+        """Return what is left of a time limit; None without one."""
+        return max(0.0, self.limit - self.used()) if self._timed else None
+
     def too_late(self, work: float) -> bool:
         """Whether a time limit leaves no room for a step of some work that takes a while."""
         return self._timed and work > max(self.room(), _AT_ONCE)

@@ -17,7 +17,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import SolverFailure, described
 
 _TOLERANCE = 1e-10
-_TINY = 2e-9
+TINY = 2e-9
 
 
 class Answer(NamedTuple):
@@ -66,7 +66,7 @@ class Model:
         lp.col_upper_ = np.full(len(cost), np.inf)
         lp.row_lower_, lp.row_upper_ = rows.lower, rows.upper
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        kept = np.abs(rows.entries) > _TINY
+        kept = np.abs(rows.entries) > TINY
         lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(kept)])[rows.starts]
         lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.columns[kept], rows.entries[kept]
         for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):

@@ -105,7 +105,8 @@ def excess_information(excess: Excess, law: Floats, p: Floats) -> float:
     part = excess.restricted(seen, alive)
     r, ratio = centred(part.u, part.growth, p)
     terms = _divergence(np.maximum(r, -1.0))
-    return max(0.0, float(p @ (terms @ (q * ratio))))
+    value = float(p @ (terms @ (q * ratio)))
+    return max(value, LEAST if (part.u != part.u[:1]).any() else 0.0)
 
 
 def _divergence(r: Floats) -> Floats:

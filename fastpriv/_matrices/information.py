@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from fastpriv import kernels
+from fastpriv._core.rounding import LEAST
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 
@@ -40,3 +41,12 @@ def matrix_information(matrix: Floats, prior: Floats) -> float:
     shift = sum(split(partial(kernels.shift_rows, matrix, prior, reference), count, grain)) / mass
     parts = split(partial(kernels.information_rows, matrix, prior, reference, shift), count, grain)
     return math.fsum(parts) / float(mass)
+
+
+def told_information(matrix: Floats, prior: Floats) -> float:
+    """Return the same, and the least double where rows that may occur differ by less than that."""
+    value = matrix_information(matrix, prior)
+    if value > 0.0:
+        return value
+    rows = matrix[prior > 0.0]
+    return LEAST if (rows != rows[:1]).any() else 0.0

@@ -88,7 +88,12 @@ class RowKernel:
         from fastpriv.kernels import factor_information
 
         given = np.ascontiguousarray(joint)
-        return in_range(lambda scale: factor_information(given, scale * self.matrix))
+        value = in_range(lambda scale: factor_information(given, scale * self.matrix))
+        if value == 0.0:  # or less than the least double
+            kinds = np.unique(self.matrix, axis=0, return_inverse=True)[1].reshape(-1)
+            told = (given > 0.0) @ np.eye(kinds.max() + 1, dtype=np.int64)[kinds]
+            return LEAST if ((told > 0).sum(axis=1) > 1).any() else 0.0
+        return value
 
     def worst(self) -> tuple[float, int, int]:
         """Return the largest log-ratio, and two values (s, t) that have it."""
@@ -171,7 +176,10 @@ class Symmetric(RowKernel):
         from fastpriv.kernels import symmetric_information
 
         given = np.ascontiguousarray(joint)
-        return in_range(lambda c: symmetric_information(given, c * self.off, c * self.gap))
+        value = in_range(lambda c: symmetric_information(given, c * self.off, c * self.gap))
+        if value == 0.0 and self.gap > 0.0:  # or less than the least double
+            return LEAST if ((given > 0.0).sum(axis=1) > 1).any() else 0.0
+        return value
 
     def worst(self) -> tuple[float, int, int]:
         """Return epsilon, for any two values."""

@@ -36,6 +36,8 @@ from fastpriv.priors import Exchangeable
 _CLASSES = 50_000
 #: Largest root of a coefficient; what would have a larger one is 0 in all digits.
 _STEEPEST = 1e8
+#: Room of a constant answer below which the solver may find none.
+_ROOM = 1e-6
 
 
 class _Program(NamedTuple):
@@ -97,6 +99,18 @@ def _excess(worst: Floats, most: float) -> Floats:
     return np.where(above, (worst - most) / np.where(above, worst - 1.0, 1.0), 0.0)
 
 
+def solver_law(p: Floats, epsilon: float) -> Floats:
+    """Return a law for the solver, which drops weights that are tiny.
+
+    A constant answer V = q needs e^epsilon sum p >= 1. Near epsilon = 0 the weights that are kept
+    must therefore be a law by themselves.
+    """
+    from fastpriv._core.highs import TINY
+
+    kept = np.where(p > TINY, p, 0.0)
+    return kept / kept.sum() if math.exp(min(epsilon, 1.0)) * kept.sum() < 1.0 + _ROOM else p
+
+
 class TypeProgram:
     """The program of an exchangeable prior."""
 
@@ -137,7 +151,8 @@ class TypeProgram:
         by_row, by_kind = np.argsort(row, kind="stable"), np.argsort(kind, kind="stable")
         in_row, in_kind = np.bincount(row, minlength=types), np.bincount(kind, minlength=types)
         averages = np.insert(by_kind, np.cumsum(in_kind), number + np.arange(types))
-        masses = np.insert(weights[row[by_kind]], np.cumsum(in_kind), -1.0)
+        law = solver_law(weights, self._epsilon)
+        masses = np.insert(law[row[by_kind]], np.cumsum(in_kind), -1.0)
         leaks = np.column_stack([leaking, number + kind[leaking]])
         starts = np.concatenate([[0], np.cumsum(in_row), number + np.cumsum(in_kind + 1)])
         starts = np.append(starts, starts[-1] + 2 * np.arange(1, len(leaking) + 1))

@@ -13,7 +13,7 @@ from fastpriv import kernels as compiled
 from fastpriv._core.logs import gain
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.excess import FORMED, excess_information
-from fastpriv._matrices.information import matrix_information
+from fastpriv._matrices.information import told_information
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import (
     AbstractChannel,
@@ -61,7 +61,8 @@ def mutual_information(
     f(d) = (1+d) ln(1+d) - d. For channels that act row by row there is one such sum for each row,
     by the chain rule I = sum_i I(X_i; Y_i | Y_<i). No terms cancel, so the result keeps its
     digits even at epsilon 1e-8: it is rounded to nearest, with a relative error below 1e-12 down
-    to 1e-307. Two exceptions: a product of given factors whose rows do not sum to one may be off
+    to 1e-307. What is less than the least double counts as that, so that 0 means that nothing is
+    told. Two exceptions: a product of given factors whose rows do not sum to one may be off
     by the square of what the sums differ by, some 1e-32; a tilted law or E_i of more than 1,024
     databases that is no product has an absolute error, some ulp of n ln m.
 
@@ -106,19 +107,19 @@ def information(channel: AbstractChannel, prior: Distribution) -> float | Bracke
 
     The general algorithm takes the matrix. Cost O(N K).
     """
-    return matrix_information(np.array(channel.matrix()), prior._vector())
+    return told_information(np.array(channel.matrix()), prior._vector())
 
 
 @information.register
 def _(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
-    return matrix_information(channel._matrix, prior._vector())
+    return told_information(channel._matrix, prior._vector())
 
 
 @information.register
 def _(channel: QueryChannel, prior: Distribution) -> float:
     """Return I(answer; Y), which is I(X; Y). Cost O(answers K) and the law of the answer."""
-    return matrix_information(channel._kernel.matrix, channel._query.law(prior))
+    return told_information(channel._kernel.matrix, channel._query.law(prior))
 
 
 @information.register
@@ -140,7 +141,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     if formed is not None:
         return excess_information(formed, channel._law._vector(), prior._vector())
     if channel.space.size**2 <= FORMED:
-        return matrix_information(channel.matrix(), prior._vector())
+        return told_information(channel.matrix(), prior._vector())
     if channel._own(prior):
         return rows_information(channel._law, channel._kernels)
     types, same = channel._by_type, as_exchangeable(prior)
@@ -223,7 +224,7 @@ def _(channel: ColumnsChannel, prior: Distribution) -> float | Bracket:
     """The sum over columns where they are independent, otherwise through the matrix."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
-        return matrix_information(channel.matrix(), prior._vector())
+        return told_information(channel.matrix(), prior._vector())
     parts = [information(*pair) for pair in pairs]
     low = math.fsum(part.lower if isinstance(part, Bracket) else part for part in parts)
     high = math.fsum(part.upper if isinstance(part, Bracket) else part for part in parts)

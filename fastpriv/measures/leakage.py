@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import singledispatch
 from typing import overload
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import raised, round_up, sum_up
+from fastpriv._core.rounding import LEAST, product_up, raised, round_up, sum_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.levels import matrix_level
 from fastpriv._structure.leakage import row_slack, tropical
@@ -151,10 +150,7 @@ def _(channel: ProductChannel) -> float:
 @extreme_level.register
 def _(channel: HammingChannel) -> float:
     """Epsilon for every row that has a second value, the product rounded up."""
-    count = channel.space.n - channel.space.sizes.count(1)
-    level = channel.epsilon * count
-    short = Fraction(level) < Fraction(channel.epsilon) * count
-    return math.nextafter(level, math.inf) if short else level
+    return product_up(channel.epsilon, channel.space.n - channel.space.sizes.count(1))
 
 
 @extreme_level.register
@@ -313,7 +309,12 @@ def worst_leakage_factor(
     if is_stack(channel, out):
         return stacked(kernels.entropy_shares, worst_leakage_factor, channel, prior, out)
     mechanism, law = as_pair(channel, prior)
-    return _share(entropy_gain(mechanism, law), law.entropy())
+    gain = entropy_gain(mechanism, law)
+    if (
+        gain == 0.0 and mutual_information(mechanism, law) != 0.0
+    ):  # what is told lowers some entropy
+        gain = LEAST
+    return _share(gain, law.entropy())
 
 
 def _dense_share(run: Kernel, channel: AbstractChannel, prior: Distribution) -> float:
@@ -330,4 +331,4 @@ def _share(part: float | Bracket, whole: float | Bracket) -> float | Bracket:
         least, most = (whole.lower, whole.upper) if isinstance(whole, Bracket) else (whole, whole)
         upper = min(1.0, high / least * (1.0 + _ENTROPY)) if least > 0 else 1.0
         return Bracket(min(low / most * (1.0 - _ENTROPY), upper) if most > 0 else 0.0, upper)
-    return min(1.0, part / whole * (1.0 + _ENTROPY)) if whole > 0 else 0.0
+    return max(min(1.0, part / whole * (1.0 + _ENTROPY)), min(part, LEAST)) if whole > 0 else 0.0

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput, short
 from fastpriv.results import Adversary
@@ -19,8 +21,23 @@ from fastpriv.spaces import Space
 _PAIRS = 1 << 22
 #: Largest answer in units of the noise.
 FURTHEST = 1e150
+#: Relative error of distances, the directions that are left out included.
+BLUR = 64.0 * ULP
 #: Relative width of answers in further directions that counts as none.
 FLAT = 1e-14
+
+
+def as_doubles(given: NDArray[Any], name: str) -> Floats:
+    """Return numbers as doubles, refusing whole numbers that are none: two could become one."""
+    numbers = given.astype(np.float64)
+    if given.dtype.kind in "iuO" and np.abs(numbers).max(initial=0.0) >= 2.0**53:
+        odd = [v for v, x in zip(given.flat, numbers.flat, strict=True) if int(v) != int(x)]
+        if odd:
+            raise InvalidInput(
+                f"{name} must hold numbers that a double can hold, {odd[0]} is none; "
+                "subtract what all answers have in common"
+            )
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -29,6 +46,7 @@ class Query:
 
     points: Floats  # (N, d)
     space: Space
+    varies: bool  # whether any two answers differ, be it by less than doubles can say
 
     @staticmethod
     def of(values: Floats, scales: Floats, name: str, space: Space | ArrayLike) -> Query:
@@ -39,7 +57,7 @@ class Query:
                 f"values must hold one answer for each of the {short(databases.size)} databases, "
                 f"got {len(values)}"
             )
-        table = values.reshape(len(values), -1).astype(np.float64)
+        table = as_doubles(values, "values").reshape(len(values), -1)
         if not np.isfinite(table).all():
             raise InvalidInput("values must not hold a NaN or an infinity")
         with np.errstate(over="ignore"):
@@ -48,15 +66,22 @@ class Query:
             raise InvalidInput(
                 f"values may be at most {FURTHEST:g} times {name} apart; use a larger {name}"
             )
-        return Query(points, databases)
+        return Query(points, databases, bool((table != table[0]).any()))
 
-    def directions(self) -> Floats:
-        """Return the answers in coordinates of as few directions as they vary in: (N, r)."""
+    def directions(self) -> tuple[Floats, float]:
+        """Return the answers in coordinates of as few directions as they vary in: (N, r).
+
+        And how far these may be from the answers, by rounding and by directions that are left out.
+        """
+        error = float(np.linalg.norm(self.points, axis=1).max()) * BLUR
         moved = self.points - self.points.mean(axis=0)
         if moved.shape[1] == 1 or not moved.any():
-            return self.points[:, :1]
+            return self.points[:, :1], error
         _, sizes, axes = np.linalg.svd(moved, full_matrices=False)
-        return np.asarray(moved @ axes[sizes > FLAT * sizes[0]].T)
+        axes = axes[sizes > FLAT * sizes[0]]
+        places = moved @ axes.T
+        left_out = float(np.linalg.norm(moved - places @ axes, axis=1).max())
+        return places, error * (1.0 + 0.125 * moved.shape[1]) + left_out
 
     def lines(self, i: int) -> Ints:
         """Return the databases by the other rows and the value of row i: (N/m, m)."""

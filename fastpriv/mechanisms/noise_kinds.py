@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.cliques import mean_questions
@@ -20,8 +21,9 @@ from fastpriv.results import Bracket
 
 #: Most entries of a table of output laws.
 _TABLE = 1 << 23
-#: Relative error of distances, the directions that are left out included.
-BLUR = 64.0 * ULP
+#: Change of information by moves of points from which on a table says too little; units of work of
+#: a search for each entry of a table.
+_MOVED, _SEARCH = 0.1, 1024.0
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Noise:
     ceiling: Callable[[float, int], float]  # upper bound for points of k directions in a distance
     spread: Callable[[float, int, float], float]  # upper bound for m points on a line, to a gap
     nearby: Callable[[float, float, float], float]  # bound for points that are moved
+    moved: Callable[[float, float], float]  # change by moves of points in a range
     few: float  # distance up to which the two outermost points are the best of any number
     gap: float  # distance from which on points are told apart
     entries: Callable[[Floats], float]
@@ -56,6 +59,15 @@ def _gaussian_spread(distance: float, m: int, gap: float) -> float:
 
 def _gaussian_nearby(capacity: float, step: float, most: float) -> float:
     return most  # densities of moved points have no bounded ratio
+
+
+def _gaussian_moved(error: float, spread: float) -> float:
+    """Return how much information changes when points within a spread are moved by an error.
+
+    With Y = f + Z and points that move at a speed v, dI/dt = E v (f - E[f|Y]). The estimate E[f|Y]
+    is off by no more than Y is, sqrt(2) in a plane, nor by more than the spread of the points.
+    """
+    return 1.5 * error * min(1.0, spread + 2.0 * error)
 
 
 def _laplace_pair(distance: float) -> Bracket:
@@ -86,11 +98,21 @@ def _laplace_nearby(capacity: float, step: float, most: float) -> float:
     return most
 
 
+def _laplace_moved(error: float, spread: float) -> float:
+    """Return how much information changes when points within a spread are moved by an error.
+
+    At most (e^error - 1) E |ln(w/q)|, as above. The mean is at most the spread, and at most
+    ln m + sqrt(2 ln m), which is below 64 for up to e^50 values.
+    """
+    return 2.0 * error * min(64.0, spread + 2.0 * error) if error <= 1.0 else math.inf
+
+
 GAUSSIAN = Noise(
     _gaussian_pair,
     _gaussian_ceiling,
     _gaussian_spread,
     _gaussian_nearby,
+    _gaussian_moved,
     2.0,
     noise_tables.GAUSSIAN_GAP,
     noise_tables.gaussian_entries,
@@ -101,6 +123,7 @@ LAPLACE = Noise(
     _laplace_ceiling,
     _laplace_spread,
     _laplace_nearby,
+    _laplace_moved,
     0.0,
     noise_tables.LAPLACE_GAP,
     noise_tables.laplace_entries,
@@ -110,8 +133,9 @@ LAPLACE = Noise(
 
 def pair_capacity(noise: Noise, distance: float, blur: float) -> Bracket:
     """Return the capacity of two points at a distance that is known up to a relative error."""
-    near, far = distance * (1.0 - blur), distance * (1.0 + blur)
-    return Bracket(noise.pair(near).lower, noise.pair(far).upper)
+    near, far = distance * max(0.0, 1.0 - blur), distance * (1.0 + blur)
+    # Two answers tell something, be it less than the least double.
+    return Bracket(noise.pair(near).lower, max(noise.pair(far).upper, LEAST))
 
 
 def largest_capacity(noise: Noise, pair: Bracket, far: float, m: int, directions: int) -> float:
@@ -126,16 +150,24 @@ def largest_capacity(noise: Noise, pair: Bracket, far: float, m: int, directions
     )
 
 
-def noise_table(places: Floats, noise: Noise) -> tuple[Table | None, Ints]:
-    """Return the output laws of distinct places, and which one each place is; None: too many."""
+def noise_table(
+    places: Floats, noise: Noise, error: float, meter: Meter
+) -> tuple[Table | None, Ints]:
+    """Return the output laws of distinct places, and which one each place is.
+
+    Places are off by up to an error. None where that leaves nothing to say, where the table is too
+    large or where there is no time for it.
+    """
     answers, numbers = np.unique(places, axis=0, return_inverse=True)
     numbers = numbers.reshape(-1)
-    if places.shape[1] == 2:
-        fits = len(answers) * noise_tables.plane_entries(answers) <= _TABLE
-        return noise_tables.plane_table(answers) if fits else None, numbers
-    points = noise_tables.closer(answers[:, 0], noise.gap)
-    if len(points) * noise.entries(points) > _TABLE:
+    moved = noise.moved(error, float(np.linalg.norm(np.ptp(answers, axis=0))))
+    plane = places.shape[1] == 2
+    points = answers if plane else noise_tables.closer(answers[:, 0], noise.gap)
+    entries = noise_tables.plane_entries(points) if plane else noise.entries(points)
+    size = len(points) * entries
+    if moved > _MOVED or size > _TABLE or meter.too_late(_SEARCH * size):
         return None, numbers
-    table = noise.table(points)
-    cut = points[-1] < answers[-1, 0] - answers[0, 0]
-    return table._replace(error=table.error + (noise_tables.MISTAKE if cut else 0.0)), numbers
+    table = noise_tables.plane_table(points) if plane else noise.table(points)
+    cut = not plane and points[-1] < answers[-1, 0] - answers[0, 0]
+    mistake = noise_tables.MISTAKE if cut else 0.0
+    return table._replace(error=table.error + moved + mistake), numbers

@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, lowered, raised, round_up
-from fastpriv._core.validation import Floats
+from fastpriv._core.clock import Meter
+from fastpriv._core.rounding import LEAST, log1p_up, lowered, raised
+from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import QueryChannel
 from fastpriv.channels.queries.query import Listed
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.individual import individual_capacity
 from fastpriv.measures.individual.search import widened
 from fastpriv.mechanisms import noise_tables
-from fastpriv.mechanisms.answers import Query, furthest_pair, told_apart
+from fastpriv.mechanisms.answers import BLUR, Query, as_doubles, furthest_pair, told_apart
 from fastpriv.mechanisms.noise_kinds import (
-    BLUR,
     GAUSSIAN,
     LAPLACE,
     Noise,
@@ -64,7 +64,8 @@ def gaussian_query_capacity(
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
     time_limit : float or None
-        Seconds for the search over selections of answers, where there is one.
+        Seconds for the search over selections of answers, where there is one. Large tables of
+        answers are left out where there is no time for them.
 
     Returns
     -------
@@ -103,7 +104,7 @@ def gaussian_query_capacity(
     >>> fp.mechanisms.gaussian_query_capacity(stars, 5e5)
     IndividualCapacity(0.6528688117, 0.6528688122)
     """
-    scales = np.atleast_1d(check.array(sigma, "sigma")).astype(np.float64)
+    scales = _scales(sigma)
     if isinstance(values, SumQuery):
         _check_scales(scales, values.dimensions)
         return _capacity(values, scales, "sigma", space, GAUSSIAN, priors, gap, time_limit)
@@ -116,9 +117,17 @@ def gaussian_query_capacity(
     return _capacity(given, scales, "sigma", space, GAUSSIAN, priors, gap, time_limit)
 
 
+def _scales(sigma: float | ArrayLike) -> Floats:
+    given = check.array(sigma, "sigma")
+    if given.dtype.kind == "b":
+        raise InvalidInput(f"sigma must be a number, or one for each coordinate, got {sigma!r:.80}")
+    return np.atleast_1d(given).astype(np.float64)
+
+
 def _check_scales(scales: Floats, dimensions: int) -> None:
     if scales.shape not in ((1,), (dimensions,)):
-        raise InvalidInput(f"sigma must be one number or {dimensions}, got shape {scales.shape}")
+        more = f", or {dimensions} of them" if dimensions > 1 else " for answers that are numbers"
+        raise InvalidInput(f"sigma must be one number{more}, got shape {scales.shape}")
 
 
 def laplace_query_capacity(
@@ -201,15 +210,27 @@ def laplace_query_leakage(values: ArrayLike | SumQuery, scale: float) -> float:
     >>> round(fp.mechanisms.laplace_query_leakage(range(11), 1.0), 6)  # a count of ten bits
     1.596291
     """
-    given = all_sums(values) if isinstance(values, SumQuery) else check.array(values, "values")
-    answers = np.unique(given.astype(np.float64))
+    b = check.real(scale, "scale", LEAST)
+    gaps, times = _gaps(values, b)
+    parts = -np.expm1(-0.5 * gaps) * times
+    total = raised(math.fsum(parts), 16.0) + float(times.sum()) * LEAST  # small gaps may be lost
+    return log1p_up(total)
+
+
+def _gaps(values: ArrayLike | SumQuery, scale: float) -> tuple[Floats, Ints]:
+    """Return the gaps between neighbouring answers in units of the noise, and how often each is."""
+    if isinstance(values, SumQuery):
+        sums, whole = all_sums(values)
+        gaps, times = np.unique(np.diff(sums), return_counts=True)
+        top, bottom = scale.as_integer_ratio()
+        # Quotients of whole numbers are rounded once; beyond 2000 answers are told apart.
+        far = 2000 * top * whole // bottom + 1
+        return np.array([min(g, far) * bottom / (top * whole) for g in gaps.tolist()]), times
+    answers = np.unique(as_doubles(check.array(values, "values"), "values"))
     if not answers.size or not np.isfinite(answers).all():
         raise InvalidInput("values must hold at least one number, and no NaN or infinity")
-    b = check.real(scale, "scale", LEAST)
     with np.errstate(over="ignore", under="ignore"):
-        parts = -np.expm1(-0.5 * (np.diff(answers) / b))
-    total = raised(math.fsum(parts), 8.0) + len(parts) * LEAST  # small gaps may be lost
-    return round_up(math.log1p(total)) if total else 0.0
+        return np.diff(answers) / scale, np.ones(len(answers) - 1, np.int64)
 
 
 def _capacity(
@@ -240,28 +261,30 @@ def _listed(
     query: Query, noise: Noise, priors: str, width: float, seconds: float | None
 ) -> IndividualCapacity:
     """Return the capacity of a query that is given for every database."""
-    places = query.directions()
+    places, error = query.directions()
     line = places[:, 0] if places.shape[1] == 1 else None
     distance, adversary = furthest_pair(query, line, priors == "all")
     m = max(query.space.sizes)
     if distance == 0.0:
-        return IndividualCapacity(0.0, 0.0, adversary)
-    far, pair = distance * (1.0 + BLUR), pair_capacity(noise, distance, BLUR)
+        return IndividualCapacity(0.0, LEAST if query.varies else 0.0, adversary)
+    blur = BLUR + 0.125 * error / distance  # two answers are off by two units each
+    far, pair = distance * (1.0 + blur), pair_capacity(noise, distance, blur)
     if m == 2 or (line is not None and far <= noise.few):
         return IndividualCapacity(pair.lower, pair.upper, adversary)
     most = largest_capacity(noise, pair, far, m, places.shape[1])
     best = IndividualCapacity(pair.lower, most, adversary)
     if line is not None:
-        apart = told_apart(query, line, noise.gap * (1.0 + BLUR), priors == "all")
+        apart = told_apart(query, line, noise.gap * (1.0 + BLUR) + 2.0 * error, priors == "all")
         if apart is not None:
             least = lowered(math.log(m), 8.0) - noise_tables.MISTAKE
             return IndividualCapacity(least, best.upper, apart)
-    table, numbers = noise_table(places[:, :2], noise)
+    meter = Meter(seconds, 0.0)
+    table, numbers = noise_table(places[:, :2], noise, error, meter)
     if table is None:
         return best
     listed = Listed(numbers, query.space, len(table.laws))
     channel = QueryChannel._trusted(listed, table.laws)
-    told = individual_capacity(channel, priors, gap=width, time_limit=seconds)
+    told = individual_capacity(channel, priors, gap=width, time_limit=meter.seconds_left())
     told = widened(told, table.rounding)
     low, high = told.lower - table.error, min(told.upper + table.error, most)
     if places.shape[1] > 2:  # seen along two directions only: less is told

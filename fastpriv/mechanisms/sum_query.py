@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import distinct
 from fastpriv.errors import InvalidInput, described
+from fastpriv.mechanisms.answers import as_doubles
 from fastpriv.spaces import Space
 
 __all__ = ["SumQuery"]
@@ -83,7 +85,7 @@ def _load(scores: ArrayLike, i: int) -> Floats:
     given = check.array(scores, f"scores[{i}]")
     if given.ndim not in (1, 2) or given.dtype.kind not in "iufb" or not given.size:
         raise InvalidInput(f"scores[{i}] must hold numbers or vectors, got {described(scores)}")
-    table = given.astype(np.float64).reshape(len(given), -1)
+    table = as_doubles(given, f"scores[{i}]").reshape(len(given), -1)
     if not np.isfinite(table).all():
         raise InvalidInput(f"scores[{i}] must not hold a NaN or an infinity")
     return table
@@ -119,13 +121,27 @@ def check_line(query: SumQuery) -> None:
         raise InvalidInput(f"values must be a sum of numbers over rows, got {query!r}")
 
 
-def all_sums(query: SumQuery) -> Floats:
-    """Return every answer of a query of numbers."""
+def all_sums(query: SumQuery) -> tuple[NDArray[Any], int]:
+    """Return every answer of a query of numbers in order: whole numbers, and what divides them.
+
+    Scores are multiples of one power of two. Sums of such numbers as whole numbers are exact, so
+    that answers that differ by less than a double can tell do not become one.
+    """
     check_line(query)
     sizes = [len(table) for table in query._kinds]
     number = menu_size(sizes, query._counts, max(query._counts))
     check.fits(number, "the list of types of rows", "use fewer rows, or list the answers", _TYPES)
-    return menu(query._kinds, query._counts, max(query._counts)).points[:, 0]
+    ratios = [[v.as_integer_ratio() for v in table[:, 0].tolist()] for table in query._kinds]
+    whole = max(bottom for row in ratios for _, bottom in row)
+    scores = [[top * (whole // bottom) for top, bottom in row] for row in ratios]
+    most = sum(c * max(map(abs, row)) for c, row in zip(query._counts, scores, strict=True))
+    kind: Any = np.int64 if most < 1 << 62 else object
+    sums = np.zeros(1, kind)
+    for row, count in zip(scores, query._counts, strict=True):
+        own = np.array(row, kind)
+        types = own if count == 1 else _proportions(len(row), count, count).astype(kind) @ own
+        sums = np.unique(np.add.outer(sums, np.unique(types)))
+    return sums, whole
 
 
 def menu(tables: list[Floats], counts: list[int], steps: int) -> Menu:
@@ -159,6 +175,8 @@ def chain_menu(tables: list[Floats], counts: list[int], steps: int) -> Menu:
 
 def _proportions(m: int, count: int, steps: int) -> Ints:
     """Return counts of m values with sum ``count``, near all multiples of count/steps."""
+    if steps == 1:
+        return count * np.eye(m, dtype=np.int64)[::-1]
     grid = np.zeros((1, 0), dtype=np.int64)
     for _ in range(m - 1):
         left = steps - grid.sum(axis=1)

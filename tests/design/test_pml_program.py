@@ -1,6 +1,7 @@
 """Least distortion at a level of pointwise maximal leakage, against a plain program."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import fastpriv as fp
+from fastpriv.design import pml_program
 
 
 def plain(p, sizes, epsilon):
@@ -121,3 +123,71 @@ def test_dozens_of_rows():
         assert best.level <= 2.0
     with pytest.raises(fp.TooLarge, match="classes"):
         fp.solve_pd_pml(fp.Exchangeable.beta_binomial(500, 2.0, 3.0), 2.0)
+
+
+RARE = {
+    "one row": ([4], [0.0789235, 2.79657644e-6, 0.92107370204, 1.38e-9]),
+    "rarer": ([3], [0.999999024, 9.7505e-7, 8.2554e-10]),
+    "two rows": ([2, 3], [3.2e-3, 2.1e-2, 1.7e-10, 6.3e-1, 7.5e-10, 3.4e-1]),
+    "hardly ever": ([3], [0.6, 0.4, 1e-300]),
+}
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-12, 1e-6, 0.3])
+@pytest.mark.parametrize("name", RARE)
+def test_weights_that_the_solver_drops(name, epsilon):
+    """A constant answer is always allowed, and near epsilon = 0 nothing is much better."""
+    sizes, weights = RARE[name]
+    p = np.array(weights) / math.fsum(weights)
+    prior = fp.Dense(p, sizes)
+    best = fp.solve_pd_pml(prior, epsilon, gap=0.1)
+    assert best.level <= epsilon
+    assert best.value - best.bound <= 1e-7
+    assert best.value <= fp.solve_pd_dp(prior, 0.0).value
+    if name != "rarer":  # where the solver behind the reference has the same trouble
+        want = plain(prior.pmf(), sizes, epsilon)
+        assert best.bound - 1e-7 <= want <= best.value + 1e-7
+    if epsilon == 0.0:
+        assert best.method == "closed-form"
+        assert best.gap < 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 0.2])
+def test_a_solver_that_fails(epsilon, monkeypatch):
+    """The constant answer, with a bound that needs no solver."""
+
+    def fails(*_):
+        raise fp.SolverFailure("HiGHS stopped with 'Unknown'")
+
+    p = [0.5, 0.3, 0.2]
+    want = plain(p, [3], epsilon)
+    monkeypatch.setattr(pml_program, "_solved", fails)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fp.GapWarning)
+        best = fp.solve_pd_pml(p, epsilon)
+    assert best.level == 0.0
+    assert best.value == pytest.approx(0.5)
+    assert best.bound <= want + 1e-9
+    assert best.bound >= 0.5 - 2.0 * math.expm1(epsilon)
+    if epsilon == 0.2:
+        with pytest.warns(fp.GapWarning, match="Unknown"):
+            fp.solve_pd_pml(p, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-12, 1e-4])
+@pytest.mark.parametrize("failing", [False, True])
+def test_rare_types(epsilon, failing, monkeypatch):
+    """Weights of types that the solver drops, and a bound that needs no solver."""
+    weights = np.array([0.07, 1e-10, 0.3, 4e-11, 0.6, 2e-10, 0.03, 1e-12, 1e-6])
+    prior = fp.Exchangeable(weights / weights.sum())
+    if failing:
+
+        def fails(*_):
+            raise fp.SolverFailure("HiGHS stopped with 'Unknown'")
+
+        monkeypatch.setattr(pml_program.TypeProgram, "solve", fails)
+    best = fp.solve_pd_pml(prior, epsilon, gap=0.1)
+    constant = fp.solve_pd_pml(prior, 0.0)
+    assert best.level <= epsilon
+    assert best.value <= constant.value
+    assert best.bound >= constant.bound - 1e-6 - 9e3 * epsilon

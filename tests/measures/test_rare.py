@@ -341,3 +341,50 @@ def test_information_of_a_database_rarer_than_a_normal_double():
     factors = [[[0.0, 1.0], [1.0, 0.0]], [[1.0], [1.0]]]
     prior = fp.Product([[1.0, p], [0.5, 0.5]])
     assert close(fp.mutual_information(fp.ProductChannel(factors), prior), truth, 1e-12)
+
+
+CLOSE = [[1.0, 1e-200], [1.0, 3e-200]]
+FEW_BITS = fp.Uniform(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("channel", "prior"),
+    [
+        (CLOSE, [1.0, 1e-200]),
+        (fp.QueryChannel([0, 1, 1, 1], CLOSE, [2, 2]), fp.Dense([1.0, 0.0, 0.0, 1e-200], [2, 2])),
+        (fp.ProductChannel([CLOSE, CLOSE]), fp.Product([[1.0, 1e-200]] * 2)),
+        (fp.HammingChannel(3, 2, 1e-200), FEW_BITS),
+        (fp.HammingChannel(3, 2, 1e-200), fp.Exchangeable([0.1, 0.2, 0.3, 0.4])),
+        (fp.HammingChannel(3, 2, 1e-200), fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 3)),
+        (
+            fp.HammingChannel(3, 2, 1e-200),
+            fp.Dense([0.3, 0.0, 0.0, 0.2, 0.1, 0.1, 0.2, 0.1], [2] * 3),
+        ),
+        (fp.PosteriorChannel(FEW_BITS, 1e-200), FEW_BITS),
+        (fp.TiltedChannel(fp.Dense([0.3, 0.2, 0.4, 0.1], [2, 2]), 1e-200), fp.Uniform(2, 2)),
+    ],
+)
+def test_information_below_the_least_double_is_not_zero(channel, prior):
+    """Zero says that nothing is told."""
+    for measure in (fp.mutual_information, fp.leakage_factor, fp.worst_leakage_factor):
+        assert measure(channel, prior) > 0.0
+    assert 0.0 < fp.mutual_information(channel, prior) < 1e-320
+
+
+def test_information_of_many_channels_below_the_least_double():
+    same = [[1.0, 1e-200], [1.0, 1e-200]]
+    for measure in (fp.mutual_information, fp.leakage_factor, fp.worst_leakage_factor):
+        told = measure([CLOSE, same, CLOSE], [1.0, 1e-200])
+        assert (told > 0.0).tolist() == [True, False, True]
+        assert measure([CLOSE], [1.0, 0.0]).tolist() == [0.0]
+        assert measure(same, [0.5, 0.5]) == measure(CLOSE, [1.0, 0.0]) == 0.0
+    assert fp.audit(CLOSE, [1.0, 1e-200])["mutual-information"] > 0.0
+
+
+def test_information_that_is_zero():
+    """Values that never meet, or that a row treats alike, tell nothing."""
+    alike = fp.ProductChannel([[[0.3, 0.7], [0.3, 0.7], [0.9, 0.1]], CLOSE])
+    certain = fp.Product([[0.5, 0.5, 0.0], [1.0, 0.0]])
+    assert fp.mutual_information(alike, certain) == 0.0
+    assert fp.mutual_information(fp.HammingChannel(2, 2, 0.0), fp.Uniform(2, 2)) == 0.0
+    assert fp.mutual_information(fp.HammingChannel(2, 2, 3.0), fp.Product([[1.0, 0.0]] * 2)) == 0.0

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv.mechanisms import SumQuery, gaussian_query_capacity, laplace_query_capacity
+from fastpriv.mechanisms import (
+    SumQuery,
+    gaussian_query_capacity,
+    laplace_query_capacity,
+    noisy_sums,
+)
 from fastpriv.mechanisms.noisy_query import laplace_query_leakage
 from fastpriv.mechanisms.sum_query import chain_menu, menu
 
@@ -132,7 +137,10 @@ def test_bad_sums_are_refused():
         (lambda: gaussian_query_capacity(count, 1.0, [2, 2, 2]), "none for a SumQuery"),
         (lambda: gaussian_query_capacity([0, 1], 1.0), "space of a list"),
         (lambda: gaussian_query_capacity(count, 0.0), "above 0"),
-        (lambda: gaussian_query_capacity(count, [1.0, 2.0]), "sigma must be one number"),
+        (lambda: gaussian_query_capacity(count, [1.0, 2.0]), "one number for answers that are"),
+        (lambda: gaussian_query_capacity(SumQuery.histogram(2, 3), [1.0, 2.0]), "or 3 of them"),
+        (lambda: gaussian_query_capacity(count, True), "sigma must be a number"),
+        (lambda: gaussian_query_capacity([0, 1], [True], [2]), "sigma must be a number"),
         (lambda: laplace_query_capacity(SumQuery.histogram(3, 2), 1.0), "sum of numbers"),
         (lambda: laplace_query_leakage(SumQuery.histogram(3, 2), 1.0), "sum of numbers"),
         (lambda: gaussian_query_capacity(SumQuery([[0, 1e300]]), 1e-9), "more noise"),
@@ -143,3 +151,134 @@ def test_bad_sums_are_refused():
     with pytest.raises(fp.TooLarge, match="kinds of rows"):
         gaussian_query_capacity(SumQuery(many), 1.0)
     assert gaussian_query_capacity(SumQuery([[4.0]] * 5), 1.0).upper == 0.0
+
+
+def clusters(kind, gaps):
+    """Capacity of pairs of answers at some gaps, the pairs far from each other: a sum of channels.
+
+    Given which pair an output belongs to, C = ln sum of e^C_j (Shannon 1948).
+    """
+    pairs = [CAPACITIES[kind]([0.0, g], 1.0, [2]).midpoint if g else 0.0 for g in gaps]
+    return math.log(math.fsum(math.exp(c) for c in pairs))
+
+
+@pytest.mark.parametrize("kind", CAPACITIES)
+@pytest.mark.parametrize("far", [1e6, 2.0**53, 1e17, 1e60])
+def test_answers_that_doubles_do_not_tell_apart(kind, far):
+    """Behind a large score of another row, the scores 0 .. 3 still differ."""
+    query = SumQuery([[0, 1, 2, 3], [0, far]])
+    told = CAPACITIES[kind](query, 1.0, time_limit=None)
+    truth = clusters(kind, [3.0, 1.0])  # 0 and 3 here, far + 1 and far + 2 there
+    assert told.lower <= truth + 1e-9
+    assert told.upper >= truth - 1e-9
+    if far == 1e6:
+        assert told.width < 1e-5
+
+
+@pytest.mark.parametrize("shift", range(0, 16, 2))
+@pytest.mark.parametrize("kind", CAPACITIES)
+def test_gaps_far_from_the_least_answer(kind, shift):
+    """Answers over the noise are rounded, by as much as a gap where they are large."""
+    values = [0.0, 4.0, 2.0**53 + shift, 2.0**53 + shift + 2.0]
+    told = CAPACITIES[kind](values, 3.0, [4])
+    truth = clusters(kind, [4.0 / 3.0, 2.0 / 3.0])
+    assert told.lower - 1e-9 <= truth <= told.upper + 1e-9
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e20])
+def test_directions_that_look_flat(scale):
+    """A short direction beside a long one is seen through the same noise."""
+    points = np.array([[0.0, 0.0], [scale, 0.0], [scale, 5.0]])
+    truth = clusters("gaussian", [0.0, 5.0])
+    for told in (
+        gaussian_query_capacity(points, 1.0, [3]),
+        gaussian_query_capacity(SumQuery([points]), 1.0),
+    ):
+        assert told.lower - 1e-9 <= truth <= told.upper + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("scores", "scale"),
+    [
+        ([[1e17, 0], [1, 0]], 1.0),
+        ([[2.0**53, 0], [1, 0]], 0.25),
+        ([[1e9, 0], [1e-8, 0]], 1e-9),
+        ([[0, 0.1], [0, 0.2], [0, 0.3]], 1e-17),
+        ([[0, 0.1, 1e300]] * 3 + [[0, 3e-320]], 1e-320),
+        ([[0, 1e308]] * 5, 1.0),
+        ([[0, 1e308]] * 5, 1e308),
+        ([[-1e308, 1e308]] * 2 + [[0, 5e-324]], 5e-324),
+    ],
+)
+def test_leakage_of_exact_sums(scores, scale):
+    """Answers are exact sums, however much the scores differ in size."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workprec(2300):
+        answers = {mpmath.mpf(0)}
+        for row in scores:
+            answers = {x + mpmath.mpf(v) for x in answers for v in row}
+        places = sorted(answers)
+        gaps = [(v - u) / (2 * mpmath.mpf(scale)) for u, v in itertools.pairwise(places)]
+        truth = mpmath.log(1 + mpmath.fsum(1 - mpmath.exp(-g) if g < 3000 else 1 for g in gaps))
+        told = laplace_query_leakage(SumQuery(scores), scale)
+        assert truth <= told <= truth * (1 + mpmath.mpf(10) ** -14)
+
+
+def test_whole_numbers_that_are_no_doubles_are_refused():
+    """2^53 + 1 would become 2^53, and two answers one."""
+    odd = 2**53 + 1
+    for call in (
+        lambda: laplace_query_leakage([2**53, odd], 1.0),
+        lambda: SumQuery([[2**53, odd]]),
+        lambda: gaussian_query_capacity([2**53, odd], 1.0, [2]),
+        lambda: laplace_query_leakage([10**30, 10**30 + 1], 1.0),
+    ):
+        with pytest.raises(fp.InvalidInput, match="that a double can hold"):
+            call()
+    assert laplace_query_leakage([2**60, 2**60 + 2**9], 1.0) == pytest.approx(math.log(2.0))
+
+
+def test_a_time_limit_holds_from_the_start(monkeypatch):
+    """Without time the answer is what needs no search; a million people in a thousand groups."""
+    told = gaussian_query_capacity(SumQuery.histogram(10**6, 1000), 100.0, time_limit=1.0)
+    assert told.lower - 1e-9 <= math.log(1000.0) <= told.upper
+    assert told.width < 1e-6
+    assert told.adversary is None  # a thousand databases of a million rows
+
+    def searched(*_):
+        raise AssertionError("there is no time to search")
+
+    monkeypatch.setattr(noisy_sums, "best_selection", searched)
+    known = gaussian_query_capacity(SumQuery.histogram(500, 3), 100.0, time_limit=0.0)
+    assert 1.0 < known.lower < known.upper <= math.log(3.0) * (1.0 + 1e-12)
+    with pytest.raises(AssertionError, match="no time"):
+        gaussian_query_capacity(SumQuery.histogram(500, 3), 100.0, time_limit=None)
+
+
+def test_furthest_answers_of_vectors():
+    """Bounds on the furthest pair from lengths of differences, against all pairs of databases."""
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        scores = [rng.normal(size=(3, 2)).round(2)] * 3 + [rng.normal(size=(2, 2)).round(2)] * 2
+        values, sizes = listed(scores)
+        rows = np.array([*itertools.product(*map(range, sizes))])
+        apart = np.linalg.norm(values[:, None] - values, axis=2)
+        differs = (rows[:, None] != rows)[:, :, [0, 3]].any(axis=2)  # a row of either kind
+        far = gaussian_query_capacity([0.0, apart[differs].max()], 100.0, [2])
+        told = gaussian_query_capacity(SumQuery(scores), 100.0, time_limit=0.0)
+        assert told.lower == pytest.approx(far.lower, rel=1e-9)
+
+
+def test_answers_closer_than_doubles_can_tell():
+    """The truth is positive, however much the noise: zero is for constants alone."""
+    for query in (SumQuery.count(10), SumQuery([[0, 1, 2]] * 4), SumQuery.histogram(3, 3)):
+        for noise in (1e165, 1e200, 1e308):
+            told = gaussian_query_capacity(query, noise)
+            assert 0.0 <= told.lower < told.upper < 1e-300
+    tiny = SumQuery([[0.0, 1e-300], [0.0, 0.0]])
+    for kind in CAPACITIES:
+        assert CAPACITIES[kind](tiny, 1e200).upper > 0.0
+        assert CAPACITIES[kind](tiny, 1e200, priors="independent").upper > 0.0
+        assert CAPACITIES[kind]([0.0, 1e-300], 1e200, [2]).upper > 0.0
+        assert CAPACITIES[kind]([1.0, 1.0], 1e200, [2]).upper == 0.0
+        assert CAPACITIES[kind](SumQuery([[1.0, 1.0], [2.0, 2.0]]), 1e200).upper == 0.0

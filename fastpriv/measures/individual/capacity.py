@@ -20,7 +20,7 @@ from fastpriv.measures.individual.alike import affinity_limit, alike, by_types
 from fastpriv.measures.individual.bits import common_leak, interval_leak
 from fastpriv.measures.individual.codes import with_code
 from fastpriv.measures.individual.convex import convex_leak
-from fastpriv.measures.individual.copies import by_copies, by_part
+from fastpriv.measures.individual.copies import by_copies, by_part, row_kernels
 from fastpriv.measures.individual.flips import by_flips, fits
 from fastpriv.measures.individual.independent import independent_leak
 from fastpriv.measures.individual.row_boxes import row_box_leak
@@ -318,11 +318,12 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
 def _(channel: HammingChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
     """Closed form for rows of one size. Otherwise a bracket, narrowed by a search while small."""
     clock = Clock(math.inf if time_limit is None else time_limit)
-    bracket = by_copies(channel._symmetric(), channel._kernels.assignment, k, clock)
+    kinds = row_kernels(channel)
+    bracket = by_copies(kinds, channel._kernels.assignment, k, clock)
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if k > 1 and channel.space.m and not narrow:
         half = Clock(clock.share(2))
-        bracket = with_code(bracket, channel._symmetric()[0], channel.space.n, k, half)
+        bracket = with_code(bracket, kinds[0], channel.space.n, k, half)
         narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if narrow or channel.space.size**2 > _SEARCHED:
         return bracket

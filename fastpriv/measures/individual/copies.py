@@ -23,7 +23,7 @@ from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.cliques import mean_questions
 from fastpriv._structure.rows import RowKernels, Symmetric
-from fastpriv.channels import ProductChannel
+from fastpriv.channels import HammingChannel, ProductChannel
 from fastpriv.channels.queries.laws import score_law
 from fastpriv.measures.capacity import capacity, row_capacity
 from fastpriv.measures.individual.types import copies_bracket, mixed_bracket
@@ -39,6 +39,16 @@ _VALUES = 1 << 16
 _FEW = 1 << 12
 #: Probabilities below the first are lost. Masses above the second are scaled down by it.
 _LOST, _HUGE = 1e-290, 1e250
+#: Epsilon from which on a row shows its value: what it hides, about e^-epsilon nats, is far less
+#: than separates the logarithm of a whole number from any double.
+_SHOWN = 1e4
+
+
+def row_kernels(channel: HammingChannel) -> list[Symmetric]:
+    """Return the distinct rows of E_d, with an epsilon whose multiples and squares are finite."""
+    if channel.epsilon <= _SHOWN:
+        return channel._symmetric()
+    return [Symmetric(kernel.m, _SHOWN) for kernel in channel._symmetric()]
 
 
 def opposite_capacity(rows: list[Symmetric]) -> Bracket:

@@ -15,7 +15,7 @@ from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.individual.capacity import largest_leak
-from fastpriv.measures.individual.copies import shown_capacity
+from fastpriv.measures.individual.copies import row_kernels, shown_capacity
 from fastpriv.measures.individual.search import as_query, matrix_error, widened
 from fastpriv.results import Bracket, IndividualCapacity
 
@@ -102,7 +102,7 @@ def best_databases(channel: AbstractChannel, k: int, gap: float, time_limit: flo
 @best_databases.register
 def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> Bracket:
     """Closed form if every row that has a choice has at least k values."""
-    kinds = channel._symmetric()
+    kinds = row_kernels(channel)
     rows = [kinds[t] for t in channel._kernels.assignment.tolist() if kinds[t].m > 1]
     few = len(rows) <= _COUNTED or k == 2 or {row.m for row in rows} == {k}
     if rows and few and k <= min(row.m for row in rows):

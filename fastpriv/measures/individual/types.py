@@ -82,9 +82,13 @@ def extended(copies: int, kernel: Symmetric, last: list[Bracket], fitting: int) 
     all_of_it = math.log(kernel.m)
     rise = (copies - fitting) * (at.upper - before.lower)
     most = min(round_up(all_of_it), raised(at.upper + rise, 4.0))
-    # sqrt(a) - sqrt(b) = sqrt(a) (1 - e^(-epsilon/2))
+    # sqrt(a) - sqrt(b) = sqrt(a) (1 - e^(-epsilon/2)). Near 1 its square is taken from what it
+    # leaves, 2 sqrt(a b) + (m - 2) b, where nothing cancels.
     apart = kernel.stay * math.expm1(-0.5 * kernel.epsilon) ** 2
-    missed = (kernel.m - 1) * math.exp(raised(copies * math.log1p(-apart), 16.0))
+    half = math.exp(-0.5 * kernel.epsilon)
+    rest = kernel.stay * half * (2.0 + (kernel.m - 2) * half)
+    log = math.log1p(-apart) if apart < 0.5 else math.log(max(rest, _LOST))
+    missed = (kernel.m - 1) * math.exp(raised(copies * log, 16.0))
     least = lowered(all_of_it, 4.0) - raised(missed, 16.0)
     return Bracket(max(at.lower, least), max(at.lower, most))
 

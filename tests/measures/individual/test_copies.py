@@ -126,3 +126,34 @@ def test_partitions(n, m):
     listed = [tuple(row) for row in types.partitions(n, m).tolist()]
     assert sorted(listed) == sorted(want)
     assert types.partition_counts(n, m)[-1] == len(want)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 36.0, 200.0, 1e4, 1e308])
+@pytest.mark.parametrize(("n", "m"), [(1000, 4), (10**6, 3), (200, 10)])
+def test_copies_that_leave_no_doubt(n, m, epsilon):
+    """Copies hide at most (m - 1) z^n nats of ln m, z the affinity of two values of a row."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        half = mpmath.exp(-mpmath.mpf(min(epsilon, 1e4)) / 2)
+        z = (2 * half + (m - 2) * half**2) / (1 + (m - 1) * half**2)
+        least = mpmath.log(m) - (m - 1) * z**n
+        told = fp.individual_capacity(fp.HammingChannel(n, m, epsilon), time_limit=0.1)
+        assert told.lower <= mpmath.log(m)
+        assert told.upper >= least
+        assert told.lower >= least * (1 - mpmath.mpf(2) ** -49)
+        pair = fp.cross_capacity(fp.HammingChannel(n, m, epsilon), m, time_limit=0.1)
+        assert pair.lower <= mpmath.log(m)
+        assert pair.upper >= least
+
+
+@pytest.mark.parametrize("epsilon", [1e160, 1.7e308])
+@pytest.mark.parametrize(("n", "m"), [(1, 2), (2, 2), (3, 3), (50, 2)])
+def test_an_epsilon_whose_multiples_are_infinite(n, m, epsilon):
+    """Everything is shown, and no square or multiple of epsilon overflows on the way."""
+    channel = fp.HammingChannel(n, m, epsilon)
+    for k in {1, min(n, 2)}:
+        told = fp.group_capacity(channel, k, time_limit=0.1)
+        assert told.lower == pytest.approx(k * math.log(m), rel=1e-10)
+        assert told.upper >= math.log(m**k)
+        assert fp.cross_capacity(channel, 2, time_limit=0.1).upper >= math.log(2.0)
+    assert n * epsilon <= fp.strong_dp_level(channel) <= n * epsilon * (1.0 + 1e-15)
