@@ -13,7 +13,7 @@ from fastpriv._core.rounding import LEAST, log1p_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import QueryChannel
 from fastpriv.channels.queries.query import Listed
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.individual import individual_capacity
 from fastpriv.measures.individual.search import widened
 from fastpriv.mechanisms import noise_tables
@@ -120,7 +120,9 @@ def gaussian_query_capacity(
 def _scales(sigma: float | ArrayLike) -> Floats:
     given = check.array(sigma, "sigma")
     if given.dtype.kind == "b":
-        raise InvalidInput(f"sigma must be a number, or one for each coordinate, got {sigma!r:.80}")
+        raise InvalidInput(
+            f"sigma must be a number, or one for each coordinate, got {described(sigma)}"
+        )
     return np.atleast_1d(given).astype(np.float64)
 
 
