@@ -16,8 +16,6 @@ __all__ = ["GaussianNoise"]
 
 #: Numbers up to here can be added without overflow.
 _LARGEST = 1e300
-#: Least distortion, as a share of the largest eigenvalue: a smaller share is no double.
-_LEAST = 1e-300
 
 
 class GaussianNoise:
@@ -85,10 +83,10 @@ class GaussianNoise:
         self._noise = np.zeros(len(values))
         if not self.deterministic and self.distortion > 0.0:
             seen = self._signal > 0.0
-            if self.distortion < _LEAST * largest:
+            if self.distortion / largest == 0.0:  # the share is no double
                 raise InvalidInput(
-                    f"distortion must be 0 or at least {_LEAST:g} of the largest eigenvalue, "
-                    f"got {self.distortion:g} for {largest:g}"
+                    "distortion must be 0 or at least 5e-324 times the largest eigenvalue, got "
+                    f"{self.distortion:g} for {largest:g}"
                 )
             # In units of the largest eigenvalue nothing overflows.
             filled = _water_fill(self._signal[seen] / largest, self.distortion / largest)

@@ -45,6 +45,9 @@ from fastpriv.spaces import Space
 _STEPS = 1 << 36
 #: Chances of ones that count as none.
 _NEVER = 1e-150
+
+#: The chances of zero and of one: either may be too close to 1 to tell the other.
+Chance = tuple[float, float]
 #: Entries of the laws of a count that are computed at a time.
 _BLOCK = 1 << 20
 
@@ -373,11 +376,17 @@ class Histogram(Query):
         return first, second
 
 
-def corner_laws(n: int, low: float, high: float) -> Iterator[Floats]:
-    """Yield laws of the number of ones among n bits, each with chance ``low`` or ``high``.
+def chance_of(p: float, c: float) -> Chance:
+    """Return the law of a bit with a chance of one between c and 1 - c, which are meant exactly."""
+    return (c, p) if p == 1.0 - c else (1.0 - p, p)
 
-    There is one law for every number of bits with chance ``high``, in blocks. The relative error is
-    at most ``corner_error(n, low, high)``. Probabilities too small for a double are 0. Cost O(n^2).
+
+def corner_laws(n: int, low: Chance, high: Chance) -> Iterator[Floats]:
+    """Yield laws of the number of ones among n bits, each with the law ``low`` or ``high``.
+
+    There is one law for every number of bits with the law ``high``, in blocks. The relative error
+    is at most ``corner_error(n, low, high)``. Probabilities too small for a double are 0. Cost
+    O(n^2).
     """
     logs = log_binomials(n)
     block = max(1, _BLOCK // (n + 1))
@@ -387,32 +396,35 @@ def corner_laws(n: int, low: float, high: float) -> Iterator[Floats]:
         yield np.exp(np.stack(laws) + logs)
 
 
-def _corner(logs: Floats, k: int, low: float, high: float) -> Floats:
-    """Return ln of P(number of ones)/C(n, number), for k bits with chance ``high``.
+def _corner(logs: Floats, k: int, low: Chance, high: Chance) -> Floats:
+    """Return ln of P(number of ones)/C(n, number), for k bits with the law ``high``.
 
     ``logs`` has ln C(n, number). Bits that are certain shift the number by their ones. Where both
-    chances are so small that their product is no double, bits are zeros.
+    chances are so small that their product is no double, bits are certain.
     """
     from fastpriv.kernels import binomial_product
 
     n = len(logs) - 1
-    ones = (n - k) * (low == 1.0) + k * (high == 1.0)
+    ones = (n - k) * (low[0] <= _NEVER) + k * (high[0] <= _NEVER)
     parts = ((n - k, low), (k, high))
-    open_bits = [(count, p) for count, p in parts if count and _NEVER < p < 1.0]
-    (n1, p1), (n2, p2) = [*open_bits, (0, 0.5), (0, 0.5)][:2]
+    open_bits = [(count, bit) for count, bit in parts if count and min(bit) > _NEVER]
+    (n1, (q1, p1)), (n2, (q2, p2)) = [*open_bits, (0, (0.5, 0.5)), (0, (0.5, 0.5))][:2]
     stop = ones + n1 + n2
-    first = n1 * math.log1p(-p1) + n2 * math.log1p(-p2) - float(logs[ones])
-    last = n1 * math.log(p1) + n2 * math.log(p2) - float(logs[stop])
+    first = n1 * _log(q1, p1) + n2 * _log(q2, p2) - float(logs[ones])
+    last = n1 * _log(p1, q1) + n2 * _log(p2, q2) - float(logs[stop])
     law = np.full(n + 1, -math.inf)
-    law[ones : stop + 1] = binomial_product(
-        n1, 1.0 - p1, p1, n2, 1.0 - p2, p2, n, ones, first, last
-    )
+    law[ones : stop + 1] = binomial_product(n1, q1, p1, n2, q2, p2, n, ones, first, last)
     return law
 
 
-def corner_error(n: int, low: float, high: float) -> float:
+def _log(p: float, rest: float) -> float:
+    """Return ln p, from the rest where that is the smaller one."""
+    return math.log1p(-rest) if rest < p else math.log(p)
+
+
+def corner_error(n: int, low: Chance, high: Chance) -> float:
     """Bound on the relative error of ``corner_laws`` and of a mean under one."""
-    chances = (p for p in (low, 1.0 - low, high, 1.0 - high) if p > _NEVER)
+    chances = (p for p in (*low, *high) if p > _NEVER)
     return (32 * n + 64) * ULP * (1.0 - math.log(min(chances)))
 
 

@@ -16,7 +16,7 @@ from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.sums import corner_error, corner_laws
+from fastpriv.channels.queries.sums import Chance, chance_of, corner_error, corner_laws
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.individual.search import capped, matrix_error, widened
 from fastpriv.measures.pointwise.intervals import at_corners
@@ -32,7 +32,7 @@ _INTERVALS = 4096
 
 @singledispatch
 def interval_leak(
-    channel: AbstractChannel, low: float, high: float, gap: float, clock: Clock
+    channel: AbstractChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
     """Return the largest I(X_i; Y) over rows i and independent bits with chances in an interval.
 
@@ -55,7 +55,7 @@ def interval_leak(
 
 @interval_leak.register
 def _(
-    channel: ProductChannel, low: float, high: float, gap: float, clock: Clock
+    channel: ProductChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
     """Every row by itself."""
     rows = (kernel.matrix[None] for kernel in channel._kernels.distinct)
@@ -64,7 +64,7 @@ def _(
 
 @interval_leak.register
 def _(
-    channel: QueryChannel, low: float, high: float, gap: float, clock: Clock
+    channel: QueryChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
     """A count: only the number of other bits with the larger chance matters."""
     if not channel._query.counts_bits():
@@ -82,14 +82,14 @@ def _shifted(channel: QueryChannel) -> Floats:
     return np.stack([matrix[:-1], matrix[1:]])
 
 
-def _mixed(table: Floats, low: float, high: float) -> Iterator[Floats]:
+def _mixed(table: Floats, low: Chance, high: Chance) -> Iterator[Floats]:
     """Yield the channels from a bit with the others at either chance, in blocks."""
     for laws in corner_laws(table.shape[1] - 1, low, high):
         yield np.stack([laws @ table[0], laws @ table[1]], axis=1)
 
 
 def _clipped(
-    parts: Iterable[Floats], low: float, high: float, gap: float, clock: Clock
+    parts: Iterable[Floats], low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
     """Return the largest information through two-row channels with chances in an interval.
 
@@ -106,20 +106,20 @@ def _clipped(
             if begun and clock.left() == 0.0:
                 return IndividualCapacity(lower, _BIT, None)
             V, begun = np.ascontiguousarray(channels[start : start + step]), True
-            chance = np.clip(capacities(V, 0.25 * gap)[2][:, 1], low, high)
+            chance = np.clip(capacities(V, 0.25 * gap)[2][:, 1], low[1], high[1])
             lower = max(lower, float(_information(V, chance).max()))
             upper = max(upper, float(_tangents(V, chance, low, high).max()))
     return IndividualCapacity(min(lower, upper), upper, None)
 
 
-def _tangents(V: Floats, chance: Floats, low: float, high: float) -> Floats:
+def _tangents(V: Floats, chance: Floats, low: Chance, high: Chance) -> Floats:
     """Return bounds on the information at both ends of an interval of chances, (B, 2), rounded up.
 
     V is (B, 2, K). Information is concave in the chance of ones. The bounds are on its tangents at
     the given chances.
     """
     told = _told(V, chance) * (1.0 + _error(V))
-    return np.stack([(1.0 - p) * told[:, 0] + p * told[:, 1] for p in (low, high)], axis=1)
+    return np.stack([q * told[:, 0] + p * told[:, 1] for q, p in (low, high)], axis=1)
 
 
 def _information(V: Floats, chance: Floats) -> Floats:
@@ -162,7 +162,7 @@ def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) ->
 @common_leak.register
 def _(channel: ProductChannel, c: float, gap: float, clock: Clock) -> IndividualCapacity:
     """The other rows do not matter."""
-    return interval_leak(channel, c, 1.0 - c, gap, clock)
+    return interval_leak(channel, (1.0 - c, c), (c, 1.0 - c), gap, clock)
 
 
 @common_leak.register
@@ -203,24 +203,25 @@ def _by_intervals(
     """
     n = channel.space.n
     seen = [np.ascontiguousarray(table[:, :, table.any(axis=(0, 1))]) for table in tables]
-    error += corner_error(n, c, 1.0 - c)
+    error += corner_error(n, (1.0 - c, c), (c, 1.0 - c))
     share = np.arange(n + 1) / n
     lower = 0.0
 
     def bound(table: Floats, low: float, high: float) -> float:
         lines: list[Floats] = []
-        for V in _mixed(table, low, high):
+        ends = chance_of(low, c), chance_of(high, c)
+        for V in _mixed(table, *ends):
             if lines and clock.left() == 0.0:
                 return _BIT
             number = sum(map(len, lines)) + np.arange(len(V))
             chance = np.minimum(low + (high - low) * (number + 0.5) / n, high)
-            lines.append(_tangents(V, chance, low, high))
+            lines.append(_tangents(V, chance, *ends))
         left, right = np.concatenate(lines).T
         terms = (1.0 - share) * np.append(left, 0.0) + share * np.append(0.0, right)
         return float(terms.max()) * (1.0 + 4.0 * ULP)
 
     def reached(table: Floats, p: float) -> float:
-        law = next(corner_laws(n - 1, p, p))[:1]
+        law = next(corner_laws(n - 1, (1.0 - p, p), (1.0 - p, p)))[:1]
         V = np.stack([law @ table[0], law @ table[1]], axis=1)
         return float(_information(V, np.full(1, p))[0])
 

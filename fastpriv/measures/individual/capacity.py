@@ -152,7 +152,7 @@ def individual_capacity(
     if isinstance(kind, PriorSet):
         check_set(kind, mechanism)
         if isinstance(kind, BernoulliPriors):
-            return interval_leak(mechanism, kind.c, 1.0 - kind.c, gap, clock)
+            return interval_leak(mechanism, *kind._ends(), gap, clock)
         if isinstance(kind, IidPriors):
             return common_leak(mechanism, kind.c, gap, clock)
         if isinstance(kind, RowBoxPriors):

@@ -12,6 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised, round_up
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
+from fastpriv.channels.queries.sums import Chance
 from fastpriv.measures.maxima import add_over_rows
 from fastpriv.measures.pointwise.scaled import scaled_matrix
 from fastpriv.priors.sets import Box
@@ -94,10 +95,12 @@ def _shares(t: Floats, A: Floats, B: Floats, top: float) -> Floats:
     return np.asarray(raised(np.minimum(share, bound), 8.0))
 
 
-def chances(box: Box) -> tuple[float, float]:
-    """Return the least and the largest chance of the value 1 of a bit."""
-    low = max(float(box._lower[1]), 1.0 - float(box._upper[0]))
-    return low, max(low, min(float(box._upper[1]), 1.0 - float(box._lower[0])))
+def chances(box: Box) -> tuple[Chance, Chance]:
+    """Return the laws of a bit with the least and with the largest chance of the value 1."""
+    (low0, low1), (high0, high1) = box._lower.tolist(), box._upper.tolist()
+    least = min(high0, 1.0 - low1), max(low1, 1.0 - high0)
+    most = max(low0, 1.0 - high1), min(high1, 1.0 - low0)
+    return least, most
 
 
 def corners(box: Box) -> Floats:

@@ -21,7 +21,7 @@ from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.sums import corner_error, corner_laws
+from fastpriv.channels.queries.sums import Chance, chance_of, corner_error, corner_laws
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.pointwise.row import row_level
 from fastpriv.measures.pointwise.scaled import scaled_matrix
@@ -62,8 +62,8 @@ def _(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
         rows = range(len(kernels)) if i is None else [i]
         ends = [[float(kernels[j].log_ratios[:, t].max()) for j in rows] for t in (0, 1)]
         return round_up(max(math.fsum(end) for end in ends))
-    for p in (c, 1.0 - c):
-        prior = Product.iid([1.0 - p, p], channel.space.n)
+    for law in ((1.0 - c, c), (c, 1.0 - c)):
+        prior = Product.iid(law, channel.space.n)
         if i is None:
             levels.append(leakage_levels(channel, prior)[0])
         else:
@@ -125,9 +125,10 @@ def _largest(
         Where chances are too small for a double, the coefficients on [0, 1] bound them, and one
         over the least chance of the value of the row.
         """
-        both = _on(np.ascontiguousarray(whole[:, :, outputs]), low, high)
+        least, most = chance_of(low, c), chance_of(high, c)
+        both = _on(np.ascontiguousarray(whole[:, :, outputs]), least, most)
         rare = both[:, 1] < TINY
-        alone = np.choose(value[outputs] + 1, [0.0, 1.0 - high, low])
+        alone = np.choose(value[outputs] + 1, [0.0, most[0], least[1]])
         caps = np.minimum(first[outputs], 1.0 / np.maximum(alone, 1e-300))
         quotients = _quotients(both)
         bounds = np.where(rare, caps, quotients).max(axis=0, initial=0.0)
@@ -150,13 +151,13 @@ def _largest(
             most = float(bounds.max(initial=0.0))
             heapq.heappush(waiting, (max(bound, -most), *ends, kept))
     # Every number is made from positive ones: a mean under a law, and the means of the matrix.
-    error = 4.0 * corner_error(n, c, 1.0 - c) + 4.0 * len(matrix) * ULP
+    error = 4.0 * corner_error(n, (1.0 - c, c), (c, 1.0 - c)) + 4.0 * len(matrix) * ULP
     worst = max(reached, -waiting[0][0])
     level = round_up(math.log(worst)) + error
     return Bracket(max(0.0, math.log(reached) - error), level) if late else level
 
 
-def _on(both: Floats, low: float, high: float) -> Floats:
+def _on(both: Floats, low: Chance, high: Chance) -> Floats:
     """Return the coefficients of the polynomials on an interval, from those on [0, 1].
 
     Coefficient k is the mean for k bits with the larger chance and n - k with the smaller one.

@@ -13,7 +13,7 @@ from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.sums import corner_error, corner_laws
+from fastpriv.channels.queries.sums import Chance, corner_error, corner_laws
 from fastpriv.measures.maxima import add_over_rows
 from fastpriv.measures.pointwise.scaled import scaled_matrix
 
@@ -22,7 +22,7 @@ _CORNERS = 1 << 36
 
 
 @singledispatch
-def interval_level(channel: AbstractChannel, low: float, high: float, i: int | None) -> float:
+def interval_level(channel: AbstractChannel, low: Chance, high: Chance, i: int | None) -> float:
     """Return the largest leakage (about row i, if given) under independent bits in an interval.
 
     The chance of y is linear in the chance of each bit. So it is least, and its ratio to the one
@@ -40,28 +40,28 @@ def interval_level(channel: AbstractChannel, low: float, high: float, i: int | N
     return math.log(_row_share(zero, one, low, high)) + slack
 
 
-def at_corners(matrix: Floats, low: float, high: float, rows: list[int]) -> Floats:
+def at_corners(matrix: Floats, low: Chance, high: Chance, rows: list[int]) -> Floats:
     """Return the output laws with the given bits at either chance in place of either value."""
     table = matrix
     for j in rows:
         zero, one = np.moveaxis(table.reshape(2**j, 2, -1), 1, 0)
-        table = np.stack([(1.0 - p) * zero + p * one for p in (low, high)], axis=1)
+        table = np.stack([q * zero + p * one for q, p in (low, high)], axis=1)
     return table.reshape(matrix.shape)
 
 
-def _possible(low: float, high: float) -> slice:
+def _possible(low: Chance, high: Chance) -> slice:
     """Return the values that a bit can have."""
-    return slice(0 if low < 1.0 else 1, 2 if high > 0.0 else 1)
+    return slice(0 if low[0] > 0.0 else 1, 2 if high[1] > 0.0 else 1)
 
 
-def _row_share(zero: Floats, one: Floats, low: float, high: float) -> float:
+def _row_share(zero: Floats, one: Floats, low: Chance, high: Chance) -> float:
     """Return the largest P(y | bit)/P(y), from the chances of outputs given a zero and a one.
 
     It is largest where the bit is least likely. An output too rare for a double is bounded by
     the chance of the bit alone.
     """
     worst = 1.0
-    for own, other, t in ((zero, one, 1.0 - high), (one, zero, low)):
+    for own, other, t in ((zero, one, high[0]), (one, zero, low[1])):
         if t < 1.0:
             rare = own < TINY
             mean = t * own + (1.0 - t) * other
@@ -74,7 +74,7 @@ def _row_share(zero: Floats, one: Floats, low: float, high: float) -> float:
 
 
 @interval_level.register
-def _(channel: ProductChannel, low: float, high: float, i: int | None) -> float:
+def _(channel: ProductChannel, low: Chance, high: Chance, i: int | None) -> float:
     """Every row by itself."""
     if i is not None:
         return interval_level(Channel(channel._kernels[i].matrix, [2]), low, high, 0)
@@ -83,7 +83,7 @@ def _(channel: ProductChannel, low: float, high: float, i: int | None) -> float:
 
 
 @interval_level.register
-def _(channel: QueryChannel, low: float, high: float, i: int | None) -> float:
+def _(channel: QueryChannel, low: Chance, high: Chance, i: int | None) -> float:
     """A count: only the number of bits with the larger chance matters. Cost O(n^2 K)."""
     if not channel._query.counts_bits():
         return interval_level.dispatch(AbstractChannel)(channel, low, high, i)
@@ -92,7 +92,7 @@ def _(channel: QueryChannel, low: float, high: float, i: int | None) -> float:
     check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _CORNERS)
     error = corner_error(n, low, high)
     if i is None:
-        first, last = n * (low == 1.0), n * (high > 0.0)
+        first, last = n * (low[0] == 0.0), n * (high[1] > 0.0)
         most = matrix[first : last + 1].max(axis=0)
         least = np.full(matrix.shape[1], np.inf)
         for laws in corner_laws(n, low, high):

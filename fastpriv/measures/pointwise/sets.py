@@ -12,6 +12,7 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, ProductChannel
+from fastpriv.channels.queries.sums import Chance
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.arguments import row_number
 from fastpriv.measures.dp import neighbour_level
@@ -115,12 +116,12 @@ def _(priors: ProductPriors, channel: AbstractChannel, i: int, clock: Clock) -> 
 
 @_whole.register
 def _(priors: BernoulliPriors, channel: AbstractChannel, clock: Clock) -> float:
-    return _bits(channel, priors.c, 1.0 - priors.c, None)
+    return _bits(channel, *priors._ends(), None)
 
 
 @_one_row.register
 def _(priors: BernoulliPriors, channel: AbstractChannel, i: int, clock: Clock) -> float:
-    return _bits(channel, priors.c, 1.0 - priors.c, i)
+    return _bits(channel, *priors._ends(), i)
 
 
 @_whole.register
@@ -201,9 +202,9 @@ def _(channel: ProductChannel, i: int, fixed: bool) -> float:
     return extreme_level(channel)
 
 
-def _bits(channel: AbstractChannel, low: float, high: float, i: int | None) -> float:
+def _bits(channel: AbstractChannel, low: Chance, high: Chance, i: int | None) -> float:
     """Independent bits with chances in an interval."""
-    if low == 0.0 and high == 1.0:
+    if low[1] == 0.0 and high[0] == 0.0:
         return extreme_level(channel) if i is None else row_ratio(channel, i, fixed=True)
     return interval_level(channel, low, high, i)
 

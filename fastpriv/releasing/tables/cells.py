@@ -9,7 +9,7 @@ from functools import singledispatch
 from itertools import islice
 from typing import Any
 
-from fastpriv.errors import InvalidInput, described
+from fastpriv.errors import InvalidInput
 from fastpriv.releasing.tables.arrow import ArrowTable
 from fastpriv.releasing.tables.csv import CsvFile, opened
 from fastpriv.releasing.tables.folder import ParquetFolder
@@ -26,7 +26,8 @@ Cells = Iterator[list[list[Any]]]
 def cells(source: Any, names: Sequence[Hashable]) -> Cells:
     """Yield parts of a table: a list of cells for each of some columns."""
     raise InvalidInput(
-        f"reports are not read from {described(source)}; give a frame in memory, records or a file"
+        f"reports are not read from a {type(source).__name__}; give a frame in memory, records or "
+        "a file"
     )
 
 
