@@ -26,7 +26,7 @@ LEAST = 5e-324
 NORMAL = 2.0**-1022
 #: Units in the last place that log, log1p, exp and expm1 may be off by.
 LIBM = 4
-#: Units of roundoff that a level is raised by, for a logarithm's own error and its argument's.
+#: Units of roundoff that a level is raised by: a logarithm's, one of its argument, and one to spare.
 ROUNDED = 2.0 * LIBM + 4.0
 _LARGEST = 1.7976931348623157e308
 
