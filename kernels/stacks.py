@@ -17,7 +17,7 @@ from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
 from fastpriv.kernels.lines import worst_column
 
 UNIT = 2.0**-53
-ROUND_UP = 1.0 + 12.0 * 2.0**-53
+ROUND_UP = 1.0 + 2.0**-51
 RARE = 2.0**-848  # times 2^900 and the least double, chances from here on have all their digits
 LIFT = 2.0**900  # keeps products of small numbers from underflowing, and is exact
 NEAR = 0.5  # leakages below come from differences

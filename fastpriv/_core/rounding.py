@@ -26,8 +26,6 @@ LEAST = 5e-324
 NORMAL = 2.0**-1022
 #: Units in the last place that log, log1p, exp and expm1 may be off by.
 LIBM = 4
-#: Units of roundoff that a level is raised by: a logarithm's, one of its argument, and one to spare.
-ROUNDED = 2.0 * LIBM + 4.0
 _LARGEST = 1.7976931348623157e308
 
 Number = TypeVar("Number", float, "Floats", "float | Floats")
@@ -62,8 +60,8 @@ def directed(value: Number, units: float, up: bool) -> Number:
 
 
 def round_up(level: float) -> float:
-    """Push a positive level past the error of a logarithm and of its argument; at least 0."""
-    return raised(level, ROUNDED) if level > 0.0 else 0.0
+    """Push a computed positive level past its own rounding error: 4 roundings, at least 0."""
+    return raised(level, 4.0) if level > 0.0 else 0.0
 
 
 def sum_up(parts: Iterable[float]) -> float:
