@@ -289,5 +289,5 @@ def test_reach_beyond_the_square_root_of_doubles():
 
 
 def test_a_distortion_that_is_no_share_of_the_signal_is_refused():
-    with pytest.raises(fp.InvalidInput, match="0 or at least 1e-300 of the largest eigenvalue"):
+    with pytest.raises(fp.InvalidInput, match="0 or at least 5e-324 times the largest eigenvalue"):
         fp.mechanisms.GaussianNoise(2.0**63, 1e-320)
