@@ -49,6 +49,9 @@ def axis_log_ratios(pmf: Vector, inner: int, m: int, start: int, stop: int, wors
             if top > 0.0:
                 for t in range(m):
                     bottom = pmf[base + t * inner]
+                    if bottom == 0.0:
+                        worst[s, t] = math.inf
+                        continue
                     excess = (top - bottom) / bottom
                     quotient = top / bottom
                     if abs(excess) < 0.5:
