@@ -45,10 +45,11 @@ def open_table(
         if all(value is None or isinstance(value, str) for value in table):
             return Labels(table)
         return Codes(check.array(table, "table"))
+    kind_of = "None" if table is None else f"a {type(table).__name__}"  # and none of its values
     raise InvalidInput(
         "a table is a frame or series of pandas, polars or Dask, an Arrow table, an integer array, "
         "a list of dicts or of labels or the path of a file or of a folder of Parquet files, "
-        f"and has records; got a {type(table).__name__}"  # its values are nobody's business
+        f"and has records; got {kind_of}"
     )
 
 
