@@ -149,10 +149,6 @@ class BernoulliPriors(RowPriors):
         super().__init__(space)
         self.c = c
 
-    def _ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the laws of a bit with the least and with the largest chance of one."""
-        return (1.0 - self.c, self.c), (self.c, 1.0 - self.c)
-
     def __repr__(self) -> str:
         return f"PriorSet.bernoulli_interval({self.space.n}, {self.c:g})"
 

@@ -158,7 +158,7 @@ def state_of(connection: sqlite3.Connection, notions: Mapping[str, Any]) -> Stat
     mark = sum(_mark(part, count) for part, count in parts.items())
     relation = _relation(connection)
     state = State(entries, totals, checked_label(prior), parts, None, relation, mark)
-    if _has(connection, "seal"):  # files of earlier versions have none
+    if has_table(connection, "seal"):  # files of earlier versions have none
         (kept,) = _only(connection.execute("SELECT digest FROM seal"), "seals")
         if kept != _digest(connection, state):
             raise InvalidInput(
@@ -175,14 +175,15 @@ def _only(rows: Iterable[tuple[Any, ...]], what: str) -> tuple[Any, ...]:
     return found[0]
 
 
-def _has(connection: sqlite3.Connection, table: str) -> bool:
+def has_table(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether a file has a table: some are made when there is something to keep."""
     found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,))
     return found.fetchone() is not None
 
 
 def _relation(connection: sqlite3.Connection) -> str | None:
     """Read what neighbours are; files in which no release said so have no such table."""
-    if not _has(connection, "relation"):
+    if not has_table(connection, "relation"):
         return None
     (name,) = _only(connection.execute("SELECT name FROM relation"), "relations")
     return as_relation(name)

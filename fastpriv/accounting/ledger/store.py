@@ -25,6 +25,7 @@ from fastpriv.accounting.ledger.rows import (
     State,
     check_history,
     entry_of,
+    has_table,
     marked,
     seal,
     state_of,
@@ -71,7 +72,7 @@ class Store:
                     self.budget = prepared(connection, budget, self.path)
                     with one_moment(connection):
                         check_history(connection)
-                        state_of(connection, self.budget)
+                        self._fresh(connection)
             except BaseException:
                 self.close()
                 raise
@@ -184,7 +185,7 @@ class Store:
         """Return the composed law that the file keeps; ledgers of few releases keep none."""
         with self._lock, self._explained:
             connection = self._ready()
-            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'law'").fetchone():
+            if has_table(connection, "law"):
                 row = connection.execute("SELECT data FROM law").fetchone()
                 return None if row is None else bytes(row[0])
             return None

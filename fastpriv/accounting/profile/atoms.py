@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -172,6 +172,14 @@ class Atom:
                 low = envelope(np.concatenate([low, below[gains > 0.0]]), same, False)
         key = ("laws", low.tobytes(), high.tobytes())
         return cls(from_envelope(low, up=False), from_envelope(high, up=True), key, source)
+
+
+def dominating(atoms: Mapping[Atom, int]) -> list[tuple[Measure, int]]:
+    """Return the dominating pairs of releases; those with the same curve are of one kind."""
+    result: dict[tuple[Any, ...], tuple[Measure, int]] = {}
+    for atom, count in atoms.items():
+        result[atom.key] = atom.upper, result.get(atom.key, (None, 0))[1] + count
+    return list(result.values())
 
 
 def _inverse_slope(channel: AbstractChannel) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core.rounding import ULP, raised
-from fastpriv.accounting.profile.atoms import Atom
+from fastpriv.accounting.profile.atoms import Atom, dominating
 from fastpriv.accounting.profile.attained import common
 from fastpriv.accounting.profile.contour import Term
 from fastpriv.accounting.profile.crossing import certified
@@ -146,13 +146,11 @@ class Composed:
 
     def log_moment(self, s: float) -> tuple[float, float]:
         """Lower and upper bounds on ln M(s), the larger of both orders, s > 0."""
-        atoms: dict[Any, tuple[Measure, int]] = {}
-        for atom, k in self._atoms.items():
-            atoms[atom.key] = atom.upper, atoms.get(atom.key, (None, 0))[1] + k
+        atoms = dominating(self._atoms)
         low = high = 0.0
         more = sum(k * part.log_moment(s) for part, k in self._moments)
         for flipped in self._orders:
-            above = [*atoms.values(), *((p.measure(flipped, True), k) for p, k in self._lopsided)]
+            above = [*atoms, *((p.measure(flipped, True), k) for p, k in self._lopsided)]
             try:
                 high = max(high, more + _log(self._ordered(flipped, False), above, s, True))
             except TooCostly:  # nothing is known from above
@@ -201,10 +199,7 @@ class Composed:
     @cached_property
     def _above(self) -> list[Any]:
         """Upper bounds, one for each order."""
-        atoms: dict[Any, tuple[Measure, int]] = {}
-        for atom, k in self._atoms.items():
-            atoms[atom.key] = atom.upper, atoms.get(atom.key, (None, 0))[1] + k
-        return self.above_with(list(atoms.values()))
+        return self.above_with(dominating(self._atoms))
 
     @cached_property
     def _chosen(self) -> list[Chosen | Chernoff]:

@@ -6,15 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
-from typing import Any
 
-from fastpriv.accounting.profile.atoms import Atom
+from fastpriv.accounting.profile.atoms import Atom, dominating
 from fastpriv.accounting.profile.attained import attained
 from fastpriv.accounting.profile.crossing import certified
 from fastpriv.accounting.profile.curve import Curve
 from fastpriv.accounting.profile.distinguishing import Delta
 from fastpriv.accounting.profile.fixed import Fixed, ordered_pairs
-from fastpriv.accounting.profile.measures import Measure
 from fastpriv.accounting.profile.side import Side
 from fastpriv.errors import TooLarge
 from fastpriv.results import Bracket
@@ -35,11 +33,8 @@ class Finite:
 
     @cached_property
     def _above(self) -> Curve:
-        """The dominating pairs of all releases; those with the same curve are of one kind."""
-        result: dict[tuple[Any, ...], tuple[Measure, int]] = {}
-        for atom, count in self._atoms.items():
-            result[atom.key] = atom.upper, result.get(atom.key, (None, 0))[1] + count
-        return Curve(list(result.values()), up=True)
+        """The dominating pairs of all releases."""
+        return Curve(dominating(self._atoms), up=True)
 
     @cached_property
     def _below(self) -> list[Curve]:

@@ -376,6 +376,11 @@ class Histogram(Query):
         return first, second
 
 
+def chances_from(c: float) -> tuple[Chance, Chance]:
+    """Return the laws of a bit with the least and with the largest chance of one, c and 1 - c."""
+    return (1.0 - c, c), (c, 1.0 - c)
+
+
 def chance_of(p: float, c: float) -> Chance:
     """Return the law of a bit with a chance of one between c and 1 - c, which are meant exactly."""
     return (c, p) if p == 1.0 - c else (1.0 - p, p)

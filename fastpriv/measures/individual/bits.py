@@ -16,7 +16,13 @@ from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.sums import Chance, chance_of, corner_error, corner_laws
+from fastpriv.channels.queries.sums import (
+    Chance,
+    chance_of,
+    chances_from,
+    corner_error,
+    corner_laws,
+)
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.individual.search import capped, matrix_error, widened
 from fastpriv.measures.pointwise.intervals import at_corners
@@ -162,7 +168,7 @@ def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) ->
 @common_leak.register
 def _(channel: ProductChannel, c: float, gap: float, clock: Clock) -> IndividualCapacity:
     """The other rows do not matter."""
-    return interval_leak(channel, (1.0 - c, c), (c, 1.0 - c), gap, clock)
+    return interval_leak(channel, *chances_from(c), gap, clock)
 
 
 @common_leak.register
@@ -203,7 +209,7 @@ def _by_intervals(
     """
     n = channel.space.n
     seen = [np.ascontiguousarray(table[:, :, table.any(axis=(0, 1))]) for table in tables]
-    error += corner_error(n, (1.0 - c, c), (c, 1.0 - c))
+    error += corner_error(n, *chances_from(c))
     share = np.arange(n + 1) / n
     lower = 0.0
 

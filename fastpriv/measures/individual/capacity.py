@@ -12,6 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.executors import mapping
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
+from fastpriv.channels.queries.sums import chances_from
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
@@ -152,7 +153,7 @@ def individual_capacity(
     if isinstance(kind, PriorSet):
         check_set(kind, mechanism)
         if isinstance(kind, BernoulliPriors):
-            return interval_leak(mechanism, *kind._ends(), gap, clock)
+            return interval_leak(mechanism, *chances_from(kind.c), gap, clock)
         if isinstance(kind, IidPriors):
             return common_leak(mechanism, kind.c, gap, clock)
         if isinstance(kind, RowBoxPriors):

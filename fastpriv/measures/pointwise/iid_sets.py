@@ -21,7 +21,13 @@ from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.sums import Chance, chance_of, corner_error, corner_laws
+from fastpriv.channels.queries.sums import (
+    Chance,
+    chance_of,
+    chances_from,
+    corner_error,
+    corner_laws,
+)
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.pointwise.row import row_level
 from fastpriv.measures.pointwise.scaled import scaled_matrix
@@ -62,7 +68,7 @@ def _(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
         rows = range(len(kernels)) if i is None else [i]
         ends = [[float(kernels[j].log_ratios[:, t].max()) for j in rows] for t in (0, 1)]
         return round_up(max(math.fsum(end) for end in ends))
-    for law in ((1.0 - c, c), (c, 1.0 - c)):
+    for law in chances_from(c):
         prior = Product.iid(law, channel.space.n)
         if i is None:
             levels.append(leakage_levels(channel, prior)[0])
@@ -151,7 +157,7 @@ def _largest(
             most = float(bounds.max(initial=0.0))
             heapq.heappush(waiting, (max(bound, -most), *ends, kept))
     # Every number is made from positive ones: a mean under a law, and the means of the matrix.
-    error = 4.0 * corner_error(n, (1.0 - c, c), (c, 1.0 - c)) + 4.0 * len(matrix) * ULP
+    error = 4.0 * corner_error(n, *chances_from(c)) + 4.0 * len(matrix) * ULP
     worst = max(reached, -waiting[0][0])
     level = round_up(math.log(worst)) + error
     return Bracket(max(0.0, math.log(reached) - error), level) if late else level

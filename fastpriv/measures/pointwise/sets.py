@@ -12,7 +12,7 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, ProductChannel
-from fastpriv.channels.queries.sums import Chance
+from fastpriv.channels.queries.sums import Chance, chances_from
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.arguments import row_number
 from fastpriv.measures.dp import neighbour_level
@@ -116,12 +116,12 @@ def _(priors: ProductPriors, channel: AbstractChannel, i: int, clock: Clock) -> 
 
 @_whole.register
 def _(priors: BernoulliPriors, channel: AbstractChannel, clock: Clock) -> float:
-    return _bits(channel, *priors._ends(), None)
+    return _bits(channel, *chances_from(priors.c), None)
 
 
 @_one_row.register
 def _(priors: BernoulliPriors, channel: AbstractChannel, i: int, clock: Clock) -> float:
-    return _bits(channel, *priors._ends(), i)
+    return _bits(channel, *chances_from(priors.c), i)
 
 
 @_whole.register

@@ -12,6 +12,14 @@ from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
 from fastpriv.mechanisms import GeometricCount
 
 
+def changed(path, statement):
+    """Let somebody else change a file."""
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
 def test_reopening_keeps_everything(path):
     with Ledger.open(path, {"dp": 1.0, "strong-dp": 5}) as ledger:
         receipt = ledger.spend({"dp": 0.1, "strong-dp": 0.3}, count=3, label="été")
@@ -133,10 +141,7 @@ def test_damage_within_the_tables_is_found(path, damage):
     with Ledger.open(path, {"dp": 9.0, "approximate-dp": (9.0, 1e-6)}) as ledger:
         ledger.spend({"dp": 0.25}, count=2)
         ledger.spend([[0.75, 0.25], [0.25, 0.75]])
-    connection = sqlite3.connect(path)
-    connection.execute(damage)
-    connection.commit()
-    connection.close()
+    changed(path, damage)
     with pytest.raises(LedgerError), Ledger.open(path) as ledger:
         ledger.spend({"dp": 0.25})
 
@@ -144,17 +149,11 @@ def test_damage_within_the_tables_is_found(path, damage):
 def test_a_file_that_was_written_before_there_were_seals(path):
     with Ledger.open(path, {"dp": 9.0}) as ledger:
         ledger.spend({"dp": 0.25})
-    connection = sqlite3.connect(path)
-    connection.execute("DROP TABLE seal")
-    connection.commit()
-    connection.close()
+    changed(path, "DROP TABLE seal")
     with Ledger.open(path) as ledger:
         ledger.spend({"dp": 0.25})
         assert ledger.spent == {"dp": 0.5}
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE ledger SET spent = replace(spent, '0.5', '0.4')")
-    connection.commit()
-    connection.close()
+    changed(path, "UPDATE ledger SET spent = replace(spent, '0.5', '0.4')")
     with pytest.raises(LedgerError, match="not those that the last spend left"):
         Ledger.open(path)
 
@@ -163,10 +162,7 @@ def test_a_relation_that_is_lost_is_missed(path):
     profile = PrivacyProfile.gaussian(2.0, relation="replace-one")
     with Ledger.open(path, {"approximate-dp": (9.0, 1e-6)}) as ledger:
         ledger.spend(profile)
-    connection = sqlite3.connect(path)
-    connection.execute("DELETE FROM relation")
-    connection.commit()
-    connection.close()
+    changed(path, "DELETE FROM relation")
     with pytest.raises(LedgerError, match="it has 0 relations, not one"):
         Ledger.open(path)
 
@@ -189,10 +185,7 @@ def test_curves_that_no_laws_have(lines):
 def test_a_damaged_history_is_not_told(path):
     with Ledger.open(path, {"dp": 9.0}) as ledger:
         ledger.spend({"dp": 0.25})
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE entry SET time = 'once'")
-    connection.commit()
-    connection.close()
+    changed(path, "UPDATE entry SET time = 'once'")
     with Ledger.open(path) as ledger:
         for told in (ledger.history, ledger.to_json):
             with pytest.raises(LedgerError, match="is damaged: "):
