@@ -11,10 +11,11 @@ from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import Symmetric
 from fastpriv.accounting.profile.profile import PrivacyProfile
+from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.channels import AbstractChannel, HammingChannel, RecordChannel
 from fastpriv.channels.rowwise import row_kernels
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.measures.arguments import as_channel
 
 __all__ = ["shuffled"]
@@ -70,7 +71,7 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
     """
     people = check.integer(n, "n", 1)
     if people > _PEOPLE:
-        raise InvalidInput(f"n must be at most 10^12, got {people}")
+        raise InvalidInput(f"n must be at most 10^12, got {short(people)}")
     given = as_channel(channel)
     if given.space.n != 1:
         raise InvalidInput(
@@ -79,7 +80,7 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
         )
     laws, alike = _laws(given)
     _check_size(*laws.shape)
-    return PrivacyProfile({Shuffled(laws, people, alike): 1}, "replace-one")
+    return PrivacyProfile({Shuffled(laws, people, alike): 1}, REPLACED)
 
 
 def _laws(channel: AbstractChannel) -> tuple[Floats, bool]:

@@ -9,14 +9,14 @@ from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.noise import Noise
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Blend, Pair
-from fastpriv.accounting.profile.relations import amount_of_noise, as_relation
+from fastpriv.accounting.profile.relations import ADDED, REPLACED, amount_of_noise, as_relation
 from fastpriv.accounting.profile.samples import (
     one_release,
     poisson_sample,
     replaced_in_sample,
     with_replacement,
 )
-from fastpriv.errors import InvalidInput, described
+from fastpriv.errors import InvalidInput, short
 
 if TYPE_CHECKING:
     from fastpriv.accounting.profile.composed import Part
@@ -38,7 +38,7 @@ class Sampled(Noise):
         truncated_batch_size: int,
         noise_multiplier: float,
         *,
-        relation: str | None = None,
+        relation: str = ADDED,
     ) -> Self:
         """Profile of Gaussian noise on a Poisson sample that is cut to a largest size.
 
@@ -51,8 +51,8 @@ class Sampled(Noise):
             Number of people, and the most that are kept of a sample.
         sampling_probability, noise_multiplier : float
             As for :meth:`gaussian`.
-        relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-            What neighbours are.
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            Which databases are neighbours.
 
         Examples
         --------
@@ -66,7 +66,7 @@ class Sampled(Noise):
         n = check.integer(dataset_size, "dataset_size", 0)
         most = min(check.integer(truncated_batch_size, "truncated_batch_size", 0), n)
         if n > _PEOPLE:
-            raise InvalidInput(f"dataset_size must be at most {_PEOPLE:,}, got {n}")
+            raise InvalidInput(f"dataset_size must be at most {_PEOPLE:,}, got {short(n)}")
         sigma = amount_of_noise(noise_multiplier, "noise_multiplier")
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
         whole = cls.gaussian(sigma, q, relation=relation)
@@ -79,7 +79,7 @@ class Sampled(Noise):
         used = q * float(binom.cdf(most - 1, n - 1, q)) + float(binom.sf(most, n, q)) * most / n
         (attained,) = _pairs(cls.gaussian(sigma, used * (1.0 - 1e-11), relation=relation))
         chosen = min(float(binom.sf(most, n, q)) * most / cut / n * (1.0 + 1e-11), 1.0)
-        replaced = cls.gaussian(0.5 * sigma, chosen, relation="replace-one")
+        replaced = cls.gaussian(0.5 * sigma, chosen, relation=REPLACED)
         pairs = (*_pairs(replaced), *_pairs(whole))
         if len(pairs) != 2:
             return whole
@@ -123,7 +123,7 @@ class Sampled(Noise):
         release = one_release(self._parts)
         if release is None:
             raise InvalidInput(_ONE)
-        if self.relation != "replace-one":
+        if self.relation != REPLACED:
             part = poisson_sample(release, q)
             if part is None:
                 raise InvalidInput(_ONE)
@@ -140,7 +140,7 @@ class Sampled(Noise):
         return type(self)({part: 1}, self.relation)
 
     def sampled_without_replacement(
-        self, sample_size: int, dataset_size: int, *, relation: str = "replace-one"
+        self, sample_size: int, dataset_size: int, *, relation: str = REPLACED
     ) -> Self:
         """Profile of one release of a random subset of fixed size m of the n people.
 
@@ -179,7 +179,7 @@ class Sampled(Noise):
         m, n, kind = self._sizes(sample_size, dataset_size, relation)
         if m > n or (m == n > 0 and kind == "add-or-remove"):
             raise InvalidInput(
-                f"a subset must be smaller than the database, got {m:,} of {n:,} people"
+                f"a subset must be smaller than the database, got {short(m)} of {short(n)} people"
             )
         release = one_release(self._parts)
         if m == 0 or not self._parts:
@@ -196,7 +196,7 @@ class Sampled(Noise):
         return type(self)({part: 1}, kind)
 
     def sampled_with_replacement(
-        self, sample_size: int, dataset_size: int, *, relation: str = "replace-one"
+        self, sample_size: int, dataset_size: int, *, relation: str = REPLACED
     ) -> Self:
         """Profile of one release of m people drawn one by one, maybe several times, from n.
 
@@ -229,7 +229,9 @@ class Sampled(Noise):
         """
         m, n, kind = self._sizes(sample_size, dataset_size, relation)
         if m > 16 * n:
-            raise InvalidInput(f"sample_size must be at most 16 times dataset_size, got {m} of {n}")
+            raise InvalidInput(
+                f"sample_size must be at most 16 times dataset_size, got {short(m)} of {short(n)}"
+            )
         if kind == "add-or-remove" and n == 1 and m:
             raise InvalidInput("nobody is left to draw from where one person of 1 is removed")
         release = one_release(self._parts)
@@ -247,11 +249,11 @@ class Sampled(Noise):
         """Return checked sizes of a sample and a database, and the relation."""
         m = check.integer(sample_size, "sample_size", 0)
         n = check.integer(dataset_size, "dataset_size", 1)
-        kind = as_relation(relation) or "replace-one"
-        if self.relation not in (None, "replace-one"):
+        kind = as_relation(relation)
+        if self._parts and self.relation != REPLACED:
             raise InvalidInput(
-                "samples of a fixed size are of one size for all neighbours; make the release with "
-                f"relation='replace-one', not {described(self.relation)}"
+                "a sample of fixed size has the same size for all neighbours; make the step with "
+                f"relation='replace-one', not {self.relation!r}"
             )
         return m, n, kind
 
