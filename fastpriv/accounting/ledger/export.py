@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from decimal import Decimal
 
+from fastpriv._core import validation as check
 from fastpriv.accounting.ledger.budget import CURVE, Budget
 from fastpriv.accounting.ledger.charges import Offer
 from fastpriv.accounting.ledger.rows import (
+    RECORDED,
     UNREADABLE,
     Entry,
     State,
@@ -17,10 +19,10 @@ from fastpriv.accounting.ledger.rows import (
     checked_label,
     entry_of,
 )
-from fastpriv.accounting.profile.relations import as_relation
+from fastpriv.accounting.profile.relations import RELATIONS
 from fastpriv.errors import BudgetExceeded, InvalidInput, described, unread
 
-_FORMAT, _VERSION = "fastpriv ledger", 1
+_FORMAT = "fastpriv ledger"
 _ENTRY = tuple(field.name for field in fields(Entry))
 #: How closely two compositions of the same releases agree, on whatever grids they are.
 _SAME = Decimal("1e-5")
@@ -31,7 +33,7 @@ def exported(budget: Budget, state: State, entries: list[Entry]) -> str:
     return json.dumps(
         {
             "format": _FORMAT,
-            "version": _VERSION,
+            "version": RECORDED if state.recorded else 1,
             "budget": budget.stored(),
             "spent": state.spent,
             "prior": state.prior,
@@ -48,13 +50,16 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
     """Read an export. Its totals are added up again and must agree."""
     try:
         given = json.loads(text)
-        if (given["format"], given["version"]) != (_FORMAT, _VERSION):
+        if given["format"] != _FORMAT or given["version"] not in (1, RECORDED):
             raise InvalidInput(
                 f"this is {described(given['format'])} of version {described(given['version'])}, "
-                f"not {_FORMAT!r} of version {_VERSION}"
+                f"not {_FORMAT!r} of version {RECORDED}"
             )
         budget, prior = Budget(given["budget"]), checked_label(given["prior"])
-        relation = as_relation(given.get("relation"))  # older exports do not tell
+        relation = given.get("relation")  # older exports do not tell
+        if relation is not None:
+            check.word(relation, "relation", RELATIONS)
+        recorded = given["version"] == RECORDED and "relation" in given
         total = amounts_of(given["spent"])
         entries = [entry_of(*map(each.__getitem__, _ENTRY)) for each in given["entries"]]
     except InvalidInput:
@@ -62,7 +67,7 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
     except UNREADABLE as error:
         raise unread("export of a ledger", text, error) from None
     after = _added_up(budget, entries, total, prior)
-    return budget, entries, replace(after, relation=relation)
+    return budget, entries, replace(after, relation=relation, recorded=recorded)
 
 
 def _added_up(

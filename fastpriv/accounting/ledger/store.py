@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fastpriv.accounting.ledger.rows import (
+    RECORDED,
     Entry,
     State,
     check_history,
@@ -169,6 +170,8 @@ class Store:
                 if after.law is not None:
                     connection.execute(_LAW)
                     connection.execute("REPLACE INTO law VALUES (0, ?)", (after.law,))
+                if after.recorded != before.recorded:
+                    connection.execute(f"PRAGMA user_version = {RECORDED if after.recorded else 1}")
                 if after.relation != before.relation:
                     connection.execute(_RELATION)
                     connection.execute("REPLACE INTO relation VALUES (0, ?)", (after.relation,))

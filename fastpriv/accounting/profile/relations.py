@@ -13,7 +13,9 @@ from fastpriv.errors import InvalidInput
 ADDED = "add-or-remove"
 #: The relation of finite channels: databases that differ in one record's value.
 REPLACED = "replace-one"
-RELATIONS = (ADDED, REPLACED, "replace-special")
+#: One record is replaced by a blank.
+SPECIAL = "replace-special"
+RELATIONS = (ADDED, REPLACED, SPECIAL)
 #: Least and largest noise that is computed with; none at all shows everything.
 LEAST_NOISE, _MOST = 1e-6, 1e15
 
@@ -32,6 +34,15 @@ def one_relation(first: str | None, second: str | None) -> str | None:
             f"them with relation={remedy!r}"
         )
     return first or second
+
+
+def earlier_relation(stored: str | None) -> str:
+    """Return the relation for which totals hold that an earlier version has written.
+
+    Earlier versions took noise that compared a person with nobody for noise of any relation. Such
+    totals hold for "add-or-remove", and beside channels for "replace-special".
+    """
+    return {None: ADDED, REPLACED: SPECIAL}.get(stored) or str(stored)
 
 
 def amount_of_noise(value: float, name: str) -> float:

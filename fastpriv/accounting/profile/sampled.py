@@ -134,8 +134,8 @@ class Sampled(Noise):
         part = replaced_in_sample(release, q, blank=True)
         if part is None:
             raise InvalidInput(
-                "a Poisson sample where a person is replaced is known for noise on a sum only; use "
-                "sampled_without_replacement, or noise of relation='add-or-remove'"
+                "a Poisson sample where a record is replaced is known for noise on a sum only; use "
+                "sampled_without_replacement"
             )
         return type(self)({part: 1}, self.relation)
 
