@@ -90,8 +90,7 @@ class BudgetExceeded(FastprivError, ValueError):
         return (
             f"{self.notion}: the release asks for {described(self.asked)} but "
             f"{described(self.remaining)} of the budget {described(self.budget)} remains; nothing "
-            "was spent. Add noise, release less often, or have the owner of the data open a ledger "
-            "with a larger budget"
+            "was spent. Add noise, release less often, or ask for more"
         )
 
 

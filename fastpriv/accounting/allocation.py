@@ -59,8 +59,8 @@ def random_allocation(
         )
     if kind == REPLACED:
         raise InvalidInput(
-            'relation must be "add-or-remove" or "replace-special" for random allocation; got '
-            "'replace-one'. A replacement counts twice: delta(2 e) is at most (1 + exp(e)) delta(e)"
+            "no tight pair is known for random allocation with relation='replace-one'; from "
+            "'add-or-remove' follows that delta(2 e) is at most (1 + exp(e)) delta(e)"
         )
     if t == 1:
         return PrivacyProfile.gaussian(sigma, relation=kind).self_compose(times)

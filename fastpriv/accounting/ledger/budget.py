@@ -174,8 +174,7 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
             raise ValueError
     except (KeyError, ValueError):
         raise InvalidInput(
-            f'the {CURVE} budget must be (epsilon, delta), (epsilon, delta, "adaptive") or '
-            f'{{"epsilon": ..., "delta": ..., "levels": "fixed" or "adaptive"}}, got '
+            f'the {CURVE} budget must be (epsilon, delta) or (epsilon, delta, "adaptive"); got '
             f"{described(value)}"
         ) from None
     least = amount(delta, "delta")

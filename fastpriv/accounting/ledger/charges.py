@@ -93,15 +93,15 @@ def _level(offer: Offer, needed: str, law: Law) -> Decimal:
     if needed in offer.levels:
         return offer.levels[needed]
     if offer.profile:
-        what = "has no finite dp level" if needed == "dp" else f"gives no {needed} level"
+        why = "infinite" if needed == "dp" else "not known from its profile"
         raise InvalidInput(
-            f"the {law.notion} budget cannot be charged for this release: its profile {what}. "
-            'Use a ledger with the budget {"approximate-dp": (epsilon, delta)}'
+            f"the {law.notion} budget is charged the {needed} level of this release, which is "
+            f'{why}. Use the budget {{"approximate-dp": (epsilon, delta)}}'
         )
     instead = "give a prior" if _under_prior(needed) else "give the channel"
     raise InvalidInput(
         f"the {law.notion} budget is charged the {needed} level of this release, which is not "
-        f"known; {instead} or declare it: {{{needed!r}: ...}} (--level {needed}=...)"
+        f"known; {instead} or declare it (--level {needed}=...)"
     )
 
 

@@ -11,7 +11,6 @@ from fastpriv._core import validation as check
 from fastpriv.accounting.ledger.budget import CURVE, Budget
 from fastpriv.accounting.ledger.charges import Offer
 from fastpriv.accounting.ledger.rows import (
-    RECORDED,
     UNREADABLE,
     Entry,
     State,
@@ -22,7 +21,7 @@ from fastpriv.accounting.ledger.rows import (
 from fastpriv.accounting.profile.relations import RELATIONS
 from fastpriv.errors import BudgetExceeded, InvalidInput, described, unread
 
-_FORMAT = "fastpriv ledger"
+_FORMAT, _VERSION = "fastpriv ledger", 1
 _ENTRY = tuple(field.name for field in fields(Entry))
 #: How closely two compositions of the same releases agree, on whatever grids they are.
 _SAME = Decimal("1e-5")
@@ -33,11 +32,12 @@ def exported(budget: Budget, state: State, entries: list[Entry]) -> str:
     return json.dumps(
         {
             "format": _FORMAT,
-            "version": RECORDED if state.recorded else 1,
+            "version": _VERSION,
             "budget": budget.stored(),
             "spent": state.spent,
             "prior": state.prior,
             "relation": state.relation,
+            "recorded": state.recorded,
             "laws": {notion: law.name for notion, law in budget.laws.items()},
             "entries": [vars(entry) for entry in entries],
         },
@@ -50,16 +50,16 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
     """Read an export. Its totals are added up again and must agree."""
     try:
         given = json.loads(text)
-        if given["format"] != _FORMAT or given["version"] not in (1, RECORDED):
+        if (given["format"], given["version"]) != (_FORMAT, _VERSION):
             raise InvalidInput(
                 f"this is {described(given['format'])} of version {described(given['version'])}, "
-                f"not {_FORMAT!r} of version {RECORDED}"
+                f"not {_FORMAT!r} of version {_VERSION}"
             )
         budget, prior = Budget(given["budget"]), checked_label(given["prior"])
         relation = given.get("relation")  # older exports do not tell
         if relation is not None:
             check.word(relation, "relation", RELATIONS)
-        recorded = given["version"] == RECORDED and "relation" in given
+        recorded = given.get("recorded") is True and "relation" in given
         total = amounts_of(given["spent"])
         entries = [entry_of(*map(each.__getitem__, _ENTRY)) for each in given["entries"]]
     except InvalidInput:

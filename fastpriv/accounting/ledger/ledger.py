@@ -156,8 +156,8 @@ class Ledger:
         if wanted is not None and wanted != store.budget:
             store.close()
             raise InvalidInput(
-                f"budget must be {described(store.budget)}, that of the ledger; got "
-                f"{described(wanted)}. Open it without a budget"
+                f"the ledger has the budget {described(store.budget)}, not {described(wanted)}; "
+                "open it without a budget, or with its own"
             )
         self = cls.__new__(cls)
         self._attach(store, relation)

@@ -18,7 +18,7 @@ from fastpriv.errors import InvalidInput, described, short
 
 #: Largest count of one spend, that of SQLite's integers.
 MOST_COUNT = 2**63 - 1
-#: Version of files and exports in which every spend was checked against the relation.
+#: Version of files in which every spend was checked against the relation.
 RECORDED = 2
 #: Kinds of parts that channels and declared levels are written as.
 _FINITE = ("response", "laws", "shuffled")

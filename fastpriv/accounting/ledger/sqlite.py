@@ -90,7 +90,9 @@ def prepared(
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION or version not in _VERSIONS:
         what = (
-            f"of version {version}, not {RECORDED}" if application == _APPLICATION else "no ledger"
+            f"of version {version}, not 1 or {RECORDED}"
+            if application == _APPLICATION
+            else "no ledger"
         )
         raise LedgerError(f"the database {path} is {what}; nothing was changed in it")
     _settings(connection)
