@@ -128,7 +128,7 @@ def test_profiles_survive_json():
     of = fp.accounting.PrivacyProfile
     for profile in (
         of.gaussian(2.0).self_compose(3),
-        of.laplace(2.0, 0.1).compose(of.randomised_response(4, 0.1)),
+        of.laplace(2.0, 0.1, relation="replace-one").compose(of.randomised_response(4, 0.1)),
         of.of([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]),  # infinite losses
     ):
         again = of.from_json(profile.to_json())

@@ -142,8 +142,8 @@ def _response(event: Any, relation: str) -> PrivacyProfile | None:
     if relation == "replace-one":
         return PrivacyProfile.randomised_response(m, round_up(math.log1p(odds)))
     wrong = noise * (m - 1) / m
-    result = PrivacyProfile.of([[1.0 - wrong, wrong], [1.0 / m, (m - 1) / m]])
-    return PrivacyProfile(result._parts, relation)
+    blank = [1.0 / m, (m - 1) / m]
+    return PrivacyProfile.of([[1.0 - wrong, wrong], blank]).with_relation(relation)
 
 
 def _gaussian(event: Any, relation: str) -> PrivacyProfile | None:

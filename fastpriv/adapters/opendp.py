@@ -126,7 +126,7 @@ def measurement_profile(
     """
     curves = optional("opendp.mod", "opendp").PrivacyProfile
     if isinstance(measurement, curves):
-        return PrivacyProfile(_curve(measurement)._parts, as_relation(relation))
+        return _curve(measurement).with_relation(as_relation(relation))
     try:
         measure, level = str(measurement.output_measure), measurement.map(d_in)
     except AttributeError:
@@ -139,7 +139,7 @@ def measurement_profile(
             f"no profile is known for the measure {described(measure)}; known are "
             f"{', '.join(_READERS)}"
         )
-    return PrivacyProfile(read(level)._parts, _relation(measurement, d_in, relation))
+    return read(level).with_relation(_relation(measurement, d_in, relation))
 
 
 def _relation(measurement: Any, d_in: Any, relation: str | None) -> str:

@@ -267,7 +267,7 @@ def test_releases_for_different_relations_do_not_add_up():
             with pytest.raises(InvalidInput, match="do not compose"):
                 each.spend(replaced)
             assert each.to_dict() == before
-            each.spend(PrivacyProfile.gaussian(2.0))  # which says no relation
+            each.spend(PrivacyProfile.gaussian(2.0))  # the same relation
             each.spend(0.1)
     budget = PrivacyFilter(50.0, 1e-6)
     budget.spend(added)

@@ -191,7 +191,7 @@ def test_composes_with_noise_and_other_shufflers_and_is_written():
     of = fp.accounting.PrivacyProfile
     first = shuffled([[0.75, 0.25], [0.25, 0.75]], 50)
     other = shuffled([[0.6, 0.4], [0.1, 0.9]], 50)
-    noise = of.gaussian(3.0)
+    noise = of.gaussian(3.0).with_relation("replace-one")
     together = first.compose(noise, other)
     level = together.epsilon(1e-4)
     for part in (first, noise, other, first.compose(noise)):

@@ -22,7 +22,13 @@ from fastpriv.accounting.profile.finite import Finite
 from fastpriv.accounting.profile.fixed import Largest, every_pair
 from fastpriv.accounting.profile.fixed_noise import LargestWithNoise
 from fastpriv.accounting.profile.questions import Questions
-from fastpriv.accounting.profile.relations import ADDED, REPLACED, as_relation, one_relation
+from fastpriv.accounting.profile.relations import (
+    ADDED,
+    RELATIONS,
+    REPLACED,
+    as_relation,
+    one_relation,
+)
 from fastpriv.accounting.profile.sampled import Sampled
 from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.channels import AbstractChannel
@@ -221,6 +227,26 @@ class PrivacyProfile(Sampled, Questions):
         """Profile of ``count`` independent runs of these releases, 0 for none."""
         times = check.integer(count, "count", 0)
         return PrivacyProfile({part: k * times for part, k in self._parts.items()}, self.relation)
+
+    def with_relation(self, relation: str) -> PrivacyProfile:
+        """Return the same curve, stated for another relation of neighbours. It is not converted.
+
+        For steps whose noise multiplier or sensitivity is already that of the relation: a count
+        also moves by one if a record is replaced, and a table of counts in two cells.
+
+        Parameters
+        ----------
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            The neighbours for which the curve holds.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> count = fp.accounting.PrivacyProfile.discrete_laplace(0.5).with_relation("replace-one")
+        >>> count.epsilon(0.0), count.relation
+        (Bracket(0.5, 0.5), 'replace-one')
+        """
+        return PrivacyProfile(self._parts, check.word(relation, "relation", RELATIONS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the releases are, for JSON: numbers, and the definitions of channels.

@@ -336,7 +336,7 @@ def test_releases_for_different_relations_are_refused(path, budget):
     with Ledger.open(path, budget) as ledger:
         ledger.spend(added)
         ledger.spend({"dp": 0.25})
-        ledger.spend(PrivacyProfile.laplace(2.0))  # which says no relation
+        ledger.spend(PrivacyProfile.laplace(2.0))  # the same relation
         text = ledger.to_json()
     with Ledger.open(path) as opened:
         for ledger in (opened, Ledger.from_json(text)):
