@@ -225,8 +225,8 @@ def _state(ledger: Ledger, as_json: bool) -> str:
     """Return budget, what is spent and what is left, as a table or as JSON."""
     budget, spent, left = ledger.budget, ledger.spent, ledger.remaining
     if as_json:
-        relation = ledger.relation
-        return to_json({"budget": budget, "spent": spent, "remaining": left, "relation": relation})
+        known = {} if ledger.relation is None else {"relation": ledger.relation}
+        return to_json({"budget": budget, "spent": spent, "remaining": left, **known})
     rows = [["notion", "spent", "remaining", "budget", "law"]]
     for notion, law in ledger.laws.items():
         limit = budget[notion]

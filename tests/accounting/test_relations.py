@@ -328,7 +328,7 @@ def hockey_stick(first, second, t):
 def test_sampled_gaussian_noise(q, t):
     """With, without and with another person, whose record is the opposite."""
     with_one, without, other = (
-        (1.0 - q) * norm.pdf(GRID, 0.0, 1.5) + q * norm.pdf(GRID, at, 1.5) for at in (1.0, 0.0, -1.0)
+        (1.0 - q) * norm.pdf(GRID, 0, 1.5) + q * norm.pdf(GRID, at, 1.5) for at in (1, 0, -1)
     )
     added = PrivacyProfile.gaussian(1.5, q).delta(t)
     pairs = hockey_stick(with_one, without, t), hockey_stick(without, with_one, t)
@@ -442,9 +442,9 @@ SHORT = {
     "huge level": lambda: Ledger({"dp": HUGE}),
     "huge count": lambda: Ledger({"dp": 1.0}).spend({"dp": 0.1}, count=HUGE),
     "huge copies": lambda: PrivacyProfile.gaussian(1.0).self_compose(HUGE),
-    "huge sample": lambda: PrivacyProfile.gaussian(
-        1.0, relation=REPLACED
-    ).sampled_with_replacement(HUGE, 5),
+    "huge sample": lambda: PrivacyProfile.gaussian(1.0, relation=REPLACED).sampled_with_replacement(
+        HUGE, 5
+    ),
     "huge subset": lambda: PrivacyProfile.gaussian(
         1.0, relation=REPLACED
     ).sampled_without_replacement(HUGE, 5),
@@ -485,3 +485,15 @@ def test_messages_are_short(call):
 def test_the_nearest_notion_is_named(call):
     with pytest.raises(InvalidInput, match="did you mean identifiability"):
         call()
+
+
+def test_a_curve_may_be_stated_for_another_relation():
+    """A count moves by one also where a record is replaced."""
+    count = PrivacyProfile.discrete_laplace(0.5)
+    stated = count.with_relation(REPLACED)
+    assert (stated.relation, count.relation) == (REPLACED, ADDED)
+    assert stated.epsilon(0.0) == count.epsilon(0.0)
+    assert stated.compose(PrivacyProfile.of(BIT)).relation == REPLACED
+    for wrong in (None, "remove"):
+        with pytest.raises(InvalidInput, match="relation must be one of"):
+            count.with_relation(wrong)

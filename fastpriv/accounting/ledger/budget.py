@@ -113,9 +113,7 @@ class Budget:
         parts = _more(before.parts, offer.part, count)
         relation, recorded = _joined(before, offer)
         prior = before.prior or offer.prior
-        return State(
-            before.entries + 1, spent, prior, parts, relation=relation, recorded=recorded
-        )
+        return State(before.entries + 1, spent, prior, parts, relation=relation, recorded=recorded)
 
     def _rise(self, before: State, offer: Offer, count: int) -> Decimal:
         """How much epsilon rises, at the budget's delta, when the profiles are composed."""

@@ -103,8 +103,8 @@ class Noise:
         sampling_probability : float
             Probability that a person takes part.
         relation : {"add-or-remove", "replace-one", "replace-special"}
-            Which databases are neighbours. Where a person is replaced, a sample has an upper bound only, see
-            :meth:`poisson_subsampled`.
+            Which databases are neighbours. Where a person is replaced, a sample has an upper bound
+            only, see :meth:`poisson_subsampled`.
 
         Examples
         --------
@@ -118,9 +118,7 @@ class Noise:
         if q == 0.0 or scale == 0.0:
             return cls(_without_noise(q, kind), kind)
         if kind != REPLACED or q == 1.0:
-            return cls(
-                {Interval((2.0 if kind == REPLACED else 1.0) / scale, True, q): 1}, kind
-            )
+            return cls({Interval((2.0 if kind == REPLACED else 1.0) / scale, True, q): 1}, kind)
         part = replaced_in_sample(Interval(2.0 / scale, True), q, blank=True)
         return cls({} if part is None else {part: 1}, kind)
 

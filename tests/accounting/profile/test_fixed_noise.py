@@ -63,7 +63,8 @@ def test_with_all_kinds_of_noise():
         PrivacyProfile.from_epsilon_delta(0.3).poisson_subsampled(0.2),
         PrivacyProfile.zcdp(0.01),
     ):
-        profile = PrivacyProfile.of(matrix).self_compose(30).compose(noise.with_relation("replace-one"))
+        stated = noise.with_relation("replace-one")
+        profile = PrivacyProfile.of(matrix).self_compose(30).compose(stated)
         answer, wider = profile.delta(4.0, adaptive=False), profile.delta(4.0)
         assert answer.lower <= answer.upper <= wider.upper * (1 + 1e-9)
 

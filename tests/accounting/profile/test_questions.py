@@ -121,7 +121,8 @@ def test_fixed_and_free():
     response = PrivacyProfile.randomised_response(3, 0.5).self_compose(4)
     assert response.delta(0.3, adaptive=False) == response.delta(0.3)
     assert gaussian(1.0).delta(0.3, adaptive=False) == gaussian(1.0).delta(0.3)
-    mixed = gaussian(1.0).with_relation("replace-one").compose(PrivacyProfile.of([[0.6, 0.4], [0.5, 0.5]]))
+    noise = gaussian(1.0).with_relation("replace-one")
+    mixed = noise.compose(PrivacyProfile.of([[0.6, 0.4], [0.5, 0.5]]))
     assert mixed.delta(0.3, adaptive=False).upper <= mixed.delta(0.3).upper * (1 + 1e-9)
     many = np.random.default_rng(0).dirichlet(np.ones(2), 70)
     with pytest.raises(TooLarge, match="pairs of neighbours"):
