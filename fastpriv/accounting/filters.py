@@ -19,7 +19,11 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, raised
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.accounting.profile.relations import RELATIONS, earlier_relation, one_relation
+from fastpriv.accounting.profile.relations import (
+    earlier_relation,
+    one_relation,
+    optional_relation,
+)
 from fastpriv.errors import InvalidInput, described, unread
 
 __all__ = ["PrivacyFilter", "PrivacyOdometer"]
@@ -40,9 +44,7 @@ class _Spends:
     def __init__(self, relation: str | None) -> None:
         self._lock = RLock()
         self._level, self._delta, self._count = ZERO, ZERO, 0
-        self._relation = relation
-        if relation is not None:
-            check.word(relation, "relation", RELATIONS)
+        self._relation = optional_relation(relation)
 
     @property
     def relation(self) -> str | None:
@@ -66,9 +68,7 @@ class _Spends:
         self._level = amount(given["level"], "level", 1000)
         self._delta = amount(given["delta"], "delta", 1000)
         self._count = check.integer(given["count"], "count", 0)
-        relation = given.get("relation")
-        if relation is not None:
-            check.word(relation, "relation", RELATIONS)
+        relation = optional_relation(given.get("relation"))
         recorded = given.get("recorded") or not self._count
         self._relation = relation if recorded else earlier_relation(relation)
 

@@ -234,4 +234,5 @@ def _state(ledger: Ledger, as_json: bool) -> str:
             f"{down(limit[0])} at delta {limit[1]:g}" if isinstance(limit, tuple) else down(limit)
         )
         rows.append([notion, up(spent[notion]), down(left[notion]), total, law.name])
-    return f"{table(rows)}\nrelation: {ledger.relation or 'not stated yet'}"
+    relation = "" if ledger.relation is None else f"\nrelation: {ledger.relation}"
+    return table(rows) + relation

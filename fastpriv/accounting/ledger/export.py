@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from decimal import Decimal
 
-from fastpriv._core import validation as check
 from fastpriv.accounting.ledger.budget import CURVE, Budget
 from fastpriv.accounting.ledger.charges import Offer
 from fastpriv.accounting.ledger.rows import (
@@ -18,7 +17,7 @@ from fastpriv.accounting.ledger.rows import (
     checked_label,
     entry_of,
 )
-from fastpriv.accounting.profile.relations import RELATIONS
+from fastpriv.accounting.profile.relations import optional_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput, described, unread
 
 _FORMAT, _VERSION = "fastpriv ledger", 1
@@ -56,9 +55,7 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
                 f"not {_FORMAT!r} of version {_VERSION}"
             )
         budget, prior = Budget(given["budget"]), checked_label(given["prior"])
-        relation = given.get("relation")  # older exports do not tell
-        if relation is not None:
-            check.word(relation, "relation", RELATIONS)
+        relation = optional_relation(given.get("relation"))  # older exports do not tell
         recorded = given.get("recorded") is True and "relation" in given
         total = amounts_of(given["spent"])
         entries = [entry_of(*map(each.__getitem__, _ENTRY)) for each in given["entries"]]

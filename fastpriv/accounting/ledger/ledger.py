@@ -19,7 +19,7 @@ from fastpriv.accounting.ledger.export import exported, imported
 from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.accounting.ledger.rows import MOST_COUNT, Entry, State, checked_count, checked_label
 from fastpriv.accounting.ledger.store import Store
-from fastpriv.accounting.profile.relations import RELATIONS, REPLACED
+from fastpriv.accounting.profile.relations import REPLACED, optional_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput, described
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ class Ledger:
     """
 
     def __init__(self, budget: Mapping[str, Any], *, relation: str | None = None) -> None:
-        self._attach(Store(None, Budget(budget).stored(), timeout=0.0), relation)
+        stated = optional_relation(relation)
+        self._attach(Store(None, Budget(budget).stored(), timeout=0.0), stated)
 
     @classmethod
     def open(
@@ -152,6 +153,7 @@ class Ledger:
         """
         wanted = None if budget is None else Budget(budget).stored()
         limit = check.real(timeout, "timeout", least=0.0, most=1e6)
+        stated = optional_relation(relation)
         store = Store(check.path(path, "path").absolute(), wanted, limit)
         if wanted is not None and wanted != store.budget:
             store.close()
@@ -160,7 +162,7 @@ class Ledger:
                 "open it without a budget, or with its own"
             )
         self = cls.__new__(cls)
-        self._attach(store, relation)
+        self._attach(store, stated)
         return self
 
     def _attach(self, store: Store, relation: str | None) -> None:
@@ -169,7 +171,7 @@ class Ledger:
         self._floats: tuple[State, dict[str, float], dict[str, float]] | None = None
         if relation is not None:
             try:
-                self._state_relation(check.word(relation, "relation", RELATIONS))
+                self._state_relation(relation)
             except BaseException:
                 store.close()
                 raise

@@ -25,6 +25,11 @@ def as_relation(relation: str | None) -> str:
     return ADDED if relation is None else check.word(relation, "relation", RELATIONS)
 
 
+def optional_relation(relation: str | None) -> str | None:
+    """Return a relation of neighbours that is known, or None where none is stated."""
+    return None if relation is None else check.word(relation, "relation", RELATIONS)
+
+
 def one_relation(first: str | None, second: str | None) -> str | None:
     """Return the relation that two have in common; None, of declared levels, is either's."""
     if None not in (first, second) and first != second:
