@@ -47,7 +47,7 @@ class _Listed:
         return (0.0, value) if self._up else (value, 1.0)
 
     def chernoff(self, t: float) -> float:
-        return self._curve.chernoff(t)
+        return self._curve.at_most(t)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         value = self._curve.epsilon(delta)
