@@ -296,8 +296,10 @@ class _Upper:
     def delta(self, t: float) -> tuple[float, float]:
         return 0.0, self._bound.delta(t)
 
-    def chernoff(self, t: float) -> float:
+    def at_most(self, t: float) -> float:
         return self._bound.delta(t)
+
+    chernoff = at_most
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         return 0.0, self._bound.epsilon(delta)
