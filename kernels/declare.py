@@ -24,7 +24,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
 from numpy.typing import NDArray
 
-from fastpriv.kernels.cache import KernelCache
+from .cache import KernelCache
 
 Vector = Annotated[NDArray[np.float64], float64[::1]]
 Matrix = Annotated[NDArray[np.float64], float64[:, ::1]]

@@ -44,8 +44,7 @@ def load_kernels(*names: str) -> None:
 
 def compile_all(progress: bool, jobs: int) -> tuple[int, int]:
     """Do what `warm_up` does; return how many kernels were compiled and how many were loaded."""
-    from fastpriv.kernels import KERNELS
-    from fastpriv.kernels.cache import writable_folder
+    from fastpriv.kernels import KERNELS, writable_folder
 
     tasks = [(name, k) for name, kernel in KERNELS.items() for k in range(len(kernel.declared))]
     compiled = 0

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import fastpriv
+from fastpriv.kernels import cache
 
 #: Calls one small kernel; prints its answer, how often it was compiled and how often loaded.
 CALL = """
@@ -50,7 +51,9 @@ def site():
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(fastpriv.__file__).parent, folder / "site" / "fastpriv", ignore=ignore)
+    package = folder / "site" / "fastpriv"
+    shutil.copytree(Path(fastpriv.__file__).parent, package, ignore=ignore)
+    shutil.copytree(cache.HERE, package / "kernels", ignore=ignore, dirs_exist_ok=True)
     yield folder / "site"
     shutil.rmtree(folder)
 

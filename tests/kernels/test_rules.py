@@ -21,14 +21,13 @@ each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 @each_file
 def test_a_kernel_file_imports_only_files_of_its_folder(path):
     # The cache is stamped by the contents of this folder: code from elsewhere would go unnoticed.
-    allowed = re.compile(r"(math|numba|numpy|typing|fastpriv\.kernels(\.\w+)?)$")
+    allowed = re.compile(r"(math|numba|numpy|typing)$")
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            names = [node.module]
+            names = [] if node.level == 1 else [node.module]
         assert all(map(allowed.match, names)), names
 
 
@@ -45,7 +44,6 @@ def test_every_function_is_a_kernel_or_a_helper(path):
 def test_every_kernel_stands_in_the_package():
     for name, kernel in kernels.KERNELS.items():
         assert getattr(kernels, name) is kernel
-        assert name in kernels.__all__
 
 
 def test_the_stamp_covers_every_file(tmp_path, monkeypatch):
