@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import fastpriv.kernels as kernels
-from fastpriv.kernels import cache, declare
+from fastpriv.kernels import cache, declare, dispatchers
 
 FOLDER = Path(kernels.__file__).parent
 FILES = sorted(
-    path for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "cache", "declare")
+    path
+    for path in FOLDER.glob("*.py")
+    if path.stem not in ("__init__", "cache", "declare", "dispatchers")
 )
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -75,7 +77,7 @@ def test_annotations_are_the_types_of_a_kernel():
 
 def test_a_call_with_undeclared_types_warns_and_answers():
     values = np.array([1.0, -2.0], dtype=np.float32)
-    with pytest.warns(declare.UndeclaredTypes, match="kernel any_below is not declared for"):
+    with pytest.warns(dispatchers.UndeclaredTypes, match="kernel any_below is not declared for"):
         assert kernels.any_below(values, np.ones(2), 1.0)
 
 
