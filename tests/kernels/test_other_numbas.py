@@ -19,7 +19,7 @@ W, p = {MATRIX}, {PRIOR}
 print([float(fp.dp_level(W)), float(fp.pml_level(W, p)), float(fp.mutual_information(W, p))])
 """
 MISSING = """
-import sys, types, numba.core.dispatcher as whole
+import sys, types, numba.core.ccallback, numba.core.dispatcher as whole
 part = types.ModuleType(whole.__name__)
 vars(part).update({name: it for name, it in vars(whole).items() if name != "_FunctionCompiler"})
 sys.modules[whole.__name__] = part
