@@ -1,36 +1,46 @@
-"""Tests on every Python that is installed, lint, types, the site and the lowest dependencies.
+"""Tests on every Python that is installed, lint, types, the site and the wheel.
 
 ``nox`` runs the tests on the Pythons that it finds and skips the others; ``nox -l`` lists the rest.
 """
+
+from pathlib import Path
 
 import nox
 
 nox.options.sessions = ["tests", "lint", "types", "layers"]
 nox.options.error_on_missing_interpreters = False
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
-PROJECT = nox.project.load_toml("pyproject.toml")["project"]
 
 
 @nox.session(python=PYTHONS)
 def tests(session):
-    """Run the tests; arguments go to pytest: ``nox -s tests-3.12 -- tests/measures -n 2``."""
+    """Run the default suite; arguments go to pytest: ``nox -s tests-3.12 -- tests/measures``."""
     session.install("-e", ".[test]")
     session.run("python", "-m", "pytest", "-q", *session.posargs)
 
 
 @nox.session
+def everything(session):
+    """Run all tests, slow ones, whole grids, searches and pages included."""
+    session.install("-e", ".[test,dev,docs]")
+    session.run("python", "-m", "sphinx", "-W", "-q", "-b", "html", "docs", "docs/_build/html")
+    options = ["-q", "-n", "auto", "--dist", "worksteal", "-m", ""]
+    session.run("python", "-m", "pytest", *options, *session.posargs)
+
+
+@nox.session
 def lint(session):
-    """Check style and formatting."""
-    session.install("ruff")
-    session.run("ruff", "check", ".")
-    session.run("ruff", "format", "--check", ".")
+    """Check style, formatting, white space and spelling."""
+    session.install("-e", ".[dev]")
+    session.run("pre-commit", "run", "--all-files")
 
 
 @nox.session
 def types(session):
-    """Check types."""
+    """Check types, and that the lowest Python has all names."""
     session.install("-e", ".[test]", "mypy")
     session.run("mypy")
+    session.run("mypy", "--python-version", "3.10", "--no-warn-return-any")
 
 
 @nox.session
@@ -70,14 +80,11 @@ def benchmarks(session):
     session.run("python", "-m", "pytest", "benchmarks", *options, *session.posargs)
 
 
-def lowest_versions():
-    """Return the dependencies of the library, each pinned at the lowest version allowed."""
-    return [requirement.replace(">=", "==") for requirement in PROJECT["dependencies"]]
-
-
-@nox.session(python="3.11")
-def lowest(session):
-    """Run the tests of the core with the lowest dependencies allowed."""
-    session.install("-e", ".[exact,progress]", *lowest_versions(), "hypothesis", "mpmath", "pytest")
-    chosen = session.posargs or ["tests/measures", "tests/design", "tests/priors", "tests/sampling"]
-    session.run("python", "-m", "pytest", "-q", *chosen)
+@nox.session
+def pythons(session):
+    """Use the built wheel on every Python, with the lowest dependencies and the newest numba."""
+    session.install("build")
+    wheels = session.create_tmp()
+    session.run("python", "-m", "build", "--outdir", wheels, ".")
+    (wheel,) = Path(wheels).glob("*.whl")
+    session.run("python", "tools/pythons.py", str(wheel), *session.posargs)

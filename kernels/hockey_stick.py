@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.declare import IntMatrix, Matrix, Vector, helper, kernel
+from .declare import IntMatrix, Matrix, Vector, helper, kernel
 
 UNIT = 2.0**-53
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.arrays import high, low
-from fastpriv.kernels.declare import IntMatrix, Matrix, Vector, helper, kernel
+from .arrays import high, low
+from .declare import IntMatrix, Matrix, Vector, helper, kernel
 
 
 @kernel(error_model="numpy")

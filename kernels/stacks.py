@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.arrays import NORMAL, high, low
-from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
-from fastpriv.kernels.lines import worst_column
+from .arrays import NORMAL, high, low
+from .declare import Cube, Matrix, Vector, helper, kernel
+from .lines import worst_column
 
 UNIT = 2.0**-53
 ROUND_UP = 1.0 + 2.0**-51

@@ -125,8 +125,8 @@ class Budget:
         if self.adaptive:
             from fastpriv.accounting.ledger.parts import filtered_level_of  # loads kernels
 
-            return Decimal(repr(filtered_level_of(parts, down(self.delta or ZERO))))
-        return Decimal(repr(self._composer.level(parts)))
+            return Decimal(repr(float(filtered_level_of(parts, down(self.delta or ZERO)))))
+        return Decimal(repr(float(self._composer.level(parts))))
 
     def keep(self, parts: Mapping[str, int]) -> bytes | None:
         """Keep the composed law of releases; return it where the ledger's file should, too."""

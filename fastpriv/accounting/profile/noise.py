@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,8 @@ from fastpriv.accounting.profile.samples import replaced_in_sample
 from fastpriv.errors import InvalidInput, short
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from fastpriv.accounting.profile.composed import Part
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
 from fastpriv.accounting.profile.mixtures import Mixtures
@@ -19,6 +19,8 @@ from fastpriv.accounting.profile.samples import (
 from fastpriv.errors import InvalidInput, short
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from fastpriv.accounting.profile.composed import Part
 
 #: Most people that a sample is drawn from: their number is computed with as a double.

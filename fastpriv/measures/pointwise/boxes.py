@@ -148,7 +148,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
     tops = matrix.max(axis=0)
     chances = (matrix / np.where(tops > 0.0, tops, 1.0))[:, tops > 0.0]
     slack = (2 * n * (box.size + 2) + 32) * ULP
-    lead = chances.reshape((box.size,) * n + (-1,))
+    lead: Floats = chances.reshape((box.size,) * n + (-1,))
     if i is None:
         most = lead[np.ix_(*[possible] * n)].reshape(-1, lead.shape[-1]).max(axis=0)
     for j in range(n):
