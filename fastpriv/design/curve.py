@@ -262,6 +262,8 @@ class TradeoffCurve(Tabular):
         Where the best level falls at once: the distortion of a constant output, the level just
         before (from above) and the level from there on, per notion. Absent where it falls
         continuously or outside of the grid.
+    sizes : tuple of int
+        Numbers of values of the rows.
     """
 
     distortions: Floats
@@ -271,6 +273,7 @@ class TradeoffCurve(Tabular):
     theorem_upper: dict[str, Floats]
     closed_form: dict[str, tuple[float, float]] = field(default_factory=dict)
     jumps: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    sizes: tuple[int, ...] = ()
 
     def columns(self) -> dict[str, Floats]:
         """Return all columns by name, the distortion first."""
@@ -297,7 +300,9 @@ class TradeoffCurve(Tabular):
     def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
         """Draw the curve; see :func:`fastpriv.plot.tradeoff`."""
         titles = {notion: NOTIONS[notion].title for notion in self.lower}
-        return draw_tradeoff(self, titles, ax, legend)
+        several = [m for m in self.sizes if m > 1]
+        plain = partial(h_inverse, n=len(several), m=several) if several else None
+        return draw_tradeoff(self, titles, ax, legend, plain)
 
     def __repr__(self) -> str:
         return f"TradeoffCurve({len(self.distortions)} distortions, {', '.join(self.lower)})"
@@ -379,7 +384,8 @@ def tradeoff_curve(
         after = prior.epsilon_x() if name == "identifiability" else 0.0
         if before.lower > after + _JUMP * (1.0 + after):
             jumps[name] = constant, top, after
-    return TradeoffCurve(grid, lower, upper, *_theorem_1(prior, names, grid), closed, jumps)
+    theorems = _theorem_1(prior, names, grid)
+    return TradeoffCurve(grid, lower, upper, *theorems, closed, jumps, tuple(prior.space.sizes))
 
 
 def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:
