@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from fastpriv._core.rounding import LEAST, ULP, lowered
+from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks
 from fastpriv.channels import (
@@ -16,12 +18,15 @@ from fastpriv.channels import (
     PosteriorChannel,
     ProductChannel,
 )
-from fastpriv.measures.distortion import expected_distance, hamming_distance
+from fastpriv.design.task import Kind
+from fastpriv.measures.distortion import expected_cost, expected_distance, hamming_distance
 from fastpriv.measures.identifiability import posterior_level
 from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.priors.unmixing import rounding
 from fastpriv.results import Solution
 
+#: Most entries of a matrix whose expected cost is summed exactly.
+_SUMMED = 1 << 16
 #: How often E_i is lowered to meet a level.
 _TRIES = 4
 
@@ -92,6 +97,51 @@ def least_distance(sizes: tuple[int, ...], epsilon: float) -> float:
     """Return h(epsilon) rounded down, also where its digits underflow."""
     distance = hamming_distance(RowKernels.symmetric(sizes, epsilon))
     return max(lowered(distance, 8.0) - 4.0 * len(sizes) * LEAST, 0.0)
+
+
+def rounded_up(solution: Kind, prior: Distribution, cost: Floats | None = None) -> Kind:
+    """Return the solution with a value no less than the distortion of the floats of its matrix.
+
+    The expected cost sum p(x) W[x, y] d(x, y) is summed exactly and rounded up. Channels of many
+    rows are no matrix, and keep the value they were measured with.
+    """
+    channel = solution.channel
+    if channel.space.size**2 > _SUMMED or not (isinstance(channel, Channel) or prior.space.n == 1):
+        return solution
+    matrix = np.array(channel.matrix())
+    if cost is None:
+        rows = prior.space.rows(np.arange(prior.space.size))
+        cost = (rows[:, None] != rows[None]).sum(axis=2).astype(np.float64)
+    exact = exact_cost(prior._vector(), matrix, cost)
+    usual = expected_cost(channel, prior, cost)
+    return replace(solution, value=max(solution.value, exact, usual))
+
+
+def exact_cost(weights: Floats, matrix: Floats, cost: Floats) -> float:
+    """Return sum p(x) W[x, y] d(x, y) rounded up: every product is split into two doubles."""
+    shares, lost = _split_product(weights[:, None], matrix)
+    parts = [*_split_product(shares, cost), *_split_product(lost, cost)]
+    terms = np.concatenate([part.reshape(-1) for part in parts])
+    if not np.isfinite(terms).all():
+        return -math.inf  # too large to be split, so that the usual sum has to do
+    total = math.fsum(terms)
+    missing = math.fsum([*terms, -total, 4.0 * len(terms) * LEAST])  # of parts that underflowed
+    return math.nextafter(total, math.inf) if missing > 0.0 and total else total
+
+
+def _split_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return the rounded product of two doubles and what rounding took (Dekker 1971)."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        product = a * b
+        (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+        rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, np.broadcast_to(rest, product.shape)
+
+
+def _halves(a: Floats) -> tuple[Floats, Floats]:
+    high = a * 134217729.0
+    high = high - (high - a)
+    return high, a - high
 
 
 def symmetries(cube: np.ndarray) -> Blocks:

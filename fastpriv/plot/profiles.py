@@ -28,6 +28,8 @@ __all__ = ["composition", "profile"]
 
 #: Epsilons of a curve to begin with, steps of the finest grid, and what passes for straight.
 _POINTS, _FINEST, _BENT = 9, 400, 0.004
+#: Most epsilons at which a curve bends that are all drawn.
+_BENDS = 256
 #: Larger than any loss.
 _LARGEST = 1e300
 #: Least delta that can be drawn.
@@ -133,12 +135,15 @@ def _never_below(curve: PrivacyProfile) -> float:
 
 
 def _sampled(curve: PrivacyProfile, right: float, floor: float) -> dict[float, Bracket]:
-    """Delta at epsilons so close that straight lines between them pass for the curve."""
+    """Delta at epsilons so close that chords in e^epsilon between them pass for the curve."""
     level = curve.epsilon(0.0).upper
     grid = np.linspace(0.0, right, _POINTS)
     if level <= right:  # towards it delta falls to 0, ever more steeply
         fall = level * (1.0 - 0.5 ** np.arange(3.0, 44.0, 2.0))
         grid = np.unique(np.concatenate([grid, fall, [level]]))
+    bends = [bend for bend in curve._bends if bend <= right]
+    if len(bends) <= _BENDS:
+        grid = np.union1d(grid, bends)
     points = {epsilon: curve.delta(epsilon) for epsilon in grid.tolist()}
     gaps = [*itertools.pairwise(points)]
     while gaps:
@@ -146,8 +151,9 @@ def _sampled(curve: PrivacyProfile, right: float, floor: float) -> dict[float, B
         if end - left > right / _FINEST:
             middle = 0.5 * (left + end)
             points[middle] = curve.delta(middle)
-            a, b, c = (math.log(max(points[e].upper, floor)) for e in (left, middle, end))
-            if abs(b - 0.5 * (a + c)) > _BENT * -math.log(floor):
+            a, b, c = (max(points[e].upper, floor) for e in (left, middle, end))
+            chord = a + (c - a) / (1.0 + math.exp(middle - left))
+            if math.log(chord / b) > _BENT * -math.log(floor):
                 gaps += [(left, middle), (middle, end)]
     return dict(sorted(points.items()))
 
