@@ -19,8 +19,6 @@ from fastpriv._core.rounding import raised
 if TYPE_CHECKING:
     from fastpriv._core.validation import Floats
 
-#: Parts into which a stretch between two points is divided.
-_PARTS = 8
 #: Share of its height by which a chord is moved outwards: more than rounding, too little to see.
 _OUTWARDS = 1e-9
 
@@ -37,19 +35,24 @@ def stairs(x: Floats, y: Floats, ahead: bool) -> tuple[Floats, Floats]:
 
 
 def refined(
-    x: Floats, low: Floats, high: Floats, apart: Callable[[Floats, Floats], Floats]
+    x: Floats,
+    low: Floats,
+    high: Floats,
+    apart: Callable[[Floats, Floats], Floats],
+    parts: int = 8,
 ) -> tuple[Floats, Floats, Floats]:
     """Bound a monotone curve that is convex on some scale at more points than it was computed at.
 
     It is below the chord of the points around it, and above the secants of the two points before
     and of the two points after, which are extended. ``apart(a, b)`` is how far b is from a on the
-    scale, in units that may depend on a. Where that overflows, the curve is only monotone.
+    scale, in units that may depend on a. Where that overflows, the curve is only monotone. A stretch
+    between two points is divided into ``parts``.
     """
     if len(x) < 2:
         return x, low, high
-    share = np.arange(_PARTS) / _PARTS
+    share = np.arange(parts) / parts
     fine = (x[:-1, None] + share * np.diff(x)[:, None]).reshape(-1)
-    at = np.repeat(np.arange(len(x) - 1), _PARTS)
+    at = np.repeat(np.arange(len(x) - 1), parts)
     end = at + 1
     with np.errstate(all="ignore"):
         weight = apart(x[at], fine) / apart(x[at], x[end])
@@ -65,7 +68,7 @@ def refined(
             secant = low[near] + weight * (high[far] - low[near])
             secant -= _OUTWARDS * np.abs(low[near] - secant)
             below = np.fmax(below, np.where(known, secant, -np.inf))
-    nodes = np.arange(0, len(fine), _PARTS)
+    nodes = np.arange(0, len(fine), parts)
     below[nodes], above[nodes] = low[:-1], high[:-1]
     below = np.minimum(below, above)
     return np.append(fine, x[-1]), np.append(below, low[-1]), np.append(above, high[-1])

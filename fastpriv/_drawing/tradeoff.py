@@ -119,12 +119,15 @@ def _best(ax: Axes, curve: TradeoffCurve, notion: str, label: str, plain: Plain 
     if jump is not None:
         place, before, after = jump
         known = end is not None and end[0] >= place * (1.0 - _ROUNDED)
-        places += [int(np.searchsorted(x, place * (1.0 - _ROUNDED)))] * 3
-        added += [
+        near = curve.beside.get(notion)
+        points = [near] if near is not None and not known else []
+        points += [
             (place, before * (1.0 - _WIDEN) if known else after, before * (1.0 + _WIDEN)),
             (place, math.nan, math.nan),
             (place, after, after),
         ]
+        places += [int(np.searchsorted(x, d * (1.0 - _ROUNDED))) for d, _, _ in points]
+        added += points
         colour = _LOOKS[notion]["color"]
         ax.plot([place, place], [before, after], "--", color=colour, linewidth=0.8)
     kept = np.insert(np.isin(x, measured), places, False)

@@ -18,6 +18,7 @@ from fastpriv.channels import (
     PosteriorChannel,
     ProductChannel,
 )
+from fastpriv.design.neighbours import hamming_distances
 from fastpriv.design.task import Kind
 from fastpriv.measures.distortion import expected_cost, expected_distance, hamming_distance
 from fastpriv.measures.identifiability import posterior_level
@@ -27,6 +28,8 @@ from fastpriv.results import Solution
 
 #: Most entries of a matrix whose expected cost is summed exactly.
 _SUMMED = 1 << 16
+#: Least product that is surely the sum of two doubles.
+_SPLIT = 1e-250
 #: How often E_i is lowered to meet a level.
 _TRIES = 4
 
@@ -102,18 +105,18 @@ def least_distance(sizes: tuple[int, ...], epsilon: float) -> float:
 def rounded_up(solution: Kind, prior: Distribution, cost: Floats | None = None) -> Kind:
     """Return the solution with a value no less than the distortion of the floats of its matrix.
 
-    The expected cost sum p(x) W[x, y] d(x, y) is summed exactly and rounded up. Channels of many
-    rows are no matrix, and keep the value they were measured with.
+    The expected cost sum p(x) W[x, y] d(x, y) is summed exactly and rounded up. Larger channels
+    keep the value that they were measured with.
     """
     channel = solution.channel
-    if channel.space.size**2 > _SUMMED or not (isinstance(channel, Channel) or prior.space.n == 1):
+    if channel.space.size * channel._output_count > _SUMMED:
         return solution
-    matrix = np.array(channel.matrix())
     if cost is None:
-        rows = prior.space.rows(np.arange(prior.space.size))
-        cost = (rows[:, None] != rows[None]).sum(axis=2).astype(np.float64)
-    exact = exact_cost(prior._vector(), matrix, cost)
-    usual = expected_cost(channel, prior, cost)
+        usual = expected_distance(channel, prior)
+        cost = hamming_distances(prior.space)
+    else:
+        usual = expected_cost(channel, prior, cost)
+    exact = exact_cost(prior._vector(), np.array(channel.matrix()), cost)
     return replace(solution, value=max(solution.value, exact, usual))
 
 
@@ -124,9 +127,11 @@ def exact_cost(weights: Floats, matrix: Floats, cost: Floats) -> float:
     terms = np.concatenate([part.reshape(-1) for part in parts])
     if not np.isfinite(terms).all():
         return -math.inf  # too large to be split, so that the usual sum has to do
+    rare = np.minimum(shares, np.abs(parts[0])) < _SPLIT  # parts of these may have underflowed
+    rare &= (weights[:, None] > 0.0) & (matrix > 0.0) & (cost != 0.0)
+    slack = 4.0 * LEAST * np.count_nonzero(rare) * max(1.0, float(np.abs(cost).max()))
     total = math.fsum(terms)
-    missing = math.fsum([*terms, -total, 4.0 * len(terms) * LEAST])  # of parts that underflowed
-    return math.nextafter(total, math.inf) if missing > 0.0 and total else total
+    return math.nextafter(total, math.inf) if math.fsum([*terms, -total, slack]) > 0.0 else total
 
 
 def _split_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:

@@ -103,7 +103,8 @@ def solve_metric(
         matrix, bound, solver = problem.solve()
     except OutOfTime:
         matrix, bound, solver = None, 0.0, None
-    bound += offset - 4.0 * ULP * (abs(offset) + abs(bound))
+    bound = max(bound, 0.0)  # shifted costs are no less
+    bound += offset - 4.0 * ULP * (abs(offset) + bound)
     best = constant
     if matrix is not None:
         level = certified_level(matrix, distance, prior if task.joint else None)

@@ -159,7 +159,7 @@ def solve_pd_dp(
     if metric is not None or neighbours is not None or group != 1:
         return _up(solve_general(prior, metric, neighbours, group, task), prior, metric)
     if epsilon >= prior.epsilon_hat():
-        return randomised_response(prior.space.sizes, epsilon)
+        return rounded_up(randomised_response(prior.space.sizes, epsilon), prior)
     if epsilon == 0.0:
         return rounded_up(constant_mechanism(prior), prior)
     return rounded_up(solve_program(prior, task), prior)

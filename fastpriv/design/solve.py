@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
-from fastpriv.design.common import constant_mechanism
+from fastpriv.design.common import constant_mechanism, rounded_up
 from fastpriv.design.curve import privacy_level
 from fastpriv.design.task import Task, made_task, told
 from fastpriv.errors import GapWarning, Infeasible, InvalidInput, SolverFailure, described
@@ -205,8 +205,9 @@ class _Problem:
             if NOTIONS[self.notion].information:
                 level *= 1.0 + INFORMATION_ERROR
         distortion = expected_distance(channel, self.prior)
+        spent = rounded_up(replace(solution, channel=channel, value=distortion), self.prior).value
         return Optimum(
-            value=max(distortion, solution.value) if minimised == "distortion" else level,
+            value=spent if minimised == "distortion" else level,
             bound=bound,
             channel=channel,
             level=level,
@@ -311,7 +312,8 @@ class _Problem:
             if self._information(guess).bound > epsilon:
                 bound = guess
             step *= 4.0
-        found = replace(best, minimised="distortion", value=best.distortion, bound=bound)
+        spent = rounded_up(replace(best, value=best.distortion), self.prior).value
+        found = replace(best, minimised="distortion", value=spent, bound=bound)
         return self.searched(found, task)
 
     def _information(self, distortion: float) -> Optimum:

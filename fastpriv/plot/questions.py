@@ -245,5 +245,5 @@ def _divergences(orders: Floats, profile: PrivacyProfile) -> tuple[Floats, Float
     """Orders, with divergences from below and above: order - 1 times a divergence is convex."""
     low, high = _ends(profile.renyi_level(order) for order in orders.tolist())
     s = orders - 1.0
-    fine, low, high = refined(orders, s * low, s * high, lambda a, b: b - a)
+    fine, low, high = refined(orders, s * low, s * high, lambda a, b: b - a, parts=32)
     return fine, lowered(low / (fine - 1.0), 8.0), raised(high / (fine - 1.0), 8.0)
