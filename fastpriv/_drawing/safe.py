@@ -45,8 +45,8 @@ def refined(
 
     It is below the chord of the points around it, and above the secants of the two points before
     and of the two points after, which are extended. ``apart(a, b)`` is how far b is from a on the
-    scale, in units that may depend on a. Where that overflows, the curve is only monotone. A stretch
-    between two points is divided into ``parts``.
+    scale, in units that may depend on a. Where that overflows, the curve is only monotone. Each
+    stretch between two points is divided into ``parts``.
     """
     if len(x) < 2:
         return x, low, high

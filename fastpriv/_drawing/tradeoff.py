@@ -93,7 +93,7 @@ def _in_order(curve: TradeoffCurve) -> TradeoffCurve:
     """Return the curve with its distortions in order."""
     order = np.argsort(curve.distortions, kind="stable")
     tables = ("lower", "upper", "theorem_lower", "theorem_upper")
-    moved = {t: {name: v[order] for name, v in getattr(curve, t).items()} for t in tables}
+    moved: Any = {t: {name: v[order] for name, v in getattr(curve, t).items()} for t in tables}
     return replace(curve, distortions=curve.distortions[order], **moved)
 
 

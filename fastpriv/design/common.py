@@ -108,16 +108,22 @@ def rounded_up(solution: Kind, prior: Distribution, cost: Floats | None = None) 
     The expected cost sum p(x) W[x, y] d(x, y) is summed exactly and rounded up. Larger channels
     keep the value that they were measured with.
     """
-    channel = solution.channel
+    return replace(solution, value=distortion_up(solution.channel, prior, cost, solution.value))
+
+
+def distortion_up(
+    channel: AbstractChannel, prior: Distribution, cost: Floats | None, least: float
+) -> float:
+    """Return the expected cost of a channel rounded up, and at least ``least``."""
     if channel.space.size * channel._output_count > _SUMMED:
-        return solution
+        return least
     if cost is None:
         usual = expected_distance(channel, prior)
         cost = hamming_distances(prior.space)
     else:
         usual = expected_cost(channel, prior, cost)
     exact = exact_cost(prior._vector(), np.array(channel.matrix()), cost)
-    return replace(solution, value=max(solution.value, exact, usual))
+    return max(least, exact, usual)
 
 
 def exact_cost(weights: Floats, matrix: Floats, cost: Floats) -> float:

@@ -118,7 +118,10 @@ def solve_pd_pml(
         constant = constant_mechanism(law)  # what needs no program is what there is
         proved = min(_near_constant(p, distance, epsilon), constant.value)
         return told(
-            rounded_up(replace(constant, bound=proved), law), task, depth=3, why=_reason(failure, task)
+            rounded_up(replace(constant, bound=proved), law),
+            task,
+            depth=3,
+            why=_reason(failure, task),
         )
     bound = _dual_bound(p, distance, epsilon, multipliers)
     bound = max(bound, _near_constant(p, distance, epsilon))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
-from fastpriv.design.common import constant_mechanism, rounded_up
+from fastpriv.design.common import constant_mechanism, distortion_up
 from fastpriv.design.curve import privacy_level
 from fastpriv.design.task import Task, made_task, told
 from fastpriv.errors import GapWarning, Infeasible, InvalidInput, SolverFailure, described
@@ -205,9 +205,10 @@ class _Problem:
             if NOTIONS[self.notion].information:
                 level *= 1.0 + INFORMATION_ERROR
         distortion = expected_distance(channel, self.prior)
-        spent = rounded_up(replace(solution, channel=channel, value=distortion), self.prior).value
+        if minimised == "distortion":
+            distortion = self.spent(channel, distortion)
         return Optimum(
-            value=spent if minimised == "distortion" else level,
+            value=distortion if minimised == "distortion" else level,
             bound=bound,
             channel=channel,
             level=level,
@@ -219,6 +220,10 @@ class _Problem:
             minimised=minimised,
             structured=solution.channel,
         )
+
+    def spent(self, channel: AbstractChannel, distortion: float) -> float:
+        """Return the distortion of a channel, rounded up where it is what was minimised."""
+        return distortion_up(channel, self.prior, None, distortion)
 
     def least_distortion(self, epsilon: float) -> Optimum:
         """Solve at a level, a little below it where the rounded matrix would exceed it."""
@@ -312,9 +317,9 @@ class _Problem:
             if self._information(guess).bound > epsilon:
                 bound = guess
             step *= 4.0
-        spent = rounded_up(replace(best, value=best.distortion), self.prior).value
-        found = replace(best, minimised="distortion", value=spent, bound=bound)
-        return self.searched(found, task)
+        spent = self.spent(best.channel, best.distortion)
+        best = replace(best, minimised="distortion", value=spent, distortion=spent, bound=bound)
+        return self.searched(best, task)
 
     def _information(self, distortion: float) -> Optimum:
         """Return a point of the search over distortions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def balance(
         (left, FAMILY[0], "-", "information about an individual", False),
         (gained, FAMILY[1], "--", "balance function: what is gained", True),
     ):
-        look = {"color": colour, "linestyle": style, "linewidth": 1.0}
+        look: Any = {"color": colour, "linestyle": style, "linewidth": 1.0}
         band(ax, grid, bracket.lower, bracket.upper, name, rising=rising, **look)
         ax.plot(*stairs(grid, bracket.lower, not rising), **look)
     ax.set_ylim(bottom=0.0)

@@ -184,7 +184,8 @@ def composition(
     From above: levels that add, k e for differential privacy at level e; the bound of advanced
     composition, k e tanh(e/2) + e sqrt(2 k ln 1/delta), which knows nothing but e; and the
     epsilon of the composed :class:`fastpriv.accounting.PrivacyProfile`, with the band that is
-    proved. Lines are stairs: between two computed numbers of releases the larger one bounds epsilon.
+    proved. Lines are stairs: between two computed numbers of releases the larger one bounds
+    epsilon.
 
     Parameters
     ----------

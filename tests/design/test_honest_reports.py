@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
+from fastpriv.design import common, task
 
-common = pytest.importorskip("fastpriv.design.common")
 PRIOR = fp.Dense(np.random.default_rng(1).dirichlet(np.ones(64)), [2] * 6)
 JOINT = np.random.default_rng(2).dirichlet(np.ones(40)).reshape(4, 10)
 LINE = np.abs(np.subtract.outer(range(10), range(10))).astype(float)
@@ -54,10 +54,8 @@ def test_an_engine_that_leaves_time_for_the_repair_blames_the_clock(seconds):
 
 
 def test_an_engine_stopped_early_is_remembered():
-    task = pytest.importorskip("fastpriv.design.task")
     asked = task.made_task(1.0, False, 1e-6, math.inf, "auto")
-    wide = fp.Solution if hasattr(fp, "Solution") else type(fp.solve_pd_dp([0.5, 0.5], 1.0))
-    solution = wide(1.0, 0.5, fp.Channel([[1.0]]), 0.0, "dense")
+    solution = fp.Solution(1.0, 0.5, fp.Channel([[1.0]]), 0.0, "dense")
     with pytest.warns(fp.GapWarning, match="rounding allows no less"):
         task.told(solution, asked)
     asked.stopped.append("engine")

@@ -65,6 +65,7 @@ def test_randomised_response_at_five_is_drawn_as_it_is():
     assert 1.0 - rate == pytest.approx(0.9933, abs=1e-4)  # straight lines of a grid had 0.703
 
 
+@pytest.mark.outer
 @pytest.mark.parametrize("name", PROFILES)
 def test_true_positive_rates_are_never_drawn_too_low(name):
     profile = PROFILES[name]
@@ -161,9 +162,7 @@ def test_best_levels_are_never_drawn_too_low(prior, notion):
     if closed is not None:  # h^-1 itself, not seven points of it
         sizes = prior.space.sizes
         at = 0.5 * (x[0] + min(closed[0], x[-1]))
-        assert np.interp(at, x, y) == pytest.approx(
-            fp.h_inverse(at, len(sizes), sizes), rel=0.02
-        )
+        assert np.interp(at, x, y) == pytest.approx(fp.h_inverse(at, len(sizes), sizes), rel=0.02)
 
 
 def test_noise_and_bounds_of_the_papers_are_never_drawn_too_low():
