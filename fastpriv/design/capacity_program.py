@@ -16,7 +16,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, HammingChannel, ProductChannel
-from fastpriv.design.common import constant_mechanism
+from fastpriv.design.common import constant_mechanism, rounded_up
 from fastpriv.design.task import limits, made_task, told
 from fastpriv.errors import TooLarge, short
 from fastpriv.measures.distortion import expected_distance
@@ -128,7 +128,7 @@ def solve_pd_capacity(
     task = made_task(epsilon, False, gap, time_limit, "auto")
     known = _without_program(law, epsilon)
     if known is not None:
-        return known
+        return rounded_up(known, law)
     clock = Clock(time_limit)
     if priors == "independent" and isinstance(law, Product):
         rows = [_solved(Space([len(p)]), p, epsilon, priors, gap, clock) for p in law._laws]
@@ -154,6 +154,7 @@ def solve_pd_capacity(
     value = expected_distance(channel, law)
     bound = max(0.0, min(bound, value))
     best_so_far = Solution(value, bound, channel, level, method, solver="interior")
+    best_so_far = rounded_up(best_so_far, law)
     return told(best_so_far, task, depth=3, why="the time limit passed" if late else "")
 
 

@@ -362,8 +362,8 @@ def test_plot_of_threshold_queries():
     assert "fraction" in ax.get_xlabel()
     assert "leakage" in ax.get_ylabel()
     line = ax.lines[0]
-    t = round(line.get_xdata()[7] * 200)
-    assert line.get_ydata()[7] == fp.threshold_query_bound(200, t, 0.3)
+    t = round(line.get_xdata()[8] * 200)
+    assert line.get_ydata()[8] == fp.threshold_query_bound(200, t, 0.3)
     matplotlib.pyplot.close("all")
 
 

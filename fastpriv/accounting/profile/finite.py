@@ -94,6 +94,17 @@ class Finite:
         every = len(pairs) <= 2 or sum(self._atoms.values()) == 1
         return [(_curve(first), _curve(second)) for first, second in pairs], every
 
+    def bends(self) -> list[float]:
+        """Levels at which curves of one release bend: its losses; none of several releases."""
+        if sum(self._atoms.values()) != 1:
+            return []
+        measures = [measure for measure, _ in self._above.releases]
+        with suppress(TooLarge):
+            both = ordered_pairs(self._atoms)
+            measures += [m for pair in both for fixed in pair for _, m, _ in fixed]
+        losses = {float(loss) + m.shift for m in measures for loss in m.losses}
+        return sorted(loss for loss in losses if loss >= 0.0)
+
     def _from_above(self, ask: Callable[[Curve], float], unknown: float) -> float:
         """Answer of the listed losses, or nothing where contours do without listing them."""
         try:

@@ -422,6 +422,11 @@ class PrivacyProfile(Sampled, Questions):
     def _log_moment(self, s: float) -> tuple[float, float]:
         return Composed(self._parts).log_moment(s)
 
+    @property
+    def _bends(self) -> list[float]:
+        """Levels at which curves bend, where they are known."""
+        return self._engine.bends() if isinstance(self._engine, Finite) else []
+
     @cached_property
     def _distinguishers(self) -> Distinguishers:
         pairs, every = self._engine.both_orders()
