@@ -250,9 +250,8 @@ def release(
                 f"the table had {planned.n:,} records when the ledger was charged and {run.n:,} "
                 "when it was drawn; nothing was released; release it once it no longer changes"
             )
-        written = replace(
-            planned, private={f"changed {plan.counted}": run.changed}, receipt=receipt
-        )
+        private = {f"changed {plan.counted}": run.changed}
+        written = replace(planned, private=private, receipt=receipt, digest=run.digest)
         if page is not None:
             page.write(written.to_json().encode() + b"\n")
     return Release(writer.table, written)

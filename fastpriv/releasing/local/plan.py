@@ -42,15 +42,17 @@ class LocalPlan(Plan):
         kinds = enumerate(self.channel.columns)
         return tuple(j for j, column in kinds if isinstance(column, SupportChannel))
 
-    def reported(self, digits: Digits, rng: Any) -> tuple[Digits, Domain, int]:
+    def reported(self, digits: Digits, rng: Any) -> tuple[Digits, Domain, Digits, int]:
         """Draw records: codes, the domain they are of, in which reports are texts, and changes.
 
-        A cell that became a report counts as changed.
+        A cell that became a report counts as changed. Before the changes come the integers that
+        were drawn, those of all columns side by side.
         """
-        values, changed = list(self.domain.values), 0
+        values, changed, integers = list(self.domain.values), 0, []
         after = np.empty(digits.shape, dtype=np.int64, order="F")
         for j, column in enumerate(self.channel.columns):
             drawn = column.sample(np.ascontiguousarray(digits[:, j : j + 1]), rng)
+            integers.append(drawn)
             if isinstance(column, SupportChannel):
                 texts, after[:, j] = np.unique(np.array(spelt(column, drawn)), return_inverse=True)
                 values[j] = texts.tolist()
@@ -58,7 +60,8 @@ class LocalPlan(Plan):
             else:
                 after[:, j] = drawn[:, 0]
                 changed += int(np.count_nonzero(after[:, j] != digits[:, j]))
-        return after, Domain(self.domain.columns, tuple(values), self.domain.source), changed
+        domain = Domain(self.domain.columns, tuple(values), self.domain.source)
+        return after, domain, np.column_stack(integers), changed
 
     def expected_changes(self) -> float:
         """Expected number of cells of a record that change."""

@@ -19,6 +19,7 @@ import numpy as np
 from fastpriv._core.extras import optional
 from fastpriv._sampling.source import Keyed
 from fastpriv.errors import FastprivError, InvalidInput
+from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.domain import Digits, Domain
 from fastpriv.releasing.estimator import Counts, Places
 from fastpriv.releasing.plan import Plan
@@ -112,10 +113,12 @@ class DaskFrame:
         """Not for Dask frames, whose partitions are written by those who compute them."""
         raise NotImplementedError
 
-    def counted(self, domain: Domain, choices: Sequence[Places]) -> Counts:
+    def counted(
+        self, domain: Domain, choices: Sequence[Places], expected: Digest | None
+    ) -> Counts:
         """Count the values of chosen columns, each partition where it lies."""
-        counts = Counts(domain, choices)
-        for part in self._compute(_counted, domain.columns, domain, list(choices)):
+        counts = Counts(domain, choices, expected)
+        for part in self._compute(_counted, domain.columns, domain, list(choices), expected):
             counts.include(part)
         return counts
 
@@ -174,12 +177,12 @@ def _encoded(part: Any, number: int, domain: Domain) -> Digits | FastprivError:
 
 
 def _counted(
-    part: Any, number: int, domain: Domain, choices: list[Places]
+    part: Any, number: int, domain: Domain, choices: list[Places], expected: Digest | None
 ) -> Counts | FastprivError:
     digits = _encoded(part, number, domain)
     if isinstance(digits, FastprivError):
         return digits
-    counts = Counts(domain, choices)
+    counts = Counts(domain, choices, expected)
     counts.add(digits)
     return counts
 
