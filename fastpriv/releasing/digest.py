@@ -3,9 +3,9 @@
 A record is the vector of its codes c_1, c_2, ... in the columns of the domain; a report of a local
 mechanism counts as the integers it is made of. With words k_0, k_1, ... that are expanded from a
 random key, the digest is the sum over records of mix(k_0 + k_1 c_1 + k_2 c_2 + ...) modulo 2^64,
-where mix is the bijection that ends a step of the generator SplitMix64. A sum does not depend on the
-order of the records or on how they are read in parts; codes do not depend on the file format or on
-the order of the columns in it.
+where mix is the bijection that ends a step of the generator SplitMix64. A sum does not depend on
+the order of the records or on how they are read in parts; codes do not depend on the file format or
+on the order of the columns in it.
 
 Two records get the same word with probability 2^-(64 - t), if 2^t divides their difference in some
 column and no smaller power of two does so in another. A table that is taken for another by mistake

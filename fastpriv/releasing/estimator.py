@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
@@ -171,13 +172,12 @@ def expected_errors(plan: Plan, n: int) -> dict[object, float]:
     For a table whose column is uniform; infinite where the mechanism cannot be undone.
     """
     domain = plan.domain
-    try:
+    errors: dict[object, float] = dict.fromkeys(domain.columns, math.inf)
+    with suppress(InvalidInput, TooLarge):
         estimator = Estimator(plan)
-        errors = {}
         for j, name in enumerate(domain.columns):
-            start = shape_of(domain, estimator.needs((j,)))
-            uniform = np.full(start, n / math.prod(start))
-            errors[name] = math.sqrt(float(estimator.moments(uniform, (j,))[1].max()))
-        return errors
-    except (InvalidInput, TooLarge):
-        return dict.fromkeys(domain.columns, math.inf)
+            with suppress(InvalidInput, TooLarge):
+                start = shape_of(domain, estimator.needs((j,)))
+                uniform = np.full(start, n / math.prod(start))
+                errors[name] = math.sqrt(float(estimator.moments(uniform, (j,))[1].max()))
+    return errors

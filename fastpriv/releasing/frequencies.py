@@ -431,9 +431,9 @@ def _warn_if_impossible(part: Marginal, n: int, columns: Sequence[Hashable]) -> 
     # Rounding alone carries an estimate without noise, of standard error 0, by a part of n.
     if beyond[worst] > reach[worst] + 1e-6 * n:
         warnings.warn(
-            f"an estimated count of {' x '.join(map(str, columns))} is {part.estimates[worst]:,.0f} "
-            f"with standard error {part.standard_errors[worst]:,.0f}, outside 0 .. {n:,}; the "
-            "table did not go through this mechanism. Check table, epsilon and split",
+            f"an estimated count of {' x '.join(map(str, columns)):.60} is "
+            f"{part.estimates[worst]:,.0f} with standard error {part.standard_errors[worst]:,.0f}, "
+            f"outside 0 .. {n:,}; the table did not go through this mechanism. Check table, epsilon and split",
             EstimateWarning,
             stacklevel=4,
         )
