@@ -433,7 +433,8 @@ def _warn_if_impossible(part: Marginal, n: int, columns: Sequence[Hashable]) -> 
         warnings.warn(
             f"an estimated count of {' x '.join(map(str, columns)):.60} is "
             f"{part.estimates[worst]:,.0f} with standard error {part.standard_errors[worst]:,.0f}, "
-            f"outside 0 .. {n:,}; the table did not go through this mechanism. Check table, epsilon and split",
+            f"outside 0 .. {n:,}; the table did not go through this mechanism. Check the table, "
+            "epsilon and split",
             EstimateWarning,
             stacklevel=4,
         )

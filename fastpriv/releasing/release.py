@@ -330,8 +330,8 @@ def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
         more = f" and {len(useless) - 1} more columns" if len(useless) > 1 else ""
         size = f"a standard error of about {error:,.0f}" if error < math.inf else "no estimate"
         raise Infeasible(
-            f"column {described(name)}{more} would be useless: a count among {rows():,} records has "
-            f"{size}; raise epsilon, release coarser or fewer columns, or insist with "
+            f"column {described(name)}{more} would be useless: a count among {rows():,} records "
+            f"has {size}; raise epsilon, release coarser or fewer columns, or insist with "
             "accept_useless=True (--accept-useless)"
         )
 
@@ -382,7 +382,8 @@ def _partitions(
     if n == 0:
         raise InvalidInput("the table has no records, so there is nothing to release")
     notes = _notes(source, plan.domain)
-    drawn, *given = (reduce(Digest.joined, each) for each in zip(*(c.digests for c in checks)))
+    by_key = zip(*(one.digests for one in checks), strict=True)
+    drawn, *given = (reduce(Digest.joined, parts) for parts in by_key)
     report = measuring.write(plan, prior, n, secure=secret.secure, notes=notes)
     report = replace(report, digest=drawn)
     if payment is not None:

@@ -16,6 +16,7 @@ from fastpriv.channels.local import SupportChannel
 from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.domain import Domain, code_table, scalar
+from fastpriv.releasing.local.plan import side_by_side
 from fastpriv.releasing.local.spelling import read
 from fastpriv.releasing.tables.cells import cells
 from fastpriv.releasing.tables.memory import Table
@@ -50,17 +51,18 @@ class Tallies:
         self.n += len(parts[0])
         integers = {j: self._integers(j, part) for j, part in zip(self.read, parts, strict=True)}
         for j in self._places:
-            column = self._columns[j]
-            if isinstance(column, SupportChannel):
-                counted = column._tally(integers[j])
-            else:
-                counted = np.bincount(integers[j], minlength=self._domain.sizes[j])
-            self._totals[j] = self._totals[j] + counted
+            self._totals[j] = self._totals[j] + self._tally(j, integers[j])
         if self._joint is not None:
             cells = np.ravel_multi_index([integers[j] for j in self._places], self._shape)
             self._joint += np.bincount(cells, minlength=len(self._joint))
         if self.digest is not None:
-            self.digest = self.digest.plus(np.column_stack(list(integers.values())))
+            self.digest = self.digest.plus(side_by_side(list(integers.values())))
+
+    def _tally(self, j: int, integers: Any) -> Any:
+        column = self._columns[j]
+        if isinstance(column, SupportChannel):
+            return column._tally(integers)
+        return np.bincount(integers, minlength=self._domain.sizes[j])
 
     def _integers(self, j: int, part: Sequence[Any]) -> Any:
         """Return a column as it was drawn: reports, or codes of values."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastpriv.channels import AbstractChannel, ColumnsChannel, HammingChannel, RecordChannel
 from fastpriv.channels.local import SubsetChannel, SupportChannel
@@ -61,7 +63,7 @@ class LocalPlan(Plan):
                 after[:, j] = drawn[:, 0]
                 changed += int(np.count_nonzero(after[:, j] != digits[:, j]))
         domain = Domain(self.domain.columns, tuple(values), self.domain.source)
-        return after, domain, np.column_stack(integers), changed
+        return after, domain, side_by_side(integers), changed
 
     def expected_changes(self) -> float:
         """Expected number of cells of a record that change."""
@@ -75,6 +77,11 @@ class LocalPlan(Plan):
         """Standard error of an estimated count of each column, its values equally common."""
         pairs = zip(self.domain.columns, self.channel.columns, strict=True)
         return {name: math.sqrt(n * record_variance(column)) for name, column in pairs}
+
+
+def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return the integers of all columns, one row for each record."""
+    return np.column_stack([column.astype(np.int64, copy=False) for column in columns])
 
 
 def person(channel: ColumnsChannel) -> AbstractChannel:
