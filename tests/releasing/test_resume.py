@@ -254,7 +254,7 @@ def test_a_claim_is_in_no_export_and_leaves_the_file(files, monkeypatch):
     with pytest.raises(Killed):
         run(files)
     with Ledger.open(files / "ledger") as ledger:
-        ((receipt, claim),) = ledger.unpublished("survey")
+        ((_, claim),) = ledger.unpublished("survey")
         assert claim not in ledger.to_json()
         assert Ledger.from_json(ledger.to_json()).unpublished("survey") == []
     assert claim.encode() in (files / "ledger").read_bytes()
