@@ -8,7 +8,7 @@ from typing import Any
 from fastpriv._text.encoding import to_json
 from fastpriv._text.numbers import up
 from fastpriv.cli.parser import add_file, add_json, examples
-from fastpriv.errors import InvalidInput, described
+from fastpriv.errors import InvalidInput
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -98,8 +98,8 @@ def _channel(given: argparse.Namespace) -> tuple[Any, Any, str]:
     extra = undeclared(source, domain)
     if extra and plan.unit == "record":
         raise InvalidInput(
-            f"the domain does not declare {', '.join(map(described, extra))}; records were "
-            "randomised as a whole, so give the domain of the release with all of its columns"
+            f"the domain does not declare {domains.named(extra)}; records were randomised as a "
+            "whole, so give the domain of the release with all of its columns"
         )
     words = f"each record as one value at epsilon {up(given.epsilon)} (--split record)"
     if plan.unit == "columns":

@@ -376,7 +376,9 @@ def _of_columns(
     """Estimate the counts of every column whose values became reports."""
     places = _places(domain, columns)
     if channel.space.sizes != domain.sizes:
-        raise InvalidInput(f"{channel!r} is not for columns of {list(domain.sizes)} values")
+        raise InvalidInput(
+            f"{channel!r} is not for columns of {described(list(domain.sizes))} values"
+        )
     reported = [j for j in places if isinstance(channel.columns[j], SupportChannel)]
     if columns is not None and len(places) > 1 and reported:
         raise InvalidInput(

@@ -12,7 +12,7 @@ from fastpriv._core.rounding import lowered, product_up, round_up
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, ColumnsChannel, HammingChannel
 from fastpriv.channels.rowwise import row_kernels
-from fastpriv.errors import TooLarge, described
+from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.dp import neighbour_level
@@ -25,6 +25,7 @@ from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.realised import realised
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
+from fastpriv.releasing.domain import named
 from fastpriv.releasing.estimator import expected_errors
 from fastpriv.releasing.local.plan import LocalPlan
 from fastpriv.releasing.plan import RECORD, TABLE, Plan
@@ -37,8 +38,6 @@ Raise = Callable[[float, float], float]
 _MOST_CHANGED, _WEAK = 0.8, 10.0
 #: Tables of fewer records are released without asking what can be counted in them.
 _FEW = 100
-#: Most columns that a note names.
-_NAMED = 4
 #: Most databases of a matrix whose capacity a report waits for.
 _OPTIMISED = 512
 
@@ -112,11 +111,9 @@ def _advice(plan: Plan, n: int, changed: float, levels: dict[str, Value]) -> lis
     estimable = plan.unit != TABLE and row_kernels(plan.channel) is not None
     useless = useless_columns(plan, lambda: n) if estimable or isinstance(plan, LocalPlan) else {}
     if useless:
-        named = ", ".join(map(described, list(useless)[:_NAMED]))
-        named += ", ..." if len(useless) > _NAMED else ""
         notes.append(
-            f"nothing can be learnt about {named}: a count would have a standard error of the "
-            "number of records or more"
+            f"nothing can be learnt about {named(list(useless))}: a count would have a standard "
+            "error of the number of records or more"
         )
     if plan.unit == RECORD and columns > 1 and changed > _MOST_CHANGED:
         notes.append(

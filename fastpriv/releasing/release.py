@@ -212,6 +212,9 @@ def release(
         (accept_useless, "accept_useless"),
     ):
         check.flag(allowed, what)
+    for target, what in ((out, "out"), (report, "report")):
+        if target is not None:
+            check.path(target, what)
     source = open_table(table, out, overwrite)
     declared = _domain(source, domain, mechanism, accept_domain_from_data, drop_undeclared)
     plan = choice.make(
@@ -327,12 +330,11 @@ def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
     useless = measuring.useless_columns(plan, rows)
     if useless:
         name, error = next(iter(useless.items()))
-        more = f" and {len(useless) - 1} more columns" if len(useless) > 1 else ""
+        more = f" and {len(useless) - 1} more" if len(useless) > 1 else ""
         size = f"a standard error of about {error:,.0f}" if error < math.inf else "no estimate"
         raise Infeasible(
             f"column {described(name)}{more} would be useless: a count among {rows():,} records "
-            f"has {size}; raise epsilon, release coarser or fewer columns, or insist with "
-            "accept_useless=True (--accept-useless)"
+            f"has {size}; raise epsilon, or insist with accept_useless=True (--accept-useless)"
         )
 
 
@@ -415,7 +417,7 @@ def _domain(
     extra = undeclared(source, declared)
     if extra and not drop_undeclared:
         raise InvalidInput(
-            f"the domain does not declare {', '.join(map(described, extra))}; declare every "
+            f"the domain does not declare {domains.named(extra)}; declare every "
             "column, or leave the others out with drop_undeclared=True (--drop-undeclared)"
         )
     return declared
@@ -433,7 +435,7 @@ def undeclared(source: Table, declared: Domain) -> list[Hashable]:
     if absent:
         raise InvalidInput(
             f"the table has no column {described(absent[0])}, which the domain declares; it has "
-            f"{', '.join(map(described, source.columns))}"
+            f"{domains.named(source.columns)}"
         )
     return [name for name in source.columns if name not in declared.columns]
 

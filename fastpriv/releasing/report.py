@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.files import appearing, check_target
 from fastpriv._structure.rows import Symmetric
@@ -238,8 +239,9 @@ class ReleaseReport:
         """
         text = page(self)
         if path is not None:
-            check_target(Path(path), overwrite)
-            with appearing(Path(path), overwrite) as stream:
+            target = check.path(path, "path")
+            check_target(target, overwrite)
+            with appearing(target, overwrite) as stream:
                 stream.write(text.encode())
         return text
 
@@ -269,8 +271,8 @@ class ReleaseReport:
         >>> fp.ReleaseReport.from_json(report.to_json()).levels == report.levels
         True
         """
-        given = str(text)
-        name = "the text" if given.lstrip().startswith("{") else given
+        given = text if isinstance(text, str) else str(check.path(text, "text"))
+        name = "the text" if given.lstrip().startswith("{") else f"{given:.100}"
         document = _document(given if name == "the text" else _read(given), name)
         try:
             return _from_dict(document)
@@ -418,7 +420,7 @@ def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InvalidInput(f"the report {path} cannot be read: {error.strerror}") from error
+        raise InvalidInput(f"the report {path:.100} cannot be read: {error.strerror}") from error
 
 
 def _listed(levels: dict[str, Value]) -> str:

@@ -42,7 +42,7 @@ def test_columns_that_can_be_counted_are_not_named():
 def test_several_useless_columns():
     domain = {name: list(range(30)) for name in "abcdef"}
     table = [dict.fromkeys(domain, 1)] * 200
-    with pytest.raises(fp.Infeasible, match="column 'a' and 5 more columns would be useless"):
+    with pytest.raises(fp.Infeasible, match="column 'a' and 5 more would be useless"):
         fp.release(table, domain=domain, epsilon=0.3)
     (note,) = fp.preview_release(200, domain=domain, epsilon=0.3, split="columns").notes
     assert "'a', 'b', 'c', 'd', ...:" in note

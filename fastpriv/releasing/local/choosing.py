@@ -48,7 +48,7 @@ def named(mechanism: Any) -> bool:
     known = [AUTO, *MECHANISMS]
     if mechanism not in known:
         raise InvalidInput(
-            f"there is no local mechanism {described(mechanism)}{did_you_mean(mechanism, known)}; "
+            f"there is no local mechanism {described(mechanism[:40])}{did_you_mean(mechanism, known)}; "
             f"give one of {', '.join(known)}, or a channel"
         )
     return True

@@ -22,7 +22,7 @@ from fastpriv import kernels
 from fastpriv._core.extras import progress_bar
 from fastpriv._core.files import appearing
 from fastpriv.errors import InvalidInput, described
-from fastpriv.releasing.domain import Digits, Domain, outside, record_name
+from fastpriv.releasing.domain import Digits, Domain, named, outside, record_name
 from fastpriv.releasing.tables.memory import in_order
 
 #: Bytes read at a time, and in the longest record.
@@ -89,8 +89,7 @@ class CsvFile:
         if len(fields) != len(self.columns):
             raise InvalidInput(
                 f"{self.path}: {record_name(row)} has {len(fields)} fields, expected "
-                f"{len(self.columns)} ({', '.join(map(str, self.columns[:6]))}); nothing was "
-                "released"
+                f"{len(self.columns)} ({named(self.columns)}); nothing was released"
             )
         return fields
 

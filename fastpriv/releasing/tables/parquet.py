@@ -12,7 +12,7 @@ import numpy as np
 from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.files import appearing
 from fastpriv.errors import InvalidInput, described
-from fastpriv.releasing.domain import Digits, Domain, code_table, scalar
+from fastpriv.releasing.domain import Digits, Domain, code_table, named, scalar
 from fastpriv.releasing.tables.memory import in_order, inside
 
 #: Records in memory at a time.
@@ -139,7 +139,7 @@ class ParquetWriter:
         except (self._arrow.ArrowException, TypeError, ValueError, OverflowError):
             raise InvalidInput(
                 f"column {described(field.name)} of type {kind} cannot hold every value of its "
-                f"domain ({', '.join(map(described, values[:6]))})"
+                f"domain ({named(values)})"
             ) from None
 
     def __enter__(self) -> ParquetWriter:
