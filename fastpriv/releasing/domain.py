@@ -154,7 +154,7 @@ def refuse(columns: Sequence[Hashable]) -> InvalidInput:
     more = ", ..." if len(columns) > 1 else ""
     return InvalidInput(
         f"domain must declare the values of each column: {{{shown}{more}}} (--domain, a JSON "
-        "file). accept_domain_from_data=True (--accept-domain-from-data) gives away which values occur"
+        "file). accept_domain_from_data=True (--accept-domain-from-data) gives away which occur"
     )
 
 
