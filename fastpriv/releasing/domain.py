@@ -150,11 +150,11 @@ def is_missing(value: Any) -> bool:
 
 def refuse(columns: Sequence[Hashable]) -> InvalidInput:
     """Build the error for a table without a domain, with one to fill in."""
-    shown = "".join(f'"{name!s:.40}": [...]' for name in columns[:1])
-    more = ", ..." if len(columns) > 1 else ""
+    shown = ", ".join(f'"{name!s:.20}": [...]' for name in columns[:2])
+    more = ", ..." if len(columns) > 2 else ""
     return InvalidInput(
-        f"domain must declare the values of each column: {{{shown}{more}}} (--domain, a JSON "
-        "file). accept_domain_from_data=True (--accept-domain-from-data) gives away which occur"
+        f"declare the values of each column: domain={{{shown}{more}}} (--domain, a JSON file); "
+        "accept_domain_from_data=True (--accept-domain-from-data) gives away which occur"
     )
 
 

@@ -100,7 +100,7 @@ def record_sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:
         raise TooLarge(
             f"a whole record has {short(domain.size)} values (the product of "
             f"{described(list(domain.sizes))}), more than {short(check.MAX_VECTOR)}; release fewer "
-            "or coarser columns, or every column by itself: split='columns' (--split columns)"
+            "or coarser columns, or every column by itself with per_column=True (--per-column)"
         )
     return (domain.size,)
 
