@@ -8,6 +8,7 @@ from typing import Any
 
 __all__ = [
     "BudgetExceeded",
+    "EstimateWarning",
     "FastprivError",
     "GapWarning",
     "Infeasible",
@@ -68,6 +69,13 @@ class GapWarning(UserWarning):
     """An optimum was certified less closely than was asked for; ``Solution.gap`` says how closely.
 
     The mechanism is private and its bound is proved all the same. ``Solution.converged`` is False.
+    """
+
+
+class EstimateWarning(UserWarning):
+    """An estimated count is further outside the possible counts than noise carries it.
+
+    The table did not go through the mechanism that was given.
     """
 
 

@@ -112,7 +112,7 @@ def items(values: Any, name: str, what: str) -> list[Any]:
         values = np.asarray(values)
     try:
         return list(values)
-    except TypeError:
+    except (TypeError, OverflowError):  # a range may have more items than a list
         raise InvalidInput(
             f"{name} must be a sequence of {what}, got {described(values)}"
         ) from None

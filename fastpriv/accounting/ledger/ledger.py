@@ -20,7 +20,7 @@ from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.accounting.ledger.rows import MOST_COUNT, Entry, State, checked_count, checked_label
 from fastpriv.accounting.ledger.store import Store
 from fastpriv.accounting.profile.relations import REPLACED, optional_relation
-from fastpriv.errors import BudgetExceeded, InvalidInput, described
+from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError, described
 
 if TYPE_CHECKING:
     import os
@@ -236,8 +236,12 @@ class Ledger:
         >>> round(first.charged["identifiability"], 6), later.charged["identifiability"]
         (1.886294, 0.5)
         """
-        number, name, budget = checked_count(count), checked_label(label), self._budget
-        offer = self._offer(mechanism, prior)
+        return self._spend(mechanism, prior, checked_count(count), checked_label(label), None)
+
+    def _spend(
+        self, mechanism: Any, prior: Any, number: int, name: str | None, claim: str | None
+    ) -> Receipt:
+        budget, offer = self._budget, self._offer(mechanism, prior)
         made: list[Entry] = []
 
         def make(before: State) -> tuple[list[Entry], State]:
@@ -250,8 +254,42 @@ class Ledger:
             made[:] = [Entry(after.entries, now, name, number, charged, offer.part)]
             return made, after
 
-        self._store.write(make)
+        self._store.write(make, claim)
         return Receipt._of(made[0])
+
+    def reserve(self, mechanism: Spends, claim: str, label: str | None = None) -> Receipt:
+        """Charge one release that is published later, or never; see :meth:`publish`.
+
+        It counts in full from now on, as if by :meth:`spend`. ``claim`` says which release it is
+        for. It stays in the ledger until the release is published and is in no export.
+        """
+        return self._spend(mechanism, None, 1, checked_label(label), claim)
+
+    def unpublished(self, label: str) -> list[tuple[Receipt, str]]:
+        """Return the charges under a label that were reserved and not published, with claims."""
+        pending = self._store.pending()
+        receipts = self.history() if pending else []
+        return [
+            (one, pending[one.number])
+            for one in receipts
+            if one.number in pending and one.label == label
+        ]
+
+    def publish(self, receipt: Receipt) -> None:
+        """Close a reserved charge, immediately before what it paid for is published.
+
+        Of all who try, in whatever process, one succeeds.
+
+        Raises
+        ------
+        LedgerError
+            When it has been closed before. What was to be published must not be.
+        """
+        if not self._store.publish(receipt.number):
+            raise LedgerError(
+                f"spend {receipt.number} of the ledger has paid for another release; nothing was "
+                "published. Release anew, which is charged"
+            )
 
     def runs_left(
         self,
