@@ -1,6 +1,18 @@
-"""Hypothesis profiles, chosen by the environment, and tables that are made when a test asks."""
+"""Which tests run by default, profiles of Hypothesis, and tables that are made when a test asks.
+
+The default suite leaves out what is marked ``grid``, ``search``, ``docs``, ``outer`` or ``slow``
+(see ``markers`` in pyproject.toml); ``pytest -m ""`` runs everything. A marker of a parametrised
+test may keep some of its cases in the default suite:
+
+- ``slow(but=["a", "b"])``: the cases with these ids,
+- ``search(every=10)``: every tenth case; or, of a test without cases, a tenth of its examples,
+- ``grid``: the first case of each kind, where the kind is the id without its numbers.
+"""
 
 import os
+import re
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +27,68 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "dev"))
+
+
+#: Markers that may keep some cases of a test in the default suite.
+PARTLY = ("grid", "search", "slow")
+#: The marker of all tests in a folder.
+FOLDERS = {
+    "adapters": "outer",
+    "benchmarks": "outer",
+    "docs": "docs",
+    "packaging": "outer",
+    "plot": "outer",
+    "tools": "outer",
+}
+TESTS = Path(__file__).parent
+
+
+def folder_marker(path):
+    """Return the marker of the folder that a file of tests stands in, if it has one."""
+    return FOLDERS.get(path.relative_to(TESTS).parts[0]) if path != TESTS else None
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not even import a folder whose marker is left out."""
+    marker = folder_marker(collection_path)
+    return True if marker and f"not {marker}" in config.option.markexpr else None
+
+
+def kept_cases(marker, cases):
+    """Return those cases of a test that stay in the default suite in spite of a marker."""
+    if "but" in marker.kwargs:
+        return [case for case in cases if case.callspec.id in marker.kwargs["but"]]
+    if "every" in marker.kwargs:
+        return cases[:: marker.kwargs["every"]]
+    if marker.name != "grid":
+        return []
+    kinds = {re.sub(r"[^a-zA-Z]+", "-", case.callspec.id): case for case in reversed(cases)}
+    return list(kinds.values())
+
+
+def draw_fewer_examples(test, every):
+    """Let Hypothesis draw one example of so many."""
+    chosen = test._hypothesis_internal_use_settings
+    fewer = settings(chosen, max_examples=-(-chosen.max_examples // every))
+    test._hypothesis_internal_use_settings = fewer
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark folders, and take the marker from the cases that stay in the default suite."""
+    functions = defaultdict(list)
+    for item in items:
+        if marker := folder_marker(item.path):
+            item.add_marker(marker)
+        functions[item.path, item.originalname].append(item)
+    for cases in functions.values():
+        test = cases[0].obj
+        for marker in [m for m in getattr(test, "pytestmark", ()) if m.name in PARTLY]:
+            for case in kept_cases(marker, cases):
+                case.own_markers.remove(marker)
+            fewer = "not search" in config.option.markexpr and len(cases) == 1
+            if hasattr(test, "hypothesis") and fewer:
+                draw_fewer_examples(test, marker.kwargs.get("every", 1))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -106,6 +106,18 @@ def same(found, truth):
     return found == truth and type(found) is type(truth)
 
 
+@pytest.mark.slow(
+    but=[
+        "hamming-0.0",
+        "product-zeros",
+        "matrix-one-output",
+        "one database",
+        "one value",
+        "identity",
+        "constant",
+        "epsilon 700",
+    ]
+)
 @every
 def test_values_are_those_of_the_single_measures(channel, prior):
     audit = audited(channel, prior)
@@ -305,6 +317,7 @@ def test_which_rows_are_given_away():
     assert audit["singles-out"] is False
 
 
+@pytest.mark.slow
 def test_implied_levels_are_not_below_the_measured_ones():
     rng = np.random.default_rng(7)
     for _ in range(20):

@@ -84,6 +84,7 @@ class Reader(html.parser.HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
+@pytest.mark.slow
 @every
 def test_the_page_has_every_level_and_nothing_from_outside(name):
     audit = audited(name)
@@ -124,6 +125,7 @@ def test_names_are_words_and_not_markup():
     assert "<script" not in audited("hostile")._repr_html_()
 
 
+@pytest.mark.slow
 def test_the_page_is_written_and_the_same_twice(tmp_path):
     audit = audited("zeros")
     path = tmp_path / "audit.html"

@@ -75,16 +75,19 @@ def agree(ratio, level):
     return abs(ratio - level) <= 1e-12 * max(1.0, level)
 
 
+@pytest.mark.grid
 @every_channel
 def test_neighbours(channel):
     level = neighbour_level(channel)
     if level == 0.0:
+        assert o.dp_level(channel.matrix(), channel.space.sizes) == 0
         return
     witness = step_witness(channel)
     assert ow.differ(witness.database, witness.other) == [witness.row]
     assert agree(o.log_ratio(*entries(channel, witness)), level)
 
 
+@pytest.mark.grid
 @every_channel
 def test_posteriors(channel):
     for prior in priors_on(channel.space):
@@ -99,6 +102,7 @@ def test_posteriors(channel):
         assert agree(o.log_ratio(top, bottom), level), prior
 
 
+@pytest.mark.grid
 @every_channel
 def test_any_two_databases(channel):
     level = extreme_level(channel)
@@ -107,6 +111,7 @@ def test_any_two_databases(channel):
         assert agree(o.log_ratio(*entries(channel, witness)), level)
 
 
+@pytest.mark.grid
 @every_channel
 def test_leakage(channel):
     matrix = channel.matrix()
@@ -122,6 +127,7 @@ def test_leakage(channel):
         assert agree(o.log_ratio(matrix[x, y], law), level), prior
 
 
+@pytest.mark.grid
 @every_channel
 def test_outputs_that_rule_databases_out(channel):
     truth = ow.ruling_out(channel.matrix())
@@ -144,6 +150,7 @@ def test_mixed_histograms_and_sums_of_many_rows():
         assert agree(o.log_ratio(*entries(channel, witness)), neighbour_level(channel))
 
 
+@pytest.mark.slow
 def test_a_million_rows():
     n = 1_000_000
     channel = fp.HammingChannel(n, 3, 0.5)

@@ -58,6 +58,7 @@ def check(solution, prior, cost, distance, epsilon, joint=False):
     assert solution.level <= epsilon
 
 
+@pytest.mark.slow(but=["4-0.1823215567939546-1.491733427", "6-0.1823215567939546-2.1930889637"])
 @pytest.mark.parametrize(
     ("a", "epsilon", "loss"),
     [
@@ -209,6 +210,7 @@ def test_symmetries_of_a_square_a_path_and_a_random_prior():
     assert len(symmetries.symmetries(uniform, tilted, square)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True])
 def test_pairs_that_join_when_they_come_near(joint, monkeypatch):
     """The method for large programs, forced on a small one, agrees with the one that lists."""

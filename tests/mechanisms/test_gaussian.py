@@ -33,6 +33,7 @@ def information(points, weights):
 # The integral and its slope.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("a", [1.0, 4.0])
 def test_divergences_and_slopes_are_within_their_error(a):
     rng = np.random.default_rng(int(a))

@@ -46,6 +46,7 @@ def rate_of(noise):
     return mpf(noise._law.rate) / mpf(noise._law.unit) ** mpf(noise.p)
 
 
+@pytest.mark.grid(every=9)
 @pytest.mark.parametrize("p", POWERS)
 @pytest.mark.parametrize("distortion", SIZES)
 def test_law_against_many_digits(p, distortion):

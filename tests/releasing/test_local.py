@@ -91,6 +91,7 @@ def test_files_and_records(people, tmp_path):
             _close(few, fp.estimate_frequencies(out, report))
 
 
+@pytest.mark.slow
 def test_arrays_hold_texts():
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 40, 4_000)

@@ -23,6 +23,7 @@ gaussian = PrivacyProfile.gaussian
 # Calibration.
 
 
+@pytest.mark.slow
 def test_least_noise():
     found = calibrate(lambda noise: gaussian(noise, 0.1).self_compose(512), epsilon=1.0, delta=1e-6)
     assert found.lower - 1e-6 < 9.661757 < found.upper + 1e-6
@@ -44,6 +45,7 @@ def test_most_steps():
     assert gaussian(50.0).self_compose(n + 1).delta(1.0).lower > 1e-6
 
 
+@pytest.mark.slow
 def test_largest_rate():
     found = calibrate(
         lambda q: gaussian(1.0, q).self_compose(200), epsilon=2.0, delta=1e-5, parameter="sampling"
@@ -97,6 +99,7 @@ def worst(kinds, level):
     return best
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 3), st.integers(0, 2))
 def test_fixed_mechanisms(seed, size, first, second):
@@ -117,6 +120,7 @@ def test_fixed_mechanisms(seed, size, first, second):
         assert worst(kinds, bound.upper) <= 1e-2 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_fixed_and_free():
     response = PrivacyProfile.randomised_response(3, 0.5).self_compose(4)
     assert response.delta(0.3, adaptive=False) == response.delta(0.3)

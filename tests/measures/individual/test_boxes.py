@@ -57,6 +57,7 @@ def test_boxes_against_many_priors(seed, sizes):
     assert bracket.lower <= bracket.upper
 
 
+@pytest.mark.slow
 def test_limits_of_boxes():
     """All laws, a single law, and min-entropies between the two."""
     rng = np.random.default_rng(5)

@@ -20,6 +20,7 @@ from oracles import individual as brute
 SHAPES = [(1,), (2,), (4,), (2, 2), (2, 3), (3, 2), (2, 1, 2), (2, 2, 2), (3, 3), (4, 2)]
 
 
+@pytest.mark.grid(every=8)
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("outputs", [1, 2, 3, 6])
 @pytest.mark.parametrize("sizes", SHAPES)
