@@ -9,8 +9,11 @@ test may keep some of its cases in the default suite:
 - ``grid``: the first case of each kind, where the kind is the id without its numbers.
 """
 
+import gc
 import os
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -31,27 +34,71 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.en
 
 #: Markers that may keep some cases of a test in the default suite.
 PARTLY = ("grid", "search", "slow")
-#: The marker of all tests in a folder.
-FOLDERS = {
-    "adapters": "outer",
-    "benchmarks": "outer",
-    "docs": "docs",
-    "packaging": "outer",
-    "plot": "outer",
-    "tools": "outer",
-}
 TESTS = Path(__file__).parent
+#: The marker of all tests in a folder or a file.
+PLACES = {
+    TESTS / "accounting/ledger/test_processes.py": "slow",
+    TESTS / "adapters": "outer",
+    TESTS / "benchmarks": "outer",
+    TESTS / "docs": "docs",
+    TESTS / "packaging": "outer",
+    TESTS / "plot": "outer",
+    TESTS / "releasing/test_dask.py": "slow",
+    TESTS / "tools": "outer",
+}
 
 
-def folder_marker(path):
-    """Return the marker of the folder that a file of tests stands in, if it has one."""
-    return FOLDERS.get(path.relative_to(TESTS).parts[0]) if path != TESTS else None
+def place_marker(path):
+    """Return the marker of the file or folder that a test stands in, if it has one."""
+    return next((PLACES[place] for place in (path, *path.parents) if place in PLACES), None)
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Do not even import a folder whose marker is left out."""
-    marker = folder_marker(collection_path)
+    """Import no file whose marker is left out."""
+    marker = place_marker(collection_path)
     return True if marker and f"not {marker}" in config.option.markexpr else None
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--cpu-limit", type=float, help="fail tests that take more seconds of processor time"
+    )
+
+
+def pytest_configure(config):
+    """Compile the kernels once, before every worker of pytest-xdist compiles them by itself."""
+    workers = getattr(config.option, "numprocesses", None)  # of the process that starts them
+    if workers and not config.option.collectonly and not compiled():
+        command = [sys.executable, "-m", "fastpriv", "warm-up", "--jobs", str(workers)]
+        subprocess.run(command, check=True)
+
+
+def compiled():
+    """Whether nothing is to be compiled: the cache is complete and newer than the kernels."""
+    from fastpriv.kernels import KERNELS, cache
+
+    if cache.config.DISABLE_JIT:
+        return True
+    newest = max(path.stat().st_mtime for path in cache.HERE.glob("*.py"))
+    files = [path for folder in cache.folders() for path in folder.glob("*.nbc")]
+    fresh = {path.name for path in files if path.stat().st_mtime >= newest}
+    return len(fresh) >= sum(len(kernel.declared) for kernel in KERNELS.values())
+
+
+def processor_time():
+    """Return the seconds that this process and those it has waited for have computed."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Hold a test to ``--cpu-limit``."""
+    start, limit = processor_time(), item.config.option.cpu_limit
+    result = yield
+    spent = processor_time() - start
+    if limit is not None and spent > limit:
+        pytest.fail(f"{spent:.1f} s of processor time; mark the test slow, or make it smaller")
+    return result
 
 
 def kept_cases(marker, cases):
@@ -75,10 +122,10 @@ def draw_fewer_examples(test, every):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Mark folders, and take the marker from the cases that stay in the default suite."""
+    """Mark files and folders, and take the marker from the cases that stay in the default suite."""
     functions = defaultdict(list)
     for item in items:
-        if marker := folder_marker(item.path):
+        if marker := place_marker(item.path):
             item.add_marker(marker)
         functions[item.path, item.originalname].append(item)
     for cases in functions.values():
@@ -93,14 +140,22 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Collect without solving: what runs at collection would run again in every worker."""
+    """Collect without solving: what runs at collection would run again in every worker.
+
+    Collection keeps nearly all objects that it makes, so there is no garbage to look for.
+    """
 
     def refuse(solver):
         raise RuntimeError("a linear program was solved at collection: solve it in the test")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("highspy.Highs.run", refuse)
-        return (yield)
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.enable()
+            gc.freeze()
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def small_channels(sizes):
     if set(sizes) == {2}:
         n = len(sizes)
         prior = fp.Exchangeable.beta_binomial(n, 0.9, 1.3)
-        yield "posterior", fp.PosteriorChannel(prior, prior.epsilon_tilde() + 0.2)
+        yield "posterior", lambda: fp.PosteriorChannel(prior, prior.epsilon_tilde() + 0.2)
         yield "types", cases.once(lambda: fp.solve_pd_dp(prior, 0.7).channel)
         yield "count", fp.QueryChannel.count(n, cases.kernel(rng, n + 1, 4))
         yield "histogram", fp.QueryChannel.histogram(n, 2, cases.kernel(rng, n + 1, 3))

@@ -237,30 +237,31 @@ def test_renyi_levels():
 
 
 @pytest.mark.parametrize(
-    "profile",
+    "make",
     [
-        gaussian(2.0).self_compose(3),
-        gaussian(1.0, 0.1, relation="replace-one"),
-        PrivacyProfile.laplace(2.0, 0.3),
-        PrivacyProfile.exponential(0.5),
-        PrivacyProfile.discrete_gaussian(3.0, 2),
-        PrivacyProfile.discrete_laplace(0.5, 2),
-        PrivacyProfile.zcdp(0.1, 0.01),
-        PrivacyProfile.renyi([2.0, 3.0], [0.1, 0.2]),
-        PrivacyProfile.mixture_of_gaussians(1.0, [0.0, 1.0, 2.0], [0.5, 0.25, 0.25]),
-        PrivacyProfile.truncated_subsampled_gaussian(100, 0.1, 15, 2.0),
-        PrivacyProfile.from_epsilon_delta(0.5, 1e-6).poisson_subsampled(0.1),
-        PrivacyProfile.randomised_response(3, 0.5),
-        PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]]).self_compose(2),
-        PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]]).sampled_without_replacement(1, 5),
-        PrivacyProfile.of(fp.HammingChannel(3, 4, 0.5)),
-        PrivacyProfile.of(fp.HammingChannel(3, [2, 3, 3], 0.5)),
-        PrivacyProfile.realised(fp.HammingChannel(3, [2, 3, 3], 0.7)),
-        PrivacyProfile.realised(fp.HammingChannel(3, 2, 30.0)),
-        PrivacyProfile.realised([[0.9, 0.1], [0.4, 0.6]]).self_compose(2),
+        lambda: gaussian(2.0).self_compose(3),
+        lambda: gaussian(1.0, 0.1, relation="replace-one"),
+        lambda: PrivacyProfile.laplace(2.0, 0.3),
+        lambda: PrivacyProfile.exponential(0.5),
+        lambda: PrivacyProfile.discrete_gaussian(3.0, 2),
+        lambda: PrivacyProfile.discrete_laplace(0.5, 2),
+        lambda: PrivacyProfile.zcdp(0.1, 0.01),
+        lambda: PrivacyProfile.renyi([2.0, 3.0], [0.1, 0.2]),
+        lambda: PrivacyProfile.mixture_of_gaussians(1.0, [0.0, 1.0, 2.0], [0.5, 0.25, 0.25]),
+        lambda: PrivacyProfile.truncated_subsampled_gaussian(100, 0.1, 15, 2.0),
+        lambda: PrivacyProfile.from_epsilon_delta(0.5, 1e-6).poisson_subsampled(0.1),
+        lambda: PrivacyProfile.randomised_response(3, 0.5),
+        lambda: PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]]).self_compose(2),
+        lambda: PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]]).sampled_without_replacement(1, 5),
+        lambda: PrivacyProfile.of(fp.HammingChannel(3, 4, 0.5)),
+        lambda: PrivacyProfile.of(fp.HammingChannel(3, [2, 3, 3], 0.5)),
+        lambda: PrivacyProfile.realised(fp.HammingChannel(3, [2, 3, 3], 0.7)),
+        lambda: PrivacyProfile.realised(fp.HammingChannel(3, 2, 30.0)),
+        lambda: PrivacyProfile.realised([[0.9, 0.1], [0.4, 0.6]]).self_compose(2),
     ],
 )
-def test_plain_data(profile):
+def test_plain_data(make):
+    profile = make()
     given = json.loads(json.dumps(profile.to_dict()))
     again = PrivacyProfile.from_dict(given)
     assert again == profile == PrivacyProfile.from_json(profile.to_json())
