@@ -5,11 +5,13 @@ The default suite leaves out what is marked ``grid``, ``search``, ``docs``, ``ou
 test may keep some of its cases in the default suite:
 
 - ``slow(but=["a", "b"])``: the cases with these ids,
+- ``slow(only=["a", "b"])``: the cases with other ids,
 - ``search(every=10)``: every tenth case; or, of a test without cases, a tenth of its examples,
 - ``grid``: the first case of each kind, where the kind is the id without its numbers.
 """
 
 import gc
+import importlib
 import os
 import re
 import subprocess
@@ -73,6 +75,16 @@ def pytest_configure(config):
         subprocess.run(command, check=True)
 
 
+def pytest_sessionstart(session):
+    """Load what tests share, so that ``--cpu-limit`` charges it to none of them."""
+    if session.config.option.cpu_limit is not None:
+        import fastpriv
+
+        fastpriv.warm_up()
+        for name in ("matplotlib.pyplot", "pandas", "scipy.optimize", "scipy.stats"):
+            importlib.import_module(name)
+
+
 def compiled():
     """Whether nothing is to be compiled: the cache is complete and newer than the kernels."""
     from fastpriv.kernels import KERNELS, cache
@@ -105,6 +117,8 @@ def kept_cases(marker, cases):
     """Return those cases of a test that stay in the default suite in spite of a marker."""
     if "but" in marker.kwargs:
         return [case for case in cases if case.callspec.id in marker.kwargs["but"]]
+    if "only" in marker.kwargs:
+        return [case for case in cases if case.callspec.id not in marker.kwargs["only"]]
     if "every" in marker.kwargs:
         return cases[:: marker.kwargs["every"]]
     if marker.name != "grid":

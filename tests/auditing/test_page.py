@@ -41,7 +41,12 @@ SUBJECTS = {
     ),
     "hostile": lambda: fp.audit(fp.HammingChannel(2, 2, 1.0), fp.Uniform(2, 2), name=HOSTILE),
 }
-every = pytest.mark.parametrize("name", SUBJECTS)
+
+
+def every(test):
+    """Ask a test of every page; those of quick audits by default."""
+    test = pytest.mark.slow(but=["constant", "one database"])(test)
+    return pytest.mark.parametrize("name", SUBJECTS)(test)
 
 
 @cache

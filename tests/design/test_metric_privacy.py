@@ -314,4 +314,4 @@ def test_the_time_limit_is_kept():
 @pytest.mark.parametrize("solve", [fp.solve_pd_dp, fp.solve_pd_i])
 def test_exact_programs_refuse_a_time_limit(solve):
     with pytest.raises(fp.InvalidInput, match="leave out time_limit"):
-        solve([0.5, 0.5], 1.0, exact=True, time_limit=0.5)
+        solve([0.5, 0.5], 1.0, exact=True, time_limit=3600.0)

@@ -174,7 +174,7 @@ def test_two_data_sets(seed, spaces):
     assert bound >= max(terms)
 
 
-@pytest.mark.slow(but=["0"])
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_three_data_sets_of_the_same_people(seed):
     rng = np.random.default_rng([seed, 77])

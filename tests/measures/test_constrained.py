@@ -51,7 +51,7 @@ def z_channel_information(x, p):
     return -zero * math.log(zero) - (1 - zero) * math.log(1 - zero) - x * noise
 
 
-@pytest.mark.slow(but=["sizes0-3-1.0", "sizes11-4-1.0"])
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "outputs", "weight"), SHAPES)
 def test_no_prior_is_above_the_upper_end(sizes, outputs, weight):
     W = channel(sizes, outputs, weight)
@@ -361,6 +361,7 @@ def test_cells_of_posteriors_hold_every_prior_below_their_bound(counts, share, s
                 assert -cell.rank >= individual.information(law)[0]
 
 
+@pytest.mark.slow
 @example([[1, 4, 1]] * 4, 0.0, 0)  # nothing is told; the doubles of the check say 2e-16
 @settings(deadline=None, max_examples=25)
 @given(

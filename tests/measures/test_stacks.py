@@ -120,6 +120,7 @@ def test_the_information_of_a_stack_against_a_plain_sum(shape):
         assert share == pytest.approx(float(truth / entropy) if entropy else 0.0, rel=1e-12)
 
 
+@pytest.mark.slow(only=["(2, 33, 6)"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_hockey_stick_of_a_stack(shape):
     stack, _ = random_stack(shape, 4, 0.2)

@@ -6,9 +6,9 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 import fastpriv as fp
 import oracles as o
@@ -63,7 +63,7 @@ def test_epsilon_tilde_of_products_in_exact_arithmetic():
 @pytest.mark.parametrize("n", [4, 20])
 def test_epsilon_tilde_survives_rounded_binomial_weights(n):
     # A bare sign test gives 1.184 at n = 20.
-    prior = fp.Exchangeable(binom.pmf(np.arange(n + 1), n, 0.3))
+    prior = fp.Exchangeable(scipy.stats.binom.pmf(np.arange(n + 1), n, 0.3))
     assert prior.epsilon_tilde() == pytest.approx(np.log(7 / 3), rel=1e-9)
     dense = fp.Dense(fp.Product.iid([0.7, 0.3], min(n, 12)).pmf(), [2] * min(n, 12))
     assert dense.epsilon_tilde() == pytest.approx(np.log(7 / 3), rel=1e-9)

@@ -115,6 +115,7 @@ def test_a_law_plus_a_release_is_the_law_of_both():
     assert part.epsilon(DELTA) == pytest.approx(whole.epsilon(DELTA), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_refused_spends_and_questions_leave_no_trace():
     ledger, twin = (Ledger({"approximate-dp": (2.0, DELTA)}) for _ in range(2))
     for k in range(12):

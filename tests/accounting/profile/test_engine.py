@@ -66,6 +66,7 @@ def test_two_laplace_releases_by_convolution(e, t):
     assert high - low <= 1e-14
 
 
+@pytest.mark.slow(only=["40-0.9"])
 @pytest.mark.parametrize(("k", "level"), [(3, 0.2), (12, 0.5), (MOST, 0.9)])
 def test_residues_and_the_contour_agree(k, level):
     e = 0.7

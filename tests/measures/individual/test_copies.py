@@ -130,7 +130,7 @@ def test_partitions(n, m):
     assert types.partition_counts(n, m)[-1] == len(want)
 
 
-@pytest.mark.slow(but=["1000-4-1e+308", "200-10-0.3", "200-10-10000.0"])
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 2.0, 36.0, 200.0, 1e4, 1e308])
 @pytest.mark.parametrize(("n", "m"), [(1000, 4), (10**6, 3), (200, 10)])
 def test_copies_that_leave_no_doubt(n, m, epsilon):
@@ -149,6 +149,7 @@ def test_copies_that_leave_no_doubt(n, m, epsilon):
         assert pair.upper >= least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e160, 1.7e308])
 @pytest.mark.parametrize(("n", "m"), [(1, 2), (2, 2), (3, 3), (50, 2)])
 def test_an_epsilon_whose_multiples_are_infinite(n, m, epsilon):

@@ -154,6 +154,7 @@ def test_no_time_leaves_a_true_bracket(sizes):
         assert reached(found, matrix, sizes)
 
 
+@pytest.mark.slow
 def test_hard_selections_end_in_a_true_bracket():
     rng = np.random.default_rng(4)
     matrix = rng.dirichlet(np.ones(40), 3**5)

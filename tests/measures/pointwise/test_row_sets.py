@@ -95,7 +95,7 @@ def test_polytopes_by_their_edges(seed):
     assert level <= best + 1e-5
 
 
-@pytest.mark.search(every=10)
+@pytest.mark.slow
 @settings(deadline=None, max_examples=2)
 @given(SEEDS, st.sampled_from([0.05, 0.4]))
 def test_divergence_balls_by_tilted_laws(seed, radius):

@@ -14,6 +14,7 @@ SETS = {
 }
 
 
+@pytest.mark.slow(only=["entropy-0"])
 @pytest.mark.parametrize("row", [None, 0])
 @pytest.mark.parametrize("name", SETS)
 def test_without_time_a_bracket_holds_the_level(name, row):
