@@ -169,7 +169,6 @@ def pytest_collection():
             return (yield)
         finally:
             gc.enable()
-            gc.freeze()
 
 
 @pytest.fixture
