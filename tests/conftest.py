@@ -56,9 +56,12 @@ def place_marker(path):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Import no file whose marker is left out."""
+    """Import no file whose marker is left out, unless the command names such a place."""
     marker = place_marker(collection_path)
-    return True if marker and f"not {marker}" in config.option.markexpr else None
+    if marker and f"not {marker}" in config.option.markexpr:
+        named = [Path(argument.split("::")[0]).resolve() for argument in config.args]
+        return None if any(map(place_marker, named)) else True
+    return None
 
 
 def pytest_addoption(parser):
@@ -115,12 +118,12 @@ def pytest_runtest_call(item):
 
 def kept_cases(marker, cases):
     """Return those cases of a test that stay in the default suite in spite of a marker."""
+    if "every" in marker.kwargs:
+        return cases[:: marker.kwargs["every"]]
     if "but" in marker.kwargs:
         return [case for case in cases if case.callspec.id in marker.kwargs["but"]]
     if "only" in marker.kwargs:
         return [case for case in cases if case.callspec.id not in marker.kwargs["only"]]
-    if "every" in marker.kwargs:
-        return cases[:: marker.kwargs["every"]]
     if marker.name != "grid":
         return []
     kinds = {re.sub(r"[^a-zA-Z]+", "-", case.callspec.id): case for case in reversed(cases)}
@@ -141,7 +144,8 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if marker := place_marker(item.path):
             item.add_marker(marker)
-        functions[item.path, item.originalname].append(item)
+        if isinstance(item, pytest.Function):
+            functions[item.path, item.originalname].append(item)
     for cases in functions.values():
         test = cases[0].obj
         for marker in [m for m in getattr(test, "pytestmark", ()) if m.name in PARTLY]:
