@@ -74,6 +74,7 @@ def test_slope_and_distortion_are_two_ways_to_one_point(prior):
         assert back.value == pytest.approx(there.value, abs=2 * GAP)
 
 
+@pytest.mark.slow(only=["markov-4-2"])
 @each_source
 def test_a_metric_equal_to_the_default_changes_nothing(prior):
     d = hamming(prior.space)

@@ -119,6 +119,7 @@ def test_a_file_in_the_place_of_every_folder_costs_only_compilation(site, tmp_pa
     assert run(CALL, site, NUMBA_CACHE_DIR=str(blocked), **environment)[0] == COMPILED
 
 
+@pytest.mark.slow
 def test_the_user_folder_is_used_where_the_package_cannot_be_written(site, tmp_path):
     (site / "fastpriv" / "kernels" / "__pycache__").write_text("in the way")
     environment = {"HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -45,6 +45,7 @@ def _close(people, counts):
             assert abs(estimate - truth.get(value, 0)) <= 5.0 * error + 1e-9
 
 
+@pytest.mark.slow(only=["subset-selection"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_release_by_name_is_charged_and_estimated(name, people, tmp_path):
     ledger = fp.accounting.Ledger({"dp": 4.0})

@@ -21,6 +21,7 @@ def same(kernel, n):
     return RowKernels([RowKernel(kernel)], np.zeros(n, dtype=np.int64))
 
 
+@pytest.mark.slow(only=["3-kernel1"])
 @pytest.mark.parametrize("kernel", [TERNARY, ZEROS])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_types_are_below_all_adversaries(kernel, n):

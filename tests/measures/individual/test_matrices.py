@@ -104,6 +104,7 @@ def test_parallel_composition_leaks_more_than_its_parts():
     assert fp.individual_capacity(two).lower > fp.individual_capacity(one).upper + 0.1
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(laws(2))
 def test_pair_bounds_hold(rows):
@@ -132,6 +133,7 @@ def test_mean_questions():
     assert mean_questions(5) == pytest.approx(12 / 5, rel=1e-15)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(laws(6), st.sampled_from([0.0, 1e-9, 1e-3]))
 def test_divergence_bounds_hold_and_selections_are_optimal(rows, gap):
@@ -144,6 +146,7 @@ def test_divergence_bounds_hold_and_selections_are_optimal(rows, gap):
     assert all(row in part for row, part in zip(found.choice, slices, strict=True))
 
 
+@pytest.mark.slow(only=["sizes0", "sizes1"])
 @pytest.mark.parametrize("sizes", [(3, 3), (2, 2, 2)])
 def test_no_time_leaves_a_true_bracket(sizes):
     matrix = channel(np.random.default_rng(3), sizes, 5)
