@@ -30,6 +30,7 @@ def filled(lower, upper, order):
     return p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "sizes"), [(0, (2, 2)), (1, (2, 2)), (2, (3, 2))])
 def test_boxes_against_many_priors(seed, sizes):
     """No prior of the box tells more; mixtures of two corners come close."""
@@ -38,7 +39,7 @@ def test_boxes_against_many_priors(seed, sizes):
     centre = rng.dirichlet(np.ones(size))
     lower, upper = 0.5 * centre, np.minimum(1.0, centre + rng.random(size) * 0.4)
     bracket = fp.individual_capacity(
-        fp.Channel(matrix, sizes), fp.PriorSet.box(lower, upper), time_limit=3600.0
+        fp.Channel(matrix, sizes), fp.PriorSet.box(lower, upper), time_limit=6.0
     )
     orders = itertools.permutations(range(size))
     corners = np.unique([filled(lower, upper, order) for order in orders], axis=0)
