@@ -21,11 +21,12 @@ def tests(session):
 
 @nox.session
 def everything(session):
-    """Run all tests, slow ones, whole grids, searches and pages included."""
+    """Run the default tests, none of them above a second, and then all tests."""
     session.install("-e", ".[test,dev,docs]")
     session.run("python", "-m", "sphinx", "-W", "-q", "-b", "html", "docs", "docs/_build/html")
-    options = ["-q", "-n", "auto", "--dist", "worksteal", "-m", ""]
-    session.run("python", "-m", "pytest", *options, *session.posargs)
+    spread = ["-n", "auto", "--dist", "worksteal", *session.posargs]
+    session.run("python", "-m", "pytest", "-q", "--cpu-limit", "1", *spread)
+    session.run("python", "-m", "pytest", "-q", "-m", "", *spread)
 
 
 @nox.session
@@ -55,19 +56,33 @@ def docs(session):
     """Build the site and run the tests that look at it."""
     session.install("-e", ".[docs,test]")
     session.run("python", "-m", "sphinx", "-W", "-b", "html", "docs", "docs/_build/html")
-    session.run("python", "-m", "pytest", "-q", "tests/docs")
+    session.run("python", "-m", "pytest", "-q", "-m", "", "tests/docs")
 
 
 @nox.session
 def coverage(session):
-    """Measure which lines and branches the tests reach; numba kernels are not traced."""
+    """Compare the lines and branches that the default tests and all tests reach.
+
+    Numba kernels are not traced. Fails if the default tests reach two points less.
+    """
     session.install("-e", ".[test]")
-    session.run("python", "-m", "pytest", "-q", "--cov", "--cov-report=term", *session.posargs)
+    reached = []
+    for chosen in ([], ["-m", ""]):
+        options = [*chosen, "-n", "auto", "--dist", "worksteal", "--cov", "--cov-report="]
+        session.run("python", "-m", "pytest", "-q", *options, *session.posargs)
+        total = session.run("coverage", "report", "--format=total", "--precision=2", silent=True)
+        reached.append(float(total))
+    session.log("default tests: %.2f %%, all tests: %.2f %%", *reached)
+    if reached[0] < reached[1] - 2.0:
+        session.error("the default tests reach two points less than all tests")
 
 
 @nox.session
 def mutants(session):
-    """Break the lines that round, one at a time; arguments go to tools/mutants.py."""
+    """Break the lines that round, one at a time; arguments go to tools/mutants.py.
+
+    Tests that are left out by default are left out here, unless the arguments have ``--all``.
+    """
     session.install("-e", ".[test]")
     session.run("python", "tools/mutants.py", *session.posargs)
 

@@ -52,6 +52,7 @@ def best_strategy(admitted, target, levels, depth):
     return value(0, (0,) * len(levels))
 
 
+@pytest.mark.slow(but=["1-0.05", "1-0.001", "2-0.001"])
 @pytest.mark.parametrize("delta", [0.3, 0.05, 1e-3])
 @pytest.mark.parametrize("target", [1, 2, 4])
 def test_no_strategy_beats_the_filter(target, delta):

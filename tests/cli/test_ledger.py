@@ -100,6 +100,7 @@ def test_a_new_ledger_says_so(book, capsys):
     assert "remaining" in done(["ledger", "remaining", book], capsys)
 
 
+@pytest.mark.slow
 def test_processes_never_overspend(book):
     """Of eight processes that want 0.3 of 1.0, three get it; the others exit with 5."""
     command = [sys.executable, "-m", "fastpriv", "ledger", "spend", book, "--level", "dp=0.3"]

@@ -329,6 +329,7 @@ def test_texts_that_are_no_export(text):
         Ledger.from_json(text)
 
 
+@pytest.mark.slow(only=["budget0"])
 @pytest.mark.parametrize("budget", [{"approximate-dp": (50.0, 1e-6)}, {"dp": 50.0}])
 def test_releases_for_different_relations_are_refused(path, budget):
     """A channel's neighbours differ in one row; those of others come and go."""

@@ -80,6 +80,7 @@ def test_grid_of_lopsided_losses():
     assert low <= high <= low * (1 + 1e-4)
 
 
+@pytest.mark.slow(but=["50"])
 @pytest.mark.parametrize("k", [50, 10**4])
 def test_grid_contains_the_lattice(k, monkeypatch):
     """The grid alone, on releases whose exact curve is known."""
@@ -230,6 +231,7 @@ def test_pure_levels_and_counts_beyond_sense():
         assert profile.epsilon(0.0).lower > 0.0
 
 
+@pytest.mark.slow
 def test_the_best_of_many_pairs():
     """Some pairs are picked, and no other does much better."""
     channel = fp.Channel(np.random.default_rng(8).dirichlet(np.full(4, 0.6), 8), [2] * 3)
@@ -262,6 +264,7 @@ def test_pure_level_of_many():
     assert response(2, 0.4).epsilon(0.0).upper >= 0.4
 
 
+@pytest.mark.slow
 def test_heterogeneous_lists():
     rng = np.random.default_rng(4)
     profile = response(2, 0.0)

@@ -108,6 +108,7 @@ def fourier_delta(moment, k, t, c):
 # One kind of noise.
 
 
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("sigma", [0.03, 0.5, 1.0, 7.0, 1e4])
 @pytest.mark.parametrize("count", [1, 37, 10**9])
 @pytest.mark.parametrize("level", [0.0, 1e-3, 1.0, 30.0])
@@ -148,6 +149,7 @@ def test_one_sampled_release(sigma, q, level):
     assert found.upper - found.lower <= 1e-10 * found.upper + 1e-300 or truth < 1e-13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "q", "level"), [(1.0, 0.2, 1.0), (0.8, 0.05, 0.1), (0.5, 0.002, 0.2)]
 )
@@ -210,6 +212,7 @@ def test_no_release_is_above_its_largest_loss():
 # Lattices.
 
 
+@pytest.mark.slow(but=["0.0-1-0.4-1", "0.4-1-2.0-1", "2.5-1-2.0-1"])
 @pytest.mark.parametrize(("sigma", "d"), [(0.4, 1), (2.0, 1), (3.0, 2), (10.0, 5)])
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("level", [0.0, 0.4, 2.5])
@@ -355,6 +358,7 @@ PARTS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.integers(0, len(PARTS) - 1), min_size=1, max_size=4), st.integers(10, 200))
 def test_trees(chosen, count):
@@ -374,6 +378,7 @@ def test_trees(chosen, count):
     assert whole.compose(kinds[0]).delta(1.0).upper >= first.lower
 
 
+@pytest.mark.slow
 def test_copies_and_threads():
     from concurrent.futures import ThreadPoolExecutor
 

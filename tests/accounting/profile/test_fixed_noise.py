@@ -29,6 +29,7 @@ def together(matrix, mu, t):
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_one_channel_and_normal_noise(seed):
     matrix = np.random.default_rng(seed).dirichlet(np.full(4, 3.0), 3)
@@ -56,6 +57,7 @@ def test_the_envelope_is_wider_than_the_worst_pair():
     assert fixed.lower >= any_time.lower * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_with_all_kinds_of_noise():
     matrix = [[0.7, 0.3], [0.4, 0.6]]
     for noise in (
@@ -76,6 +78,7 @@ def test_noise_alone_is_the_same_either_way():
     holds(declared.delta(1.0, adaptive=False), declared.delta(1.0).upper)
 
 
+@pytest.mark.slow
 def test_too_many_pairs():
     matrix = np.random.default_rng(0).dirichlet(np.ones(4), 30)
     noise = PrivacyProfile.gaussian(1.0, relation="replace-one")

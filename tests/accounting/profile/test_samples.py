@@ -49,6 +49,7 @@ def counts(draw):
     return m, [[Fraction(v, sum(row)) for v in row] for row in rows]
 
 
+@pytest.mark.search(every=10)
 @given(counts(), st.integers(1, 2))
 @settings(max_examples=12, deadline=None)
 def test_subsets_of_a_finite_mechanism(case, more):
@@ -201,6 +202,7 @@ def test_moments_of_the_symmetric_law(order):
     assert step.renyi(order).upper == pytest.approx(float(truth), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_many_releases_of_the_symmetric_law():
     """delta of 200 releases by a fine grid and Fourier transforms."""
     e, q, k, h = 1.0, 0.05, 200, 1e-4
