@@ -52,6 +52,7 @@ from fastpriv.kernels.lines import (
     hamming_cost,
     matrix_spread,
 )
+from fastpriv.kernels.logs import log_excess_up, log_ratio_up, log_ratios
 from fastpriv.kernels.mapping import mapping_direction, mapping_factor
 from fastpriv.kernels.markov import (
     chain_extreme_mass,

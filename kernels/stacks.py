@@ -15,6 +15,7 @@ from numba import uint64
 from fastpriv.kernels.arrays import NORMAL, high, low
 from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
 from fastpriv.kernels.lines import worst_column
+from fastpriv.kernels.logs import excess_up, ratio_up
 
 UNIT = 2.0**-53
 ROUND_UP = 1.0 + 2.0**-51
@@ -95,15 +96,15 @@ def _extremes(flat, base, rows, width, least, most):
 def _level(flat, base, rows, width, shift, least, most):
     """Ln of the largest ratio of two entries of a column, rounded up.
 
-    The numbers hold entry - shift. A quotient beyond the range of a double is computed again,
-    scaled down.
+    The numbers hold entry - shift. A ratio less one is rounded twice, thrice with a shift, and
+    its logarithm once, upwards. Beyond the range of a double it is computed again, scaled down.
     """
     _extremes(flat, base, rows, width, least, most)
     worst = worst_column(least, most, uint64(width), shift, 1.0, 0.0)
     if worst < math.inf:
-        return math.log1p(worst) * ROUND_UP
+        return excess_up(worst, 2 if shift == 0.0 else 3)
     scaled = worst_column(least, most, uint64(width), shift, 2.0**500, 0.0)
-    return (math.log(scaled) - math.log(2.0**-500)) * ROUND_UP if scaled < math.inf else math.inf
+    return ratio_up(scaled * ROUND_UP, 2.0**-500)
 
 
 @kernel()
@@ -144,7 +145,7 @@ def maxima_levels(W: Cube, off: float, out: Vector) -> int:
         if abs(excess) * 2.0**-55 < width * UNIT * lost:
             out[b] = math.nan
         else:
-            out[b] = math.log1p(max(0.0, excess)) * ROUND_UP
+            out[b] = excess_up(max(0.0, excess), 1)
     return -1
 
 

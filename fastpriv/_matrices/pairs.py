@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import partial
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import NORMAL, ULP, lowered, raised, round_up
+from fastpriv._core.rounding import NORMAL, ULP, log1p_up, lowered, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
@@ -53,7 +52,7 @@ def crossing(groups: Iterable[Pairs], delta: float) -> float:
     for laws, pairs in groups:
         task = partial(kernels.least_slope, laws, pairs, delta, slope)
         slope = max(split(task, len(pairs), _grain(laws)))
-    return round_up(math.log1p(slope)) if slope < math.inf else math.inf
+    return log1p_up(slope)
 
 
 def all_pairs(laws: Floats) -> Iterable[Pairs]:
