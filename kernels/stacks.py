@@ -15,7 +15,7 @@ from numba import uint64
 from fastpriv.kernels.arrays import NORMAL, high, low
 from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
 from fastpriv.kernels.lines import worst_column
-from fastpriv.kernels.logs import excess_up, ratio_up
+from fastpriv.kernels.logs import LEAST, excess_up, ratio_up
 
 UNIT = 2.0**-53
 ROUND_UP = 1.0 + 2.0**-51
@@ -176,13 +176,15 @@ def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
             continue
         out[b] = _level(joint, 0, rows, width, 0.0, least, most) + PRODUCTS
         if out[b] < SMALL:
+            size = 0.0  # u and v may cancel
             for x in range(rows):
                 u = (p[x] - p[0]) / p[0]
                 for y in range(width):
                     first = W[b, 0, y]
                     v = (W[b, x, y] - first) / first if first > 0.0 else 0.0
                     joint[x * width + y] = u + v + u * v
-            out[b] = _level(joint, 0, rows, width, 1.0, least, most)
+                    size = max(size, abs(u) + abs(v))
+            out[b] = _level(joint, 0, rows, width, 1.0, least, most) + 16.0 * UNIT * size
     return -1
 
 
@@ -306,8 +308,8 @@ def _excess(first, second, slope):
 def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Matrix) -> int:
     """Largest sum_y (W[x, y] - e^epsilon W[x', y])_+ over x, x', for every epsilon, rounded up.
 
-    ``slopes`` are e^epsilon - 1, rounded down by 8 units; the sums of K terms are then low by at
-    most K + 4 units. From the largest log-ratio on it is 0.
+    ``slopes`` are e^epsilon - 1, rounded down by 2 units; the sums of K terms are then low by at
+    most K + 4 units, and K times half the least double. From the largest log-ratio on it is 0.
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)
@@ -318,12 +320,13 @@ def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Mat
             return b
         level = _level(flat, b * rows * width, rows, width, 0.0, least, most)
         for k in range(slopes.size):
-            worst = 0.0
+            out[b, k] = 0.0
             if epsilons[k] < level:
+                worst = 0.0
                 for x in range(rows):
                     for other in range(rows):
                         worst = max(worst, _excess(W[b, x], W[b, other], slopes[k]))
-            out[b, k] = min(worst * raised, 1.0)
+                out[b, k] = min(worst * raised + width * LEAST, 1.0)
     return -1
 
 

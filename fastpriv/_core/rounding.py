@@ -1,9 +1,10 @@
 """Directed rounding: the one place where a computed number becomes a bound.
 
-Every guarantee ends in one of these functions; docs/theory/rounding.md has the proofs. Two
-assumptions are made. Additions, products, quotients and square roots are rounded to nearest (IEEE
-754). Logarithms and exponentials of the machine are off by at most ``LIBM`` units in the last
-place, which the tests sample.
+Every guarantee ends in one of these functions; docs/theory/rounding.md has the proofs. Additions,
+products, quotients and square roots are assumed to be rounded to nearest (IEEE 754). Logarithms and
+exponentials here have a proved error of their own. Only sums of many terms and kernels with margins
+use those of the machine, which are assumed to be off by at most ``LIBM`` units in the last place;
+the tests sample that.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ULP = 2.0**-53
 LEAST = 5e-324
 #: Least normal double: a smaller number has lost digits, and no relative error holds for it.
 NORMAL = 2.0**-1022
-#: Units in the last place that log, log1p, exp and expm1 may be off by.
+#: Units in the last place that log, log1p, exp and expm1 of the machine may be off by.
 LIBM = 4
 _LARGEST = 1.7976931348623157e308
 #: Below, ln(1 + x) and e^x - 1 lie between x and the next double.
@@ -67,7 +68,7 @@ def directed(value: Number, units: float, up: bool) -> Number:
 
 
 def round_up(level: float) -> float:
-    """Push a computed positive level past its own rounding error: 4 roundings, at least 0."""
+    """Push a computed positive level past an error of 2 units of roundoff; at least 0."""
     return raised(level, 4.0) if level > 0.0 else 0.0
 
 
