@@ -20,7 +20,8 @@ ODD_LEFT = tuple(float(Fraction(1, 2 * j + 1) - Fraction(ODD[j])) for j in range
 SQRT2 = math.sqrt(2.0)
 #: Splits a double into two of 26 bits (Veltkamp).
 SPLIT = 2.0**27 + 1.0
-#: Bound on the relative error of a pair that `_log_pair` returns.
+#: Bounds on the relative errors of the pairs that `_short` and `_long` return.
+UNCLEAR = 0.15 * 2.0**-53
 DOUBT = 2.0**-90
 #: Less than one and more than half of the distance to the next double, relative to any double.
 STEP = 0.6 * 2.0**-52
@@ -79,9 +80,8 @@ def _finished(k, first, second):
 
 
 @helper()
-def _log_pair(top, left, bottom):
-    """Return ln((top + left)/bottom) as a pair that is off by at most 2^-90 relative."""
-    k, z, rest = _reduced(top, left, bottom)
+def _long(k, z, rest):
+    """Return k ln 2 + ln((1 + z)/(1 - z)) as a pair that is off by at most 2^-90 relative."""
     w, error = _product(z, z)
     error += 2.0 * z * rest
     tail = 0.0
@@ -98,6 +98,18 @@ def _log_pair(top, left, bottom):
 
 
 @helper()
+def _short(k, z, rest):
+    """Return the same as a pair that is off by at most 0.15 units of roundoff."""
+    w = z * z
+    square = w * w
+    odd, even = ODD[11], ODD[12]
+    for j in range(9, 0, -2):  # two sums at a time
+        odd = odd * square + ODD[j]
+        even = even * square + ODD[j + 1]
+    return _finished(k, 2.0 * z, 2.0 * (rest + z * (w * (odd + w * even))))
+
+
+@helper()
 def log_quotient(top, bottom):
     """Return ln(top/bottom) of two doubles, off by at most 1.25 units of roundoff."""
     if bottom == 0.0 or top == math.inf:
@@ -105,17 +117,18 @@ def log_quotient(top, bottom):
     if top == 0.0 or bottom == math.inf:
         return -math.inf
     k, z, rest = _reduced(top, 0.0, bottom)
-    w = z * z
-    tail = 0.0
-    for j in range(12, 0, -1):
-        tail = tail * w + ODD[j]
-    return _finished(k, 2.0 * z, 2.0 * (rest + z * (w * tail)))[0]
+    return _short(k, z, rest)[0]
 
 
 @helper()
-def _least_above(value, left):
-    """Return a double above a pair: the next one, unless the pair is surely no more than this."""
-    return value if left < -DOUBT * abs(value) else value + STEP * abs(value)
+def _least_above(top, left, bottom):
+    """Return the double above ln((top + left)/bottom), by the short form where that is clear."""
+    k, z, rest = _reduced(top, left, bottom)
+    value, low = _short(k, z, rest)
+    if abs(low) <= UNCLEAR * abs(value):
+        value, low = _long(k, z, rest)
+        return value if low < -DOUBT * abs(value) else value + STEP * abs(value)
+    return value if low < 0.0 else value + STEP * abs(value)
 
 
 @helper()
@@ -125,8 +138,7 @@ def ratio_up(top, bottom):
         return 0.0
     if bottom == 0.0 or top == math.inf:
         return math.inf
-    value, left = _log_pair(top, 0.0, bottom)
-    return _least_above(value, left)
+    return _least_above(top, 0.0, bottom)
 
 
 @helper()
@@ -135,8 +147,7 @@ def log1p_up(value):
     if abs(value) < TINY or value == math.inf:
         return value
     top, left = _sum(1.0, value)
-    value, left = _log_pair(top, left, 1.0)
-    return _least_above(value, left)
+    return _least_above(top, left, 1.0)
 
 
 @helper()

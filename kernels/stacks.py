@@ -240,8 +240,9 @@ def _gap_ratios(flat, base, p, seen, number, width, most, least, law, mass, down
     above, below = 0.0, 0.0
     for y in range(width):
         if most[y] > 0.0:
-            above = max(above, down[y] / law[y] / mass)
-            below = max(below, up[y] / least[y] / mass)
+            tiny = number * LEAST if most[y] > least[y] else 0.0  # what underflow may have cost
+            above = max(above, (down[y] + tiny) / law[y] / mass)
+            below = max(below, (up[y] + tiny) / least[y] / mass)
     return above, below
 
 
@@ -272,9 +273,10 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
         number, mass = support(p, seen)
         mass *= LIFT
         summary(flat, base, p, seen, number, width, least, most, law)
-        over, under, lost = 1.0, 1.0, 0
+        over, under, lost, tiny = 1.0, 1.0, 0, 0.0
         for y in range(width):
             if most[y] > 0.0:
+                tiny = 8.0 * LEAST if most[y] > least[y] else tiny
                 law[y] /= mass
                 over = max(over, most[y] / law[y])
                 under = max(under, law[y] / least[y])
@@ -291,7 +293,7 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
             )
             first = math.log1p(one) if first < NEAR else first
             second = math.log1p(two) if second < NEAR else second
-        above[b], below[b] = _raised(first, slack), _raised(second, slack)
+        above[b], below[b] = _raised(first, slack) + tiny, _raised(second, slack) + tiny
     return -1
 
 

@@ -136,3 +136,24 @@ def test_levels_of_a_prior_that_the_output_cancels_are_upper_bounds(share):
             truth = log(max(max(c) / min(c) for c in zip(*joint, strict=True)))
             assert fp.identifiability_level(matrix, prior) >= truth
             assert fp.identifiability_level([matrix], prior)[0] >= truth
+
+
+def test_pointwise_leakages_under_rare_priors_are_upper_bounds():
+    # Products of a prior and a difference underflow, also where they are scaled up.
+    rng = np.random.default_rng(7)
+    cases = [([[1.0, 1e-61, 1e-299], [1.0, 0.0, 0.0]], [1.0, 8e-299])]
+    cases += [([[1.0, 4e-107], [0.989, 0.011]], [1.0, 4e-311])]
+    for _ in range(60):
+        rare = 10.0 ** rng.uniform(-323, -1, 3)
+        cases.append(
+            ([[1.0 - rare[0], rare[0]], [1.0 - rare[1], rare[1]]], [1.0 - rare[2], rare[2]])
+        )
+    with mpmath.workprec(2400):
+        for matrix, prior in cases:
+            weights, rows = [Fraction(p) for p in prior], exactly(matrix)
+            alone, stacked = fp.pml(matrix, prior), fp.pml_level(np.array([matrix]), prior)[0]
+            for column, leak in zip(zip(*rows, strict=True), alone, strict=True):
+                mean = sum(p * v for p, v in zip(weights, column, strict=True)) / sum(weights)
+                truth = log(max(column) / mean)
+                assert leak >= truth
+                assert stacked >= truth
