@@ -5,18 +5,20 @@ z = (m - 1)/(m + 1). Numbers are pairs of doubles: a rounded value and what roun
 """
 
 import math
-from fractions import Fraction
 
 from fastpriv.kernels.declare import Vector, helper, kernel
 
-#: Ln 2 to 140 bits; its first two parts have 41 bits each, so that k times them is exact.
-_LN2 = Fraction(966106166171702452789019208761976768099343, 1 << 140)
-LN2_FIRST = float(Fraction(math.floor(_LN2 * 2**41), 1 << 41))
-LN2_SECOND = float(Fraction(math.floor((_LN2 - Fraction(LN2_FIRST)) * 2**82), 1 << 82))
-LN2_THIRD = float(_LN2 - Fraction(LN2_FIRST) - Fraction(LN2_SECOND))
+#: Ln 2 as a sum; the first two parts have 41 bits each, so that k times them is exact.
+LN2_FIRST = 1524246769571 * 2.0**-41
+LN2_SECOND = 1365374871438 * 2.0**-82
+LN2_THIRD = 1.667085920830552e-25
 #: 1/(2 j + 1) and what rounding left of it; the tail beyond needs no second part.
 ODD = tuple(1.0 / (2 * j + 1) for j in range(20))
-ODD_LEFT = tuple(float(Fraction(1, 2 * j + 1) - Fraction(ODD[j])) for j in range(10))
+ODD_LEFT = tuple(
+    (bottom - (2 * j + 1) * top) / ((2 * j + 1) * bottom)
+    for j in range(10)
+    for top, bottom in [ODD[j].as_integer_ratio()]
+)
 SQRT2 = math.sqrt(2.0)
 #: Splits a double into two of 26 bits (Veltkamp).
 SPLIT = 2.0**27 + 1.0
