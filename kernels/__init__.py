@@ -53,6 +53,7 @@ from .lines import (
     hamming_cost,
     matrix_spread,
 )
+from .logs import log_excess_up, log_ratio_up, log_ratios
 from .mapping import mapping_direction, mapping_factor
 from .markov import (
     chain_extreme_mass,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, lowered, round_up
+from fastpriv._core.rounding import ULP, log_up, lowered
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv._structure.rows import RowKernel, RowKernels
@@ -167,7 +167,7 @@ def _types(prior: Distribution) -> Exchangeable | None:
 def _without_program(prior: Distribution, epsilon: float) -> Solution | None:
     """Return the identity where it is allowed, or a constant where nothing else is."""
     sizes = prior.space.sizes
-    most = round_up(math.log(max(sizes)))
+    most = log_up(max(sizes))
     if most <= epsilon:
         values, assignment = np.unique(sizes, return_inverse=True)
         same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
@@ -211,8 +211,8 @@ def _solved(space: Space, p: Floats, epsilon: float, priors: str, gap: float, cl
     from fastpriv.design.capacity_interior import Capped  # loads scipy.linalg
 
     check_size(space, priors)
-    if round_up(math.log(max(space.sizes))) <= epsilon:
-        return _Row(np.eye(space.size), round_up(math.log(max(space.sizes))), 0.0)
+    if log_up(max(space.sizes)) <= epsilon:
+        return _Row(np.eye(space.size), log_up(max(space.sizes)), 0.0)
     rows = space.rows(np.arange(space.size))
     cost = p[:, None] * (rows[:, None] != rows[None]).sum(axis=2)
     sets = selections(space, priors)
