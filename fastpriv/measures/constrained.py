@@ -259,7 +259,7 @@ def _solve(
         elif levels[at] >= top * (1.0 - _TOP):
             bracket = problem.uniform()
         elif size == 2:
-            bracket = bit_capacity(np.array(mechanism.matrix()), levels[at], worst.upper)
+            bracket = bit_capacity(np.array(mechanism.nearest_matrix()), levels[at], worst.upper)
         else:
             # The first search has what the individual capacity has left of its time.
             seconds = time_limit if time_limit is None or searched else clock.left()
@@ -280,7 +280,7 @@ def _problem(channel: AbstractChannel) -> Constrained:
     if isinstance(channel, ProductChannel) and size * channel.output_space.size <= _ENTRIES:
         return Constrained(_looked_at(channel._kernels))
     if size <= _LISTED:
-        return Constrained.of_matrix(np.array(channel.matrix()), channel.space.sizes)
+        return Constrained.of_matrix(np.array(channel.nearest_matrix()), channel.space.sizes)
     query, table = _query(channel)
     kinds, first = query.kinds(), representatives(table)
     individuals = []
