@@ -17,7 +17,7 @@ from fastpriv._core.validation import Floats, Ints
 #: Smallest matrix that is split over threads.
 _THREADED = 1 << 17
 #: Relative room for the rounding of a level: ``round_up`` and the logarithm behind it.
-_ROOM = 1.0 - 16.0 * ULP
+_ROOM = 1.0 - 6.0 * ULP
 #: Rounds of raising entries by one double; rounding moves them by a few doubles for each axis.
 _ROUNDS = 1000
 

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.extras import progress_bar
-from fastpriv._core.rounding import raised, sum_down, sum_up
+from fastpriv._core.rounding import ULP, raised, round_up, sum_down, sum_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.excess import perturbed
-from fastpriv._matrices.levels import axes_spread, inwards, raised_beside
+from fastpriv._matrices.levels import inwards, matrix_level, raised_beside
 from fastpriv._matrices.pairs import joint_laws
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
@@ -23,7 +22,6 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.individual import cross_capacity, individual_capacity
-from fastpriv.results import Bracket
 
 __all__ = [
     "compose",
@@ -78,7 +76,7 @@ def joined(first: AbstractChannel, second: AbstractChannel) -> AbstractChannel:
 def _joint(first: AbstractChannel, second: AbstractChannel) -> Channel:
     """Return the matrix of both outputs, rounded inwards: its level is at most the sum of both."""
     one, two, axes = np.array(first.matrix()), np.array(second.matrix()), first.space._axes
-    level = sum_down([axes_spread(one, axes), axes_spread(two, axes)])
+    level = sum_down([matrix_level(one, axes), matrix_level(two, axes)])
     return Channel(inwards(joint_laws(one, two), axes, level), first.space)
 
 
@@ -99,7 +97,7 @@ def _joint_row(first: RowKernel, second: RowKernel) -> RowKernel:
     """Return the channel of one row with both outputs, rounded inwards."""
     one, two = first.exported(1), second.exported(1)
     axes = np.array([[1, len(one)]], dtype=np.int64)
-    level = sum_down([float(first.log_ratios.max()), float(second.log_ratios.max())])
+    level = sum_down(round_up(float(part.log_ratios.max())) for part in (first, second))
     return RowKernel(inwards(joint_laws(one, two), axes, level))
 
 
@@ -124,7 +122,7 @@ def _(first: QueryChannel, second: AbstractChannel) -> AbstractChannel:
 
 def _pairs_level(laws: Floats, pairs: Ints) -> float:
     """Return ln of the largest ratio of two entries of a column in rows of a pair."""
-    return axes_spread(laws[pairs.reshape(-1)], np.array([[1, 2]])) if len(pairs) else 0.0
+    return matrix_level(laws[pairs.reshape(-1)], np.array([[1, 2]])) if len(pairs) else 0.0
 
 
 def _about_one(channels: tuple[AbstractChannel | ArrayLike, ...]) -> list[AbstractChannel]:
@@ -184,9 +182,12 @@ def composition_bound(
             seconds = clock.share(len(parts) - k)
             uppers.append(individual_capacity(channel, gap=gap, time_limit=seconds).upper)
             bar.update(1)
-    total = Bracket(0.0, sum_up(uppers))
-    # Joint laws are products of doubles, and divided by their sums where these are not quite one.
-    return perturbed(total, len(parts) * check.ROUNDED).upper if total.upper > 0.0 else 0.0
+    total = sum_up(uppers)
+    if len(parts) == 1 or total == 0.0:
+        return total
+    # Entries of joint laws are rounded products. Relative errors d of the entries move the root of
+    # a capacity by d/sqrt(2) at most, as in ``perturbed``.
+    return raised((math.sqrt(total) + len(parts) * ULP) ** 2, 8.0)
 
 
 def group_bound(
@@ -230,7 +231,7 @@ def group_bound(
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
     if k > mechanism.space.n:
-        raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
+        raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {short(k)}")
     with progress_bar(1, "search", progress) as bar:
         one = individual_capacity(mechanism, gap=gap, time_limit=time_limit).upper
         bar.update(1)

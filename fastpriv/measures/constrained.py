@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, overload
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import lowered, raised
+from fastpriv._core.rounding import lowered, raised, ratio_log_up, sum_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.entropy_search.bit import bit_capacity
 from fastpriv._matrices.entropy_search.search import Constrained
@@ -232,7 +233,7 @@ def _solve(
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
     if k > mechanism.space.n:
-        raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
+        raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {short(k)}")
     gap = check.real(gap, "gap", least=0.0)
     time_limit = check.optional_limit(time_limit, "time_limit")
     given = check.array(b, "b")
@@ -257,7 +258,9 @@ def _solve(
         if levels[at] <= entropy or worst.upper == 0.0:
             bracket: Bracket = worst
         elif levels[at] >= top * (1.0 - _TOP):
-            bracket = problem.uniform()
+            far = max(0.0, sum_up([ratio_log_up(Fraction(size)), -levels[at]]))
+            even = problem.near_uniform(far)
+            bracket = Bracket(even.lower, max(even.lower, min(even.upper, worst.upper)))
         elif size == 2:
             bracket = bit_capacity(np.array(mechanism.nearest_matrix()), levels[at], worst.upper)
         else:

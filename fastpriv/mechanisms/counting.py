@@ -15,7 +15,6 @@ from fastpriv._core.rounding import ULP, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.power_law import FAR, PowerLaw
 from fastpriv._sampling.rejection import Sampler
-from fastpriv._structure.rows import inner_level
 from fastpriv.channels import QueryChannel
 from fastpriv.errors import InvalidInput
 
@@ -234,19 +233,20 @@ class GeometricCount:
 
         Chances below e^-690 are raised to it: the draws have no impossible counts, and a double
         of zero would give an infinite level. Neighbouring counts then still have a ratio of at
-        most e^epsilon: it is rounded inwards, at a level lower by some units of 2^-53.
+        most e^epsilon, up to the rounding of doubles: the certified level of these doubles is
+        ``dp_level(channel())``, and draws have the level epsilon itself.
         """
         check.fits((self.n + 1) ** 2, "the kernel", "use fewer rows", check.MAX_MATRIX)
         if self.epsilon > _STEEPEST:
             raise InvalidInput(
                 f"beyond epsilon {_STEEPEST:g} doubles cannot hold the kernel, got {self.epsilon:g}"
             )
-        level = inner_level(self.epsilon, 2, 16)
-        powers = _powers(level, self.n + 1, max(_FURTHEST, level))
-        inner = math.tanh(0.5 * level)  # (1 - q)/(1 + q)
-        v = np.arange(self.n + 1)
-        matrix = (inner * powers)[np.abs(v - v[:, None])]
-        matrix[:, 0] = powers / (1.0 + math.exp(-level))
+        v = np.arange(self.n + 1.0)
+        q = math.exp(-self.epsilon)
+        inner = math.tanh(0.5 * self.epsilon)  # (1 - q)/(1 + q)
+        far = max(_FURTHEST, self.epsilon)
+        matrix = inner * np.exp(-np.minimum(self.epsilon * np.abs(v - v[:, None]), far))
+        matrix[:, 0] = np.exp(-np.minimum(self.epsilon * v, far)) / (1.0 + q)
         matrix[:, -1] = matrix[::-1, 0]
         return matrix
 
@@ -256,18 +256,6 @@ class GeometricCount:
 
     def __repr__(self) -> str:
         return f"GeometricCount(n={self.n}, epsilon={self.epsilon:g})"
-
-
-def _powers(level: float, count: int, far: float) -> Floats:
-    """Return e^(-level k) for k = 0 .. count - 1, each to a few units in its last place.
-
-    Level times k would be rounded by units of up to 690. So the level is split, and the product
-    of its first 24 bits with k is exact.
-    """
-    k = np.arange(count, dtype=np.float64)
-    first = float(np.float32(level))
-    powers = np.exp(-np.minimum(first * k, far)) * np.exp(-(level - first) * k)
-    return np.where(level * k < far, powers, math.exp(-far))
 
 
 def _step(n: int, scale: float) -> float:

@@ -207,7 +207,9 @@ def facts_of(prior: Distribution | ArrayLike | None, n: int | None) -> Facts:
         return Facts(rows)
     law = as_prior(prior)
     if rows is not None and rows != law.space.n:
-        raise InvalidInput(f"n = {rows} but the prior has {law.space.n} rows; leave n out")
+        raise InvalidInput(
+            f"n must be the number of rows of the prior, {law.space.n}; got {short(rows)}. Leave n out."
+        )
     entropy = law.entropy()
     return Facts(
         law.space.n,
