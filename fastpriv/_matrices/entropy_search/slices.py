@@ -133,7 +133,14 @@ class Slice:
         return shift - self.E @ logs, (len(self.r) + 160) * ULP * size + 4.0 * ULP * lost
 
     def tells_most(self, p: Floats, d: Floats, t: float) -> bool:
-        """Whether ascents from the inputs find no law with a larger D(V || r + d) + t H than p."""
+        """Whether ascents from the inputs find no law with a larger D(V || r + d) + t H than p.
+
+        It only chooses what is tried. Where a small t overflows, the comparison fails.
+        """
+        with np.errstate(all="ignore"):
+            return self._ascents_agree(p, d, t)
+
+    def _ascents_agree(self, p: Floats, d: Floats, t: float) -> bool:
         extra = self.towards(d)[0]
         starts = _NEAR * np.eye(len(p)) + (1.0 - _NEAR) * self.even
         laws = np.vstack([p / p.sum(), starts])

@@ -15,7 +15,7 @@ from fastpriv._sampling.inside import InsideThresholds, below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.local.support import SupportChannel, cannot_undo
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.spaces import Space
 
 __all__ = ["HadamardChannel"]

@@ -17,7 +17,7 @@ from fastpriv._sampling.inside import InsideThresholds, subsets
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.local.support import SupportChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.spaces import Space
 
 __all__ = ["SubsetChannel"]
