@@ -97,7 +97,7 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
     >>> laplace_count_leakage(100, 0.01, 0.3, [0.0, 0.29, 0.31, 1.0]).round(4)
     array([0.2103, 0.0134, 0.0301, 0.5843])
     """
-    t = _step(n, scale)
+    n, t = check.integer(n, "n", 1), _step(n, scale)
     chance = check.real(p, "p", 0.0, 1.0)
     if 0.0 < chance < _RAREST:
         raise InvalidInput(f"p must be 0 or at least {_RAREST:g}, got {chance:g}")
