@@ -74,7 +74,7 @@ def tries(size: int, k: int) -> Floats:
     """
     size, k = check.integer(size, "size", 1), check.integer(k, "k", 1)
     if k > size:
-        raise InvalidInput(f"k must be at most the number of databases {size}, got {k}")
+        raise InvalidInput(f"k must be at most the number of databases {size}, got {short(k)}")
     actions = math.comb(size, k)
     check.fits(actions * size, "the gain function", "use fewer tries", check.MAX_MATRIX)
     gain = np.zeros((actions, size))

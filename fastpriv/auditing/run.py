@@ -218,7 +218,7 @@ def _chosen(notions: Iterable[str] | None) -> frozenset[str]:
         if not isinstance(name, str) or name not in LINES:
             known = did_you_mean(name, LINES) if isinstance(name, str) else ""
             raise InvalidInput(
-                f"audits do not measure {described(name)}{known}; they know {[*LINES]}"
+                f"audits do not measure {described(name)}{known}; they know {described([*LINES])}"
             )
     return frozenset(names)
 

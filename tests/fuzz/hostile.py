@@ -81,13 +81,16 @@ HOSTILE = [
     np.array([[0.4, 0.2], [0.6, 0.8]])[:, 0], pd.Series([0.4, 0.6]), pd.DataFrame(np.eye(2)),
     np.array([1e-310, 1.0]), np.array([[1e-310, 1.0], [5e-324, 1.0]]),
     None, True, False, math.nan, math.inf, -math.inf, -1, 0, -0.0, 0.0, 1, 2, 3, 0.5, 1e-320, 1e308,
-    10**400, 2**63, 2**31, 1.5, "", "dp", "1", "nan", b"x", (), [], {}, set(), [[]], [[[]]],
+    10**400, -(10**400), [10**400], 2**63,
+    2**31, 1.5, "", "dp", "1", "nan", b"x", (), [], {}, set(), [[]], [[[]]],
     [math.nan], [math.inf, 1.0], [[math.nan, 1.0], [0.5, 0.5]], [[1.0, 0.0], [1.0]], [0.5, 0.6],
     [-0.5, 1.5], [[2.0, -1.0], [0.5, 0.5]], [[0.5, 0.5]], [[1.0]], [1.0], [0.0, 0.0], [[0.0, 0.0]],
     [None], ["a", "b"], [["a"]], [1, [2]], {"a": 1}, {0: 5}, {5: 0}, {-1: 0}, object(), int, len,
     1j,
     [1j, 0], np.array(0.5), np.array([0.5, 0.5], dtype=object), np.zeros((0, 2)), np.zeros((2, 0)),
-    np.ones((2, 2, 2, 2)), np.array(["x"]), np.float32(0.1), np.int8(-3), np.nan * np.ones((2, 2)),
+    np.ones((2, 2, 2, 2)), np.array(["x"]), np.float32(0.1), np.int8(-3), np.int8(2), np.int32(1),
+    np.uint8(1), np.uint64(3), np.float16(0.5), np.bool_(True), np.longdouble(0.3),
+    np.nan * np.ones((2, 2)),
     np.datetime64("2020-01-01"), datetime.date(2020, 1, 1), decimal.Decimal("0.1"),
     decimal.Decimal("NaN"), fractions.Fraction(1, 3), range(2), iter([0.5, 0.5]),
     np.ma.array([1.0]),
@@ -158,7 +161,7 @@ _WORDS = (
     "unsupported operand", "KeyError", "ValueError", "TypeError",
 )  # fmt: skip
 #: More than any sentence needs.
-_LONGEST = 2000
+_LONGEST = 500
 
 
 def _sentence(text):
