@@ -48,7 +48,8 @@ def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
     reached = centre.copy()
     reached[order] -= taken
     reached[order[-1]] += moved
-    return max(least, mean - (4 * len(law) + 16) * ULP * (mean + top)), reached
+    room = mean + (top if radius > 0.0 else 0.0)  # nothing is taken: only sums are rounded
+    return max(least, mean - (4 * len(law) + 16) * ULP * room), reached
 
 
 def divergence_least(centre: Floats, radius: float, column: Floats) -> Least:

@@ -621,6 +621,95 @@ def _composition_bound(case):
     ]
 
 
+def _gaussian(case):
+    sigma, e = 0.3 + 9.0 * case.share, case.epsilon
+    return [
+        level("profile", PrivacyProfile.gaussian(sigma).delta(e)),
+        level("gaussian_delta", fp.mechanisms.gaussian_delta(sigma**2, e), UNIT),
+        level("four with twice the noise", PrivacyProfile.gaussian(2 * sigma).self_compose(4).delta(e)),
+    ]  # fmt: skip
+
+
+# Further measures.
+
+
+def _factor(case):
+    """The leakage factor is the information over the entropy."""
+    entropy = case.plain.entropy()
+    share = float(fp.mutual_information(case.dense, case.plain)) / entropy
+    return [
+        Span("leakage_factor", *_near(fp.leakage_factor(case.dense, case.plain))),
+        Span("information over entropy", *_near(share)),
+    ]
+
+
+def _near(value):
+    value = float(value)
+    return value * (1.0 - 1e-9) - 1e-14, value * (1.0 + 1e-9) + 1e-14
+
+
+def _known_record(case):
+    """Whoever knows record 0 sees the channel of the others."""
+    rows = np.array(case.space.rows(np.arange(case.size)))[:, 0] == 0
+    part = case.pmf[rows]
+    given = fp.conditional_pml(case.dense, case.plain, {0: 0})
+    narrow = fp.pml(fp.Channel(case.matrix[rows]), part / part.sum())
+    return [
+        level("conditional_pml", np.max(given), 8 * UNIT),
+        level("pml of the part", np.max(narrow), 8 * case.size * UNIT),
+    ]
+
+
+def _many(case):
+    table = fp.audit_many([case.one, case.one], case.pmf)
+    prior = fp.Dense(case.pmf)
+    asked = {
+        "dp": fp.dp_level(case.one),
+        "strong-dp": fp.strong_dp_level(case.one),
+        "maximal-leakage": fp.maximal_leakage(case.one),
+        "identifiability": fp.identifiability_level(case.one, prior),
+        "pml": fp.pml_level(case.one, prior),
+    }
+    name = list(asked)[int(case.share * 1e6) % len(asked)]
+    return [level("audit_many", table[name][0]), level("one by one", asked[name])]
+
+
+def _distortions(case):
+    """The distance between records that is given, and the one that is known."""
+    rows = np.array(case.space.rows(np.arange(case.size)))
+    metric = (rows[:, None] != rows[None]).sum(axis=2) * 1.0
+    return [
+        average("known", fp.distortion(case.dense, case.plain), 4 * UNIT),
+        average("given", fp.distortion(case.dense, case.plain, metric), 4 * UNIT),
+    ]
+
+
+def priors(ask, kind, **options):
+    """Return the question of structured and dense priors."""
+
+    def spans(case):
+        return [kind("structured", ask(case.prior)), kind("dense", ask(case.plain), case.weighed)]
+
+    fits = lambda case: case.ordinary and not isinstance(case.prior, fp.Dense)  # noqa: E731
+    return Quantity(spans, fits=fits, **options)
+
+
+def _groups(case):
+    k = 1 + int(case.share * 1e6) % case.n
+    found = fp.group_capacity(case.dense, k, time_limit=None)
+    return [
+        level("individual_capacity", fp.individual_capacity(case.dense), case.sums),
+        level("group_capacity", found, case.sums),
+        above("group_bound", fp.group_bound(case.dense, k), case.sums),
+    ]
+
+
+def _truths(case):
+    asked = (fp.singles_out, fp.is_data_independent)
+    found = {f.__name__: (f(case.channel), f(case.dense)) for f in asked}
+    return _same(found)
+
+
 # Programs.
 
 
@@ -649,6 +738,37 @@ def _programs(name):
         return found
 
     return Quantity(ask, share=0.04, fits=_allowed)
+
+
+def _leaking(case):
+    found = fp.solve_pd_pml(case.plain, case.epsilon)
+    return [
+        optimum("solve_pd_pml", found),
+        optimum("solve", fp.solve(case.plain, "pml", epsilon=case.epsilon)),
+        optimum("structured prior", fp.solve_pd_pml(case.prior, case.epsilon), case.weighed),
+    ]
+
+
+def _curve(case):
+    low, high = case.epsilon, case.epsilon + 0.1
+    curve = fp.exact_curve(case.plain, low, high)
+    e = low + 0.05
+    exact = fp.solve_pd_dp(case.plain, e, exact=True)
+    return [
+        *_same({"exact": (curve.value(e), exact.value)}),
+        optimum("float", fp.solve_pd_dp(case.plain, e)),
+        optimum("exact", exact),
+    ]
+
+
+def _uniform_levels(case):
+    n, m = case.n, case.sizes[0]
+    distortion = case.share * n * (m - 1) / m
+    least = fp.h_inverse(distortion, n, m)
+    return [
+        Span("h_inverse", *(_near(least) if least < 1e300 else (700.0, math.inf))),
+        level("privacy_level", fp.privacy_level(fp.Uniform(n, m), distortion, "dp")),
+    ]
 
 
 def _minimax(case):
@@ -741,7 +861,7 @@ def _commands(case):
 
 
 def _number(value):
-    return float(value.replace("infinity", "inf")) if isinstance(value, str) else value
+    return math.inf if value == "infinite" else value
 
 
 def _same(pairs):
@@ -766,6 +886,30 @@ def _json(case):
             "matrix": (bool((np.array(channel.matrix()) == case.matrix).all()), True),
             "pmf": (bool((np.array(prior.pmf()) == case.pmf).all()), True),
         }
+    )
+
+
+def _commands_of_programs(case):
+    with tempfile.TemporaryDirectory() as folder:
+        prior = Path(folder) / "prior.csv"
+        prior.write_text("\n".join(map(repr, case.pmf.tolist())))
+        words = ["solve", "dp", "--prior", str(prior), "--epsilon", repr(case.epsilon)]
+        said = _run([*words, "--sizes", ",".join(map(str, case.sizes)), "--json"])
+    asked = fp.solve(case.plain, "dp", epsilon=case.epsilon)
+    names = ("value", "bound", "level")
+    return _same({name: (said[name], getattr(asked, name)) for name in names})
+
+
+def _json_of_answers(case):
+    found = fp.channel_capacity(case.dense)
+    again = fp.Bracket.from_json(found.to_json())
+    solved = fp.solve_pd_dp(case.plain, case.epsilon)
+    read = fp.Solution.from_json(solved.to_json())
+    names = ("value", "bound", "level", "method")
+    return _same(
+        {"bracket": (again, found)}
+        | {name: (getattr(read, name), getattr(solved, name)) for name in names}
+        | {"channel": (read.channel, solved.channel)}
     )
 
 
@@ -902,8 +1046,41 @@ QUANTITIES = {
     "level at a distortion at a level": Quantity(
         _there_and_back, share=0.02, ordered=True, fits=_allowed
     ),
+    "program pml": Quantity(_leaking, share=0.02, fits=_allowed),
+    "program curve": Quantity(_curve, share=0.01, fits=lambda c: _allowed(c) and c.size <= 4),
+    "level at a distortion, uniform": Quantity(
+        _uniform_levels, share=0.1, fits=lambda c: len(set(c.sizes)) == 1 and c.sizes[0] > 1
+    ),
+    # further measures
+    "entropy": priors(lambda p: p.entropy(), average, moved=by_root),
+    "min_entropy": priors(lambda p: p.min_entropy(), average),
+    "epsilon_x": priors(lambda p: p.epsilon_x(), level),
+    "epsilon_hat": priors(lambda p: p.epsilon_hat(), level),
+    "max_individual_capacity": channels(
+        lambda c, case: fp.max_individual_capacity(c), searched, share=0.2
+    ),
+    "worst_leakage_factor": both(fp.worst_leakage_factor, searched, share=0.3),
+    "g_leakage": both(fp.g_leakage, share=0.3),
+    "posterior_vulnerability": both(fp.posterior_vulnerability, level, share=0.3),
+    "leakage factor": Quantity(
+        _factor, share=0.3, fits=lambda c: c.ordinary and c.plain.entropy() > 1e-6
+    ),
+    "leakage with a known record": Quantity(
+        _known_record, share=0.3, fits=lambda c: c.ordinary and c.n > 1 and c.positive
+    ),
+    "audit_many": Quantity(_many, share=0.1),
+    "distortion by a metric": Quantity(
+        _distortions, fits=lambda c: c.ordinary and c.matrix.shape == (c.size, c.size)
+    ),
+    "capacities of groups in order": Quantity(
+        _groups, share=0.02, ordered=True, moved=by_root, fits=_one_or_more
+    ),
+    "truths": Quantity(_truths, share=0.3, fits=lambda c: c.ordinary and c.rounded == 0.0),
+    "gaussian noise": Quantity(_gaussian, share=0.1, fits=lambda c: c.epsilon < 10),
     # other ways to ask
     "command line": Quantity(_commands, share=0.01),
+    "command line of programs": Quantity(_commands_of_programs, share=0.01, fits=_allowed),
     "JSON": Quantity(_json, share=0.3),
+    "JSON of answers": Quantity(_json_of_answers, share=0.1, fits=_allowed),
     "audit": Quantity(_audited, share=0.05),
 }  # fmt: skip
