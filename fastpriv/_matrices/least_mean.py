@@ -31,7 +31,9 @@ def box_least(lower: Floats, upper: Floats, free: float, column: Floats) -> Leas
     last = float(column[order][added > 0].max(initial=0.0))
     law = lower.copy()
     law[order] += added
-    return mean - (4 * len(lower) + 16) * ULP * (mean + last), law
+    bound = mean - (4 * len(lower) + 16) * ULP * (mean + last)
+    least = float(column.min()) * (1.0 - 4.0 * ULP)  # which no mean is below
+    return max(least, bound), law
 
 
 def variation_least(centre: Floats, radius: float, column: Floats) -> Least:

@@ -289,7 +289,7 @@ _LAST = []
 
 def _made(spec):
     """Return the case of a specification, built once for one instance."""
-    if not (_LAST and all(_LAST[0].spec[k] is spec[k] for k in ("channel", "prior"))):
+    if not (_LAST and all(_LAST[0].spec[k] is v for k, v in spec.items() if k != "question")):
         _LAST[:] = [routes.Case(spec)]
     return _LAST[0]
 

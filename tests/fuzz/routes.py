@@ -29,6 +29,8 @@ LEVEL, LEVEL_LEAST = 2.0**-36, 2.0**-42
 SEARCHED, SEARCHED_LEAST = 1e-6, 1e-11
 #: What an average may be off by, relative to it and in all.
 AVERAGE, AVERAGE_LEAST = 1e-12, 1e-300
+#: Seconds for a search over a set of priors; what it has proved by then must be true as well.
+SECONDS = 0.5
 #: Half a unit in the last place of one.
 UNIT = 2.0**-53
 
@@ -308,7 +310,9 @@ def _entropies(case):
         level("constrained_capacity", fp.constrained_capacity(case.dense, b), case.sums),
         level(
             "individual_capacity over an entropy set",
-            fp.individual_capacity(case.dense, fp.PriorSet.entropy(case.size, b)),
+            fp.individual_capacity(
+                case.dense, fp.PriorSet.entropy(case.size, b), time_limit=SECONDS
+            ),
             case.sums,
         ),
     ]
@@ -340,8 +344,8 @@ def _individual_sets(case):
     found = [level("all", fp.individual_capacity(case.dense), case.sums)]
     names = ["box", "total_variation", "min_entropy", "entropy", "polytope"]
     name = names[int(case.share * 1e6) % len(names)]
-    given = dict(_everything(case))[name]
-    found.append(level(name, fp.individual_capacity(case.dense, given), case.sums))
+    given = fp.individual_capacity(case.dense, dict(_everything(case))[name], time_limit=SECONDS)
+    found.append(level(name, given, case.sums))
     return found
 
 
@@ -990,7 +994,7 @@ QUANTITIES = {
     "capacity of a group of one": Quantity(_one_of_a_group, share=0.1, moved=by_root),
     "capacity without a budget": Quantity(_no_budget, share=0.1, moved=by_root),
     "capacity at an entropy": Quantity(
-        _entropies, share=0.004, moved=by_root, fits=lambda c: c.size > 1
+        _entropies, share=0.008, moved=by_root, fits=lambda c: 1 < c.size <= 4
     ),
     "capacity over everything": Quantity(_individual_sets, share=0.004, moved=by_root),
     "capacity of independent records": Quantity(_independent, share=0.3, moved=by_root),
@@ -1007,7 +1011,7 @@ QUANTITIES = {
     ),
     "leakage over a box": Quantity(_box_and_polytope, share=0.05, fits=lambda c: c.ordinary),
     "leakage inside a set": Quantity(_inside, ordered=True, fits=lambda c: c.ordinary),
-    "leakage at the uniform prior": Quantity(_uniform_sets),
+    "leakage at the uniform prior": Quantity(_uniform_sets, fits=lambda c: c.ordinary),
     "leakage of bits": Quantity(_bits, share=0.5, fits=lambda c: set(c.sizes) == {2}),
     "leakage of bits in order": Quantity(
         _iid_below, share=0.5, ordered=True, fits=lambda c: set(c.sizes) == {2}
@@ -1059,7 +1063,13 @@ QUANTITIES = {
     "max_individual_capacity": channels(
         lambda c, case: fp.max_individual_capacity(c), searched, share=0.2
     ),
-    "worst_leakage_factor": both(fp.worst_leakage_factor, searched, share=0.3),
+    "worst_leakage_factor": Quantity(
+        lambda case: [
+            searched(name, fp.worst_leakage_factor(channel, prior), 1e6 * (off + case.sums))
+            for name, channel, prior, off in _ways(case)
+        ],
+        share=0.3, fits=lambda c: c.ordinary and c.plain.entropy() > 1e-3,
+    ),
     "g_leakage": both(fp.g_leakage, share=0.3),
     "posterior_vulnerability": both(fp.posterior_vulnerability, level, share=0.3),
     "leakage factor": Quantity(

@@ -1,5 +1,6 @@
 """Brackets of one quantity by several routes, which once excluded each other."""
 
+import numpy as np
 import pytest
 
 import fastpriv as fp
@@ -35,3 +36,26 @@ def test_a_ball_of_radius_zero_keeps_what_is_rare():
     matrix, centre = [[0.5, 0.5], [1.0, 0.0]], [1e-58, 1.0]
     alone = fp.pml_level(matrix, centre)
     assert fp.pml_level(matrix, fp.PriorSet.total_variation(centre, 0.0)) <= alone * (1 + 1e-12)
+
+
+def test_a_box_leaks_no_more_than_all_priors():
+    matrix = [[1.0, 2e-94], [0.25, 0.75]]
+    box = fp.PriorSet.box([1.0 - 1e-9, 0.0], [1.0, 1e-9])
+    assert fp.pml_level(matrix, box) <= fp.leakage_capacity(matrix) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("least", [1e-10, 8.7e-16, 1.5e-125])
+def test_the_level_of_e_i_is_that_of_its_matrix(least):
+    prior = fp.Dense([least, 1.0 - least])
+    channel = fp.PosteriorChannel(prior, prior.epsilon_tilde())
+    dense = fp.Channel(np.array(channel.matrix()))
+    assert fp.dp_level(channel) == pytest.approx(fp.dp_level(dense), rel=1e-9)
+    uniform = fp.Uniform(1, 2)
+    level = fp.identifiability_level(channel, uniform)
+    assert level == pytest.approx(fp.identifiability_level(dense, uniform), rel=1e-9)
+
+
+@pytest.mark.parametrize("m", [None, 3])
+def test_noise_for_the_smallest_level_is_refused_in_words(m):
+    with pytest.raises(fp.Infeasible, match="beyond the doubles"):
+        fp.mechanisms.gaussian_variance(1.0, 5e-324, m=m)
