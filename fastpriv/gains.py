@@ -74,7 +74,7 @@ def tries(size: int, k: int) -> Floats:
     """
     size, k = check.integer(size, "size", 1), check.integer(k, "k", 1)
     if k > size:
-        raise InvalidInput(f"k must be at most the number of databases {size}, got {k}")
+        raise InvalidInput(f"k must be at most the number of databases {size}, got {short(k)}")
     actions = math.comb(size, k)
     check.fits(actions * size, "the gain function", "use fewer tries", check.MAX_MATRIX)
     gain = np.zeros((actions, size))
@@ -193,7 +193,7 @@ class Row(NamedTuple):
         """Return the gain function on the values of the row, checked."""
         i = check.integer(self.i, "i", 0)
         if i >= space.n:
-            raise InvalidInput(f"i must be a row of 0 .. {space.n - 1}, got {i}")
+            raise InvalidInput(f"i must be a row of 0 .. {space.n - 1}, got {short(i)}")
         return identity(space.sizes[i]) if self.gain is None else checked(self.gain, space.sizes[i])
 
     def matrix(self, space: Space) -> Floats:

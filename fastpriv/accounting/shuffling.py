@@ -14,7 +14,7 @@ from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.channels import AbstractChannel, HammingChannel, RecordChannel
 from fastpriv.channels.rowwise import row_kernels
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.measures.arguments import as_channel
 
 __all__ = ["shuffled"]
@@ -70,7 +70,7 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
     """
     people = check.integer(n, "n", 1)
     if people > _PEOPLE:
-        raise InvalidInput(f"n must be at most 10^12, got {people}")
+        raise InvalidInput(f"n must be at most 10^12, got {short(people)}")
     given = as_channel(channel)
     if given.space.n != 1:
         raise InvalidInput(

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import raised
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 
 __all__ = ["threshold_query_bound", "threshold_query_leakage"]
 
@@ -107,8 +107,8 @@ def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> floa
     if not (count < n * chance if answer else count > n * chance):
         need = "t/n < p" if answer else "(t + 1)/n > p"
         raise InvalidInput(
-            f"the Chernoff bound for this answer holds for {need} only, got n = {n}, t = {t}, "
-            f"p = {p}; ask threshold_query_leakage, which is exact"
+            f"the Chernoff bound for this answer holds for {need} only, got n = {short(n)}, "
+            f"t = {short(t)}, p = {p}; ask threshold_query_leakage, which is exact"
         )
     if count > n or chance in (0, 1):  # the answer is certain
         return 0.0

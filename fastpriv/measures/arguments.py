@@ -74,7 +74,7 @@ def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
     """Return the number of a row, checked."""
     number = check.integer(i, "row", 0)
     if number >= mechanism.space.n:
-        raise InvalidInput(f"row must be below n = {mechanism.space.n}, got {number}")
+        raise InvalidInput(f"row must be below n = {mechanism.space.n}, got {short(number)}")
     return number
 
 

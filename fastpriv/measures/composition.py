@@ -16,7 +16,7 @@ from fastpriv._matrices.pairs import joint_laws
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
 from fastpriv.channels.queries.query import Listed
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.individual import cross_capacity, individual_capacity
@@ -200,7 +200,9 @@ def group_bound(
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
     if k > mechanism.space.n:
-        raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
+        raise InvalidInput(
+            f"k must be at most the number of rows {mechanism.space.n}, got {short(k)}"
+        )
     with progress_bar(1, "search", progress) as bar:
         one = individual_capacity(mechanism, gap=gap, time_limit=time_limit).upper
         bar.update(1)

@@ -232,7 +232,9 @@ def _solve(
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
     if k > mechanism.space.n:
-        raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
+        raise InvalidInput(
+            f"k must be at most the number of rows {mechanism.space.n}, got {short(k)}"
+        )
     gap = check.real(gap, "gap", least=0.0)
     time_limit = check.optional_limit(time_limit, "time_limit")
     given = check.array(b, "b")

@@ -10,7 +10,7 @@ from fastpriv._core import validation as check
 from fastpriv._drawing.outline import outline
 from fastpriv._text.numbers import up
 from fastpriv._text.table import table
-from fastpriv.errors import InvalidInput, described
+from fastpriv.errors import InvalidInput, described, short
 from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.notions.rules import Facts
 from fastpriv.priors import Distribution
@@ -207,7 +207,7 @@ def facts_of(prior: Distribution | ArrayLike | None, n: int | None) -> Facts:
         return Facts(rows)
     law = as_prior(prior)
     if rows is not None and rows != law.space.n:
-        raise InvalidInput(f"n = {rows} but the prior has {law.space.n} rows; leave n out")
+        raise InvalidInput(f"n = {short(rows)} but the prior has {law.space.n} rows; leave n out")
     entropy = law.entropy()
     return Facts(
         law.space.n,

@@ -165,7 +165,7 @@ def calls_with(kind):
             matrix = value is hostile.W or value is hostile.PAIR
             fits = {
                 "numpy scalars": _is_number(value),
-                "huge integers": _is_number(value) and value == int(value) or name in ("k", "n"),
+                "huge integers": (_is_number(value) and value == int(value)) or name in ("k", "n"),
                 "budgets at their ends": _is_number(value),
                 "nearly equal rows": matrix,
                 "zero costs": name in COSTS,
@@ -203,6 +203,7 @@ def call_of(seed, number, which):
             spec["value"] = (rng.integers(0, 2, (rows, rows)) * 1.0).tolist()
             if rng.integers(2):
                 spec["value"] = [[0.0] * rows] * rows
+            spec["sure"] = bool(rng.integers(2))
     return spec
 
 
@@ -223,6 +224,9 @@ def called(spec):
     if spec["question"] == "nearly equal rows" and arguments[name] is hostile.PAIR:
         value = fp.Channel(value, fp.Space([2, 2]))
     arguments[name] = value
+    if spec.get("sure") and arguments.get("prior") is not None:  # nobody pays most of the costs
+        sure = [1.0] + [0.0] * (len(value) - 1)
+        arguments["prior"] = sure if len(value) == 2 else fp.Dense(sure, [2, 2])
     return _outcome(function, arguments)
 
 
@@ -329,9 +333,7 @@ def judged(spec, quantity, spans):
     spans = [span.widened(quantity.moved) for span in spans]
     for i, first in enumerate(spans):
         for second in spans[i + 1 :]:
-            apart = first.low > second.high or (
-                not quantity.ordered and second.low > first.high
-            )
+            apart = first.low > second.high or (not quantity.ordered and second.low > first.high)
             if apart:
                 kind = f"{first.route} and {second.route}"
                 return Violation(spec, _shape(kind), f"{_shown(first)} and {_shown(second)}")
@@ -435,7 +437,9 @@ def main():
     parser.add_argument("--cases", type=int, default=10**9)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--no-shrinking", action="store_true", help="print cases as they were drawn")
+    parser.add_argument(
+        "--no-shrinking", action="store_true", help="print cases as they were drawn"
+    )
     options = parser.parse_args()
     start = time.monotonic()
     found = searched(options.seed, options.minutes, options.cases, options.workers)

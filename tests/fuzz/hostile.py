@@ -158,7 +158,7 @@ _WORDS = (
     "unsupported operand", "KeyError", "ValueError", "TypeError",
 )  # fmt: skip
 #: More than any sentence needs.
-_LONGEST = 2000
+_LONGEST = 400
 
 
 def _sentence(text):

@@ -24,9 +24,9 @@ from fastpriv.cli.main import main as command
 from fuzz import specs
 
 #: What a level may be above the truth, relative to it and in all.
-LEVEL, LEVEL_LEAST = 2.0**-36, 2.0**-42
+LEVEL, LEVEL_LEAST = 1e-9, 2.0**-42
 #: The same where priors are searched, or a polytope is described by a program.
-SEARCHED, SEARCHED_LEAST = 1e-6, 1e-11
+SEARCHED, SEARCHED_LEAST = 1e-6, 1e-9
 #: What an average may be off by, relative to it and in all.
 AVERAGE, AVERAGE_LEAST = 1e-12, 1e-300
 #: Seconds for a search over a set of priors; what it has proved by then must be true as well.
@@ -63,7 +63,9 @@ def level(route, given, off=0.0):
 
 
 def searched(route, given, off=0.0):
-    """Return the span of an upper bound over a set of priors."""
+    """Return the span of an upper bound over a set of priors; of a polytope it may be infinite."""
+    if route == "polytope" and given == math.inf:
+        return above(route, given)
     if isinstance(given, fp.Bracket) or math.isinf(given):
         return level(route, given, off)
     return Span(route, given - SEARCHED * given - SEARCHED_LEAST, float(given), off)
@@ -379,7 +381,9 @@ def _information_below(case):
 def _capacity_prior(case):
     best = fp.capacity_prior(case.dense)
     return [
-        average("mutual_information", fp.mutual_information(case.dense, best), case.sums + 4 * UNIT),
+        average(
+            "mutual_information", fp.mutual_information(case.dense, best), case.sums + 4 * UNIT
+        ),
         level("channel_capacity", fp.channel_capacity(case.dense), case.sums),
     ]
 
@@ -465,11 +469,15 @@ def _uniform_sets(case):
 def _bits(case):
     c = 0.5 * min(case.share, 1.0)
     low, high = [c, c], [1.0 - c, 1.0 - c]
-    found = [searched("bernoulli", fp.pml_level(case.dense, fp.PriorSet.bernoulli_interval(case.n, c)))]
+    found = [
+        searched("bernoulli", fp.pml_level(case.dense, fp.PriorSet.bernoulli_interval(case.n, c)))
+    ]
     boxed = fp.pml_level(case.dense, fp.PriorSet.row_box(low, high, case.n))
     if case.n == 1:
         found.append(searched("iid", fp.pml_level(case.dense, fp.PriorSet.iid_interval(1, c))))
-        found.append(searched("box", fp.pml_level(case.dense, fp.PriorSet.box(low, high)), 4 * UNIT))
+        found.append(
+            searched("box", fp.pml_level(case.dense, fp.PriorSet.box(low, high)), 4 * UNIT)
+        )
     return [*found, searched("row_box", boxed, 4 * UNIT)]
 
 
@@ -544,6 +552,10 @@ def _deltas(case):
     return found
 
 
+def _read(profile):
+    return PrivacyProfile.from_json(profile.to_json())
+
+
 def _epsilons(case):
     """The level at a delta, which moves by the error of delta over its slope."""
     profile = PrivacyProfile.of(case.dense)
@@ -551,8 +563,8 @@ def _epsilons(case):
     bracket = profile.epsilon(case.delta)
     found = [
         level("profile", bracket),
-        level("profile read from JSON", PrivacyProfile.from_json(profile.to_json()).epsilon(case.delta)),
-    ]  # fmt: skip
+        level("profile read from JSON", _read(profile).epsilon(case.delta)),
+    ]
     if 0.0 < case.delta < 1.0:
         ledger = Ledger({"approximate-dp": (1e6, case.delta)})
         try:
@@ -570,7 +582,9 @@ def _inverse(case):
     """The delta at the level of a delta is no larger; below that level it is no smaller."""
     e = fp.hockey_stick_epsilon(case.dense, case.delta)
     return [
-        level("delta at its level", fp.hockey_stick(case.dense, e)) if e < 1e300 else above("", 1.0),
+        level("delta at its level", fp.hockey_stick(case.dense, e))
+        if e < 1e300
+        else above("", 1.0),
         Span("delta", case.delta, case.delta * (1 + LEVEL) + LEVEL_LEAST),
     ]
 
@@ -581,7 +595,7 @@ def _composed(case):
     return [
         level("self_compose", once.self_compose(2).delta(case.epsilon)),
         level("compose", once.compose(PrivacyProfile.of(case.dense)).delta(case.epsilon)),
-        level("read from JSON", PrivacyProfile.from_json(once.self_compose(2).to_json()).delta(case.epsilon)),
+        level("read from JSON", _read(once.self_compose(2)).delta(case.epsilon)),
         level(
             "profile of compose()", PrivacyProfile.of(pair).delta(case.epsilon),
             16 * (UNIT + case.sums) * (1 + math.exp(min(case.epsilon, 700.0))),
@@ -630,8 +644,8 @@ def _gaussian(case):
     return [
         level("profile", PrivacyProfile.gaussian(sigma).delta(e)),
         level("gaussian_delta", fp.mechanisms.gaussian_delta(sigma**2, e), UNIT),
-        level("four with twice the noise", PrivacyProfile.gaussian(2 * sigma).self_compose(4).delta(e)),
-    ]  # fmt: skip
+        level("four of half", PrivacyProfile.gaussian(2 * sigma).self_compose(4).delta(e)),
+    ]
 
 
 # Further measures.
@@ -742,6 +756,44 @@ def _programs(name):
         return found
 
     return Quantity(ask, share=0.04, fits=_allowed)
+
+
+def _exact_distortion(matrix, pmf, sizes):
+    """Return the expected number of changed records as a fraction."""
+    rows = fp.Space(sizes).rows(np.arange(len(pmf)))
+    far = (np.array(rows)[:, None] != np.array(rows)[None]).sum(axis=2).tolist()
+    terms = (
+        Fraction(p) * Fraction(w) * d
+        for p, line, away in zip(pmf, matrix, far, strict=True)
+        for w, d in zip(line, away, strict=True)
+        if d and w and p
+    )
+    return sum(terms, Fraction(0))
+
+
+def promised(solve, measure, least=None):
+    """Return the question whether a program's channel has the value and the level it reports."""
+
+    def ask(case):
+        epsilon = case.epsilon + (least(case.plain) * (1 + 1e-9) if least else 0.0)
+        solved = solve(case.plain, epsilon)
+        pairs = {
+            "level of the channel": (measure(solved.channel, case.plain), solved.level),
+            "level": (solved.level, epsilon),
+        }
+        if isinstance(solved.channel, fp.Channel) and case.weighed == 0.0:
+            matrix = np.array(solved.channel.matrix()).tolist()
+            exact = _exact_distortion(matrix, case.pmf.tolist(), case.sizes)
+            pairs["distortion of the channel"] = exact, Fraction(solved.value)
+        wrong = [name for name, (reached, reported) in pairs.items() if reached > reported]
+        return (
+            [Span(wrong[0], 1.0, 1.0), Span(f"promised {pairs[wrong[0]]}", 0.0, 0.0)]
+            if wrong
+            else []
+        )
+
+    fits = lambda case: _allowed(case) and case.size <= 6  # noqa: E731
+    return Quantity(ask, share=0.03, fits=fits, ordered=True)
 
 
 def _leaking(case):
@@ -922,7 +974,10 @@ def _audited(case):
     found = fp.audit(case.dense, case.plain, notions=notions).levels
     calls = [fp.dp_level, fp.strong_dp_level, fp.maximal_leakage, fp.channel_capacity]
     asked = [call(case.dense) for call in calls]
-    asked += [fp.pml_level(case.dense, case.plain), fp.identifiability_level(case.dense, case.plain)]
+    asked += [
+        fp.pml_level(case.dense, case.plain),
+        fp.identifiability_level(case.dense, case.plain),
+    ]
     return _same({n: (found[n].value, v) for n, v in zip(notions, asked, strict=True)})
 
 
@@ -1050,6 +1105,11 @@ QUANTITIES = {
     "level at a distortion at a level": Quantity(
         _there_and_back, share=0.02, ordered=True, fits=_allowed
     ),
+    "promise of dp": promised(fp.solve_pd_dp, lambda c, p: fp.dp_level(c)),
+    "promise of identifiability": promised(
+        fp.solve_pd_i, fp.identifiability_level, lambda p: math.nextafter(p.epsilon_x(), math.inf)
+    ),
+    "promise of pml": promised(fp.solve_pd_pml, fp.pml_level),
     "program pml": Quantity(_leaking, share=0.02, fits=_allowed),
     "program curve": Quantity(_curve, share=0.01, fits=lambda c: _allowed(c) and c.size <= 4),
     "level at a distortion, uniform": Quantity(

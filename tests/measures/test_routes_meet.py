@@ -59,3 +59,18 @@ def test_the_level_of_e_i_is_that_of_its_matrix(least):
 def test_noise_for_the_smallest_level_is_refused_in_words(m):
     with pytest.raises(fp.Infeasible, match="beyond the doubles"):
         fp.mechanisms.gaussian_variance(1.0, 5e-324, m=m)
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        fp.Channel([[0.5, 0.0, 0.5], [0.25, 0.25, 0.5]]),
+        fp.Channel([[0.5, 0.5], [0.25, 0.75], [0.25, 0.75], [0.0, 1.0]], fp.Space([2, 2])),
+        fp.QueryChannel.count(2, [[0.5, 0.5], [0.25, 0.75], [0.0, 1.0]]),
+    ],
+    ids=["one bit", "two bits", "count"],
+)
+def test_bits_that_may_be_certain_leak_without_bound(channel):
+    """It was ln 1e300, below the truth: outputs that only a rare database has."""
+    assert fp.pml_level(channel, fp.PriorSet.bernoulli_interval(channel.space.n, 0.0)) == np.inf
+    assert fp.pml_level(channel, fp.PriorSet.iid_interval(channel.space.n, 0.0)) == np.inf

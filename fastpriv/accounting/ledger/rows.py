@@ -14,7 +14,7 @@ from typing import Any
 from fastpriv._core import validation as check
 from fastpriv.accounting.ledger.amounts import SUM_DIGITS, amount
 from fastpriv.accounting.profile.relations import as_relation
-from fastpriv.errors import InvalidInput, described
+from fastpriv.errors import InvalidInput, described, short
 
 #: Largest count of one spend, that of SQLite's integers.
 MOST_COUNT = 2**63 - 1
@@ -92,7 +92,7 @@ def checked_count(count: Any) -> int:
     """Return how many releases a spend is for."""
     number = check.integer(count, "count", 1)
     if number > MOST_COUNT:
-        raise InvalidInput(f"count must be at most 2^63 - 1, got {number}")
+        raise InvalidInput(f"count must be at most 2^63 - 1, got {short(number)}")
     return number
 
 

@@ -236,7 +236,7 @@ class Noise:
         a = check.real(noise_parameter, "noise_parameter", least=0.0, most=1e9)
         distance = check.integer(sensitivity, "sensitivity", 0)
         if distance > 1 << 20:
-            raise InvalidInput(f"sensitivity must be at most 2^20, got {distance}")
+            raise InvalidInput(f"sensitivity must be at most 2^20, got {short(distance)}")
         kind = as_relation(relation)
         if distance == 0 or a == 0.0:
             return cls({}, kind)

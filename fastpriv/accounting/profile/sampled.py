@@ -16,7 +16,7 @@ from fastpriv.accounting.profile.samples import (
     replaced_in_sample,
     with_replacement,
 )
-from fastpriv.errors import InvalidInput, described
+from fastpriv.errors import InvalidInput, described, short
 
 if TYPE_CHECKING:
     from fastpriv.accounting.profile.composed import Part
@@ -66,7 +66,7 @@ class Sampled(Noise):
         n = check.integer(dataset_size, "dataset_size", 0)
         most = min(check.integer(truncated_batch_size, "truncated_batch_size", 0), n)
         if n > _PEOPLE:
-            raise InvalidInput(f"dataset_size must be at most {_PEOPLE:,}, got {n}")
+            raise InvalidInput(f"dataset_size must be at most {_PEOPLE:,}, got {short(n)}")
         sigma = amount_of_noise(noise_multiplier, "noise_multiplier")
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
         whole = cls.gaussian(sigma, q, relation=relation)
@@ -229,7 +229,9 @@ class Sampled(Noise):
         """
         m, n, kind = self._sizes(sample_size, dataset_size, relation)
         if m > 16 * n:
-            raise InvalidInput(f"sample_size must be at most 16 times dataset_size, got {m} of {n}")
+            raise InvalidInput(
+                f"sample_size must be at most 16 times dataset_size, got {short(m)} of {short(n)}"
+            )
         if kind == "add-or-remove" and n == 1 and m:
             raise InvalidInput("nobody is left to draw from where one person of 1 is removed")
         release = one_release(self._parts)

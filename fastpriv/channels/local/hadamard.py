@@ -15,7 +15,7 @@ from fastpriv._sampling.inside import InsideThresholds, below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.local.support import SupportChannel, cannot_undo
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.spaces import Space
 
 __all__ = ["HadamardChannel"]
@@ -189,7 +189,7 @@ def _variance(odds: Fraction, blocks: int, k: int, share: Fraction) -> Fraction:
 def _power(blocks: int, k: int) -> int:
     number = check.integer(blocks, "blocks", 1)
     if number > k or number & (number - 1):
-        raise InvalidInput(f"blocks must be a power of two of at most k = {k}, got {number}")
+        raise InvalidInput(f"blocks must be a power of two of at most k = {k}, got {short(number)}")
     return number
 
 

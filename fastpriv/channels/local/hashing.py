@@ -131,7 +131,7 @@ def prime(number: Any, name: str) -> int:
     """Return a prime number, checked."""
     given = check.integer(number, name, 2)
     if given > MOST_VECTORS or not is_prime(given):
-        raise InvalidInput(f"{name} must be a prime of at most {MOST_VECTORS}, got {given}")
+        raise InvalidInput(f"{name} must be a prime of at most {MOST_VECTORS}, got {short(given)}")
     return given
 
 

@@ -17,7 +17,7 @@ from fastpriv._sampling.inside import InsideThresholds, subsets
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.local.support import SupportChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.spaces import Space
 
 __all__ = ["SubsetChannel"]
@@ -62,7 +62,7 @@ class SubsetChannel(SupportChannel):
         self._set(k, epsilon)
         self.size = _best_size(self) if size is None else check.integer(size, "size", 1)
         if self.size >= self.k:
-            raise InvalidInput(f"size must be below k = {self.k}, got {self.size}")
+            raise InvalidInput(f"size must be below k = {self.k}, got {short(self.size)}")
         self._thresholds = InsideThresholds(self.size, self.k - self.size, self.epsilon)
         self.growth = self._thresholds.growth
         self.inclusion, joint = _chances(self.k, self.size)

@@ -13,7 +13,7 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.executors import mapping
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
 from fastpriv.channels.queries.sums import chances_from
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
@@ -224,7 +224,9 @@ def group_capacity(
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
     if k > mechanism.space.n:
-        raise InvalidInput(f"k must be at most the number of rows {mechanism.space.n}, got {k}")
+        raise InvalidInput(
+            f"k must be at most the number of rows {mechanism.space.n}, got {short(k)}"
+        )
     gap = check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
     run = mapping(executor)
