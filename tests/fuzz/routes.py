@@ -481,6 +481,53 @@ def _bits(case):
     return [*found, searched("row_box", boxed, 4 * UNIT)]
 
 
+def _record_over_sets(case):
+    """The leakage about the only record is the leakage about the database."""
+    low, high = _around(case)
+    c = 0.5 * min(case.share, 1.0)
+    sets = {
+        "box": lambda: fp.PriorSet.box(low, high),
+        "total_variation": lambda: fp.PriorSet.total_variation(case.pmf, case.share),
+        "kl_ball": lambda: fp.PriorSet.kl_ball(case.pmf, case.share),
+        "row_box": lambda: fp.PriorSet.row_box(low, high, 1),
+        "all": lambda: fp.PriorSet.all(case.size),
+        "product": lambda: fp.PriorSet.product(case.sizes),
+    }
+    if case.size == 2:
+        sets["bernoulli"] = lambda: fp.PriorSet.bernoulli_interval(1, c)
+        sets["iid"] = lambda: fp.PriorSet.iid_interval(1, c)
+    name = list(sets)[int(case.share * 1e6) % len(sets)]
+    made = sets[name]()
+    given = {
+        "database": fp.pml_level(case.dense, made),
+        "record": fp.pml_level(case.dense, made, 0),
+        "row_pml": float(np.max(fp.row_pml(case.dense, made, 0))),
+        "worst record": fp.pml_level(case.dense, made, "worst"),
+    }
+    # Searches for records end within 1e-7.
+    spans = [searched(f"{name}, {route}", value) for route, value in given.items()]
+    return [Span(span.route, span.low - 1e-6, span.high) for span in spans]
+
+
+def _information_at_one_prior(case):
+    """Over a single prior, the capacity of the only record is the information."""
+    found = [average("information", fp.mutual_information(case.dense, case.plain), case.sums)]
+    name, made = list(_single(case))[int(case.share * 1e6) % 3]
+    given = fp.individual_capacity(case.dense, made, time_limit=SECONDS)
+    return [*found, level(name, given, case.sums + 4 * UNIT)]
+
+
+def _information_of_bits(case):
+    uniform = fp.mutual_information(case.dense, fp.Uniform(1, 2))
+    found = [average("information", uniform, case.sums)]
+    for made in (fp.PriorSet.bernoulli_interval, fp.PriorSet.iid_interval):
+        given = fp.individual_capacity(case.dense, made(1, 0.5), time_limit=SECONDS)
+        found.append(level(made.__name__, given, case.sums + 4 * UNIT))
+    boxed = fp.PriorSet.row_box([0.5, 0.5], [0.5, 0.5], 1)
+    given = fp.individual_capacity(case.dense, boxed, time_limit=SECONDS)
+    return [*found, level("row_box", given, case.sums + 4 * UNIT)]
+
+
 def _iid_below(case):
     c = 0.5 * min(case.share, 1.0)
     return [
@@ -1070,6 +1117,18 @@ QUANTITIES = {
     "leakage of bits": Quantity(_bits, share=0.5, fits=lambda c: set(c.sizes) == {2}),
     "leakage of bits in order": Quantity(
         _iid_below, share=0.5, ordered=True, fits=lambda c: set(c.sizes) == {2}
+    ),
+    "leakage of the only record": Quantity(
+        _record_over_sets, share=0.3, fits=lambda c: c.ordinary and c.n == 1
+    ),
+    "information at one prior": Quantity(
+        _information_at_one_prior,
+        share=0.02,
+        moved=by_root,
+        fits=lambda c: c.ordinary and c.n == 1 and c.size > 1,
+    ),
+    "information of a bit": Quantity(
+        _information_of_bits, share=0.2, moved=by_root, fits=lambda c: c.sizes == [2]
     ),
     "leakage of a record": Quantity(_wholly_known, share=0.5),
     # measures of one record
