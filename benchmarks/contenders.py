@@ -1,7 +1,6 @@
 """Who is timed: ours, peers and yardsticks, and the limits that peers run under."""
 
 import importlib
-import resource
 import signal
 import warnings
 from collections.abc import Callable
@@ -93,8 +92,9 @@ def sizes(*small, large=()):
 def guarded(seconds):
     """Let a peer warn, and let it fail alone where it takes too long or asks for too much memory.
 
-    A call into compiled code is stopped only when it returns.
+    A call into compiled code is stopped only when it returns. Needs a POSIX system.
     """
+    import resource
 
     def stop(*_):
         raise TimeoutError(f"no answer in {seconds:g} s")
@@ -117,6 +117,8 @@ def guarded(seconds):
 
 def in_use():
     """Bytes of address space of this process."""
+    import resource
+
     with open("/proc/self/statm") as pages:
         return int(pages.read().split()[0]) * resource.getpagesize()
 

@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import json
 import multiprocessing
-import resource
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -236,7 +235,8 @@ def largest(cell: Cell) -> int:
 
 
 def apart(task: Callable[[Cell], Any], cell: Cell, seconds: float = LIMITS[0]) -> Any:
-    """Run a task in a process of its own, with limits on time and memory."""
+    """Run a task in a process of its own, with limits on time and memory, on a POSIX system."""
+    import resource
 
     def run(end: Any) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)

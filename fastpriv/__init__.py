@@ -1,7 +1,25 @@
 """fastpriv: how private is a finite mechanism, and which one is best."""
 
+import os as _os
+import sys as _sys
+from importlib.machinery import PathFinder as _PathFinder
+
 import lazy_loader as _lazy
 
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
+
+
+class _Checkout:
+    """Find the kernels of a checkout: they stand beside this folder, and in it in a wheel."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        """Find ``fastpriv.kernels`` in the folder above, and nothing else there."""
+        above = [_os.path.dirname(__path__[0])]
+        return _PathFinder.find_spec(name, above) if name == "fastpriv.kernels" else None
+
+
+if not _os.path.isfile(_os.path.join(__path__[0], "kernels", "__init__.py")):
+    _sys.meta_path.append(_Checkout)

@@ -47,6 +47,7 @@ from .design.solve import Optimum, solve
 from .design.worst_case import design_worst_case
 from .errors import (
     BudgetExceeded,
+    EstimateWarning,
     FastprivError,
     GapWarning,
     Infeasible,
@@ -174,6 +175,7 @@ __all__ = [
     "Dense",
     "Distribution",
     "Estimate",
+    "EstimateWarning",
     "ExactCurve",
     "ExactPiece",
     "ExactSolution",

@@ -8,6 +8,7 @@ from typing import Any
 
 __all__ = [
     "BudgetExceeded",
+    "EstimateWarning",
     "FastprivError",
     "GapWarning",
     "Infeasible",
@@ -71,6 +72,13 @@ class GapWarning(UserWarning):
     """
 
 
+class EstimateWarning(UserWarning):
+    """An estimated count is further outside the possible counts than noise carries it.
+
+    The table did not go through the mechanism that was given.
+    """
+
+
 class BudgetExceeded(FastprivError, ValueError):
     """A release would cost more than a ledger has left; nothing was spent.
 
@@ -90,8 +98,7 @@ class BudgetExceeded(FastprivError, ValueError):
         return (
             f"{self.notion}: the release asks for {described(self.asked)} but "
             f"{described(self.remaining)} of the budget {described(self.budget)} remains; nothing "
-            "was spent. Add noise, release less often, or have the owner of the data open a ledger "
-            "with a larger budget"
+            "was spent. Add noise, release less often, or ask for more"
         )
 
 

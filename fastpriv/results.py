@@ -50,7 +50,7 @@ class Bracket:
     Parameters
     ----------
     lower, upper : float
-        The two bounds.
+        The two bounds. NaN, other objects and a lower bound above the upper one are refused.
     guaranteed : {"upper", "lower"}
         Which of them is the guarantee.
 
@@ -68,6 +68,19 @@ class Bracket:
     lower: float
     upper: float
     guaranteed: str = field(default="upper", kw_only=True)
+
+    def __post_init__(self) -> None:
+        ends = (self.lower, self.upper)
+        if not (all(isinstance(end, Real) for end in ends) and self.lower <= self.upper):
+            raise InvalidInput(
+                "lower and upper must be two numbers, and lower at most upper; got "
+                f"{described(self.lower)} and {described(self.upper)}. Pass the smaller one first."
+            )
+        if self.guaranteed not in ("lower", "upper"):
+            raise InvalidInput(
+                f'guaranteed must be "lower" or "upper"; got {described(self.guaranteed)}. '
+                "Name the end that holds for certain."
+            )
 
     @property
     def width(self) -> float:

@@ -1,8 +1,9 @@
 """Numba kernels: arrays in, arrays or numbers out. They know nothing of priors or channels."""
 
-from fastpriv.kernels.balance import entropy_bound, widest_edge
-from fastpriv.kernels.boxes import box_bound
-from fastpriv.kernels.capacity import (
+from .balance import entropy_bound, widest_edge
+from .boxes import box_bound
+from .cache import writable_folder
+from .capacity import (
     are_channels,
     capacities,
     output_law,
@@ -10,9 +11,9 @@ from fastpriv.kernels.capacity import (
     two_row_capacities,
     two_row_divergences,
 )
-from fastpriv.kernels.climb import entropy_climb
-from fastpriv.kernels.cliques import list_cliques
-from fastpriv.kernels.cone import (
+from .climb import entropy_climb
+from .cliques import list_cliques
+from .cone import (
     cone_adjoint,
     cone_ceiling,
     cone_closure,
@@ -20,12 +21,12 @@ from fastpriv.kernels.cone import (
     cone_slack,
     cone_solve,
 )
-from fastpriv.kernels.convex import divergence
-from fastpriv.kernels.correlation import net_contraction, pair_contractions, reflected, tridiagonal
-from fastpriv.kernels.declare import KERNELS
-from fastpriv.kernels.descent import add_line_sums, descend, finish_product, multiply, turn
-from fastpriv.kernels.hockey_stick import largest_excess, least_slope
-from fastpriv.kernels.information import (
+from .convex import divergence
+from .correlation import net_contraction, pair_contractions, reflected, tridiagonal
+from .declare import KERNELS
+from .descent import add_line_sums, descend, finish_product, multiply, turn
+from .hockey_stick import largest_excess, least_slope
+from .information import (
     divergence_columns,
     entropy,
     entropy_range,
@@ -35,7 +36,7 @@ from fastpriv.kernels.information import (
     shift_rows,
     symmetric_information,
 )
-from fastpriv.kernels.leakage import (
+from .leakage import (
     binomial_product,
     chain_log_best,
     chain_log_mass,
@@ -44,7 +45,7 @@ from fastpriv.kernels.leakage import (
     column_gaps,
     column_summary,
 )
-from fastpriv.kernels.lines import (
+from .lines import (
     any_below,
     axis_closure,
     axis_log_ratios,
@@ -52,8 +53,9 @@ from fastpriv.kernels.lines import (
     hamming_cost,
     matrix_spread,
 )
-from fastpriv.kernels.mapping import mapping_direction, mapping_factor
-from fastpriv.kernels.markov import (
+from .logs import log_excess_up, log_ratio_up, log_ratios
+from .mapping import mapping_direction, mapping_factor
+from .markov import (
     chain_extreme_mass,
     chain_odds_range,
     hidden_markov_log_prob,
@@ -61,7 +63,7 @@ from fastpriv.kernels.markov import (
     markov_counts,
     markov_paths,
 )
-from fastpriv.kernels.metric import (
+from .metric import (
     metric_adjoint,
     metric_closure,
     metric_level,
@@ -71,11 +73,11 @@ from fastpriv.kernels.metric import (
     metric_slack,
     metric_spanner,
 )
-from fastpriv.kernels.noise import draw_noise, tilted_sums
-from fastpriv.kernels.posterior import posterior_bound
-from fastpriv.kernels.records import number_records, remember_record, spell_records
-from fastpriv.kernels.reports import draw_bits, draw_subsets
-from fastpriv.kernels.sampling import (
+from .noise import draw_noise, tilted_sums
+from .posterior import posterior_bound
+from .records import number_records, remember_record, spell_records
+from .reports import draw_bits, draw_subsets
+from .sampling import (
     chain_draws,
     guide_tables,
     integer_weights,
@@ -88,17 +90,17 @@ from fastpriv.kernels.sampling import (
     tree_draws,
     tree_sums,
 )
-from fastpriv.kernels.sdpi import sdpi_cells
-from fastpriv.kernels.selection import (
+from .sdpi import sdpi_cells
+from .selection import (
     negative_entropies,
     pair_bounds,
     row_distances,
     row_dots,
     sharp_pair_bounds,
 )
-from fastpriv.kernels.shells import fill_shell, shell_masses
-from fastpriv.kernels.stack_information import entropy_shares, information_shares, informations
-from fastpriv.kernels.stacks import (
+from .shells import fill_shell, shell_masses
+from .stack_information import entropy_shares, information_shares, informations
+from .stacks import (
     expected_costs,
     leakage_levels,
     maxima_levels,
@@ -106,10 +108,8 @@ from fastpriv.kernels.stacks import (
     ratio_levels,
     stack_excess,
 )
-from fastpriv.kernels.sums import add_laws
-from fastpriv.kernels.tails import characteristic_powers, tail_excess, tail_tables
-from fastpriv.kernels.transform import contiguous, strided
-from fastpriv.kernels.type_forms import multiply_linear, substitute_pair
-from fastpriv.kernels.vulnerability import bayes_vulnerabilities, gain_vulnerabilities
-
-__all__ = ["KERNELS", *KERNELS]
+from .sums import add_laws
+from .tails import characteristic_powers, tail_excess, tail_tables
+from .transform import contiguous, strided
+from .type_forms import multiply_linear, substitute_pair
+from .vulnerability import bayes_vulnerabilities, gain_vulnerabilities

@@ -4,7 +4,7 @@ Numba's own forms of these (``a[:] = b``, ``a.max()``, ``np.argmax(a)``, ``np.se
 take up to two seconds to compile, a loop a hundredth of that.
 """
 
-from fastpriv.kernels.declare import helper
+from .declare import helper
 
 #: From here on doubles have all their digits.
 NORMAL = 2.0**-1022

@@ -30,9 +30,9 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.arrays import copy
-from fastpriv.kernels.convex import add_square, divergence, log_sum, log_total, newton_step
-from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
+from .arrays import copy
+from .convex import add_square, divergence, log_sum, log_total, newton_step
+from .declare import Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
 STEPS = 150

@@ -22,10 +22,10 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.arrays import copy
-from fastpriv.kernels.declare import IntMatrix, Ints, Matrix, Vector, helper, kernel
-from fastpriv.kernels.majorant import RARE, WIDER, bend, majorant
-from fastpriv.kernels.truncated import truncated_gibbs
+from .arrays import copy
+from .declare import IntMatrix, Ints, Matrix, Vector, helper, kernel
+from .majorant import RARE, WIDER, bend, majorant
+from .truncated import truncated_gibbs
 
 U = 2.0**-53
 SHIFT = 1e-4  # taken from all eigenvalues, relative to stiff: it covers rounding

@@ -25,9 +25,6 @@ from pathlib import Path
 
 import numba
 from numba.core import config
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
 
 HERE = Path(__file__).parent
 logger = logging.getLogger("fastpriv")
@@ -91,7 +88,7 @@ def _announce() -> None:
         print(f"fastpriv: {text}", file=sys.stderr, flush=True)
 
 
-class KernelCache(_Cache):
+class KernelCache:
     """The compiled forms of one kernel, one file for each tuple of argument types."""
 
     def __init__(self, name):
@@ -117,13 +114,15 @@ class KernelCache(_Cache):
     def _key(self, types, context):
         """Return a hash of all that machine code depends on apart from the source, and of all."""
         target = context.codegen().magic_tuple()
-        python = (sys.implementation.cache_tag, sys.abiflags)
+        python = (sys.implementation.cache_tag, getattr(sys, "abiflags", ""))  # not on Windows
         options = (config.OPT, config.BOUNDSCHECK)
         key = repr((self._name, types, target, python, numba.__version__, options))
         return tuple(hashlib.sha256(text.encode()).digest() for text in (key, key + STAMP))
 
     def load_overload(self, sig, target_context):
         """Return the compiled kernel, None if no file holds it."""
+        from numba.core.compiler import CompileResult
+
         target_context.refresh()
         if self._enabled:
             place, key = self._key(sig, target_context)
@@ -142,6 +141,8 @@ class KernelCache(_Cache):
 
     def save_overload(self, sig, data):
         """Save a compiled kernel, where a folder can be written."""
+        from numba.core.serialize import dumps
+
         folder = writable_folder() if self._enabled else None
         if folder is None:
             return

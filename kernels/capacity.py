@@ -18,9 +18,9 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.arrays import copy, largest, largest_at, sum_of
-from fastpriv.kernels.convex import divergence
-from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
+from .arrays import copy, largest, largest_at, sum_of
+from .convex import divergence
+from .declare import Cube, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
 TINY = 2.0**-1021  # output probabilities below enter as this one

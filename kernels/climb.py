@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.convex import divergence, log_sum
-from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
+from .convex import divergence, log_sum
+from .declare import Ints, Matrix, Vector, helper, kernel
 
 COLDEST = 80.0  # |ln t| of a multiplier
 ROOT_STEPS = 60

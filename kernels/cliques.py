@@ -18,8 +18,8 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.arrays import dot
-from fastpriv.kernels.declare import (
+from .arrays import dot
+from .declare import (
     BoolMatrix,
     IntMatrix,
     Ints,

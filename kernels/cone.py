@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
+from .declare import Ints, Matrix, Vector, helper, kernel
 
 
 @kernel()

@@ -2,8 +2,8 @@
 
 import math
 
-from fastpriv.kernels.arrays import largest
-from fastpriv.kernels.declare import helper, kernel
+from .arrays import largest
+from .declare import helper, kernel
 
 RIDGE = 1e-12  # relative, added to the diagonal of a Newton matrix
 

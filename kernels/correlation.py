@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
+from .declare import Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
 EDGE = 2.0**-50  # b keeps this distance from 0 and 1; tangents cover the rest

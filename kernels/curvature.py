@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.declare import helper
+from .declare import helper
 
 SWEEPS = 12  # of the ascent in the box
 POWERS = 12  # steps towards the largest eigenvalue

@@ -10,21 +10,18 @@ types a kernel is compiled for: `warm_up` compiles all of them, and a call with 
 import inspect
 import itertools
 import logging
-import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import wraps
 from typing import Annotated, Any, TypeVar, get_args
 
 import numpy as np
-from numba import boolean, float64, int32, int64, uint8, uint16, uint32, uint64
-from numba.core import config, sigutils
-from numba.core.compiler import Compiler
-from numba.core.dispatcher import _FunctionCompiler
-from numba.core.registry import CPUDispatcher
-from numba.core.types import unliteral
+from numba import boolean, config, float64, int32, int64, njit, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
-from fastpriv.kernels.cache import KernelCache
+try:
+    from .dispatchers import Helper, Kernel
+except Exception:  # the private parts of this numba are others: nothing is cached
+    Helper = Kernel = None
 
 Vector = Annotated[NDArray[np.float64], float64[::1]]
 Matrix = Annotated[NDArray[np.float64], float64[:, ::1]]
@@ -53,78 +50,6 @@ KERNELS: dict[str, Any] = {}
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class UndeclaredTypes(UserWarning):
-    """A kernel is called with types that it is not declared for, and compiled for them."""
-
-
-class _Unfinished(_FunctionCompiler):
-    """Compile to LLVM's language and no further."""
-
-    def _customize_flags(self, flags):
-        flags.no_compile = True
-        return flags
-
-
-class _Typed(CPUDispatcher):
-    """A numba function that takes a literal 0 for an integer like others."""
-
-    def get_call_template(self, args, kws):
-        """Resolve a call from another function; a literal 0 is an integer like others."""
-        return super().get_call_template(tuple(map(unliteral, args)), kws)
-
-
-class Helper(_Typed):
-    """A numba function that only numba functions call: it is optimised together with them.
-
-    Numba would optimise it by itself first, turn it into machine code that nothing calls, and
-    optimise it once more in every caller.
-    """
-
-    def __init__(self, function, options):
-        super().__init__(function, targetoptions=options)
-        self._compiler = _Unfinished(function, self.targetdescr, options, {}, Compiler)
-
-    def add_overload(self, cres):
-        """Keep a compiled form; callers know it by its name, since it has no address."""
-        library = cres.library
-        library._optimize_final_module = lambda: None
-        library._finalize_final_module = partial(_finish, library)
-        self.targetctx.insert_user_function(cres.fndesc.mangled_name, cres.fndesc, [library])
-        self.overloads[tuple(cres.signature.args)] = cres
-
-    def get_overload(self, sig):
-        """Return the name of the form for the types of a call."""
-        types, _ = sigutils.normalize_signature(sig)
-        return self.overloads[tuple(types)].fndesc.mangled_name
-
-
-def _finish(library):
-    """Make a library ready to be linked, without machine code."""
-    library._finalize_dynamic_globals()
-    library._finalized = True
-
-
-class Kernel(_Typed):
-    """A numba function that is compiled for the types it is declared for, and cached."""
-
-    def __init__(self, function, options):
-        super().__init__(function, targetoptions=options)
-        self._cache = KernelCache(function.__name__)
-        self.declared = _declared(function)
-
-    def compile(self, sig):
-        """Compile for a tuple of argument types, or load what was compiled before."""
-        types, _ = sigutils.normalize_signature(sig)
-        if types not in self.declared:
-            text = f"kernel {self.__name__} is not declared for {types}: it is compiled for them"
-            warnings.warn(text, UndeclaredTypes, stacklevel=2)
-        return super().compile(types)
-
-    def __reduce__(self):
-        """Pickle by name: processes share the kernel of their own package."""
-        return self.__name__
-
-
 def _declared(function):
     """Return the tuples of argument types that the annotations of a function stand for."""
     choices = []
@@ -149,9 +74,12 @@ def kernel(**flags: Any) -> Callable[[Function], Function]:
 
     def declare(function):
         if config.DISABLE_JIT:
-            return function
-        KERNELS[function.__name__] = Kernel(function, {**_OPTIONS, **flags})
-        return KERNELS[function.__name__]
+            return _plain(function)
+        declared = _declared(function)
+        kernel = Kernel(function, {**_OPTIONS, **flags}) if Kernel else _njit(function, flags)
+        kernel.declared = declared
+        KERNELS[function.__name__] = kernel
+        return kernel
 
     return declare
 
@@ -165,9 +93,34 @@ def helper(**flags: Any) -> Callable[[Function], Function]:
     def declare(function):
         if config.DISABLE_JIT:
             return function
+        if Helper is None:
+            return _njit(function, flags)
         return Helper(function, {**_OPTIONS, "no_cpython_wrapper": True, **flags})
 
     return declare
+
+
+def _njit(function, flags):
+    """Compile as numba does by itself: in every process, and helpers twice."""
+    return njit(nogil=True, **flags)(function)
+
+
+def _plain(function):
+    """Let a kernel that is not compiled warn of nothing and return Python's numbers, too."""
+
+    @wraps(function)
+    def call(*arguments):
+        with np.errstate(all="ignore"):
+            result = function(*arguments)
+        if isinstance(result, tuple):
+            return tuple(map(_number, result))
+        return _number(result)
+
+    return call
+
+
+def _number(value):
+    return value.item() if isinstance(value, np.generic) else value
 
 
 # Numba logs each step of each compilation; only a caller who asks for that should see it.

@@ -3,7 +3,7 @@
 The vectors are as long as the space of databases: every pass saved over memory counts.
 """
 
-from fastpriv.kernels.declare import Ints, Vector, kernel
+from .declare import Ints, Vector, kernel
 
 
 @kernel()

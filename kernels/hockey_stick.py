@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.declare import IntMatrix, Matrix, Vector, helper, kernel
+from .declare import IntMatrix, Matrix, Vector, helper, kernel
 
 UNIT = 2.0**-53
 
@@ -16,9 +16,9 @@ UNIT = 2.0**-53
 def largest_excess(laws: Matrix, pairs: IntMatrix, slopes: Vector, start: int, stop: int) -> Vector:
     """Largest sum_y ((a_y - b_y) - E b_y)_+ over pairs start .. stop - 1, for every E in slopes.
 
-    ``pairs[j]`` = (row of a, row of b) in ``laws``. With slopes rounded down by 8 units every
-    computed term is at least 1 - 2 units of the true one, so the sums, of K non-negative terms,
-    are low by at most K + 4 units.
+    ``pairs[j]`` = (row of a, row of b) in ``laws``. With slopes that are 2 units below the
+    true ones every computed term is at least 1 - 2 units of the true one, so the sums, of K
+    non-negative terms, are low by at most K + 4 units, and by K times half the least double.
     """
     worst = np.zeros(slopes.size)
     for j in range(start, stop):

@@ -22,8 +22,8 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.arrays import copy, largest_at
-from fastpriv.kernels.declare import Matrix, Vector, helper, kernel
+from .arrays import copy, largest_at
+from .declare import Matrix, Vector, helper, kernel
 
 LN2 = math.log(2.0)
 TINY = 2.0**-1021  # numbers below enter logarithms as this one

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.arrays import high, largest, low
-from fastpriv.kernels.declare import Cube, Ints, Matrix, Vector, helper, kernel
+from .arrays import high, largest, low
+from .declare import Cube, Ints, Matrix, Vector, helper, kernel
 
 BLOCK = 512  # columns whose running numbers stay in the first-level cache
 SMALL = 1e-100  # a product of three numbers from here on does not underflow

@@ -5,8 +5,9 @@ import math
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.arrays import high, low
-from fastpriv.kernels.declare import IntMatrix, Matrix, Vector, helper, kernel
+from .arrays import high, low
+from .declare import IntMatrix, Matrix, Vector, helper, kernel
+from .logs import log_quotient
 
 
 @kernel(error_model="numpy")
@@ -49,18 +50,7 @@ def axis_log_ratios(pmf: Vector, inner: int, m: int, start: int, stop: int, wors
             if top > 0.0:
                 for t in range(m):
                     bottom = pmf[base + t * inner]
-                    if bottom == 0.0:
-                        worst[s, t] = math.inf
-                        continue
-                    excess = (top - bottom) / bottom
-                    quotient = top / bottom
-                    if abs(excess) < 0.5:
-                        ratio = math.log1p(excess)
-                    elif 1e-300 < quotient < math.inf:
-                        ratio = math.log(quotient)
-                    else:  # as in log_ratio: beyond the range of a double only
-                        ratio = math.log(top) - math.log(bottom)
-                    worst[s, t] = max(worst[s, t], ratio)
+                    worst[s, t] = max(worst[s, t], log_quotient(top, bottom))
 
 
 @helper(error_model="numpy")

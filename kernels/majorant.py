@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.declare import helper
+from .declare import helper
 
 WIDER = 1e-9  # relative, of ranges
 RARE = 0.25  # a slice whose least probability is below this share of its largest tells its inputs

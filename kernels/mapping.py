@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastpriv.kernels.arrays import copy, dot
-from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
+from .arrays import copy, dot
+from .declare import Cube, Matrix, Vector, helper, kernel
 
 ULP = 2.0**-53
 

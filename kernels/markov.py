@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.arrays import count_up_to, largest, sum_of
-from fastpriv.kernels.declare import Cube, IntMatrix, Ints, Matrix, Vector, helper, kernel
+from .arrays import count_up_to, largest, sum_of
+from .declare import Cube, IntMatrix, Ints, Matrix, Vector, helper, kernel
 
 
 @kernel()

@@ -7,8 +7,8 @@ Outputs are the rows of a matrix. A working set of pairs has, for output k, the 
 
 import math
 
-from fastpriv.kernels.arrays import NORMAL
-from fastpriv.kernels.declare import (
+from .arrays import NORMAL
+from .declare import (
     BoolCube,
     BoolMatrix,
     Ints,

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.declare import Bytes, Ints, Vector, Words, kernel
+from .declare import Bytes, Ints, Vector, Words, kernel
 
 _UNIT = 2.0**-64
 #: Relative error of an acceptance probability per unit of its exponent, with room to spare.

@@ -23,11 +23,11 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.arrays import copy
-from fastpriv.kernels.convex import add_square, log_sum, log_total, newton_step
-from fastpriv.kernels.curvature import curvature_gain
-from fastpriv.kernels.declare import IntMatrix, Ints, Matrix, Vector, helper, kernel
-from fastpriv.kernels.reach import narrow_by_reach
+from .arrays import copy
+from .convex import add_square, log_sum, log_total, newton_step
+from .curvature import curvature_gain
+from .declare import IntMatrix, Ints, Matrix, Vector, helper, kernel
+from .reach import narrow_by_reach
 
 U = 2.0**-53
 STEPS = 100

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.declare import helper
+from .declare import helper
 
 LEAST = 1e-12  # probability of a value, or of an output, that is looked at
 TRIALS = 5  # ends that are tried, from the nearest on

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import int64, uint64
 
-from fastpriv.kernels.declare import Bytes, Ints, kernel
+from .declare import Bytes, Ints, kernel
 
 _NEW_LINE, _QUOTE = 10, 34
 #: Multiplier and start of the FNV-1a hash.

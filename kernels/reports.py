@@ -7,7 +7,7 @@ words those used, and an unfinished draw is begun again on the same words with m
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.declare import Bytes, IntMatrix, Ints, Words, helper, kernel
+from .declare import Bytes, IntMatrix, Ints, Words, helper, kernel
 
 
 @helper()

@@ -12,8 +12,8 @@ draw is begun again on the same words with more behind them, so that running out
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.arrays import copy
-from fastpriv.kernels.declare import (
+from .arrays import copy
+from .declare import (
     Cells,
     Codes,
     IntMatrix,

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from fastpriv.kernels.convex import divergence
-from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
+from .convex import divergence
+from .declare import Cube, Matrix, Vector, helper, kernel
 
 NOISE = 1e-13  # relative error allowed for in sums and curvatures
 LENT = 0.1  # least curvature of an input, as a share of the level; what is lent is given back

@@ -20,8 +20,8 @@ terms are those of w ln(w/q) - w + q, as in kernels/capacity.py.
 
 import math
 
-from fastpriv.kernels.arrays import dot
-from fastpriv.kernels.declare import Ints, Matrix, Vector, helper, kernel
+from .arrays import dot
+from .declare import Ints, Matrix, Vector, helper, kernel
 
 U = 2.0**-53
 OFF = 0.5 - 1.0 / math.e + 1e-12

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fastpriv.kernels.arrays import count_up_to
-from fastpriv.kernels.declare import Ints, Vector, kernel
+from .arrays import count_up_to
+from .declare import Ints, Vector, kernel
 
 
 @kernel()

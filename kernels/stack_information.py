@@ -5,10 +5,10 @@ import math
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.arrays import largest_at, sum_of
-from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
-from fastpriv.kernels.information import centre, divergence_head, entropy, log_tail
-from fastpriv.kernels.stacks import LIFT, UNIT, are_laws, prior_fails, summary, support
+from .arrays import largest_at, sum_of
+from .declare import Cube, Matrix, Vector, helper, kernel
+from .information import centre, divergence_head, entropy, log_tail
+from .stacks import LIFT, UNIT, are_laws, prior_fails, summary, support
 
 TINY = 1e-280  # a mass below may have lost terms to underflow
 ENTROPY = 2.0**-46  # relative error of an entropy

@@ -12,9 +12,10 @@ import math
 import numpy as np
 from numba import uint64
 
-from fastpriv.kernels.arrays import NORMAL, high, low
-from fastpriv.kernels.declare import Cube, Matrix, Vector, helper, kernel
-from fastpriv.kernels.lines import worst_column
+from .arrays import NORMAL, high, low
+from .declare import Cube, Matrix, Vector, helper, kernel
+from .lines import worst_column
+from .logs import LEAST, excess_up, ratio_up
 
 UNIT = 2.0**-53
 ROUND_UP = 1.0 + 2.0**-51
@@ -95,15 +96,15 @@ def _extremes(flat, base, rows, width, least, most):
 def _level(flat, base, rows, width, shift, least, most):
     """Ln of the largest ratio of two entries of a column, rounded up.
 
-    The numbers hold entry - shift. A quotient beyond the range of a double is computed again,
-    scaled down.
+    The numbers hold entry - shift. A ratio less one is rounded twice, thrice with a shift, and
+    its logarithm once, upwards. Beyond the range of a double it is computed again, scaled down.
     """
     _extremes(flat, base, rows, width, least, most)
     worst = worst_column(least, most, uint64(width), shift, 1.0, 0.0)
     if worst < math.inf:
-        return math.log1p(worst) * ROUND_UP
+        return excess_up(worst, 2 if shift == 0.0 else 3)
     scaled = worst_column(least, most, uint64(width), shift, 2.0**500, 0.0)
-    return (math.log(scaled) - math.log(2.0**-500)) * ROUND_UP if scaled < math.inf else math.inf
+    return ratio_up(scaled * ROUND_UP, 2.0**-500)
 
 
 @kernel()
@@ -144,7 +145,7 @@ def maxima_levels(W: Cube, off: float, out: Vector) -> int:
         if abs(excess) * 2.0**-55 < width * UNIT * lost:
             out[b] = math.nan
         else:
-            out[b] = math.log1p(max(0.0, excess)) * ROUND_UP
+            out[b] = excess_up(max(0.0, excess), 1)
     return -1
 
 
@@ -175,13 +176,15 @@ def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
             continue
         out[b] = _level(joint, 0, rows, width, 0.0, least, most) + PRODUCTS
         if out[b] < SMALL:
+            size = 0.0  # u and v may cancel
             for x in range(rows):
                 u = (p[x] - p[0]) / p[0]
                 for y in range(width):
                     first = W[b, 0, y]
                     v = (W[b, x, y] - first) / first if first > 0.0 else 0.0
                     joint[x * width + y] = u + v + u * v
-            out[b] = _level(joint, 0, rows, width, 1.0, least, most)
+                    size = max(size, abs(u) + abs(v))
+            out[b] = _level(joint, 0, rows, width, 1.0, least, most) + 16.0 * UNIT * size
     return -1
 
 
@@ -237,8 +240,9 @@ def _gap_ratios(flat, base, p, seen, number, width, most, least, law, mass, down
     above, below = 0.0, 0.0
     for y in range(width):
         if most[y] > 0.0:
-            above = max(above, down[y] / law[y] / mass)
-            below = max(below, up[y] / least[y] / mass)
+            tiny = number * LEAST if most[y] > least[y] else 0.0  # what underflow may have cost
+            above = max(above, (down[y] + tiny) / law[y] / mass)
+            below = max(below, (up[y] + tiny) / least[y] / mass)
     return above, below
 
 
@@ -269,9 +273,10 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
         number, mass = support(p, seen)
         mass *= LIFT
         summary(flat, base, p, seen, number, width, least, most, law)
-        over, under, lost = 1.0, 1.0, 0
+        over, under, lost, tiny = 1.0, 1.0, 0, 0.0
         for y in range(width):
             if most[y] > 0.0:
+                tiny = 8.0 * LEAST if most[y] > least[y] else tiny
                 law[y] /= mass
                 over = max(over, most[y] / law[y])
                 under = max(under, law[y] / least[y])
@@ -288,7 +293,7 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
             )
             first = math.log1p(one) if first < NEAR else first
             second = math.log1p(two) if second < NEAR else second
-        above[b], below[b] = _raised(first, slack), _raised(second, slack)
+        above[b], below[b] = _raised(first, slack) + tiny, _raised(second, slack) + tiny
     return -1
 
 
@@ -305,8 +310,8 @@ def _excess(first, second, slope):
 def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Matrix) -> int:
     """Largest sum_y (W[x, y] - e^epsilon W[x', y])_+ over x, x', for every epsilon, rounded up.
 
-    ``slopes`` are e^epsilon - 1, rounded down by 8 units; the sums of K terms are then low by at
-    most K + 4 units. From the largest log-ratio on it is 0.
+    ``slopes`` are e^epsilon - 1, rounded down by 2 units; the sums of K terms are then low by at
+    most K + 4 units, and K times half the least double. From the largest log-ratio on it is 0.
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)
@@ -317,12 +322,13 @@ def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Mat
             return b
         level = _level(flat, b * rows * width, rows, width, 0.0, least, most)
         for k in range(slopes.size):
-            worst = 0.0
+            out[b, k] = 0.0
             if epsilons[k] < level:
+                worst = 0.0
                 for x in range(rows):
                     for other in range(rows):
                         worst = max(worst, _excess(W[b, x], W[b, other], slopes[k]))
-            out[b, k] = min(worst * raised, 1.0)
+                out[b, k] = min(worst * raised + width * LEAST, 1.0)
     return -1
 
 

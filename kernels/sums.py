@@ -1,6 +1,6 @@
 """Sums of two independent numbers, put on points."""
 
-from fastpriv.kernels.declare import Ints, Vector, kernel
+from .declare import Ints, Vector, kernel
 
 
 @kernel()

@@ -6,8 +6,8 @@ mean of (1 - e^-x)_+ is a sum of products of non-negative numbers throughout.
 
 import math
 
-from fastpriv.kernels.arrays import count_up_to
-from fastpriv.kernels.declare import Ints, Matrix, Vector, kernel
+from .arrays import count_up_to
+from .declare import Ints, Matrix, Vector, kernel
 
 #: Logarithm of a value too small to be computed.
 NOTHING = -80.0

@@ -19,7 +19,7 @@ where push_x is the slope at an input that is cut off.
 
 import math
 
-from fastpriv.kernels.declare import helper
+from .declare import helper
 
 SMALLEST = 300.0  # -ln of the least weight, relative to the largest: others are raised, and so is U
 HALVINGS = 60

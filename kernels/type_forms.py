@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastpriv.kernels.declare import Ints, Vector, kernel
+from .declare import Ints, Vector, kernel
 
 
 @kernel()

@@ -28,15 +28,17 @@ def structured():
     kernel = np.random.default_rng(1).dirichlet(np.ones(4), 4)
     types = fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
     return {
-        "query": fp.QueryChannel(count, kernel, space),
-        "product": fp.ProductChannel([random_channel(1), random_channel(2, 2, 3)]),
-        "tilted": fp.TiltedChannel(fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2]), 1.0),
-        "posterior": fp.PosteriorChannel(fp.Product([[0.6, 0.4], [0.3, 0.7]]), 1.0),
-        "E_d": fp.HammingChannel(5, 3, 0.5),
-        "types": once(lambda: fp.solve_pd_dp(types, 0.6).channel),
+        "query": lambda: fp.QueryChannel(count, kernel, space),
+        "product": lambda: fp.ProductChannel([random_channel(1), random_channel(2, 2, 3)]),
+        "tilted": lambda: fp.TiltedChannel(fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2]), 1.0),
+        "posterior": lambda: fp.PosteriorChannel(fp.Product([[0.6, 0.4], [0.3, 0.7]]), 1.0),
+        "E_d": lambda: fp.HammingChannel(5, 3, 0.5),
+        "types": lambda: fp.solve_pd_dp(types, 0.6).channel,
     }
 
 
 each_structure = pytest.mark.parametrize(
-    "channel", [pytest.param(made, id=name) for name, made in structured().items()], indirect=True
+    "channel",
+    [pytest.param(once(make), id=name) for name, make in structured().items()],
+    indirect=True,
 )

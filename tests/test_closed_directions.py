@@ -90,6 +90,7 @@ LISTS = {
 }
 
 
+@pytest.mark.search(every=5)
 @pytest.mark.parametrize("k", range(1, 7))
 @pytest.mark.parametrize("name", LISTS)
 def test_spreads_of_priors_are_rounded_both_ways(name, k):
@@ -103,6 +104,7 @@ def test_spreads_of_priors_are_rounded_both_ways(name, k):
     assert prior._log_least() >= float(least) * (1.0 + 1e-12)
 
 
+@pytest.mark.search(every=5)
 @pytest.mark.parametrize("m", [2, 3, 10**6])
 @pytest.mark.parametrize("epsilon", [1e-9, 0.3, 0.99, 1.0, 2.3, 30.0, 699.0, 701.0])
 def test_leakage_of_randomised_response_is_rounded_up(m, epsilon):

@@ -157,12 +157,14 @@ def broken(question, channel, prior, seed, draws=DRAWS):
     return [str(violation) for violation in found if violation]
 
 
+@pytest.mark.search(every=10)
 @pytest.mark.parametrize("channel", CHANNELS)
 @pytest.mark.parametrize("question", OF_CHANNELS)
 def test_levels_of_channels(question, channel):
     assert not broken(question, channel, "dense", 1)
 
 
+@pytest.mark.search(every=10)
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("channel", CHANNELS)
 @pytest.mark.parametrize("question", OF_PAIRS)
@@ -184,6 +186,7 @@ def test_levels_through_types(monkeypatch, question):
     assert not broken(question, "tilted exchangeable", "exchangeable", 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", OF_CHANNELS[:4])
 def test_levels_along_chains(monkeypatch, question):
     monkeypatch.setattr(fp.Markov, "_long", True)

@@ -23,6 +23,7 @@ def test_past_failures_stay_mended(case):
     assert claims.answer(case) is None
 
 
+@pytest.mark.search(every=10)
 @pytest.mark.parametrize("question", claims.QUESTIONS)
 def test_answers_are_on_the_right_side_of_the_truth(question):
     count = 10 * claims.QUESTIONS[question].weight  # fewer of those that take long
@@ -30,6 +31,7 @@ def test_answers_are_on_the_right_side_of_the_truth(question):
     assert not [str(violation) for violation in broken if violation]
 
 
+@pytest.mark.search(every=5)
 @pytest.mark.parametrize("question", plain.TRUTHS)
 def test_the_references_agree(question):
     # The plain ones take long where digits are many: a few cases of moderate numbers.
@@ -40,6 +42,7 @@ def test_the_references_agree(question):
     assert not [str(violation) for violation in broken if violation]
 
 
+@pytest.mark.search(every=10)
 @pytest.mark.parametrize("question", claims.QUESTIONS)
 def test_a_wrong_answer_is_noticed(monkeypatch, question):
     asked = claims.QUESTIONS[question]
@@ -73,6 +76,7 @@ def test_a_lower_end_that_is_too_high_is_noticed(monkeypatch, question):
     assert any(claims.answer(case_of(3, 12 * number, question)) for number in range(60))
 
 
+@pytest.mark.slow(but=["solve_pd_i", "solve_pd_pml"])
 @pytest.mark.parametrize("question", ["solve_pd_dp", "solve_pd_i", "solve_pd_pml", "solve_pd_mip"])
 def test_a_bound_above_the_optimum_is_noticed(monkeypatch, question):
     asked = claims.QUESTIONS[question]
@@ -94,6 +98,7 @@ def test_cases_depend_on_their_number_alone():
     assert sum(asked.values()) == 24  # the second of two workers: every other bundle
 
 
+@pytest.mark.slow
 def test_two_processes_ask_the_cases_of_one():
     # Processes of their own must find the search in a module, which ``__main__`` is not for them.
     asked, broken, _ = searched(7, 1.0, 48, workers=2)
@@ -137,6 +142,7 @@ def test_balls_hold_the_plain_truth():
     assert value.rad() < 1e-14
 
 
+@pytest.mark.slow
 def test_bad_input_gets_one_sentence():
     count, wrong, _ = hostile.search(seed=2026, minutes=1.0, cases=2000)
     assert count > 100

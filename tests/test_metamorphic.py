@@ -124,6 +124,7 @@ def test_passing_outputs_on_raises_nothing(notion, case, data):
     assert at_most(asked(notion, passed, prior), asked(notion, channel, prior))
 
 
+@pytest.mark.search(every=10)
 @every
 @few
 @given(cases(spaces=[(2, 2), (2, 3)]))
@@ -177,6 +178,7 @@ def test_so_many_releases_are_single_ones_together(case, count, epsilon):
     assert fp.hockey_stick(many, epsilon) <= one.self_compose(count).delta(epsilon).upper + 1e-12
 
 
+@pytest.mark.search(every=10)
 @pytest.mark.parametrize("notion", MECHANISM, ids=lambda notion: notion.slug)
 @few
 @given(cases(), st.data(), st.sampled_from([0.25, 0.5]))
@@ -230,6 +232,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.search(every=10)
 @pytest.mark.parametrize(
     ("notion", "kind", "law"), PAIRS, ids=["-".join([n.slug, k, p]) for n, k, p in PAIRS]
 )

@@ -58,6 +58,7 @@ def test_exact_levels_of_e_i_and_lemma_4(sizes, pmf, extra):
         assert close(o.identifiability_level(w, pmf, sizes), o.h_inverse(d, len(sizes), sizes[0]))
 
 
+@pytest.mark.slow
 def test_lemmas_1_and_2_every_channel_lies_above_h():
     rng = random.Random(5)
     for sizes, pmf in priors():

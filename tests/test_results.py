@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastpriv as fp
+from fastpriv import results
 
 ENDS = st.floats(0.0, 1e6, allow_nan=False)
 
@@ -128,7 +129,7 @@ def test_profiles_survive_json():
     of = fp.accounting.PrivacyProfile
     for profile in (
         of.gaussian(2.0).self_compose(3),
-        of.laplace(2.0, 0.1).compose(of.randomised_response(4, 0.1)),
+        of.laplace(2.0, 0.1, relation="replace-one").compose(of.randomised_response(4, 0.1)),
         of.of([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]),  # infinite losses
     ):
         again = of.from_json(profile.to_json())
@@ -168,3 +169,21 @@ def test_a_solution_is_a_row_of_a_table():
     assert frame.loc[0, "level"] == solution.level
     assert frame.loc[0, "gap"] == solution.gap
     assert solution.to_latex().count(r"\\") == 2
+
+
+@pytest.mark.parametrize(
+    "ends", [(math.nan, 1.0), (0.0, math.nan), (2.0, 1.0), ("0", 1.0), (None, 1.0), (0.0, [1.0])]
+)
+@pytest.mark.parametrize("kind", ["Bracket", "IndividualCapacity", "SdpiConstant"])
+def test_a_bracket_is_made_of_two_numbers_in_order(kind, ends):
+    more = () if kind == "Bracket" else (None,)
+    with pytest.raises(
+        fp.errors.InvalidInput, match=r"lower and upper must be two numbers.*got .*\."
+    ):
+        getattr(results, kind)(*ends, *more)
+
+
+def test_a_bracket_names_the_end_that_is_guaranteed():
+    with pytest.raises(fp.errors.InvalidInput, match=r"guaranteed must be"):
+        fp.Bracket(0.0, 1.0, guaranteed="both")
+    assert fp.Bracket(np.float64(0.5), 1).upper == 1

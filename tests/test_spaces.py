@@ -42,6 +42,7 @@ def test_shells(sizes):
             assert sorted(space.neighbours(centre).tolist()) == truth
 
 
+@pytest.mark.slow
 def test_a_large_shell_is_walked_in_constant_memory():
     space = fp.Space([3] * 30)
     size = space.shell_size(6)

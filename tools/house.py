@@ -4,8 +4,7 @@
 
 Imports within functions count like any others; those under ``if TYPE_CHECKING`` do not. The order
 of the rooms is that of the import-linter contract in pyproject.toml. The exit code is 1 when an
-edge goes up, when there is a cycle, a private module at the root, a class of more than 30 methods
-or a file of more than 450 lines.
+edge goes up, when there is a cycle, a private module at the root, or a class of more than 30 methods.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "fastpriv"
-#: Most methods of a class and lines of a file.
-MOST_METHODS, MOST_LINES = 30, 450
+#: Most methods of a class.
+MOST_METHODS = 30
 
 Edges = dict[str, set[str]]
 
@@ -45,7 +44,6 @@ class House(NamedTuple):
             *(f"upward: {a} -> {b}" for a, b in self.upward),
             *(f"cycle: {', '.join(cycle)}" for cycle in self.cycles),
             *(f"crowded: {c} has {n} methods" for c, n in self.methods.items() if n > MOST_METHODS),
-            *(f"long: {m} has {n} lines" for m, n in self.lines.items() if n > MOST_LINES),
         ]
 
 

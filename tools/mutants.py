@@ -331,6 +331,7 @@ def main():
     parser.add_argument("files", nargs="*", type=Path, help="files to break")
     parser.add_argument("--tests", nargs="*", default=[], help="files of tests to run besides")
     parser.add_argument("--some", nargs="*", default=[], help="tests with --alike parameters each")
+    parser.add_argument("--all", action="store_true", help="tests that do not run by default too")
     parser.add_argument("--cases", type=int, default=400, help="cases of the search")
     parser.add_argument("--like", nargs="*", default=[""], help="questions that begin so")
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time of a mutant")
@@ -355,7 +356,8 @@ def main():
     ]
     plugin = Broken(options)
     quiet = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::RuntimeWarning"]
-    code = pytest.main([*quiet, *options.tests, *options.some], [plugin])
+    chosen = ["-m", ""] if options.all else []
+    code = pytest.main([*quiet, *chosen, *options.tests, *options.some], [plugin])
     return 1 if plugin.survivors or code not in (0, 5) else 0
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import FastprivError, InvalidInput
 
 
 def check_target(path: Path, overwrite: bool, *others: Path) -> None:
@@ -26,12 +26,19 @@ def check_target(path: Path, overwrite: bool, *others: Path) -> None:
         raise InvalidInput(f"there is no folder {path.parent} to write {path.name} into")
 
 
+def _nothing() -> None:
+    return None
+
+
 @contextmanager
-def appearing(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
+def appearing(
+    path: Path, overwrite: bool, before: Callable[[], None] = _nothing
+) -> Iterator[IO[bytes]]:
     """Open a new file beside ``path`` and move it there when the block ends well.
 
     The file is complete and on disk before it gets its name; whatever ends the block early,
-    Ctrl-C included, removes it and leaves ``path`` as it was.
+    Ctrl-C included, removes it and leaves ``path`` as it was. ``before`` is called immediately
+    before the file gets its name; if it raises, there is no file.
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
@@ -40,7 +47,10 @@ def appearing(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         check_target(path, overwrite)
+        before()
         os.replace(part, path)
+    except FastprivError:  # some are OSErrors too
+        raise
     except OSError as problem:
         raise InvalidInput(f"cannot write {path}: {problem.strerror or problem}") from None
     finally:
@@ -61,10 +71,11 @@ def check_folder(path: Path, *others: Path) -> None:
 
 
 @contextmanager
-def appearing_folder(path: Path) -> Iterator[Path]:
+def appearing_folder(path: Path, before: Callable[[], None] = _nothing) -> Iterator[Path]:
     """Make a new folder beside ``path`` and give it that name when the block ends well.
 
-    Its files must be on disk by then. Whatever ends the block early removes it.
+    Its files must be on disk by then. Whatever ends the block early removes it. ``before`` is
+    called immediately before the folder gets its name.
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
@@ -72,7 +83,10 @@ def appearing_folder(path: Path) -> Iterator[Path]:
         yield part
         _sync_folder(part)
         check_folder(path)
+        before()
         os.rename(part, path)
+    except FastprivError:  # some are OSErrors too
+        raise
     except OSError as problem:
         raise InvalidInput(f"cannot write {path}: {problem.strerror or problem}") from None
     finally:

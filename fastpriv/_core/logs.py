@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fastpriv._core.rounding import round_up
+from fastpriv._core.rounding import raised
 from fastpriv._core.validation import Floats
 
 #: Quotients beyond the range of a double are computed times this power of two.
@@ -17,17 +17,22 @@ _SERIES, _TERMS = 0.05, 14
 
 
 def log_ratio(top: Floats, bottom: Floats) -> Floats:
-    """Elementwise ln(top/bottom) for top > 0, without cancellation near 1; inf over zero."""
+    """Elementwise ln(top/bottom) for top > 0, off by 1.25 units of roundoff; inf over zero."""
+    from fastpriv.kernels import log_ratios
+
+    if np.result_type(top, bottom) == np.longdouble:
+        return _extended_ratio(top, bottom)
+    top, bottom = np.broadcast_arrays(top, bottom)
+    logs = np.empty(top.shape)
+    log_ratios(np.ravel(top), np.ravel(bottom), logs.reshape(-1))
+    return logs
+
+
+def _extended_ratio(top: Floats, bottom: Floats) -> Floats:
+    """Elementwise ln(top/bottom) of numbers in extended precision, by the machine's library."""
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         excess = (top - bottom) / bottom
-        quotient = top / bottom
-        logs = np.log(quotient)
-        # Logarithms are subtracted only where the quotient leaves the range of a double
-        # (1 / 1e-320): of two tiny numbers they are large, and their difference has lost digits.
-        inside = (quotient > 1e-300) & (quotient < math.inf)
-        if not inside.all():
-            logs = np.where(inside, logs, np.log(top) - np.log(bottom))
-        return np.where(np.abs(excess) < 0.5, np.log1p(excess), logs)
+        return np.where(np.abs(excess) < 0.5, np.log1p(excess), np.log(top) - np.log(bottom))
 
 
 def gain(excess: Floats) -> Floats:
@@ -40,19 +45,22 @@ def gain(excess: Floats) -> Floats:
     return np.where(np.abs(excess) < _SERIES, small * small * series, large)
 
 
-def log_spread(worst: Callable[[float], float]) -> float:
-    """Return ln(1 + worst(1)), where worst(scale) is a largest quotient times scale.
+def log_spread(worst: Callable[[float], float], roundings: int) -> float:
+    """Return ln(1 + worst(1)), where worst(scale) is a largest quotient times scale. Rounded up.
 
-    A finite quotient beyond the range of a double is asked for again, scaled down; a quotient
-    over zero stays infinite.
+    The quotient was rounded so many times, by at most one unit of roundoff each. A finite one
+    beyond the range of a double is asked for again, scaled down; over zero it stays infinite.
     """
+    from fastpriv.kernels import log_excess_up, log_ratio_up
+
     plain = worst(1.0)
     if plain < math.inf:
-        return math.log1p(plain)
-    scaled = worst(_SCALE)
-    return math.log(scaled) - math.log(_SCALE) if scaled < math.inf else math.inf
+        return log_excess_up(plain, roundings)
+    return log_ratio_up(raised(worst(_SCALE), roundings + 2.0), _SCALE)
 
 
 def log_total(maxima: Floats) -> float:
     """Log of the sum of column maxima, which is at least 1, from its exact excess. Rounded up."""
-    return round_up(math.log1p(max(0.0, math.fsum([*maxima.tolist(), -1.0]))))
+    from fastpriv.kernels import log_excess_up
+
+    return log_excess_up(max(0.0, math.fsum([*maxima.tolist(), -1.0])), 1)

@@ -61,12 +61,12 @@ def real(value: Any, name: str, least: float = -math.inf, most: float = math.inf
     return number
 
 
-def word(value: Any, name: str, known: Collection[str]) -> str:
-    """Return ``value``, one of the known words."""
+def word(value: Any, name: str, known: Collection[str], listed: str | None = None) -> str:
+    """Return ``value``, one of the known words; ``listed`` says where many of them can be read."""
     if not isinstance(value, str) or value not in known:
         raise InvalidInput(
-            f"{name} must be one of {', '.join(known)}; got {described(value)}"
-            f"{did_you_mean(value, known) if isinstance(value, str) else ''}"
+            f"{name} must be one of {listed or ', '.join(known)}; got {described(value)}"
+            f"{did_you_mean(value, known)}"
         )
     return value
 
@@ -112,7 +112,7 @@ def items(values: Any, name: str, what: str) -> list[Any]:
         values = np.asarray(values)
     try:
         return list(values)
-    except TypeError:
+    except (TypeError, OverflowError):  # a range may have more items than a list
         raise InvalidInput(
             f"{name} must be a sequence of {what}, got {described(values)}"
         ) from None

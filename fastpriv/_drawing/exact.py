@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastpriv._core.rounding import exp_down
+from fastpriv._drawing.safe import stairs
 from fastpriv._drawing.style import FAMILY, INK, axes, finish
 
 if TYPE_CHECKING:
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
     from fastpriv._core.validation import Floats
     from fastpriv.design.exact.curve import ExactPiece
 
-#: Points drawn on each piece.
-_POINTS = 40
+#: Points drawn on each piece at least, and on all together.
+_FEWEST, _POINTS = 40, 400
 
 
 def pieces(
@@ -26,11 +28,13 @@ def pieces(
 
     ``title`` names the notion, ``colour`` counts the colours of the family.
     """
-    drawn = [_points(piece) for piece in given]
+    drawn = [_points(piece, max(_FEWEST, _POINTS // len(given))) for piece in given]
     ax = axes(ax)
     levels = np.concatenate([x for x, _ in drawn])
     values = np.concatenate([y for _, y in drawn])
-    ax.plot(levels, values, color=FAMILY[colour], label=f"{title}, exactly")
+    # The curve falls: a step as high as its start promises no distortion that cannot be had.
+    steps = stairs(levels, values, ahead=False)
+    ax.plot(*steps, color=FAMILY[colour], label=f"{title}, exactly")
     ends = [(x[-1], y[-1]) for x, y in drawn[:-1]]
     if ends:
         label = f"break points ({len(ends)})"
@@ -40,7 +44,8 @@ def pieces(
     return ax
 
 
-def _points(piece: ExactPiece) -> tuple[Floats, Floats]:
-    """Levels across a piece, and its closed form there."""
-    levels = np.linspace(piece.low, piece.high, _POINTS)
-    return levels, np.array([float(piece.at(Fraction(float(np.exp(e))))) for e in levels])
+def _points(piece: ExactPiece, count: int) -> tuple[Floats, Floats]:
+    """Levels across a piece, and its closed form there, rounded up."""
+    levels = np.linspace(piece.low, piece.high, count)
+    values = [float(piece.at(Fraction(exp_down(e)))) for e in levels.tolist()]
+    return levels, np.nextafter(values, np.inf)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv._core.extras import optional
+from fastpriv._drawing.safe import stairs
 from fastpriv.errors import InvalidInput, described
 
 if TYPE_CHECKING:
@@ -71,22 +72,40 @@ def look(i: int) -> dict[str, Any]:
     return mark(i) | {"linestyle": STYLES[i % len(STYLES)]}
 
 
-def band(ax: Axes, x: Floats, low: Floats, high: Floats, label: str, **style: Any) -> None:
-    """Draw what is proved: the upper end as a line, down to the lower end as a band.
+def band(
+    ax: Axes,
+    x: Floats,
+    other: Floats,
+    proved: Floats,
+    label: str,
+    *,
+    rising: bool | None,
+    above: bool = True,
+    **style: Any,
+) -> None:
+    """Draw bounds on a monotone curve: the guaranteed end as a line, a band to the other end.
 
-    Infinite ends are arrows at the upper edge, and the label says where.
+    Both are stairs, so that the curve lies in the band between the points too; or straight lines,
+    where the points are corners of bounds and ``rising`` is None. ``above`` says that the
+    guaranteed end is the upper one. Infinite ends are arrows at the upper edge, and the label says
+    where.
     """
-    colour, endless = style["color"], np.isinf(high)
-    ends = np.where(endless, np.nan, high)
-    ax.fill_between(x, low, ends, color=colour, alpha=0.3, linewidth=0)
+    colour, endless = style["color"], np.isinf(proved)
     if endless.any():
         if isinstance(style.get("markevery"), tuple):  # a line without a finite point has no length
             style = style | {"markevery": None}
         first, last = x[endless].min(), x[endless].max()
-        what = "infinite" if np.isinf(low[endless]).all() else "no bound"
+        what = "infinite" if np.isinf(other[endless]).all() else "no bound"
         label += f" ({what} at {first:.3g}" + (f" to {last:.3g})" if last > first else ")")
         height, edge = np.full(int(endless.sum()), 0.98), ax.get_xaxis_transform()
         ax.plot(x[endless], height, "^", color=colour, markersize=7, transform=edge, clip_on=False)
+    ends = np.where(endless, np.nan, proved)
+    if rising is not None:
+        ahead = rising == above
+        (x, ends), other = stairs(x, ends, ahead), stairs(x, other, not ahead)[1]
+        if isinstance(style.get("markevery"), list):
+            style = style | {"markevery": [2 * i + (not ahead) for i in style["markevery"]]}
+    ax.fill_between(x, other, ends, color=colour, alpha=0.3, linewidth=0)
     ax.plot(x, ends, label=label, **style)
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastpriv._drawing.safe import refined, stairs
 from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, right_label, ticks
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from fastpriv._core.validation import Floats
     from fastpriv.design.curve import TradeoffCurve
 
 _INFORMATION = "mutual-information"
@@ -38,27 +41,41 @@ _LOOKS: dict[str, dict[str, Any]] = {
     },
 }
 _NATS = "least mutual information (nats)"
-#: Relative difference of distortions that count as one.
-_ROUNDED = 1e-9
+#: Levels that are convex in the distortion: a mixture of mechanisms leaks no more than the mean.
+_CONVEX = (_INFORMATION, "individual-capacity")
+#: Relative difference of distortions that count as one, and rounding of a closed form.
+_ROUNDED, _WIDEN = 1e-9, 1e-13
+#: Points of the closed form.
+_FINE = 200
+
+#: Level at each of some distortions.
+Plain = Callable[["Floats"], "Floats"]
 _STAR: dict[str, Any] = {"markersize": 12, "markerfacecolor": "white", "zorder": 3.0}
 
 
 def tradeoff(
-    curve: TradeoffCurve, titles: dict[str, str], ax: Axes | None, legend: bool | str = True
+    curve: TradeoffCurve,
+    titles: dict[str, str],
+    ax: Axes | None,
+    legend: bool | str = True,
+    plain: Plain | None = None,
 ) -> Axes:
-    """Draw the best levels, with the bounds of Theorem 1 as thin lines; ``titles`` name them."""
+    """Draw the best levels, with the bounds of Theorem 1 as thin lines; ``titles`` name them.
+
+    ``plain`` is h^-1: the best level up to the end of the closed form.
+    """
     drawn = _in_order(curve)
     if not drawn.distortions.size:
         raise InvalidInput("the curve has no points; make it with at least one distortion")
     ax = axes(ax)
     levels = [notion for notion in drawn.lower if notion != _INFORMATION]
     for notion in levels:
-        _best(ax, drawn, notion, titles[notion])
+        _best(ax, drawn, notion, titles[notion], plain)
         _bounds(ax, drawn, notion)
     if _INFORMATION in drawn.lower:
         name = f"{titles[_INFORMATION]}{' (right)' if levels else ''}"
         other = ax.twinx() if levels else ax
-        _best(other, drawn, _INFORMATION, name)
+        _best(other, drawn, _INFORMATION, name, None)
         right_label(other, _NATS, _LOOKS[_INFORMATION]["color"])
         other.set_ylim(bottom=0.0)
         ticks(other)
@@ -76,33 +93,50 @@ def _in_order(curve: TradeoffCurve) -> TradeoffCurve:
     """Return the curve with its distortions in order."""
     order = np.argsort(curve.distortions, kind="stable")
     tables = ("lower", "upper", "theorem_lower", "theorem_upper")
-    moved = {t: {name: v[order] for name, v in getattr(curve, t).items()} for t in tables}
+    moved: Any = {t: {name: v[order] for name, v in getattr(curve, t).items()} for t in tables}
     return replace(curve, distortions=curve.distortions[order], **moved)
 
 
-def _best(ax: Axes, curve: TradeoffCurve, notion: str, label: str) -> None:
+def _best(ax: Axes, curve: TradeoffCurve, notion: str, label: str, plain: Plain | None) -> None:
     """Draw the best level: markers at the points of the grid, and no line across a jump.
 
-    The line also passes through the end of the closed form, where it may fall steeply.
+    The level falls with the distortion, so that stairs bound it between the points. In between
+    come points of the closed form, up to its end, and of chords where the level is convex.
     """
     x, low, high = curve.distortions, curve.lower[notion], curve.upper[notion]
-    measured = np.ones(len(x), dtype=bool)
-    added = []
+    measured = x
     end, jump = _closed(curve, notion), curve.jumps.get(notion)
+    if notion in _CONVEX and jump is None:
+        x, low, high = refined(x, low, high, lambda a, b: b - a)
+    added = []
+    if end is not None and plain is not None:
+        fine = np.linspace(x[0], min(end[0], x[-1]), _FINE)[1:-1]
+        levels = np.setdiff1d(fine, x), plain(np.setdiff1d(fine, x))
+        added += [(d, e * (1.0 - _WIDEN), e * (1.0 + _WIDEN)) for d, e in zip(*levels, strict=True)]
     if end is not None and (jump is None or end[0] < jump[0] * (1.0 - _ROUNDED)):
-        at = int(np.searchsorted(x, end[0] * (1.0 - _ROUNDED)))
-        added += [(at, min(end[0], x[-1]), end[1])]
+        added += [(min(end[0], x[-1]), end[1] * (1.0 - _WIDEN), end[1] * (1.0 + _WIDEN))]
+    places = [int(np.searchsorted(x, d * (1.0 - _ROUNDED))) for d, _, _ in added]
     if jump is not None:
         place, before, after = jump
-        at = int(np.searchsorted(x, place * (1.0 - _ROUNDED)))
-        added += [(at, place, before), (at, place, math.nan), (at, place, after)]
+        known = end is not None and end[0] >= place * (1.0 - _ROUNDED)
+        near = curve.beside.get(notion)
+        points = [near] if near is not None and not known else []
+        points += [
+            (place, before * (1.0 - _WIDEN) if known else after, before * (1.0 + _WIDEN)),
+            (place, math.nan, math.nan),
+            (place, after, after),
+        ]
+        places += [int(np.searchsorted(x, d * (1.0 - _ROUNDED))) for d, _, _ in points]
+        added += points
         colour = _LOOKS[notion]["color"]
         ax.plot([place, place], [before, after], "--", color=colour, linewidth=0.8)
-    where = [at for at, _, _ in added]
-    x = np.insert(x, where, [distortion for _, distortion, _ in added])
-    low, high = (np.insert(ends, where, [level for _, _, level in added]) for ends in (low, high))
-    marked = np.flatnonzero(np.insert(measured, where, False)).tolist()
-    band(ax, x, low, high, label, markevery=marked, **_LOOKS[notion])
+    kept = np.insert(np.isin(x, measured), places, False)
+    x, low, high = (
+        np.insert(values, places, [point[k] for point in added])
+        for k, values in enumerate((x, low, high))
+    )
+    marked = np.flatnonzero(kept).tolist()
+    band(ax, x, low, high, label, rising=False, markevery=marked, **_LOOKS[notion])
 
 
 def _closed(curve: TradeoffCurve, notion: str) -> tuple[float, float] | None:
@@ -118,7 +152,8 @@ def _bounds(ax: Axes, curve: TradeoffCurve, notion: str) -> None:
     for bounds in (curve.theorem_lower, curve.theorem_upper):
         if notion in bounds:
             values = np.where(np.isfinite(bounds[notion]), bounds[notion], np.nan)
-            ax.plot(curve.distortions, values, ":", color=_LOOKS[notion]["color"], linewidth=1.2)
+            steps = stairs(curve.distortions, values, ahead=bounds is curve.theorem_lower)
+            ax.plot(*steps, ":", color=_LOOKS[notion]["color"], linewidth=1.2)
     end = _closed(curve, notion)
     if end is not None:
         ax.plot(*end, "*", color=_LOOKS[notion]["color"], **_STAR)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
-from fastpriv._core.rounding import lowered, raised, round_up
+from fastpriv._core.rounding import log_up, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.affinities import NEVER, pair_limit, sum_test
 from fastpriv._matrices.laws import Laws
@@ -42,9 +42,10 @@ _WORDS, _LISTED, _BUDGET = 4, 256, 1 << 22
 
 
 def mean_questions(m: int) -> float:
-    """Mean length of a Huffman code for m equally likely values, the largest over laws."""
+    """Bound the mean length of a Huffman code for m values: the largest where all are equal."""
     depth = m.bit_length() - 1
-    return depth + 2.0 - 2.0 ** (depth + 1) / m
+    mean = depth + 2.0 - 2.0 ** (depth + 1) / m
+    return mean if m == 1 << depth else raised(mean, 4.0)
 
 
 def pair_work(rows: int, outputs: int) -> float:
@@ -94,7 +95,7 @@ class Cliques:
         most = self.most
         for j in range(3, m + 1):  # one value and j - 1 others
             by_split = raised(float((self.within + self.edges[1:] * most).max()), 4.0)
-            most = min(by_split, round_up(math.log(j)), round_up(self.most * mean_questions(j)))
+            most = min(by_split, log_up(j), round_up(self.most * mean_questions(j)))
             most = min(most, self.parts.get(j, math.inf))
         return most
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP, round_up
+from fastpriv._core.rounding import LEAST, ULP, log1p_up, raised
 from fastpriv._core.validation import Floats
 
 
@@ -31,7 +31,7 @@ class Vulnerability(NamedTuple):
     def of(cls, lower: float, upper: float, posterior: float, added: float) -> Vulnerability:
         """Take the level from the others, for a right guess."""
         added = max(added, 0.0)
-        return cls(lower, upper, posterior, added, round_up(math.log1p(added / lower)))
+        return cls(lower, upper, posterior, added, log1p_up(raised(added / lower, 2.0)))
 
     @classmethod
     def multiplied(cls, lower: float, upper: float, level: float) -> Vulnerability:

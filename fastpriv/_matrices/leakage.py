@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import NORMAL, ULP, raised
+from fastpriv._core.rounding import LEAST, NORMAL, ULP, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 
@@ -101,11 +101,14 @@ def matrix_leakages(
     near = clear & (up < 0.5), clear & (down < 0.5)
     if np.any(near):
         task = partial(column_gaps, matrix, p, most, least, rows)
-        gaps = added(over_rows(task, matrix, len(rows)))  # times the scale of the prior
+        # Times the scale of the prior, and what underflow may have cost.
+        gaps = added(over_rows(task, matrix, len(rows))) + len(p) * LEAST * (most > least)
         over, under = np.where(near[0], law, 1.0), np.where(near[1], least, 1.0)
         up = np.where(near[0], np.log1p(np.where(near[0], gaps[0] / over / mass, 0.0)), up)
         down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / under / mass, 0.0)), down)
-    both = [v + slack * np.minimum(4.0 * v, 1.0) + 8.0 * ULP * v for v in (up, down)]
+    # Where inputs differ in the chance of an output, it leaks something, be it less than a double.
+    tiny = 8.0 * LEAST * (most > least)
+    both = [v + slack * np.minimum(4.0 * v, 1.0) + 8.0 * ULP * v + tiny for v in (up, down)]
     return Leakages(*(np.where(seen, v, 0.0) for v in both))
 
 

@@ -6,7 +6,6 @@ from functools import partial
 
 from fastpriv import kernels
 from fastpriv._core.logs import log_spread
-from fastpriv._core.rounding import round_up
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 
@@ -21,12 +20,7 @@ def matrix_level(matrix: Floats, axes: Ints, shift: float = 0.0) -> float:
     two or more values. With a shift, the matrix holds entry - shift, for entries close to it.
     Cost O(N K) per axis.
     """
-    return round_up(axes_spread(matrix, axes, shift))
-
-
-def axes_spread(matrix: Floats, axes: Ints, shift: float = 0.0) -> float:
-    """Return the same without rounding."""
-    return log_spread(partial(_spread, matrix, shift, axes))
+    return log_spread(partial(_spread, matrix, shift, axes), 3 if shift else 2)
 
 
 def _spread(matrix: Floats, shift: float, axes: Ints, scale: float) -> float:

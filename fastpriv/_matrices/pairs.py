@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import partial
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import NORMAL, ULP, lowered, raised, round_up
+from fastpriv._core.rounding import LEAST, NORMAL, ULP, log1p_up, lowered, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
@@ -32,19 +31,24 @@ def _grain(laws: Floats) -> int:
 
 
 def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
-    """Largest sum_y (a_y - e^epsilon b_y)_+ over pairs of laws, for each epsilon. Rounded up."""
+    """Largest sum_y (a_y - e^epsilon b_y)_+ over pairs of laws, for each epsilon. Rounded up.
+
+    It is never 0: the level tells from which epsilon on there is no excess.
+    """
     slopes = rounded_slopes(epsilons)
     worst = np.zeros(len(slopes))
     for laws, pairs in groups:
         task = partial(kernels.largest_excess, laws, pairs, slopes)
         result = np.max(split(task, len(pairs), _grain(laws)), axis=0)
-        worst = np.maximum(worst, raised(result, laws.shape[1] + 8.0))
+        width = laws.shape[1]
+        # A term that is less than the least double may have been lost to underflow.
+        worst = np.maximum(worst, raised(result, width + 8.0) + width * LEAST)
     return worst
 
 
 def rounded_slopes(epsilons: Floats) -> Floats:
-    """Return e^epsilon - 1, rounded down by a few units."""
-    return np.asarray(lowered(np.expm1(np.minimum(epsilons, _LARGEST)), 8.0))
+    """Return e^epsilon - 1, rounded down past the library's 8 units of roundoff and 2 more."""
+    return np.asarray(lowered(np.expm1(np.minimum(epsilons, _LARGEST)), 12.0))
 
 
 def crossing(groups: Iterable[Pairs], delta: float) -> float:
@@ -53,7 +57,7 @@ def crossing(groups: Iterable[Pairs], delta: float) -> float:
     for laws, pairs in groups:
         task = partial(kernels.least_slope, laws, pairs, delta, slope)
         slope = max(split(task, len(pairs), _grain(laws)))
-    return round_up(math.log1p(slope)) if slope < math.inf else math.inf
+    return log1p_up(slope)
 
 
 def all_pairs(laws: Floats) -> Iterable[Pairs]:

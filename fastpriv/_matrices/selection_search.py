@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.clock import Meter
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, log_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._matrices.laws import Laws
@@ -169,7 +169,7 @@ class Search:
 
     def root(self, node: Node) -> float:
         """Try first selections of a problem, and bound it by all its rows together."""
-        trivial = round_up(math.log(len(node.slices)))
+        trivial = log_up(len(node.slices))
         if len(self.choice) and self.over:
             return trivial
         if node.selections == 1 or len(node.slices) == 1:

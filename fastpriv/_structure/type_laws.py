@@ -139,5 +139,6 @@ def rise_of_laws(fewer: Floats, steps: Floats) -> Floats:
         # From the types whose counts of later values are 0, add up along the axis of v.
         first = (*(slice(None),) * v, *(slice(0, 1),) * (m - 1 - v))
         rise = np.cumsum(change[first], axis=v - 1)
-        total[(*(slice(0, n),) * (v - 1), slice(1, None))] += rise
+        later = (*(slice(0, n),) * (v - 1), slice(1, None))
+        total[later] += rise
     return total

@@ -84,7 +84,8 @@ class TypePairs:
         total = np.zeros((n + 1,) * fewer.ndim)
         rest, *others = self.types
         share = np.zeros((m, *(n + 1,) * (m - 1)))
-        share[(slice(None), *others)] = [rest, *others]
+        at_types = (slice(None), *others)
+        share[at_types] = [rest, *others]
         for v in range(m):
             moved = sent(fewer, weights[v], m - 1)
             ahead = tuple(slice(int(k == v - 1), n + int(k == v - 1)) for k in range(m - 1))

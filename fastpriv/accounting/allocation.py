@@ -5,14 +5,14 @@ from __future__ import annotations
 from fastpriv._core import validation as check
 from fastpriv.accounting.profile.allocation import Allocated
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.accounting.profile.relations import as_relation
+from fastpriv.accounting.profile.relations import ADDED, REPLACED, as_relation
 from fastpriv.errors import InvalidInput, short
 
 __all__ = ["random_allocation"]
 
 
 def random_allocation(
-    noise_multiplier: float, batches: int, epochs: int = 1, *, relation: str | None = None
+    noise_multiplier: float, batches: int, epochs: int = 1, *, relation: str = ADDED
 ) -> PrivacyProfile:
     """Profile of Gaussian noise on batches, each person being in one of them at random.
 
@@ -30,8 +30,8 @@ def random_allocation(
         Number t of batches of an epoch; the noise times sqrt(t) is at most 1000.
     epochs : int
         Number of epochs, each with an allocation of its own.
-    relation : {"add-or-remove", "replace-special"}, optional
-        What neighbours are.
+    relation : {"add-or-remove", "replace-special"}
+        Which databases are neighbours.
 
     Returns
     -------
@@ -57,10 +57,10 @@ def random_allocation(
             f"noise_multiplier times sqrt(batches) must be at most 1000, got {sigma:g} and "
             f"{short(t)} batches; Poisson samples of the rate 1/batches: PrivacyProfile.gaussian"
         )
-    if kind == "replace-one":
+    if kind == REPLACED:
         raise InvalidInput(
-            "no tight pair is known for random allocation where a person is replaced; use "
-            "relation='add-or-remove' or 'replace-special'"
+            "no tight pair is known for random allocation with relation='replace-one'; from "
+            "'add-or-remove' follows that delta(2 e) is at most (1 + exp(e)) delta(e)"
         )
     if t == 1:
         return PrivacyProfile.gaussian(sigma, relation=kind).self_compose(times)

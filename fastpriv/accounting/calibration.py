@@ -70,7 +70,7 @@ def calibrate(
     if parameter not in _PARAMETERS:
         hint = did_you_mean(parameter, _PARAMETERS)
         raise InvalidInput(
-            f"parameter must be one of {', '.join(_PARAMETERS)}, got {described(parameter)}{hint}"
+            f"parameter must be one of {', '.join(_PARAMETERS)}; got {described(parameter)}{hint}"
         )
     search = _Search(make, level, chance, parameter)
     return search.integers() if parameter == "steps" else search.reals(width)

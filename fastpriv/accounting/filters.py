@@ -19,7 +19,11 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, raised
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.accounting.profile.relations import as_relation, one_relation
+from fastpriv.accounting.profile.relations import (
+    earlier_relation,
+    one_relation,
+    optional_relation,
+)
 from fastpriv.errors import InvalidInput, described, unread
 
 __all__ = ["PrivacyFilter", "PrivacyOdometer"]
@@ -37,10 +41,15 @@ def zcdp_of(profile: PrivacyProfile) -> float:
 class _Spends:
     """What has been spent, as exact decimals, by any number of threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, relation: str | None) -> None:
         self._lock = RLock()
         self._level, self._delta, self._count = ZERO, ZERO, 0
-        self._relation: str | None = None
+        self._relation = optional_relation(relation)
+
+    @property
+    def relation(self) -> str | None:
+        """Which databases are neighbours; None until a relation is given or a profile is spent."""
+        return self._relation
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
@@ -51,18 +60,22 @@ class _Spends:
 
     def _spent(self) -> dict[str, Any]:
         amounts = {"level": str(self._level), "delta": str(self._delta)}
-        return {**amounts, "count": self._count, "relation": self._relation}
+        relation = {"relation": self._relation, "recorded": True}
+        return {**amounts, "count": self._count, **relation}
 
     def _restore(self, spent: Any) -> None:
         given = check.mapping(spent, "spent")
         self._level = amount(given["level"], "level", 1000)
         self._delta = amount(given["delta"], "delta", 1000)
         self._count = check.integer(given["count"], "count", 0)
-        self._relation = as_relation(given.get("relation"))
+        relation = optional_relation(given.get("relation"))
+        recorded = given.get("recorded") or not self._count
+        self._relation = relation if recorded else earlier_relation(relation)
 
     def _joined(self, release: Any) -> str | None:
         """Return what neighbours are with one more release; the lock is held."""
-        return one_relation(self._relation, getattr(release, "relation", None))
+        known = isinstance(release, PrivacyProfile) and bool(release._parts)
+        return one_relation(self._relation, release.relation if known else None)
 
 
 class PrivacyFilter(_Spends):
@@ -86,6 +99,9 @@ class PrivacyFilter(_Spends):
         By default "zcdp" where delta is positive.
     reserved : float
         What of delta is for releases that have a delta of their own, under "zcdp"; their sum.
+    relation : {"add-or-remove", "replace-one", "replace-special"}, optional
+        Which databases are neighbours. By default the relation of the first profile that is spent.
+        Declared levels must hold for it.
 
     Examples
     --------
@@ -98,9 +114,15 @@ class PrivacyFilter(_Spends):
     """
 
     def __init__(
-        self, epsilon: float, delta: float = 0.0, *, rule: str | None = None, reserved: float = 0.0
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        rule: str | None = None,
+        reserved: float = 0.0,
+        relation: str | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(relation)
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         self.delta = check.real(delta, "delta", least=0.0, most=1.0)
         self.reserved = check.real(reserved, "reserved", least=0.0, most=1.0)
@@ -125,7 +147,7 @@ class PrivacyFilter(_Spends):
         ----------
         release : float, (epsilon, delta) or PrivacyProfile
             Level of a release, for all outputs that it may be chosen after; or its profile, such as
-            ``PrivacyProfile.of(channel)``. Profiles for different relations do not add up.
+            ``PrivacyProfile.of(channel)``. Profiles for another relation are refused.
         count : int
             How many of them.
 
@@ -212,6 +234,11 @@ class PrivacyOdometer(_Spends):
     the mean over 48 orders: by Ville's inequality it stays below 1/delta. The proof is in
     docs/theory/filters.md.
 
+    Parameters
+    ----------
+    relation : {"add-or-remove", "replace-one", "replace-special"}, optional
+        As for :class:`PrivacyFilter`.
+
     Examples
     --------
     >>> import fastpriv as fp
@@ -221,6 +248,9 @@ class PrivacyOdometer(_Spends):
     >>> round(odometer.epsilon(1e-6), 3)  # a filter of 5.22 admits as many
     6.33
     """
+
+    def __init__(self, *, relation: str | None = None) -> None:
+        super().__init__(relation)
 
     def spend(self, release: Any, count: int = 1) -> None:
         """Count releases: a level, or a PrivacyProfile that is zCDP; given what came before."""

@@ -44,7 +44,7 @@ def compose_levels(notion: str, levels: Iterable[float]) -> float:
     >>> round(level - prior.epsilon_x(), 12)
     1.5
     """
-    check.word(notion, "notion", LAWS)
+    check.word(notion, "notion", LAWS, "fastpriv.accounting.LAWS, such as 'dp'")
     given = [
         math.inf if check.endless(level) else check.real(level, "level", least=0.0)
         for level in check.items(levels, "levels", "numbers, one per release")

@@ -11,6 +11,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import Symmetric
 from fastpriv.accounting.profile.profile import PrivacyProfile
+from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.channels import AbstractChannel, HammingChannel, RecordChannel
 from fastpriv.channels.rowwise import row_kernels
@@ -79,7 +80,7 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
         )
     laws, alike = _laws(given)
     _check_size(*laws.shape)
-    return PrivacyProfile({Shuffled(laws, people, alike): 1}, "replace-one")
+    return PrivacyProfile({Shuffled(laws, people, alike): 1}, REPLACED)
 
 
 def _laws(channel: AbstractChannel) -> tuple[Floats, bool]:

@@ -112,7 +112,7 @@ def to_pld(
     Returns
     -------
     dp_accounting.pld.PrivacyLossDistribution
-        Of neighbours that differ in one row.
+        For the relation of the profile; "replace-one" for channels.
 
     Examples
     --------

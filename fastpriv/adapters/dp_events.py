@@ -9,7 +9,7 @@ from typing import Any
 
 from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
-from fastpriv._core.rounding import round_up
+from fastpriv._core.rounding import log1p_up, raised
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.repeated import repeat_and_select
 from fastpriv.channels import AbstractChannel
@@ -140,10 +140,10 @@ def _response(event: Any, relation: str) -> PrivacyProfile | None:
     if odds == math.inf:
         return None
     if relation == "replace-one":
-        return PrivacyProfile.randomised_response(m, round_up(math.log1p(odds)))
+        return PrivacyProfile.randomised_response(m, log1p_up(raised(odds, 5.0)))
     wrong = noise * (m - 1) / m
-    result = PrivacyProfile.of([[1.0 - wrong, wrong], [1.0 / m, (m - 1) / m]])
-    return PrivacyProfile(result._parts, relation)
+    blank = [1.0 / m, (m - 1) / m]
+    return PrivacyProfile.of([[1.0 - wrong, wrong], blank]).with_relation(relation)
 
 
 def _gaussian(event: Any, relation: str) -> PrivacyProfile | None:

@@ -12,6 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
 from fastpriv.accounting.profile.atoms import Atom, from_envelope
 from fastpriv.accounting.profile.profile import PrivacyProfile
+from fastpriv.accounting.profile.relations import ADDED, REPLACED, as_relation
 from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.realised import drawn_level
@@ -85,7 +86,9 @@ def make_channel(channel: AbstractChannel | ArrayLike) -> Any:
     )
 
 
-def measurement_profile(measurement: Any, d_in: Any = 1) -> PrivacyProfile:
+def measurement_profile(
+    measurement: Any, d_in: Any = 1, *, relation: str | None = None
+) -> PrivacyProfile:
     """Return the profile of an OpenDP measurement, from its privacy map at a distance.
 
     What OpenDP knows is a bound, so the profile is one from above:
@@ -105,6 +108,11 @@ def measurement_profile(measurement: Any, d_in: Any = 1) -> PrivacyProfile:
         Any measurement with one of these output measures; or a curve itself, without ``d_in``.
     d_in : distance
         Of neighbours, as ``measurement.map`` takes it.
+    relation : {"add-or-remove", "replace-one", "replace-special"}, optional
+        Which databases are at this distance. Known from metrics between data sets: symmetric and
+        insert-delete distances are "add-or-remove", and "replace-one" from distance 2 if that is
+        asked for; Hamming and change-one distances are "replace-one". For other metrics, such as
+        distances of sums, it is "add-or-remove" unless given.
 
     Examples
     --------
@@ -118,7 +126,7 @@ def measurement_profile(measurement: Any, d_in: Any = 1) -> PrivacyProfile:
     """
     curves = optional("opendp.mod", "opendp").PrivacyProfile
     if isinstance(measurement, curves):
-        return _curve(measurement)
+        return _curve(measurement).with_relation(as_relation(relation))
     try:
         measure, level = str(measurement.output_measure), measurement.map(d_in)
     except AttributeError:
@@ -128,9 +136,35 @@ def measurement_profile(measurement: Any, d_in: Any = 1) -> PrivacyProfile:
     read = _READERS.get(measure)
     if read is None:
         raise InvalidInput(
-            f"no profile is known for the measure {measure}; known are {', '.join(_READERS)}"
+            f"no profile is known for the measure {described(measure)}; known are "
+            f"{', '.join(_READERS)}"
         )
-    return read(level)
+    return read(level).with_relation(_relation(measurement, d_in, relation))
+
+
+def _relation(measurement: Any, d_in: Any, relation: str | None) -> str:
+    """Return the relation of databases at a distance, or refuse one that they do not have."""
+    metric = str(measurement.input_metric).partition("(")[0]
+    natural = _METRICS.get(metric)
+    if natural is None:
+        return as_relation(relation)
+    kind = natural if relation is None else as_relation(relation)
+    if kind == natural or (natural == ADDED and kind == REPLACED and d_in >= 2):
+        return kind
+    remedy = "; give d_in=2" if (natural, kind) == (ADDED, REPLACED) else ""
+    raise InvalidInput(
+        f"relation must be {natural!r} for the metric {metric} and d_in={described(d_in)}; got "
+        f"{kind!r}{remedy}"
+    )
+
+
+#: The relation of data sets at distance 1 in OpenDP's metrics between data sets.
+_METRICS = {
+    "SymmetricDistance": ADDED,
+    "InsertDeleteDistance": ADDED,
+    "ChangeOneDistance": REPLACED,
+    "HammingDistance": REPLACED,
+}
 
 
 def _pure(level: Any) -> PrivacyProfile:
@@ -217,7 +251,8 @@ def to_privacy_profile(profile: PrivacyProfile) -> Any:
     Parameters
     ----------
     profile : PrivacyProfile
-        Its upper end is told.
+        Its upper bound is read. The distance of neighbours that it belongs to is ``relation``:
+        1 in the symmetric distance for "add-or-remove", in the Hamming distance for "replace-one".
 
     Examples
     --------

@@ -45,7 +45,7 @@ def nats(value: Value) -> str:
 
 def percent(share: float) -> str:
     """Write a share as a percentage, rounded up."""
-    return f"{up(float(Decimal(repr(share)).scaleb(2)), DIGITS)} %"
+    return f"{up(float(Decimal(repr(float(share))).scaleb(2)), DIGITS)} %"
 
 
 def where(worst: Worst, level: float, what: str = "") -> str:

@@ -6,8 +6,9 @@ import argparse
 from typing import Any
 
 from fastpriv._text.encoding import to_json
+from fastpriv._text.numbers import up
 from fastpriv.cli.parser import add_file, add_json, examples
-from fastpriv.errors import InvalidInput, described
+from fastpriv.errors import InvalidInput
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -56,9 +57,9 @@ def run(given: argparse.Namespace) -> str:
             raise InvalidInput(
                 "the report knows how the table was released; leave out --per-column and --split"
             )
-        mechanism, domain = ReleaseReport.from_json(given.report), given.domain
+        mechanism, domain, assumed = ReleaseReport.from_json(given.report), given.domain, None
     else:
-        mechanism, domain = _channel(given)
+        mechanism, domain, assumed = _channel(given)
     frequencies = estimate_frequencies(
         given.table,
         mechanism,
@@ -68,11 +69,16 @@ def run(given: argparse.Namespace) -> str:
         simultaneous=given.simultaneous,
         method=given.method,
     )
-    return to_json(frequencies) if given.json else str(frequencies)
+    if assumed is None:
+        return to_json(frequencies) if given.json else str(frequencies)
+    if given.json:
+        return to_json({"assumed": assumed, **frequencies.to_dict()})
+    return f"Assumed: {assumed}. The report of the release (--report) knows.\n{frequencies}"
 
 
-def _channel(given: argparse.Namespace) -> tuple[Any, Any]:
-    """Return the mechanism that a release with the same options goes through, and its domain."""
+def _channel(given: argparse.Namespace) -> tuple[Any, Any, str]:
+    """Return the mechanism of a release with the same options, its domain, and how it splits."""
+    from fastpriv.channels import HammingChannel
     from fastpriv.releasing import choice
     from fastpriv.releasing import domain as domains
     from fastpriv.releasing.release import undeclared
@@ -92,7 +98,13 @@ def _channel(given: argparse.Namespace) -> tuple[Any, Any]:
     extra = undeclared(source, domain)
     if extra and plan.unit == "record":
         raise InvalidInput(
-            f"the domain does not declare {', '.join(map(described, extra))}; records were "
-            "randomised as a whole, so give the domain of the release with all of its columns"
+            f"the domain does not declare {domains.named(extra)}; records were randomised as a "
+            "whole, so give the domain of the release with all of its columns"
         )
-    return plan.channel, domain
+    words = f"each record as one value at epsilon {up(given.epsilon)} (--split record)"
+    if plan.unit == "columns":
+        assert isinstance(plan.channel, HammingChannel)
+        option = "--per-column" if given.per_column else "--split columns"
+        share = up(plan.channel.epsilon)
+        words = f"each of {len(domain.columns)} columns by itself at epsilon {share} ({option})"
+    return plan.channel, domain, words

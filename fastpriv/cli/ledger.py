@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from fastpriv._text.encoding import to_json
@@ -74,6 +75,7 @@ def _add_init(actions: Any) -> None:
     parser.add_argument(
         "--budget", action="append", required=True, metavar="NOTION=LEVEL", help="may be repeated"
     )
+    _add_relation(parser)
     add_json(parser)
     parser.set_defaults(act=_init)
 
@@ -99,9 +101,18 @@ def _add_spend(actions: Any) -> None:
     add_file(parser, "--report", metavar="JSON", help="what fastpriv release wrote with --report")
     parser.add_argument("--count", type=int, default=1, metavar="K", help="released K times (1)")
     parser.add_argument("--label", help="a name for the history")
+    _add_relation(parser)
     parser.add_argument("--dry-run", action="store_true", help="say what would happen, only")
     add_json(parser)
     parser.set_defaults(act=_spend)
+
+
+def _add_relation(parser: Parser) -> None:
+    parser.add_argument(
+        "--relation",
+        help="add-or-remove, replace-one or replace-special: which databases are neighbours, for "
+        "all spends (replace-one from the first mechanism on)",
+    )
 
 
 def run(given: argparse.Namespace) -> str:
@@ -115,7 +126,8 @@ def _init(given: argparse.Namespace) -> str:
 
     if Path(given.file).exists():
         raise InvalidInput(f"{given.file} exists; a ledger is never replaced")
-    with Ledger.open(given.file, _levels(given.budget, "--budget")) as ledger:
+    budget = _levels(given.budget, "--budget")
+    with Ledger.open(given.file, budget, relation=given.relation) as ledger:
         return _state(ledger, given.json)
 
 
@@ -123,7 +135,8 @@ def _spend(given: argparse.Namespace) -> str:
     from fastpriv.accounting import Ledger
 
     mechanism, prior = _offered(given)
-    with Ledger.open(given.file) as ledger:
+    stated = None if given.dry_run else given.relation
+    with Ledger.open(given.file, relation=stated) as ledger:
         book = Ledger.from_json(ledger.to_json()) if given.dry_run else ledger
         receipt = book.spend(mechanism, prior, given.count, given.label)
         remaining = book.remaining
@@ -158,7 +171,8 @@ def _offered(given: argparse.Namespace) -> tuple[Any, Any]:
         return _levels(given.level, "--level"), None
     from fastpriv.releasing.report import spending
 
-    return spending(given.report), None
+    levels = spending(given.report)
+    return SimpleNamespace(spending=lambda: levels), None  # a release, for neighbours of its own
 
 
 def _levels(words: list[str], option: str) -> dict[str, Any]:
@@ -211,7 +225,8 @@ def _state(ledger: Ledger, as_json: bool) -> str:
     """Return budget, what is spent and what is left, as a table or as JSON."""
     budget, spent, left = ledger.budget, ledger.spent, ledger.remaining
     if as_json:
-        return to_json({"budget": budget, "spent": spent, "remaining": left})
+        known = {} if ledger.relation is None else {"relation": ledger.relation}
+        return to_json({"budget": budget, "spent": spent, "remaining": left, **known})
     rows = [["notion", "spent", "remaining", "budget", "law"]]
     for notion, law in ledger.laws.items():
         limit = budget[notion]
@@ -219,4 +234,5 @@ def _state(ledger: Ledger, as_json: bool) -> str:
             f"{down(limit[0])} at delta {limit[1]:g}" if isinstance(limit, tuple) else down(limit)
         )
         rows.append([notion, up(spent[notion]), down(left[notion]), total, law.name])
-    return table(rows)
+    relation = "" if ledger.relation is None else f"\nrelation: {ledger.relation}"
+    return table(rows) + relation

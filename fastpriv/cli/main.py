@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -101,12 +102,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code, which ``fastpriv --help`` explains."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _terminating():
+        with _terminating(), _warnings_in_one_line():
             parser = make_parser()
             given = parser.parse_args(words)
             _say(given.run(given) if given.command else parser.format_help())
-    except KeyboardInterrupt:
-        return _failed("interrupted; no unfinished file was left", "Interrupted", 130, words)
+    except KeyboardInterrupt as problem:
+        told = "; ".join(["interrupted; no unfinished file was left", *map(str, problem.args)])
+        return _failed(told, "Interrupted", 130, words)
     except BrokenPipeError:
         # What is left in the buffer would be complained about when Python closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -128,7 +130,8 @@ def _say(text: str) -> None:
 
 def _explained(problem: Exception, words: list[str]) -> int:
     kind = type(problem).__name__
-    text = " ".join(_words(problem).split()) or kind
+    told = "; ".join([_words(problem), *getattr(problem, "__notes__", [])])
+    text = " ".join(told.split()) or kind
     for known, code in _CODES:
         if isinstance(problem, known):
             return _failed(text, kind, code, words)
@@ -152,6 +155,19 @@ def _failed(text: str, kind: str, code: int, words: list[str]) -> int:
         with suppress(OSError):  # nobody can be told, but by the code
             print(line, file=sys.stderr, flush=True)
     return code
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Print warnings as errors are printed: the sentence, and not where the code is."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *where, **line: (
+        f"fastpriv: warning: {message}".translate(_CONTROLS) + "\n"
+    )
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 @contextmanager

@@ -49,6 +49,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_file(parser, "--ledger", help="ledger to charge before anything is drawn")
     parser.add_argument("--label", default="release", help="name of the spend in the ledger")
     parser.add_argument(
+        "--resume",
+        metavar="LABEL",
+        help="repeat a release that was interrupted after it was charged under this label; the "
+        "same table and options are not charged again",
+    )
+    parser.add_argument(
         "--accept-useless", action="store_true", help="release even what nothing can be learnt from"
     )
     parser.add_argument(
@@ -90,6 +96,7 @@ def run(given: argparse.Namespace) -> str:
         per_column=given.per_column,
         ledger=given.ledger,
         label=given.label,
+        resume=given.resume,
         accept_useless=given.accept_useless,
         rng=given.seed,
         accept_domain_from_data=given.accept_domain_from_data,

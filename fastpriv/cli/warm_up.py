@@ -30,7 +30,7 @@ def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     from fastpriv._core import validation as check
     from fastpriv._core.warm_up import compile_all
-    from fastpriv.kernels.cache import writable_folder
+    from fastpriv.kernels import writable_folder
 
     start = time.perf_counter()
     compiled, cached = compile_all(True, check.integer(given.jobs, "--jobs", 1))

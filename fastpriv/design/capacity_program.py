@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, lowered, round_up
+from fastpriv._core.rounding import ULP, log_up, lowered
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, HammingChannel, ProductChannel
-from fastpriv.design.common import constant_mechanism
+from fastpriv.design.common import constant_mechanism, rounded_up
 from fastpriv.design.task import limits, made_task, told
 from fastpriv.errors import TooLarge, short
 from fastpriv.measures.distortion import expected_distance
@@ -128,7 +128,7 @@ def solve_pd_capacity(
     task = made_task(epsilon, False, gap, time_limit, "auto")
     known = _without_program(law, epsilon)
     if known is not None:
-        return known
+        return rounded_up(known, law)
     clock = Clock(time_limit)
     if priors == "independent" and isinstance(law, Product):
         rows = [_solved(Space([len(p)]), p, epsilon, priors, gap, clock) for p in law._laws]
@@ -154,6 +154,7 @@ def solve_pd_capacity(
     value = expected_distance(channel, law)
     bound = max(0.0, min(bound, value))
     best_so_far = Solution(value, bound, channel, level, method, solver="interior")
+    best_so_far = rounded_up(best_so_far, law)
     return told(best_so_far, task, depth=3, why="the time limit passed" if late else "")
 
 
@@ -166,7 +167,7 @@ def _types(prior: Distribution) -> Exchangeable | None:
 def _without_program(prior: Distribution, epsilon: float) -> Solution | None:
     """Return the identity where it is allowed, or a constant where nothing else is."""
     sizes = prior.space.sizes
-    most = round_up(math.log(max(sizes)))
+    most = log_up(max(sizes))
     if most <= epsilon:
         values, assignment = np.unique(sizes, return_inverse=True)
         same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
@@ -210,8 +211,8 @@ def _solved(space: Space, p: Floats, epsilon: float, priors: str, gap: float, cl
     from fastpriv.design.capacity_interior import Capped  # loads scipy.linalg
 
     check_size(space, priors)
-    if round_up(math.log(max(space.sizes))) <= epsilon:
-        return _Row(np.eye(space.size), round_up(math.log(max(space.sizes))), 0.0)
+    if log_up(max(space.sizes)) <= epsilon:
+        return _Row(np.eye(space.size), log_up(max(space.sizes)), 0.0)
     rows = space.rows(np.arange(space.size))
     cost = p[:, None] * (rows[:, None] != rows[None]).sum(axis=2)
     sets = selections(space, priors)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from fastpriv._core.rounding import LEAST, ULP, lowered
+from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks
 from fastpriv.channels import (
@@ -16,12 +18,18 @@ from fastpriv.channels import (
     PosteriorChannel,
     ProductChannel,
 )
-from fastpriv.measures.distortion import expected_distance, hamming_distance
+from fastpriv.design.neighbours import hamming_distances
+from fastpriv.design.task import Kind
+from fastpriv.measures.distortion import expected_cost, expected_distance, hamming_distance
 from fastpriv.measures.identifiability import posterior_level
 from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.priors.unmixing import rounding
 from fastpriv.results import Solution
 
+#: Most entries of a matrix whose expected cost is summed exactly.
+_SUMMED = 1 << 16
+#: Least product that is surely the sum of two doubles.
+_SPLIT = 1e-250
 #: How often E_i is lowered to meet a level.
 _TRIES = 4
 
@@ -92,6 +100,59 @@ def least_distance(sizes: tuple[int, ...], epsilon: float) -> float:
     """Return h(epsilon) rounded down, also where its digits underflow."""
     distance = hamming_distance(RowKernels.symmetric(sizes, epsilon))
     return max(lowered(distance, 8.0) - 4.0 * len(sizes) * LEAST, 0.0)
+
+
+def rounded_up(solution: Kind, prior: Distribution, cost: Floats | None = None) -> Kind:
+    """Return the solution with a value no less than the distortion of the floats of its matrix.
+
+    The expected cost sum p(x) W[x, y] d(x, y) is summed exactly and rounded up. Larger channels
+    keep the value that they were measured with.
+    """
+    return replace(solution, value=distortion_up(solution.channel, prior, cost, solution.value))
+
+
+def distortion_up(
+    channel: AbstractChannel, prior: Distribution, cost: Floats | None, least: float
+) -> float:
+    """Return the expected cost of a channel rounded up, and at least ``least``."""
+    if channel.space.size * channel._output_count > _SUMMED:
+        return least
+    if cost is None:
+        usual = expected_distance(channel, prior)
+        cost = hamming_distances(prior.space)
+    else:
+        usual = expected_cost(channel, prior, cost)
+    exact = exact_cost(prior._vector(), np.array(channel.matrix()), cost)
+    return max(least, exact, usual)
+
+
+def exact_cost(weights: Floats, matrix: Floats, cost: Floats) -> float:
+    """Return sum p(x) W[x, y] d(x, y) rounded up: every product is split into two doubles."""
+    shares, lost = _split_product(weights[:, None], matrix)
+    parts = [*_split_product(shares, cost), *_split_product(lost, cost)]
+    terms = np.concatenate([part.reshape(-1) for part in parts])
+    if not np.isfinite(terms).all():
+        return -math.inf  # too large to be split, so that the usual sum has to do
+    rare = np.minimum(shares, np.abs(parts[0])) < _SPLIT  # parts of these may have underflowed
+    rare &= (weights[:, None] > 0.0) & (matrix > 0.0) & (cost != 0.0)
+    slack = 4.0 * LEAST * np.count_nonzero(rare) * max(1.0, float(np.abs(cost).max()))
+    total = math.fsum(terms)
+    return math.nextafter(total, math.inf) if math.fsum([*terms, -total, slack]) > 0.0 else total
+
+
+def _split_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return the rounded product of two doubles and what rounding took (Dekker 1971)."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        product = a * b
+        (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+        rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, np.broadcast_to(rest, product.shape)
+
+
+def _halves(a: Floats) -> tuple[Floats, Floats]:
+    high = a * 134217729.0
+    high = high - (high - a)
+    return high, a - high
 
 
 def symmetries(cube: np.ndarray) -> Blocks:

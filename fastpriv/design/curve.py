@@ -20,6 +20,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.executors import mapping
 from fastpriv._core.extras import optional, progress_bar
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
@@ -110,7 +111,9 @@ def privacy_level(
 
 def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any) -> Bracket:
     if notion == "mutual-information":
-        point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _LEAST))
+        with warnings.catch_warnings():  # the width of the bracket shows the gap
+            warnings.simplefilter("ignore", GapWarning)
+            point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _LEAST))
         return Bracket(point.bound, point.value * (1.0 + _WIDEN) + _beyond(prior, point, cost))
     joint = notion == "identifiability"
     least = prior._least_spread() if joint else 0.0
@@ -128,11 +131,11 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
         return theorem_bracket(prior, cost, notion)
     if notion == "dp":
         if plain > closed:
-            return _around(plain)
+            return _around(plain, cost, sizes)
         low = max(plain - prior.epsilon_x(), 0.0)
         return _search(prior, cost, notion, low, max(plain, 0.0), clock, bar)
     if plain >= closed:
-        return _around(plain)
+        return _around(plain, cost, sizes)
     # Beyond some distortion the prior's own level is reached: look there first.
     low = max(plain, least)
     first = low + 0.9 * _TOLERANCE * (1.0 + low)
@@ -165,9 +168,18 @@ def _beyond(prior: Distribution, point: RateDistortion, cost: float) -> float:
     return math.fsum(map(math.log, prior.space.sizes)) * (reached - cost) / reached
 
 
-def _around(value: float) -> Bracket:
-    """A closed form and its rounding error."""
-    return Bracket(value * (1.0 - _WIDEN), value * (1.0 + _WIDEN))
+def _around(value: float, cost: float, sizes: Sequence[int]) -> Bracket:
+    """A closed form and its rounding error.
+
+    Rows of different sizes are solved by bisection, up to an error of their summed distortion that
+    the slope of h turns into one of the level. It is more than a part of a level close to 0.
+    """
+    error = _WIDEN * value
+    if len(set(sizes)) > 1:
+        odds = ((m - 1.0) * math.exp(-value) for m in sizes)
+        slope = math.fsum(t / (1.0 + t) ** 2 for t in odds)
+        error += (len(set(sizes)) + 8.0) * 2.0 * ULP * cost / slope
+    return Bracket(max(value - error, 0.0), value + error)
 
 
 def _search(
@@ -262,6 +274,10 @@ class TradeoffCurve(Tabular):
         Where the best level falls at once: the distortion of a constant output, the level just
         before (from above) and the level from there on, per notion. Absent where it falls
         continuously or outside of the grid.
+    beside : dict of (distortion, lower, upper)
+        A point just before each jump, with the bounds on its level.
+    sizes : tuple of int
+        Numbers of values of the rows.
     """
 
     distortions: Floats
@@ -271,6 +287,8 @@ class TradeoffCurve(Tabular):
     theorem_upper: dict[str, Floats]
     closed_form: dict[str, tuple[float, float]] = field(default_factory=dict)
     jumps: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    beside: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    sizes: tuple[int, ...] = ()
 
     def columns(self) -> dict[str, Floats]:
         """Return all columns by name, the distortion first."""
@@ -297,7 +315,9 @@ class TradeoffCurve(Tabular):
     def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
         """Draw the curve; see :func:`fastpriv.plot.tradeoff`."""
         titles = {notion: NOTIONS[notion].title for notion in self.lower}
-        return draw_tradeoff(self, titles, ax, legend)
+        several = [m for m in self.sizes if m > 1]
+        plain = partial(h_inverse, n=len(several), m=several) if several else None
+        return draw_tradeoff(self, titles, ax, legend, plain)
 
     def __repr__(self) -> str:
         return f"TradeoffCurve({len(self.distortions)} distortions, {', '.join(self.lower)})"
@@ -372,14 +392,17 @@ def tradeoff_curve(
     per_notion = [brackets[k * len(grid) : (k + 1) * len(grid)] for k in range(len(names))]
     lower = {n: np.array([b.lower for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
     upper = {n: np.array([b.upper for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
-    jumps = {}
+    jumps, beside = {}, {}
     for name, before in zip(falling, brackets[len(names) * len(grid) :], strict=True):
         at, level = closed.get(name, (0.0, 0.0))
         top = level if abs(at - constant) <= _SAME * constant else before.upper
         after = prior.epsilon_x() if name == "identifiability" else 0.0
         if before.lower > after + _JUMP * (1.0 + after):
             jumps[name] = constant, top, after
-    return TradeoffCurve(grid, lower, upper, *_theorem_1(prior, names, grid), closed, jumps)
+            beside[name] = constant * _BEFORE, before.lower, before.upper
+    theorems = _theorem_1(prior, names, grid)
+    sizes = tuple(prior.space.sizes)
+    return TradeoffCurve(grid, lower, upper, *theorems, closed, jumps, beside, sizes)
 
 
 def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:

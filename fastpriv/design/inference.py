@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.design.mapping import Program, solve_mapping
 from fastpriv.design.perfect import least_private
-from fastpriv.design.task import limits
+from fastpriv.design.task import limits, made_task, told
 from fastpriv.errors import Infeasible, SolverFailure, described
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.priors import Distribution
@@ -24,6 +23,8 @@ from fastpriv.results import Solution
 
 __all__ = ["InferenceSolution", "design_mapping", "least_distortion", "perfect_privacy"]
 
+#: Nats that count as none when a gap is compared with the gap asked for.
+_CLOSE = 1e-10
 #: Information below this is the rounding of an independent pair.
 _NOTHING = 2.0**-100
 #: Values of S or X below this probability are left out: they move an information by far less
@@ -91,7 +92,9 @@ def design_mapping(
     InferenceSolution
         ``.value`` and ``.level`` are I(S; Y) of ``.channel`` in nats, ``.bound`` a proved lower
         bound on the least, rounded down. Where the least is near 0 only the difference of the
-        two is small, some 1e-11 nats or below, not its part of the information.
+        two is small, not its part of the information: 1e-10 nats count as none. Where they are
+        further apart than that and ``gap``, ``.converged`` is False and a :class:`GapWarning`
+        says so.
 
     Raises
     ------
@@ -119,7 +122,7 @@ def design_mapping(
     law = _joint(joint)
     costs = check.metric(metric, law.shape[1])
     budget = check.real(distortion, "distortion")
-    gap, time_limit = limits(gap, time_limit)
+    task = made_task(0.0, False, gap, time_limit, "auto")
     check.fits(
         costs.size * min(law.shape),
         "the program",
@@ -133,7 +136,7 @@ def design_mapping(
             f"no mapping has an expected distortion of {described(budget)}: the least possible is "
             f"{described(least)}"
         )
-    return problem.solve(gap, time.monotonic() + time_limit)
+    return told(problem.solve(task.gap, task.deadline), task, depth=3, least=_CLOSE)
 
 
 def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> float:

@@ -96,13 +96,15 @@ def solve_metric(
     part = components(distance)
     constant = _constant(prior, cost, part, space, problem.least)
     apart = part.max() + 1 == len(prior)  # nothing has to look alike
-    if task.epsilon == 0.0 or apart or cost.shape[1] == 1 or not problem.cost.any():
+    free = not (prior[:, None] * problem.cost).any()
+    if task.epsilon == 0.0 or apart or cost.shape[1] == 1 or free:
         return replace(constant, method="closed-form")
     try:
         matrix, bound, solver = problem.solve()
     except OutOfTime:
         matrix, bound, solver = None, 0.0, None
-    bound += offset - 4.0 * ULP * (abs(offset) + abs(bound))
+    bound = max(bound, 0.0)  # shifted costs are no less
+    bound += offset - 4.0 * ULP * (abs(offset) + bound)
     best = constant
     if matrix is not None:
         level = certified_level(matrix, distance, prior if task.joint else None)
@@ -118,7 +120,7 @@ def _cramped(distance: Floats, task: Task) -> str:
     """Say so where rounding is more than the shortest distance leaves room for, in the gap."""
     shortest = float(distance[distance > 0.0].min(initial=1.0))
     room = task.epsilon * shortest
-    late = time.monotonic() > task.deadline
+    late = bool(task.stopped) or time.monotonic() > task.deadline
     if late or shortest >= 1.0 or room * task.gap > 4.0 * TOLERANCE:
         return ""
     return (

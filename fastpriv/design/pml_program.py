@@ -17,7 +17,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, expm1_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import Channel
-from fastpriv.design.common import constant_mechanism
+from fastpriv.design.common import constant_mechanism, rounded_up
 from fastpriv.design.pml_types import TypeProgram, solver_law
 from fastpriv.design.task import Task, limits, made_task, told
 from fastpriv.errors import SolverFailure, TooLarge
@@ -98,7 +98,7 @@ def solve_pd_pml(
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     gap, time_limit = limits(gap, time_limit)
     if epsilon == 0.0:  # a mean that is no less than any of its terms: all databases answer alike
-        return constant_mechanism(law)
+        return rounded_up(constant_mechanism(law), law)
     task = made_task(epsilon, False, gap, time_limit, "auto")
     small = law.space.size <= _MOST and not isinstance(law, Exchangeable)
     types = None if small else as_exchangeable(law)
@@ -117,7 +117,12 @@ def solve_pd_pml(
     except SolverFailure as failure:
         constant = constant_mechanism(law)  # what needs no program is what there is
         proved = min(_near_constant(p, distance, epsilon), constant.value)
-        return told(replace(constant, bound=proved), task, depth=3, why=_reason(failure, task))
+        return told(
+            rounded_up(replace(constant, bound=proved), law),
+            task,
+            depth=3,
+            why=_reason(failure, task),
+        )
     bound = _dual_bound(p, distance, epsilon, multipliers)
     bound = max(bound, _near_constant(p, distance, epsilon))
     for share in _SHARES:
@@ -127,9 +132,11 @@ def solve_pd_pml(
             break
     value, constant = expected_distance(channel, law), constant_mechanism(law)
     if level > epsilon or value > constant.value:  # all that is gained is lost to the repair
-        return told(replace(constant, bound=min(bound, constant.value)), task, depth=3)
+        simple = replace(constant, bound=min(bound, constant.value))
+        return told(rounded_up(simple, law), task, depth=3)
     bound = min(bound, value)
-    return told(Solution(value, bound, channel, level, "dense", solver="highs"), task, depth=3)
+    best = Solution(value, bound, channel, level, "dense", solver="highs")
+    return told(rounded_up(best, law), task, depth=3)
 
 
 def _on_types(types: Exchangeable, law: Distribution, epsilon: float, task: Task) -> Solution:

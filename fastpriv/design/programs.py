@@ -16,7 +16,12 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv.design.approximate import solve_within_delta
-from fastpriv.design.common import constant_mechanism, posterior_response, randomised_response
+from fastpriv.design.common import (
+    constant_mechanism,
+    posterior_response,
+    randomised_response,
+    rounded_up,
+)
 from fastpriv.design.metric_privacy import solve_general
 from fastpriv.design.solving import solve_program
 from fastpriv.design.task import made_task
@@ -150,14 +155,14 @@ def solve_pd_dp(
     if delta > 0.0:
         if neighbours is not None or group != 1:
             raise InvalidInput("delta goes with the default neighbours: one row, no graph or group")
-        return solve_within_delta(prior, metric, delta, task)
+        return _up(solve_within_delta(prior, metric, delta, task), prior, metric)
     if metric is not None or neighbours is not None or group != 1:
-        return solve_general(prior, metric, neighbours, group, task)
+        return _up(solve_general(prior, metric, neighbours, group, task), prior, metric)
     if epsilon >= prior.epsilon_hat():
-        return randomised_response(prior.space.sizes, epsilon)
+        return rounded_up(randomised_response(prior.space.sizes, epsilon), prior)
     if epsilon == 0.0:
-        return constant_mechanism(prior)
-    return solve_program(prior, task)
+        return rounded_up(constant_mechanism(prior), prior)
+    return rounded_up(solve_program(prior, task), prior)
 
 
 @overload
@@ -258,7 +263,7 @@ def solve_pd_i(
 
         return solve_exact(prior, epsilon, joint=True)
     if metric is not None or neighbours is not None:
-        return solve_general(prior, metric, neighbours, 1, task)
+        return _up(solve_general(prior, metric, neighbours, 1, task), prior, metric)
     least = prior.epsilon_x()
     if epsilon < least:
         raise Infeasible(
@@ -272,9 +277,9 @@ def solve_pd_i(
             closed = posterior_response(prior, epsilon, tilde)
             if closed.level > epsilon:
                 mended = rounded_inwards(prior, epsilon, closed.bound)
-                return mended if mended is not None and mended.gap <= gap else closed
-            return closed
-    return solve_program(prior, task)
+                closed = mended if mended is not None and mended.gap <= gap else closed
+            return rounded_up(closed, prior)
+    return rounded_up(solve_program(prior, task), prior)
 
 
 def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
@@ -302,6 +307,12 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
     5.0
     """
     return randomised_response(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
+
+
+def _up(solution: Solution, prior: Distribution, metric: ArrayLike | None) -> Solution:
+    """Round the value up, of a cost of one's own."""
+    cost = None if metric is None else check.metric(metric, prior.space.size)
+    return rounded_up(solution, prior, cost)
 
 
 def _check_plain(

@@ -9,7 +9,6 @@ answer.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from fastpriv.design.common import constant_mechanism
 from fastpriv.design.independent import STEEPEST, common_slope, tilted_row
 from fastpriv.design.mixture import Fit, certify, fit
 from fastpriv.design.programs import _tilde
-from fastpriv.design.task import limits
+from fastpriv.design.task import made_task, told
 from fastpriv.design.tilting import Family, HammingTilt, MatrixTilt
 from fastpriv.errors import Infeasible, InvalidInput, described
 from fastpriv.measures.distortion import expected_cost, expected_distance
@@ -119,7 +118,8 @@ def solve_pd_mip(
     -------
     RateDistortion
         ``.value`` is the mutual information of ``.channel``, ``.bound`` a proved lower bound on
-        what any mechanism of that distortion has (Blahut 1972), rounded down.
+        what any mechanism of that distortion has (Blahut 1972), rounded down. Where they are
+        further apart than ``gap``, ``.converged`` is False and a :class:`GapWarning` says so.
 
     Raises
     ------
@@ -145,13 +145,13 @@ def solve_pd_mip(
     prior = as_prior(prior)
     if (distortion is None) == (slope is None):
         raise InvalidInput("give either distortion or slope, and not both")
-    gap, time_limit = limits(gap, time_limit)
-    deadline = time.monotonic() + time_limit
+    task = made_task(0.0, False, gap, time_limit, "auto")
     if slope is not None:
         slope = check.real(slope, "slope", 0.0, STEEPEST)
     if metric is not None:
         costs = check.metric(metric, prior.space.size)
-        return _by_metric(prior, distortion, slope, costs, gap, deadline)
+        point = _by_metric(prior, distortion, slope, costs, task.gap, task.deadline)
+        return told(point, task, depth=3, absolute=True)
     if distortion is not None:
         distortion = check.real(distortion, "distortion", 0.0, float(prior.space.n))
         if distortion >= constant_mechanism(prior).value:
@@ -169,11 +169,15 @@ def solve_pd_mip(
     if prior.space.n == 1:
         prior = Product([prior.pmf()])
     if isinstance(prior, Product):
-        return _rows(prior, distortion, slope)
+        point = _rows(prior, distortion, slope)  # a closed form for each row: rounding is no gap
+        rounded = _ROUNDED * point.value + 4.0 * _COST * point.slope * point.distortion
+        return told(point, task, depth=3, absolute=True, least=rounded)
     start = min(max(steep, 0.05), STEEPEST) if slope is None else slope
     if isinstance(prior, Exchangeable):
-        return _on_types(prior, distortion, start, gap, deadline)
-    return _on_databases(prior, distortion, start, gap, deadline)
+        point = _on_types(prior, distortion, start, task.gap, task.deadline)
+    else:
+        point = _on_databases(prior, distortion, start, task.gap, task.deadline)
+    return told(point, task, depth=3, absolute=True)
 
 
 def _slope_of_e_i(prior: Distribution, distortion: float) -> float:

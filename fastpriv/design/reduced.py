@@ -72,7 +72,12 @@ def solve_reduced(types: Types, weights: Floats, task: Task, extra: float = 0.0)
     )  # fmt: skip
     # The repair and the matrix to come take about as long as what was built so far.
     built = time.monotonic() - begun
-    point, solver = engine.solve(program, 0.5 * task.gap, task.deadline - built, task.solver)
+    deadline = task.deadline - built
+    try:
+        point, solver = engine.solve(program, 0.5 * task.gap, deadline, task.solver)
+    finally:
+        if time.monotonic() > deadline:
+            task.stopped.append("engine")
     entry = point.v / outputs / (weights[row] if task.joint else 1.0)
     constant = np.exp(-types.log_sizes)[stack.kind] / len(classes)  # the same for every x, exactly
     shape = Shape(row, outputs, per_database, pairs_closed(stack.source, stack.target))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,9 +14,10 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
-from fastpriv.design.common import constant_mechanism
+from fastpriv.design.common import constant_mechanism, distortion_up
 from fastpriv.design.curve import privacy_level
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, described
+from fastpriv.design.task import Task, made_task, told
+from fastpriv.errors import GapWarning, Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.draws import INFORMATION_ERROR
 from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
@@ -36,6 +38,9 @@ _EXPONENT = 700.0
 _TRIES = 8
 #: Gap at which levels are searched, so that the channel at the end of a search is met again.
 _GAP = 2e-7
+#: Tolerance of searches for a level or a distortion, relative to 1 + its value: twice that of a
+#: bracket of :func:`privacy_level`, whose upper end may be rounded upwards.
+_SEARCHED = 2e-6
 #: Width of a level, relative to 1 + level, from which on its lower end is tried as well.
 _WIDE = 1e-5
 
@@ -49,8 +54,11 @@ class Optimum(Solution):
 
     Attributes
     ----------
-    value, bound, channel, level, method
+    value, bound, channel, level, method, solver
         As in :class:`Solution`; ``value`` is the distortion or the level, whichever is minimised.
+    converged : bool
+        Whether the gap that was asked for is met, or 1e-6 where a level or a distortion is searched
+        for. If not, a :class:`GapWarning` says so.
     distortion : float
         Expected number of rows that the channel changes.
     notion : str
@@ -197,17 +205,25 @@ class _Problem:
             if NOTIONS[self.notion].information:
                 level *= 1.0 + INFORMATION_ERROR
         distortion = expected_distance(channel, self.prior)
+        if minimised == "distortion":
+            distortion = self.spent(channel, distortion)
         return Optimum(
             value=distortion if minimised == "distortion" else level,
             bound=bound,
             channel=channel,
             level=level,
             method=solution.method,
+            solver=solution.solver,
+            converged=solution.converged,
             distortion=distortion,
             notion=self.notion,
             minimised=minimised,
             structured=solution.channel,
         )
+
+    def spent(self, channel: AbstractChannel, distortion: float) -> float:
+        """Return the distortion of a channel, rounded up where it is what was minimised."""
+        return distortion_up(channel, self.prior, None, distortion)
 
     def least_distortion(self, epsilon: float) -> Optimum:
         """Solve at a level, a little below it where the rounded matrix would exceed it."""
@@ -242,6 +258,7 @@ class _Problem:
     def least_level(self, distortion: Any) -> Optimum:
         """Find the level, then the channel at the proved end of it."""
         limit = self.limits["time_limit"]
+        task = made_task(0.0, False, _SEARCHED, limit, "auto")
         level = privacy_level(self.prior, distortion, self.notion, time_limit=limit)
         if math.isinf(level.upper):
             raise Infeasible(
@@ -250,14 +267,14 @@ class _Problem:
                 "databases"
             )
         if level.width > _WIDE * (1.0 + level.upper):  # what the prior alone allows may be enough
-            best = self.optimum(self.program(level.lower), "level", level.lower)
+            best = self.optimum(self.quietly(level.lower), "level", level.lower)
             if best.distortion <= distortion:
-                return best
+                return self.searched(best, task)
         aim = level.upper
         for k in range(_TRIES):
-            best = self.optimum(self.program(aim, gap=_GAP), "level", level.lower)
+            best = self.optimum(self.quietly(aim, gap=_GAP), "level", level.lower)
             if best.distortion <= distortion:
-                return best
+                return self.searched(best, task)
             aim += 10.0 ** (k - 14) * (1.0 + aim)
         raise SolverFailure(
             f"at level {described(aim)} the distortion is still {described(best.distortion)}, "
@@ -269,23 +286,42 @@ class _Problem:
         solution = self.program(distortion)
         return self.optimum(solution, "level", solution.bound)
 
+    def quietly(self, goal: Any, **limits: float) -> Solution:
+        """Solve a program on the way of a search, whose own gap says what matters."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GapWarning)
+            return self.program(goal, **limits)
+
+    def searched(self, best: Optimum, task: Task) -> Optimum:
+        """Compare the ends of a search with its tolerance, relative to 1 + value."""
+        wanted = task._replace(gap=task.gap * (1.0 + best.value))
+        return told(replace(best, converged=True), wanted, depth=5, absolute=True)
+
     def least_distortion_by_bisection(self, epsilon: float) -> Optimum:
         """Bisect the distortion: the least information falls with it, so both ends are proved."""
+        task = made_task(0.0, False, _SEARCHED, self.limits["time_limit"], "auto")
         most = constant_mechanism(self.prior).value  # where a constant output does
-        best = self.least_information(0.0)
+        best = self._information(0.0)
         low, high, bound, step = 0.0, 0.0, 0.0, _GAP * most
         if best.level > epsilon:
-            best, high = self.least_information(most), most
+            best, high = self._information(most), most
         while high - low > step:
             middle = 0.5 * (low + high)
-            point = self.least_information(middle)
+            point = self._information(middle)
             if point.level <= epsilon:
                 best, high = point, middle
             else:
                 low = middle
                 bound = middle if point.bound > epsilon else bound
         while bound < (guess := low - step):  # the last steps were too close to tell
-            if self.least_information(guess).bound > epsilon:
+            if self._information(guess).bound > epsilon:
                 bound = guess
             step *= 4.0
-        return replace(best, minimised="distortion", value=best.distortion, bound=bound)
+        spent = self.spent(best.channel, best.distortion)
+        best = replace(best, minimised="distortion", value=spent, distortion=spent, bound=bound)
+        return self.searched(best, task)
+
+    def _information(self, distortion: float) -> Optimum:
+        """Return a point of the search over distortions."""
+        solution = self.quietly(distortion)
+        return self.optimum(solution, "level", solution.bound)

@@ -21,7 +21,7 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import contractions
 from fastpriv.channels import Channel
-from fastpriv.design.task import limits
+from fastpriv.design.task import made_task, told
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
@@ -73,7 +73,8 @@ def design_worst_case(
     -------
     Solution
         ``.value`` and ``.level`` are the criterion of ``.channel``, rounded up; ``.bound`` is a
-        proved lower bound on the least, rounded down.
+        proved lower bound on the least, rounded down. Where they are further apart than ``gap``,
+        ``.converged`` is False and a :class:`GapWarning` says so.
 
     Notes
     -----
@@ -103,7 +104,7 @@ def design_worst_case(
     else:
         costs = check.metric(metric, len(np.atleast_1d(check.array(metric, "metric"))))
     budget = check.real(distortion, "distortion")
-    gap, time_limit = limits(gap, time_limit)
+    task = made_task(0.0, False, gap, time_limit, "auto")
     check.fits(costs.size**2, "the program", "use fewer values of X and Y", check.MAX_MATRIX)
     nearest = costs.min(axis=1)
     least = float(nearest.max()) if p is None else math.fsum(p * nearest)
@@ -118,14 +119,14 @@ def design_worst_case(
     seen = np.ones(len(costs), bool) if p is None else p > 0.0
     weights = np.eye(len(costs)) if p is None else p[None, seen]
     oracle = _contraction if p is None or criterion == "contraction" else _correlation(p[seen])
-    deadline = time.monotonic() + time_limit
-    W, bound = _cutting_planes(oracle, weights, costs[seen], budget, gap, deadline)
+    W, bound = _cutting_planes(oracle, weights, costs[seen], budget, task.gap, task.deadline)
     matrix = np.eye(costs.shape[1])[np.argmin(costs, axis=1)]
     matrix[seen] = W
     if criterion == "contraction":  # a rare x counts as much as any other
         matrix[~seen] = W[0]
     value = oracle(W)[0]
-    return Solution(value, min(bound, value), Channel(matrix), value, "dense")
+    found = Solution(value, min(bound, value), Channel(matrix), value, "dense")
+    return told(found, task, depth=3, absolute=True)
 
 
 def _law(prior: Distribution | ArrayLike) -> Floats:

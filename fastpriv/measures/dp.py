@@ -12,7 +12,7 @@ from fastpriv import kernels
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.levels import axes_spread, matrix_level
+from fastpriv._matrices.levels import matrix_level
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -133,8 +133,8 @@ def query_level(channel: QueryChannel, laws: Floats) -> float:
     step, axes = max(1, _BLOCK // laws.shape[1]), np.array([[1, 2]])
     worst = 0.0
     for start in range(0, len(pairs), step):
-        worst = max(worst, axes_spread(laws[pairs[start : start + step].reshape(-1)], axes))
-    return round_up(worst)
+        worst = max(worst, matrix_level(laws[pairs[start : start + step].reshape(-1)], axes))
+    return worst
 
 
 @neighbour_level.register

@@ -132,7 +132,8 @@ def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
     first = matrix[0]
     b = np.where(first > 0, (matrix - first) / np.where(first > 0, first, 1.0), 0.0)
     u = a[:, None] + b + a[:, None] * b
-    return matrix_level(u, space._axes, 1.0) + 16.0 * ULP * float(np.abs(u).max()) + rounded
+    size = float((np.abs(a)[:, None] + np.abs(b)).max())  # a and b may cancel
+    return matrix_level(u, space._axes, 1.0) + 16.0 * ULP * size + rounded
 
 
 def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:

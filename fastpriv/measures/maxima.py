@@ -11,7 +11,22 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_total
-from fastpriv._core.rounding import LEAST, ULP, lowered, round_up, sum_up
+from fastpriv._core.rounding import (
+    LEAST,
+    ULP,
+    exp_down,
+    expm1_down,
+    log1p_up,
+    log_up,
+    lowered,
+    product_down,
+    product_up,
+    quotient_up,
+    raised,
+    round_up,
+    sum_down,
+    sum_up,
+)
 from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, TiltedChannel
@@ -62,10 +77,12 @@ def _row_maxima(kernel: RowKernel) -> float:
 
 @_row_maxima.register
 def _(kernel: Symmetric) -> float:
-    """R_epsilon: ln(m a) = ln(1 + (m-1)(a - b))."""
+    """R_epsilon: ln(m a) = ln(1 + (m - 1)(1 - e^-epsilon)/(1 + (m - 1) e^-epsilon))."""
     if kernel.m == 1:
         return 0.0
-    return round_up(math.log1p(max((kernel.m - 1) * kernel.gap, min(kernel.epsilon, LEAST))))
+    top = product_up(kernel.m - 1, -expm1_down(-kernel.epsilon))
+    bottom = sum_down([1.0, product_down(kernel.m - 1, exp_down(-kernel.epsilon))])
+    return log1p_up(quotient_up(top, bottom))
 
 
 @maxima_level.register
@@ -73,7 +90,7 @@ def _(channel: TypeChannel) -> float:
     """From the largest entry for each type of output. Cost O(classes)."""
     tops = np.array([entry.max() for entry in channel._entries])
     total = math.fsum(tops * np.exp(channel._types.log_sizes))
-    return round_up(max(0.0, math.log(total))) + maxima_slack(channel)
+    return max(0.0, log_up(total)) + maxima_slack(channel)
 
 
 @maxima_level.register
@@ -176,6 +193,6 @@ def _(channel: ColumnsChannel) -> float:
 
 
 def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
-    """Add a number over rows, given its value for each distinct kernel. Rounded up."""
+    """Add a number over rows, given its value for each distinct kernel to 2 units. Rounded up."""
     counts = np.bincount(channel._kernels.assignment, minlength=len(per_kernel))
-    return round_up(math.fsum(np.multiply(counts, per_kernel)))
+    return raised(math.fsum(np.multiply(counts, per_kernel)), 6.0)

@@ -15,7 +15,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.levels import axes_spread
+from fastpriv._matrices.levels import matrix_level
 from fastpriv._structure.leakage import tropical
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import (
@@ -106,7 +106,7 @@ def _matrix_step(channel: AbstractChannel, prior: Floats | None) -> Witness:
     axes = [(int(s), m) for s, m in zip(space._strides, space.sizes, strict=True) if m > 1]
     if not axes:
         raise InvalidInput("no row has a second value, so there are no neighbours")
-    levels = [axes_spread(joint, np.array([axis])) for axis in axes]
+    levels = [matrix_level(joint, np.array([axis])) for axis in axes]
     inner, m = axes[int(np.argmax(levels))]
     blocks = joint.reshape(-1, m, inner, joint.shape[1])
     tops, bottoms = blocks.max(axis=1), blocks.min(axis=1)

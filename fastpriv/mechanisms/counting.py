@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, raised, round_up
+from fastpriv._core.rounding import (
+    ULP,
+    exp_down,
+    expm1_down,
+    log1p_down,
+    log_down,
+    lowered,
+    raised,
+    round_up,
+)
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.power_law import FAR, PowerLaw
 from fastpriv._sampling.rejection import Sampler
@@ -269,8 +278,8 @@ def _step(n: int, scale: float) -> float:
 
 def _tilted_level(t: float, c: float) -> float:
     """Return t - ln((1 - c) + c e^t) for t >= 0, rounded up."""
-    if t < 1.0:
-        return round_up(-math.log1p((1.0 - c) * math.expm1(-t)))
     if c == 0.0:
-        return round_up(t)
-    return round_up(-math.log(c + (1.0 - c) * math.exp(-t)))
+        return t
+    if t < 1.0:
+        return -log1p_down(lowered((1.0 - c) * expm1_down(-t), 4.0))
+    return -log_down(lowered(c + (1.0 - c) * exp_down(-t), 5.0))

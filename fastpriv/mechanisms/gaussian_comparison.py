@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import LEAST, ULP, raised
 from fastpriv.errors import InvalidInput
 
 __all__ = ["GaussianComparison", "compare_gaussian", "gaussian_delta", "gaussian_distortion"]
@@ -186,7 +186,8 @@ def _delta(deviation: float, epsilon: float) -> float:
     # a - b is wrong by an ulp of a + b, and with it the logs of both terms.
     slack = (16.0 + 4.0 * (1.0 + abs(a - b)) * (a + b)) * ULP
     error = first * math.expm1(min(slack, 700.0)) if first > 0.0 else 0.0
-    return min(1.0, max(0.0, first - second) + error)
+    # Gaussian noise has a positive delta at every level, be it less than the least double.
+    return min(1.0, max(0.0, first - second) + error + 8.0 * LEAST)
 
 
 def _least_variance(epsilon: float, delta: float) -> float:

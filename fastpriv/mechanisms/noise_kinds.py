@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpriv._core.clock import Meter
-from fastpriv._core.rounding import LEAST, ULP, lowered, raised, round_up
+from fastpriv._core.rounding import LEAST, ULP, log_up, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.cliques import mean_questions
 from fastpriv.mechanisms import noise_tables
@@ -145,7 +145,7 @@ def largest_capacity(noise: Noise, pair: Bracket, far: float, m: int, directions
         min(
             noise.ceiling(far, min(directions, m - 1)),
             round_up(pair.upper * mean_questions(m)),
-            round_up(math.log(m)),
+            log_up(m),
         ),
     )
 

@@ -164,7 +164,7 @@ def implications(
     maximal-leakage     0.25                        given
     mutual-information  0.25   maximal-leakage  e   Sibson order 1 below infinity
     """
-    check.word(notion, "notion", RELATED)
+    check.word(notion, "notion", RELATED, "fastpriv.notions.registry.RELATED, such as 'dp'")
     given = check.real(level, "level", least=0.0)
     return derive(given, notion, facts_of(prior, n))
 

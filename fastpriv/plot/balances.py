@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._drawing.style import FAMILY, axes, finish
+from fastpriv._drawing.safe import stairs
+from fastpriv._drawing.style import FAMILY, axes, band, finish
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.constrained import balance_and_capacity
 
@@ -30,6 +31,8 @@ def balance(
     legend: bool | str = True,
 ) -> Axes:
     """Draw constrained capacity and balance function over b, each as a band between its bounds.
+
+    Both are monotone in b: between computed values the bounds are stairs that hold there too.
 
     Parameters
     ----------
@@ -54,13 +57,13 @@ def balance(
     grid = np.linspace(0.0, np.log(mechanism.space.size), check.integer(points, "points", 2))
     gained, left = balance_and_capacity(mechanism, grid, gap, time_limit)
     ax = axes(ax)
-    for bracket, colour, style, name in (
-        (left, FAMILY[0], "-", "information about an individual"),
-        (gained, FAMILY[1], "--", "balance function: what is gained"),
+    for bracket, colour, style, name, rising in (
+        (left, FAMILY[0], "-", "information about an individual", False),
+        (gained, FAMILY[1], "--", "balance function: what is gained", True),
     ):
-        ax.fill_between(grid, bracket.lower, bracket.upper, color=colour, alpha=0.3, linewidth=0)
-        ax.plot(grid, bracket.upper, style, color=colour, linewidth=1.0, label=name)
-        ax.plot(grid, bracket.lower, style, color=colour, linewidth=1.0)
+        look: Any = {"color": colour, "linestyle": style, "linewidth": 1.0}
+        band(ax, grid, bracket.lower, bracket.upper, name, rising=rising, **look)
+        ax.plot(*stairs(grid, bracket.lower, not rising), **look)
     ax.set_ylim(bottom=0.0)
     finish(
         ax,

@@ -22,7 +22,8 @@ def tradeoff(
     The figure of Wang-Ying-Zhang 2015: the best identifiability and differential privacy levels,
     which lie within eps_X of each other, and the least mutual information, on an axis of its own
     because it counts nats of the whole database. Stars mark up to where the levels are known to
-    share the curve h^-1(D): eps_hat and eps_tilde.
+    share the curve h^-1(D): eps_hat and eps_tilde. Levels fall with the distortion. Between
+    computed points the lines are stairs at the upper end: every level that is drawn can be reached.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastpriv._drawing.safe import stairs
 from fastpriv._drawing.style import STYLES, axes, finish, mark, number
 from fastpriv.examples.threshold_query import threshold_query_bound
 from fastpriv.mechanisms.utility import mean_deviation_bound as bound
@@ -47,11 +48,13 @@ def threshold_query(
     curves = []
     for (i, n), (j, p) in product(enumerate(sizes), enumerate(chances)):
         thresholds = [t for t in range(0, n, max(1, n // 200)) if t < n * p]
-        bounds = [threshold_query_bound(n, t, p) for t in thresholds]
-        curves.append((i, j, f"{n} rows, chance {p:g}", [t / n for t in thresholds], bounds))
+        bounds = np.array([threshold_query_bound(n, t, p) for t in thresholds])
+        # A higher threshold leaks more, so that a step is as high as its end.
+        steps = stairs(np.array(thresholds) / n, bounds, ahead=True)
+        curves.append((i, j, f"{n} rows, chance {p:g}", steps))
     ax = axes(ax)
-    for i, j, label, fractions, bounds in curves:
-        ax.plot(fractions, bounds, STYLES[j % len(STYLES)], label=label, **mark(i))
+    for i, j, label, steps in curves:
+        ax.plot(*steps, STYLES[j % len(STYLES)], label=label, **mark(i))
     ax.set_yscale("log")
     finish(
         ax,
@@ -89,19 +92,23 @@ def noise(
     >>> len(fp.plot.noise(balances=[0.0]).lines)
     3
     """
-    epsilons = np.geomspace(0.01, 1.0, 100)
+    epsilons = np.geomspace(0.01, 1.0, 400)
     common = [noise_comparison(T, e, sensitivity, delta) for e in epsilons]
     channels = [
         [noise_comparison(T, e, sensitivity, delta, balance).channel for e in epsilons]
         for balance in balances
     ]
     ax = axes(ax)
-    ax.plot(epsilons, [c.laplace for c in common], label="Laplace mechanism", **mark(0))
+    # Noise falls with epsilon: a step that is as high as its start is never too little.
+    lines = [("Laplace mechanism", "-", 0, [c.laplace for c in common])]
     name = f"Gaussian mechanism, delta {number(delta)}"
-    ax.plot(epsilons, [c.gaussian for c in common], label=name, **mark(1))
+    lines.append((name, "-", 1, [c.gaussian for c in common]))
     for j, (balance, deviations) in enumerate(zip(balances, channels, strict=True)):
         name = f"Gaussian privacy channel, balance {balance:g}"
-        ax.plot(epsilons, deviations, STYLES[j % len(STYLES)], label=name, **mark(2))
+        lines.append((name, STYLES[j % len(STYLES)], 2, deviations))
+    for name, style, colour, noises in lines:
+        steps = stairs(epsilons, np.array(noises), ahead=False)
+        ax.plot(*steps, style, label=name, **mark(colour))
     ax.set_xscale("log")
     ax.set_yscale("log")
     finish(ax, "epsilon (nats), of each notion", "standard deviation of the noise", legend=legend)
@@ -135,12 +142,13 @@ def mean_deviation(
     >>> fp.plot.mean_deviation(epsilons=[1.0]).get_xlabel()
     'number of rows'
     """
-    sizes = np.unique(np.geomspace(1, 10_000, 100).astype(int)).tolist()
+    sizes = np.unique(np.geomspace(1, 10_000, 400).astype(int)).tolist()
     curves = [[bound(T, e, tau, n, balance=balance) for n in sizes] for e in epsilons]
     limits = [bound(T, e, tau, balance=balance) for e in epsilons]
     ax = axes(ax)
     for j, epsilon in enumerate(epsilons):
-        line = ax.plot(sizes, curves[j], label=f"epsilon {epsilon:g}", **mark(j))[0]
+        steps = stairs(np.array(sizes), np.array(curves[j]), ahead=False)  # the bound falls with n
+        line = ax.plot(*steps, label=f"epsilon {epsilon:g}", **mark(j))[0]
         ax.axhline(limits[j], linestyle=":", color=line.get_color())
     ax.set_xscale("log")
     finish(ax, "number of rows", f"bound on the chance of a deviation of {tau:g}", legend=legend)

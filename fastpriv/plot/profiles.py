@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpriv._core import validation as check
+from fastpriv._drawing.safe import refined, stairs
 from fastpriv._drawing.style import INK, axes, band, finish, look, number, plain
 from fastpriv.accounting import PrivacyProfile
 from fastpriv.errors import InvalidInput, described, short
@@ -27,6 +28,8 @@ __all__ = ["composition", "profile"]
 
 #: Epsilons of a curve to begin with, steps of the finest grid, and what passes for straight.
 _POINTS, _FINEST, _BENT = 9, 400, 0.004
+#: Most epsilons at which a curve bends that are all drawn.
+_BENDS = 256
 #: Larger than any loss.
 _LARGEST = 1e300
 #: Least delta that can be drawn.
@@ -47,7 +50,8 @@ def profile(
     Parameters
     ----------
     *mechanisms : channel, 2-D array or PrivacyProfile
-        What to draw, one line each, at the upper end of delta.
+        What to draw, one line each, at the upper end of delta. Lines are stairs that are nowhere
+        below delta, also between the epsilons at which it was computed.
     labels : sequence of str, optional
         A name for each.
     least : float
@@ -86,7 +90,9 @@ def profile(
     labels = [name + _end(curve, right) for name, curve in zip(names, drawn, strict=True)]
     ax = axes(ax)
     for i, points in enumerate(sampled):
-        band(ax, np.array([*points]), *_ends(points.values()), labels[i], **look(i))
+        # Delta is convex in e^epsilon.
+        fine = refined(np.array([*points]), *_ends(points.values()), lambda a, b: np.expm1(b - a))
+        band(ax, *fine, labels[i], rising=False, **look(i))
     ax.set_xlim(0.0, right)
     ax.set_ylim(-0.3 * floor, 2.0 * (start or 1.0))
     room = max(0.5, -0.04 * math.log10(floor))  # for 0, below the logarithmic part
@@ -129,12 +135,15 @@ def _never_below(curve: PrivacyProfile) -> float:
 
 
 def _sampled(curve: PrivacyProfile, right: float, floor: float) -> dict[float, Bracket]:
-    """Delta at epsilons so close that straight lines between them pass for the curve."""
+    """Delta at epsilons so close that chords in e^epsilon between them pass for the curve."""
     level = curve.epsilon(0.0).upper
     grid = np.linspace(0.0, right, _POINTS)
     if level <= right:  # towards it delta falls to 0, ever more steeply
         fall = level * (1.0 - 0.5 ** np.arange(3.0, 44.0, 2.0))
         grid = np.unique(np.concatenate([grid, fall, [level]]))
+    bends = [bend for bend in curve._bends if bend <= right]
+    if len(bends) <= _BENDS:
+        grid = np.union1d(grid, bends)
     points = {epsilon: curve.delta(epsilon) for epsilon in grid.tolist()}
     gaps = [*itertools.pairwise(points)]
     while gaps:
@@ -142,8 +151,9 @@ def _sampled(curve: PrivacyProfile, right: float, floor: float) -> dict[float, B
         if end - left > right / _FINEST:
             middle = 0.5 * (left + end)
             points[middle] = curve.delta(middle)
-            a, b, c = (math.log(max(points[e].upper, floor)) for e in (left, middle, end))
-            if abs(b - 0.5 * (a + c)) > _BENT * -math.log(floor):
+            a, b, c = (max(points[e].upper, floor) for e in (left, middle, end))
+            chord = a + (c - a) / (1.0 + math.exp(middle - left))
+            if math.log(chord / b) > _BENT * -math.log(floor):
                 gaps += [(left, middle), (middle, end)]
     return dict(sorted(points.items()))
 
@@ -174,7 +184,8 @@ def composition(
     From above: levels that add, k e for differential privacy at level e; the bound of advanced
     composition, k e tanh(e/2) + e sqrt(2 k ln 1/delta), which knows nothing but e; and the
     epsilon of the composed :class:`fastpriv.accounting.PrivacyProfile`, with the band that is
-    proved.
+    proved. Lines are stairs: between two computed numbers of releases the larger one bounds
+    epsilon.
 
     Parameters
     ----------
@@ -213,15 +224,17 @@ def composition(
     total = np.multiply(counts, level)
     ax = axes(ax)
     name = f"levels add: {number(level)} each" if level < math.inf else "levels add"
-    band(ax, counts, total, total, name, color=INK, linestyle="-", linewidth=1.0)
+    band(ax, counts, total, total, name, rising=None, color=INK, linestyle="-", linewidth=1.0)
     for i, delta in enumerate(chances):
         style = look(i)
         if 0.0 < delta < 1.0 and level < math.inf:
             drift, spread = level * math.tanh(0.5 * level), level * math.sqrt(-2 * math.log(delta))
             name = f"advanced composition, delta {number(delta)}"
             thin = style | {"linestyle": ":", "linewidth": 1.2, "markerfacecolor": "white"}
-            ax.plot(counts, counts * drift + np.sqrt(counts) * spread, label=name, **thin)
-        band(ax, counts, *bands[i], f"privacy profile, delta {number(delta)}", **style)
+            bounds = counts * drift + np.sqrt(counts) * spread
+            ax.plot(*stairs(counts, bounds, ahead=True), label=name, **thin)
+        name = f"privacy profile, delta {number(delta)}"
+        band(ax, counts, *bands[i], name, rising=True, **style)
     ax.set_xlim(0.0, 1.02 * most)
     ax.set_ylim(0.0, 1.1 * total[-1] if 0.0 < level < math.inf else None)
     finish(ax, "number of releases", "epsilon spent (nats)", legend=legend)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.infinities import numbers
 from fastpriv._core.logs import log_spread
-from fastpriv._core.rounding import lowered, round_up
+from fastpriv._core.rounding import log_down, lowered, round_up
 from fastpriv._core.threads import split
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
@@ -144,11 +144,11 @@ class Dense(Distribution):
                 spreads += [pair[which] for pair in split(task, lines, _GRAIN)]
             return max(spreads)
 
-        return log_spread(worst)
+        return log_spread(worst, 2 if which == 0 else max(self.space.sizes) + 1)
 
     def epsilon_x(self) -> float:
         """Return eps_X, the largest ln p(x)/p(x') over neighbours. Cost O(N n). Rounded up."""
-        return round_up(self._spreads(0)) if self._rare is None else super().epsilon_x()
+        return self._spreads(0) if self._rare is None else super().epsilon_x()
 
     @property
     def _spread_error(self) -> float:
@@ -157,7 +157,7 @@ class Dense(Distribution):
     def epsilon_hat(self) -> float:
         """Return the epsilon from which E_d is optimal for DP. Cost O(N n). Rounded up."""
         if self._rare is None:
-            return round_up(self._spreads(1))
+            return self._spreads(1)
         return round_up(max(0.0, *(rare_hat(self._log_lines(axis)) for axis in self._axes())))
 
     def _log_lines(self, axis: tuple[int, int, int]) -> Floats:
@@ -206,7 +206,7 @@ class Dense(Distribution):
         """Log of the least positive probability of a database. Rounded down."""
         if self._rare is not None:
             return lowered(float(self._rare[self._rare > -math.inf].min()), 64.0)
-        return -round_up(-math.log(self._pmf[self._pmf > 0].min()))
+        return log_down(float(self._pmf[self._pmf > 0].min()))
 
     def _dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
         check.fits(self.space.size, f"{what} of {self!r}", "use fewer rows", limit)

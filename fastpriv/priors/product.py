@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.rounding import round_up
+from fastpriv._core.rounding import log_down, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv.errors import InvalidInput
@@ -110,7 +110,7 @@ class Product(LineDistribution):
 
     def _log_least(self) -> float:
         """Log of the least positive probability, the sum over rows. Rounded down."""
-        return -round_up(self._sum([-math.log(law[law > 0].min()) for law in self._laws]))
+        return -round_up(self._sum([-log_down(float(law[law > 0].min())) for law in self._laws]))
 
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists: for independent rows, epsilon_hat.

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import round_up
+from fastpriv._core.rounding import log1p_up, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import log_error
 from fastpriv.priors.base import Distribution
@@ -129,4 +129,6 @@ def _line_hat(lines: Floats) -> float:
     spread, least = spread[live], least[live]
     with np.errstate(over="ignore"):
         worst = float((spread / least).max())
-    return math.log1p(worst) if worst < math.inf else float((np.log(spread) - np.log(least)).max())
+    if worst == math.inf:
+        return float(raised(log_ratio(spread, least).max(), lines.shape[1] + 4.0))
+    return log1p_up(raised(worst, lines.shape[1] + 3.0))

@@ -161,7 +161,7 @@ def _as_given(domain: Domain, epsilons: Sequence[float]) -> Plan:
     Five times 0.4 is 2 and fits a budget of 2, though the double 0.4 is a little more than 0.4.
     """
     moving = [e for e, size in zip(epsilons, domain.sizes, strict=True) if size > 1]
-    total = down(reduce(plus, (Decimal(repr(e)) for e in moving), ZERO))
+    total = down(reduce(plus, (Decimal(repr(float(e))) for e in moving), ZERO))
     plan = _within(domain, epsilons, total)
     return plan or Plan(responses(domain.sizes, epsilons), COLUMNS, domain)
 

@@ -22,6 +22,8 @@ Digits = NDArray[Any]
 
 DECLARED = "declared"
 FROM_DATA = "read from the data, which it may give away"
+#: Most names or values that a sentence lists, and characters of all of them.
+_NAMED, _NAMED_LENGTH = 8, 60
 
 
 @dataclass(frozen=True)
@@ -148,14 +150,20 @@ def is_missing(value: Any) -> bool:
 
 def refuse(columns: Sequence[Hashable]) -> InvalidInput:
     """Build the error for a table without a domain, with one to fill in."""
-    shown = ", ".join(f'"{name}": [...]' for name in columns[:4])
-    more = ", ..." if len(columns) > 4 else ""
+    shown = ", ".join(f'"{name!s:.20}": [...]' for name in columns[:2])
+    more = ", ..." if len(columns) > 2 else ""
     return InvalidInput(
-        "declare which values each column can take, from what you know and not from the data: "
-        f"domain={{{shown}{more}}} (sizes for coded columns; a file of this with --domain); a "
-        "domain read off the data tells which values occur, and is used only with "
-        "accept_domain_from_data=True (--accept-domain-from-data)"
+        f"declare the values of each column: domain={{{shown}{more}}} (--domain, a JSON file); "
+        "accept_domain_from_data=True (--accept-domain-from-data) gives away which occur"
     )
+
+
+def named(values: Sequence[Any]) -> str:
+    """Write the first of some names or values for a sentence, as many as are short together."""
+    texts = [described(value) for value in values[:_NAMED]]
+    while len(texts) > 1 and len(", ".join(texts)) > _NAMED_LENGTH:
+        texts.pop()
+    return ", ".join(texts) + (", ..." if len(texts) < len(values) else "")
 
 
 def record_name(row: int) -> str:
@@ -169,14 +177,13 @@ def outside(name: Hashable, row: int, value: Any, domain: Domain, count: int = 1
     The value is private and messages end up in logs: only its type is told.
     """
     listed = domain.values[domain.columns.index(name)]
-    shown = ", ".join(map(described, listed[:8])) + (", ..." if len(listed) > 8 else "")
     more = f" (and {count - 1} more records)" if count > 1 else ""
     missing = value is None or value == ""
     what = "a missing value" if missing else f"a value (of type {type(value).__name__})"
     hint = "; to allow missing values list null (None)" if missing else ""
     return InvalidInput(
         f"{record_name(row)} has {what} in column {described(name)}{more}, which its domain does "
-        f"not list ({shown}); nothing was released{hint}"
+        f"not list ({named(listed)}); nothing was released{hint}"
     )
 
 
@@ -191,9 +198,9 @@ def _load(path: Path) -> Mapping[str, Any]:
     try:
         declared = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_unique_keys)
     except OSError as problem:
-        raise InvalidInput(f"cannot read the domain {path}: {problem.strerror}") from None
+        raise InvalidInput(f"cannot read the domain {path!s:.100}: {problem.strerror}") from None
     except (ValueError, RecursionError) as problem:  # bad JSON, bad UTF-8, no end of brackets
-        raise InvalidInput(f"the domain {path} is not valid JSON: {problem}") from None
+        raise InvalidInput(f"the domain {path!s:.100} is not valid JSON: {problem}") from None
     if not isinstance(declared, Mapping):
         raise InvalidInput(f'the domain {path} must be {{"column": [values]}}')
     return declared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +13,7 @@ from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.domain import Digits, Domain
 from fastpriv.releasing.plan import COLUMNS, TABLE, Plan
 from fastpriv.releasing.unmixing import Axis, axis_of, merged, moments
@@ -26,15 +28,23 @@ _STEPS, _STILL = 10_000, 1e-10
 
 
 class Counts:
-    """How often every combination of values of some columns was released."""
+    """How often every combination of values of some columns was released, and their digest.
 
-    def __init__(self, domain: Domain, choices: Sequence[Places]) -> None:
+    The digest is taken under the key of the one that is given, if any.
+    """
+
+    def __init__(
+        self, domain: Domain, choices: Sequence[Places], expected: Digest | None = None
+    ) -> None:
         self.n, self._sizes = 0, domain.sizes
+        self.digest = None if expected is None else Digest(expected.key)
         self._tables = {choice: np.zeros(shape_of(domain, choice)) for choice in choices}
 
     def add(self, digits: Digits) -> None:
         """Count more records, given by the codes of their columns."""
         self.n += len(digits)
+        if self.digest is not None:
+            self.digest = self.digest.plus(digits)
         for start in range(0, len(digits), _CHUNK):
             part = digits[start : start + _CHUNK]
             for choice, counts in self._tables.items():
@@ -46,6 +56,8 @@ class Counts:
     def include(self, other: Counts) -> None:
         """Add what was counted elsewhere, of the same choices."""
         self.n += other.n
+        if self.digest is not None and other.digest is not None:
+            self.digest = self.digest.joined(other.digest)
         for choice, counts in self._tables.items():
             counts += other[choice]
 
@@ -160,13 +172,12 @@ def expected_errors(plan: Plan, n: int) -> dict[object, float]:
     For a table whose column is uniform; infinite where the mechanism cannot be undone.
     """
     domain = plan.domain
-    try:
+    errors: dict[object, float] = dict.fromkeys(domain.columns, math.inf)
+    with suppress(InvalidInput, TooLarge):
         estimator = Estimator(plan)
-        errors = {}
         for j, name in enumerate(domain.columns):
-            start = shape_of(domain, estimator.needs((j,)))
-            uniform = np.full(start, n / math.prod(start))
-            errors[name] = math.sqrt(float(estimator.moments(uniform, (j,))[1].max()))
-        return errors
-    except (InvalidInput, TooLarge):
-        return dict.fromkeys(domain.columns, math.inf)
+            with suppress(InvalidInput, TooLarge):
+                start = shape_of(domain, estimator.needs((j,)))
+                uniform = np.full(start, n / math.prod(start))
+                errors[name] = math.sqrt(float(estimator.moments(uniform, (j,))[1].max()))
+    return errors

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
 from fastpriv._text.tabular import Tabular
 from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
-from fastpriv.errors import InvalidInput, TooLarge, described, did_you_mean
+from fastpriv.errors import EstimateWarning, InvalidInput, TooLarge, described, did_you_mean, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing import plan as plans
+from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.estimator import Counts, Estimator, Places
-from fastpriv.releasing.local.estimating import tallied
+from fastpriv.releasing.local.estimating import Tallies, tallied
 from fastpriv.releasing.release import Release, undeclared
 from fastpriv.releasing.report import ReleaseReport
 from fastpriv.releasing.tables.dask import DaskFrame
@@ -33,6 +36,9 @@ __all__ = ["Frequencies", "Marginal", "estimate_frequencies"]
 _LISTED = 1 << 20
 #: Values in the table that stands for a marginal.
 _SHOWN = 12
+#: Standard errors outside 0 .. n beyond which an estimate does not come from noise: for one value a
+#: probability below 10^-7 by the sub-Gaussian bound exp(-t^2/2), raised for many values.
+_FAR = 6.0
 
 
 def _shown(value: Any) -> str:
@@ -54,6 +60,9 @@ class Marginal:
         Estimated standard deviations of the estimates.
     lower, upper : ndarray
         Ends of the confidence intervals, within 0 and the number of records.
+    outside : ndarray of bool
+        Which estimates lie outside their own intervals: noise carried them beyond the counts that
+        are possible, or a biased method moved them.
     """
 
     values: Sequence[Any]
@@ -61,6 +70,11 @@ class Marginal:
     standard_errors: Floats
     lower: Floats
     upper: Floats
+
+    @property
+    def outside(self) -> NDArray[np.bool_]:
+        """Which estimates lie outside their own intervals."""
+        return np.asarray((self.estimates < self.lower) | (self.estimates > self.upper))
 
     def projected(self) -> Floats:
         """Return the nearest counts that are non-negative and add up to the number of records.
@@ -81,6 +95,7 @@ class Marginal:
             "standard errors": self.standard_errors.tolist(),
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
+            "outside": self.outside.tolist(),
         }
 
     def lines(self, title: str, most: int) -> list[str]:
@@ -89,9 +104,10 @@ class Marginal:
         width = max(map(len, [title, *shown])) + 2
         heads = "".join(f"{head:>12}" for head in ("count", "std. error", "lower", "upper"))
         lines = [f"{title:<{width}}{heads}"]
-        numbers = (self.estimates, self.standard_errors, self.lower, self.upper)
-        for value, *row in zip(shown, *(part[:most] for part in numbers), strict=True):
-            lines.append(f"{value:<{width}}" + "".join(f"{number:>12.1f}" for number in row))
+        numbers = (self.outside, self.estimates, self.standard_errors, self.lower, self.upper)
+        for value, out, *row in zip(shown, *(part[:most] for part in numbers), strict=True):
+            word = "  outside its interval: see projected()" if out else ""
+            lines.append(f"{value:<{width}}" + "".join(f"{number:>12.1f}" for number in row) + word)
         rest = len(self.values) - len(shown)
         return [*lines, f"... and {rest} more values"] if rest else lines
 
@@ -104,7 +120,8 @@ class Frequencies(Tabular):
     """Estimated frequencies of every column, ``frequencies[column]``, and of whole ``records``.
 
     ``records`` are the joint counts of all columns, or of those that were chosen: then ``joint``
-    is True. They are None where a record has more than 2^20 values.
+    is True. If no columns were chosen, they are None where a record has more than 2^20 values or a
+    column became reports of a local mechanism.
 
     Examples
     --------
@@ -207,7 +224,8 @@ def estimate_frequencies(
     released : Release, or a table as :func:`fastpriv.release` takes
         The released table. A Release knows its mechanism and domain.
     mechanism : ReleaseReport or channel
-        What the table went through: the report of the release, a local mechanism such as
+        What the table went through: the report of the release, by which the table is recognised
+        (see the notes), a local mechanism such as
         :class:`fastpriv.HashingChannel` whose reports an array holds, or the channel of a record
         (``HammingChannel(1, m, epsilon)`` for whole records,
         ``HammingChannel(columns, sizes, epsilon)`` with ``per_column``).
@@ -237,11 +255,24 @@ def estimate_frequencies(
     ------
     InvalidInput
         When the mechanism cannot be undone: level 0, a condition number beyond 1e10, or records
-        that were not randomised alike.
+        that were not randomised alike. When the table is not the one that the report is about. When
+        the cross-tabulation of columns was asked for that became reports of local mechanisms.
+
+    Warns
+    -----
+    EstimateWarning
+        When an estimate lies more than 6 standard errors outside 0 and the number of records: the
+        table did not go through this mechanism.
 
     Notes
     -----
     Cost O(records), then O(values) for E_d and O(m^3) for one matrix on m values of a record.
+
+    The report of a release has the number of records and a digest of what was released. A table
+    with another number or digest is refused: the original table, changed values, part of the
+    records. The order of records and columns and the format do not matter. To estimate from part
+    of the records on purpose, give ``report.channel`` and ``domain=report.domain`` instead of the
+    report. The digest protects against mistakes, not against forgery.
 
     Examples
     --------
@@ -261,6 +292,7 @@ def estimate_frequencies(
     if isinstance(mechanism, SupportChannel) and isinstance(released, np.ndarray):
         return _of_reports(released, mechanism, domain, _Interval(confidence, simultaneous))
     source = open_table(_records(released))
+    report = mechanism if isinstance(mechanism, ReleaseReport) else None
     if isinstance(mechanism, ReleaseReport):
         if domain is not None and not _same(domains.read(domain), mechanism.domain):
             raise InvalidInput("the domain is not that of the release; leave it to the report")
@@ -279,7 +311,7 @@ def estimate_frequencies(
     if isinstance(acting, ColumnsChannel):
         if method != "unbiased":
             raise InvalidInput("reports of local mechanisms have unbiased estimates only")
-        return _of_columns(source, acting, declared, columns, interval)
+        return _of_columns(source, acting, declared, columns, interval, report)
     estimator = Estimator(plans.given(as_channel(mechanism), declared, source.rows))
     chosen = _places(declared, columns)
     singles: list[Places] = [(j,) for j in chosen]
@@ -288,15 +320,16 @@ def estimate_frequencies(
         raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
     joint = [chosen] if size <= _LISTED else []
     needed = [estimator.needs(choice) for choice in (*singles, *joint)]
-    counts = _counted(source, declared, list(dict.fromkeys(needed)))
-    if not counts.n:
-        raise InvalidInput("the table has no records, so there is nothing to estimate")
+    expected = None if report is None else report.digest
+    counts = _counted(source, declared, list(dict.fromkeys(needed)), expected)
+    _check_released(counts, report)
 
     def marginal(choice: Places) -> Marginal:
         released_counts = counts[estimator.needs(choice)]
         values = [declared.values[j] for j in choice]
         listed = values[0] if len(choice) == 1 and choice in singles else tuple(product(*values))
         part = interval.around(counts.n, listed, *estimator.moments(released_counts, choice))
+        _warn_if_impossible(part, counts.n, [declared.columns[j] for j in choice])
         if method == "bayesian":
             part = replace(part, estimates=estimator.likeliest(released_counts, choice))
         return part
@@ -328,6 +361,7 @@ def _of_reports(
     if not n:
         raise InvalidInput("there are no reports, so there is nothing to estimate")
     part = interval.around(n, declared.values[0], *channel._moments(channel._tally(given), n))
+    _warn_if_impossible(part, n, declared.columns)
     return Frequencies(n, interval.confidence, {declared.columns[0]: part}, None)
 
 
@@ -337,26 +371,84 @@ def _of_columns(
     domain: Domain,
     columns: Sequence[Hashable] | None,
     interval: _Interval,
+    report: ReleaseReport | None,
 ) -> Frequencies:
     """Estimate the counts of every column whose values became reports."""
     places = _places(domain, columns)
     if channel.space.sizes != domain.sizes:
-        raise InvalidInput(f"{channel!r} is not for columns of {list(domain.sizes)} values")
-    counts = tallied(source, channel, domain, places)
+        raise InvalidInput(
+            f"{channel!r} is not for columns of {described(list(domain.sizes))} values"
+        )
+    reported = [j for j in places if isinstance(channel.columns[j], SupportChannel)]
+    if columns is not None and len(places) > 1 and reported:
+        raise InvalidInput(
+            f"columns must have values, not reports, for a cross-tabulation; column "
+            f"{described(domain.columns[reported[0]])} holds reports of a local mechanism. "
+            "Estimate one column at a time, or release without mechanism="
+        )
+    size = math.prod(domain.sizes[j] for j in places)
+    if columns is not None and len(places) > 1 and size > _LISTED:
+        raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
+    expected = None if report is None else report.digest
+    joint = not reported and size <= _LISTED
+    counts = tallied(source, channel, domain, places, joint, expected)
+    _check_released(counts, report)
+    marginals = {}
+    for j, both in zip(places, counts.moments(), strict=True):
+        part = interval.around(counts.n, domain.values[j], *both)
+        _warn_if_impossible(part, counts.n, [domain.columns[j]])
+        marginals[domain.columns[j]] = part
+    records = None
+    if (both_joint := counts.joint_moments()) is not None:
+        listed = tuple(product(*(domain.values[j] for j in places)))
+        records = interval.around(counts.n, listed, *both_joint)
+    elif len(places) == 1:
+        (only,) = marginals.values()
+        records = replace(only, values=[(value,) for value in only.values])
+    return Frequencies(counts.n, interval.confidence, marginals, records, columns is not None)
+
+
+def _check_released(counts: Counts | Tallies, report: ReleaseReport | None) -> None:
+    """Refuse a table of no records, and one that is not the table of the report."""
     if not counts.n:
         raise InvalidInput("the table has no records, so there is nothing to estimate")
-    marginals = {
-        domain.columns[j]: interval.around(counts.n, domain.values[j], *both)
-        for j, both in zip(places, counts.moments(), strict=True)
-    }
-    return Frequencies(counts.n, interval.confidence, marginals, None)
+    if report is not None and counts.n != report.n:
+        raise InvalidInput(
+            f"the table has {short(counts.n)} records, but the report is of a release of "
+            f"{short(report.n)}; give the released table, or for part of it report.channel and "
+            "report.domain instead of the report"
+        )
+    if report is not None and counts.digest != report.digest:
+        raise InvalidInput(
+            "the table is not the one that was released with this report: its records differ; give "
+            "the released table as it was published, not the original one"
+        )
 
 
-def _counted(source: Table, domain: Domain, choices: list[Places]) -> Counts:
+def _warn_if_impossible(part: Marginal, n: int, columns: Sequence[Hashable]) -> None:
+    """Warn where an estimate is further outside 0 .. n than noise carries it."""
+    beyond = np.maximum(-part.estimates, part.estimates - n)
+    reach = math.sqrt(_FAR**2 + 2.0 * math.log(len(part.values))) * part.standard_errors
+    worst = int(np.argmax(beyond - reach))
+    # Rounding alone carries an estimate without noise, of standard error 0, by a part of n.
+    if beyond[worst] > reach[worst] + 1e-6 * n:
+        warnings.warn(
+            f"an estimated count of {' x '.join(map(str, columns)):.60} is "
+            f"{part.estimates[worst]:,.0f} with standard error {part.standard_errors[worst]:,.0f}, "
+            f"outside 0 .. {n:,}; the table did not go through this mechanism. Check the table, "
+            "epsilon and split",
+            EstimateWarning,
+            stacklevel=4,
+        )
+
+
+def _counted(
+    source: Table, domain: Domain, choices: list[Places], expected: Digest | None
+) -> Counts:
     """Count the values of chosen columns, in one pass over the table."""
     if isinstance(source, DaskFrame):
-        return source.counted(domain, choices)
-    counts = Counts(domain, choices)
+        return source.counted(domain, choices, expected)
+    counts = Counts(domain, choices, expected)
     for digits in source.chunks(domain):
         counts.add(digits)
     return counts

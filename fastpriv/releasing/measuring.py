@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
@@ -10,6 +11,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, product_up, round_up
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, ColumnsChannel, HammingChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.distortion import expected_distance
@@ -23,6 +25,7 @@ from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.realised import realised
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
+from fastpriv.releasing.domain import named
 from fastpriv.releasing.estimator import expected_errors
 from fastpriv.releasing.local.plan import LocalPlan
 from fastpriv.releasing.plan import RECORD, TABLE, Plan
@@ -33,6 +36,8 @@ Raise = Callable[[float, float], float]
 
 #: Share of changed records, and level, from which a report gives advice.
 _MOST_CHANGED, _WEAK = 0.8, 10.0
+#: Tables of fewer records are released without asking what can be counted in them.
+_FEW = 100
 #: Most databases of a matrix whose capacity a report waits for.
 _OPTIMISED = 512
 
@@ -76,7 +81,7 @@ def write(
         notes=(
             *notes,
             *reasons,
-            *_advice(plan, changed, always.levels),
+            *_advice(plan, n, changed, always.levels),
             *(f"not computed: {name}" for name in always.left_out + under.left_out),
         ),
         private={},
@@ -87,9 +92,29 @@ def write(
     )
 
 
-def _advice(plan: Plan, changed: float, levels: dict[str, Value]) -> list[str]:
+def useless_columns(plan: Plan, rows: Callable[[], int]) -> dict[object, float]:
+    """Return the columns whose counts have a standard error of the number of records or more.
+
+    With these errors; nobody is asked about tables of fewer than 100 records.
+    """
+    errors = plan.errors(1) if isinstance(plan, LocalPlan) else expected_errors(plan, 1)
+    # The error of n records is sqrt(n) times that of one, and at least n if it is at least sqrt(n).
+    if max(errors.values()) < math.sqrt(_FEW) or (n := rows()) < _FEW:
+        return {}
+    root = math.sqrt(n)
+    return {name: error * root for name, error in errors.items() if error >= root}
+
+
+def _advice(plan: Plan, n: int, changed: float, levels: dict[str, Value]) -> list[str]:
     """What a data owner would rather know before than after publishing."""
     notes, columns, level = [], len(plan.domain.columns), levels.get("dp", 0.0)
+    estimable = plan.unit != TABLE and row_kernels(plan.channel) is not None
+    useless = useless_columns(plan, lambda: n) if estimable or isinstance(plan, LocalPlan) else {}
+    if useless:
+        notes.append(
+            f"nothing can be learnt about {named(list(useless))}: a count would have a standard "
+            "error of the number of records or more"
+        )
     if plan.unit == RECORD and columns > 1 and changed > _MOST_CHANGED:
         notes.append(
             f"{100 * changed:.0f}% of the records are expected to change; every column by itself "
@@ -140,7 +165,7 @@ def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
     """Identifiability of a whole record: exact for one row, bounded by eps_X for several."""
     if channel.space.n == 1:
         return posterior_level(channel, prior)
-    spread = -prior.min_entropy() - prior._log_least()
+    spread = raised(-prior.min_entropy(), 64.0) - prior._log_least()
     return round_up(extreme_level(channel) + max(spread, 0.0))
 
 

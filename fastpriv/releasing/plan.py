@@ -12,7 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel, RecordChannel
 from fastpriv.channels.record import MOST_VALUES
-from fastpriv.errors import InvalidInput, TooLarge, short
+from fastpriv.errors import InvalidInput, TooLarge, described, short
 from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.priors.arguments import as_prior
 from fastpriv.releasing.domain import Digits, Domain
@@ -98,9 +98,9 @@ def record_sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:
         return domain.sizes
     if domain.size > check.MAX_VECTOR:
         raise TooLarge(
-            f"a whole record has {short(domain.size)} values (the product of {list(domain.sizes)}"
-            f"), more than {short(check.MAX_VECTOR)}; release fewer or coarser columns, or every "
-            "column by itself with per_column=True (--per-column)"
+            f"a whole record has {short(domain.size)} values (the product of "
+            f"{described(list(domain.sizes))}), more than {short(check.MAX_VECTOR)}; release fewer "
+            "or coarser columns, or every column by itself with per_column=True (--per-column)"
         )
     return (domain.size,)
 
@@ -123,6 +123,5 @@ def given(channel: AbstractChannel, domain: Domain, rows: Callable[[], int]) -> 
         return Plan(channel, TABLE, domain)
     raise InvalidInput(
         f"{channel!r} does not fit: a mechanism for one record has a row of {short(size)} values "
-        f"or a row for each column, {list(domain.sizes)}; one for the table has {rows()} rows of "
-        f"{short(size)} values"
+        f"or a row for each column; one for the table has {short(rows())} rows of {short(size)}"
     )

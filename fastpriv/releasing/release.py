@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,15 @@ from fastpriv._core import validation as check
 from fastpriv._core.files import appearing, check_target
 from fastpriv._sampling.source import is_secure
 from fastpriv.accounting.ledger.ledger import Ledger
-from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.errors import Infeasible, InvalidInput, described
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import dp_level
 from fastpriv.releasing import choice, measuring
 from fastpriv.releasing import domain as domains
+from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.domain import FROM_DATA, Domain
-from fastpriv.releasing.estimator import expected_errors
 from fastpriv.releasing.local.plan import LocalPlan
+from fastpriv.releasing.payment import Payment
 from fastpriv.releasing.plan import TABLE, Plan
 from fastpriv.releasing.report import ReleaseReport
 from fastpriv.releasing.running import Run
@@ -33,10 +34,6 @@ from fastpriv.releasing.tables.memory import Codes, Labels, Table
 from fastpriv.releasing.tables.opening import open_table
 
 __all__ = ["Release", "preview_release", "release"]
-
-
-#: Tables of fewer records are released without asking what can be counted in them.
-_FEW = 100
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,6 +79,7 @@ def release(
     per_column: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     label: str = "release",
+    resume: str | None = None,
     rng: np.random.Generator | int | None = None,
     accept_domain_from_data: bool = False,
     drop_undeclared: bool = False,
@@ -140,9 +138,14 @@ def release(
     ledger : Ledger or path of a ledger file, optional
         Where the release is charged. All records are checked first; then the budget is spent, or
         :class:`~fastpriv.errors.BudgetExceeded` raised, before anything is drawn. The receipt is
-        in the report. A release that fails after that stays charged.
+        in the report. A release that fails after that stays charged; its error says under which
+        label, and ``resume`` uses the charge.
     label : str
         Name of the spend in the ledger's history.
+    resume : str, optional
+        Label of a charge whose release was interrupted before anything was published. The same
+        release, of the same table with the same plan, is repeated under it without another charge.
+        It takes the place of ``label``.
     rng : numpy.random.Generator or int, optional
         Makes the release reproducible and NOT secure; the report says so.
     accept_domain_from_data : bool
@@ -151,9 +154,9 @@ def release(
     drop_undeclared : bool
         Leave out columns that the domain does not list, instead of refusing the table.
     accept_useless : bool
-        Release even where nothing can be learnt: at level 0, and a table of 100 records or more
-        where the counts of every column would have a standard error of at least the number of
-        records.
+        Release even where nothing can be learnt: at level 0, and from a column whose counts would
+        have a standard error of at least the number of records, if that is 100 or more. The message
+        names the column before anything is drawn.
     out, report : path, optional
         Where the released file or folder goes (needed for files), and the public report as JSON.
         They appear in one step when all went well.
@@ -188,7 +191,9 @@ def release(
     this release, of the partition's number and of its records: drawn again, it is the same bit for
     bit, so that one record is never drawn twice. The secret is drawn by the operating system, goes
     to the workers with the tasks, and is in no report. A partition whose records are not those
-    that were checked, when the ledger was charged, is refused.
+    that were checked, when the ledger was charged, is refused. For the digest in the report every
+    partition is drawn once when it is checked; that draw is not kept. A lazy frame counts as
+    published when it is returned.
 
     Examples
     --------
@@ -207,6 +212,9 @@ def release(
         (accept_useless, "accept_useless"),
     ):
         check.flag(allowed, what)
+    for target, what in ((out, "out"), (report, "report")):
+        if target is not None:
+            check.path(target, what)
     source = open_table(table, out, overwrite)
     declared = _domain(source, domain, mechanism, accept_domain_from_data, drop_undeclared)
     plan = choice.make(
@@ -221,7 +229,12 @@ def release(
     )
     run = Run(plan, rng)
     with ExitStack() as stack:
-        page = None
+        payment = page = None
+        if ledger is not None:
+            name = label if resume is None else resume
+            payment = stack.enter_context(Payment(ledger, name, resume is not None))
+        elif resume is not None:
+            raise InvalidInput("resume needs ledger=, the ledger that was charged")
         if report is not None:
             target = Path(report)
             check_target(target, overwrite, *_paths(table, out, domain))
@@ -229,17 +242,18 @@ def release(
         if (mechanism is None or isinstance(plan, LocalPlan)) and not accept_useless:
             _refuse_useless(plan, source.rows)
         if isinstance(source, DaskFrame):
-            released = _partitions(source, plan, prior, rng, ledger, label)
+            released = _partitions(source, plan, prior, rng, payment)
             if page is not None:
                 page.write(released.report.to_json().encode() + b"\n")
             return released
         names = [declared.columns[j] for j in getattr(plan, "report_columns", ())]
-        writer = stack.enter_context(source.writer(declared, names))
+        publish = payment.publish if payment is not None else _free
+        writer = stack.enter_context(source.writer(declared, names, publish))
         notes = _notes(source, declared)
         planned = receipt = None
-        if ledger is not None:
-            planned = _planned(plan, prior, source, run.secure, notes)
-            receipt = _charge(ledger, label, planned)
+        if payment is not None:
+            planned = _charged(payment, plan, prior, source, run.secure, notes)
+            receipt = payment.receipt
         run.write(writer, source, progress)
         if run.n == 0:
             raise InvalidInput("the table has no records, so there is nothing to release")
@@ -250,9 +264,8 @@ def release(
                 f"the table had {planned.n:,} records when the ledger was charged and {run.n:,} "
                 "when it was drawn; nothing was released; release it once it no longer changes"
             )
-        written = replace(
-            planned, private={f"changed {plan.counted}": run.changed}, receipt=receipt
-        )
+        private = {f"changed {plan.counted}": run.changed}
+        written = replace(planned, private=private, receipt=receipt, digest=run.digest)
         if page is not None:
             page.write(written.to_json().encode() + b"\n")
     return Release(writer.table, written)
@@ -307,54 +320,50 @@ def preview_release(
 
 
 def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
-    """Raise where no column's counts could be estimated better than by a guess."""
+    """Raise where the counts of some column could not be estimated better than by a guess."""
     fixed = isinstance(plan, LocalPlan) or max(plan.domain.sizes) == 1
     if not fixed and dp_level(plan.channel) == 0.0:
         raise Infeasible(
             "at level 0 the released values do not depend on the table, so that nothing can be "
-            "learnt from them; raise epsilon, or insist with accept_useless=True "
-            "(--accept-useless)"
+            "learnt from them; raise epsilon, or insist with accept_useless=True (--accept-useless)"
         )
-    errors = plan.errors(1) if isinstance(plan, LocalPlan) else expected_errors(plan, 1)
-    least = min(errors.values())
-    if least * least < _FEW:  # the error sqrt(n) least is below n for every table that counts
-        return
-    n = rows()
-    if n >= _FEW and least * math.sqrt(n) >= n:
-        error = least * math.sqrt(n)
+    useless = measuring.useless_columns(plan, rows)
+    if useless:
+        name, error = next(iter(useless.items()))
+        more = f" and {len(useless) - 1} more" if len(useless) > 1 else ""
         size = f"a standard error of about {error:,.0f}" if error < math.inf else "no estimate"
         raise Infeasible(
-            f"this release would be useless: a count among {n:,} records would have {size} in "
-            "every column; raise epsilon, release fewer or coarser columns or more records, or "
-            "insist with accept_useless=True (--accept-useless)"
+            f"column {described(name)}{more} would be useless: a count among {rows():,} records "
+            f"has {size}; raise epsilon, or insist with accept_useless=True (--accept-useless)"
         )
 
 
-def _planned(
-    plan: Plan, prior: Any, source: Table, secure: bool, notes: tuple[str, ...]
+def _free() -> None:
+    """Publish a release that no ledger is charged for."""
+
+
+def _charged(
+    payment: Payment,
+    plan: Plan,
+    prior: Any,
+    source: Table,
+    secure: bool,
+    notes: tuple[str, ...],
 ) -> ReleaseReport:
-    """Check and count every record, and report what their release will cost."""
-    n = sum(len(digits) for digits in source.chunks(plan.domain))
+    """Check and count every record, and charge what their release will cost."""
+    n, digests = 0, payment.digests()
+    for digits in source.chunks(plan.domain):
+        n += len(digits)
+        digests = [digest.plus(digits) for digest in digests]
     if n == 0:
         raise InvalidInput("the table has no records, so there is nothing to release")
-    return measuring.write(plan, prior, n, secure=secure, notes=notes)
-
-
-def _charge(ledger: Ledger | str | os.PathLike[str], label: str, planned: ReleaseReport) -> Receipt:
-    """Spend what a release will cost: from here on it counts, whatever happens."""
-    if isinstance(ledger, Ledger):
-        return ledger.spend(planned, label=label)
-    with Ledger.open(ledger) as opened:
-        return opened.spend(planned, label=label)
+    planned = measuring.write(plan, prior, n, secure=secure, notes=notes)
+    payment.charge(planned, digests)
+    return planned
 
 
 def _partitions(
-    source: DaskFrame,
-    plan: Plan,
-    prior: Any,
-    rng: Any,
-    ledger: Ledger | str | os.PathLike[str] | None,
-    label: str,
+    source: DaskFrame, plan: Plan, prior: Any, rng: Any, payment: Payment | None
 ) -> Release:
     """Check all partitions, charge the ledger once, and return a frame that draws when computed."""
     if isinstance(plan, LocalPlan):
@@ -369,15 +378,23 @@ def _partitions(
         )
     key = os.urandom(32) if rng is None else check.generator(rng).bytes(32)
     secret = Secret(key, is_secure(rng))
-    checks = source.checked(plan.domain, secret)
+    digests = [Digest(os.urandom(16)), *(payment.digests() if payment is not None else ())]
+    checks = source.checked(plan, secret, digests)
     n = sum(one.records for one in checks)
     if n == 0:
         raise InvalidInput("the table has no records, so there is nothing to release")
     notes = _notes(source, plan.domain)
+    by_key = zip(*(one.digests for one in checks), strict=True)
+    drawn, *given = (reduce(Digest.joined, parts) for parts in by_key)
     report = measuring.write(plan, prior, n, secure=secret.secure, notes=notes)
-    if ledger is not None:
-        report = replace(report, receipt=_charge(ledger, label, report))
-    return Release(source.released(plan, secret, checks), report)
+    report = replace(report, digest=drawn)
+    if payment is not None:
+        payment.charge(report, given)
+        report = replace(report, receipt=payment.receipt)
+    released = source.released(plan, secret, checks)
+    if payment is not None:
+        payment.publish()
+    return Release(released, report)
 
 
 def _paths(*given: Any) -> list[Path]:
@@ -400,7 +417,7 @@ def _domain(
     extra = undeclared(source, declared)
     if extra and not drop_undeclared:
         raise InvalidInput(
-            f"the domain does not declare {', '.join(map(described, extra))}; declare every "
+            f"the domain does not declare {domains.named(extra)}; declare every "
             "column, or leave the others out with drop_undeclared=True (--drop-undeclared)"
         )
     return declared
@@ -418,7 +435,7 @@ def undeclared(source: Table, declared: Domain) -> list[Hashable]:
     if absent:
         raise InvalidInput(
             f"the table has no column {described(absent[0])}, which the domain declares; it has "
-            f"{', '.join(map(described, source.columns))}"
+            f"{domains.named(source.columns)}"
         )
     return [name for name in source.columns if name not in declared.columns]
 

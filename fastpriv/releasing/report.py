@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.files import appearing, check_target
 from fastpriv._structure.rows import Symmetric
@@ -26,6 +27,7 @@ from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.realised import realised
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.releasing import domain as domains
+from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.domain import DECLARED, Domain
 from fastpriv.releasing.local.plan import person
 from fastpriv.releasing.page import fragment, page
@@ -83,6 +85,10 @@ class ReleaseReport:
         person.
     domain : Domain
         Columns and their values, as :func:`fastpriv.estimate_frequencies` needs them.
+    digest : Digest or None
+        Keyed digest of the released records, by which :func:`fastpriv.estimate_frequencies`
+        recognises them in any order and format. It is computed from the released table and a
+        random key, so that by post-processing all levels hold for it too. A preview has none.
 
     Examples
     --------
@@ -111,6 +117,7 @@ class ReleaseReport:
     standard_errors: dict[Hashable, float]
     time: datetime = field(compare=False)
     receipt: Receipt | None = None
+    digest: Digest | None = field(default=None, compare=False)
 
     def spending(self) -> dict[str, float]:
         """Return what the release costs a ledger: levels that hold whatever the law of the table.
@@ -173,6 +180,7 @@ class ReleaseReport:
             "domain": self.domain_source,
             "notes": list(self.notes),
             **({} if self.receipt is None else {"receipt": _receipt(self.receipt)}),
+            **({} if self.digest is None else {"digest": _digest(self.digest)}),
         }
 
     def _columns(self) -> dict[str, Any]:
@@ -231,8 +239,9 @@ class ReleaseReport:
         """
         text = page(self)
         if path is not None:
-            check_target(Path(path), overwrite)
-            with appearing(Path(path), overwrite) as stream:
+            target = check.path(path, "path")
+            check_target(target, overwrite)
+            with appearing(target, overwrite) as stream:
                 stream.write(text.encode())
         return text
 
@@ -262,8 +271,8 @@ class ReleaseReport:
         >>> fp.ReleaseReport.from_json(report.to_json()).levels == report.levels
         True
         """
-        given = str(text)
-        name = "the text" if given.lstrip().startswith("{") else given
+        given = text if isinstance(text, str) else str(check.path(text, "text"))
+        name = "the text" if given.lstrip().startswith("{") else f"{given:.100}"
         document = _document(given if name == "the text" else _read(given), name)
         try:
             return _from_dict(document)
@@ -336,7 +345,7 @@ def _from_dict(document: Any) -> ReleaseReport:
     sizes = domain.sizes if unit == COLUMNS else (domain.size,)
     ((counted, distortion),) = document["expected changes"].items()
     errors = document["standard errors"]
-    receipt = document.get("receipt")
+    receipt, digest = document.get("receipt"), document.get("digest")
     return ReleaseReport(
         n=int(document["records"]),
         m=domain.size,
@@ -356,6 +365,7 @@ def _from_dict(document: Any) -> ReleaseReport:
         standard_errors={name: encoding.number(errors[str(name)]) for name in domain.columns},
         time=datetime.fromisoformat(document["date"]),
         receipt=None if receipt is None else _read_receipt(receipt),
+        digest=None if digest is None else _read_digest(digest),
     )
 
 
@@ -398,11 +408,19 @@ def _read_receipt(given: Mapping[str, Any]) -> Receipt:
     return Receipt(given["number"], when, given["label"], given["count"], charged)
 
 
+def _digest(digest: Digest) -> dict[str, str]:
+    return {"key": digest.key.hex(), "sum": f"{digest.total:016x}"}
+
+
+def _read_digest(given: Mapping[str, Any]) -> Digest:
+    return Digest(bytes.fromhex(given["key"]), int(given["sum"], 16))
+
+
 def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InvalidInput(f"the report {path} cannot be read: {error.strerror}") from error
+        raise InvalidInput(f"the report {path:.100} cannot be read: {error.strerror}") from error
 
 
 def _listed(levels: dict[str, Value]) -> str:

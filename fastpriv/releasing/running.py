@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._sampling.source import is_secure
+from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.domain import Digits
 from fastpriv.releasing.local.plan import LocalPlan
 from fastpriv.releasing.plan import TABLE, Plan
@@ -23,6 +25,8 @@ class Run:
         # One generator for all chunks: a seed used again for each would repeat its noise.
         self.rng = None if rng is None else check.generator(rng)
         self.n = self.changed = 0
+        #: Of the released records.
+        self.digest = Digest(os.urandom(16))
 
     def write(self, writer: Writer, source: Table, progress: bool) -> None:
         """Draw all records and write them."""
@@ -31,8 +35,8 @@ class Run:
                 writer.write(digits)
             return
         for before in source.chunks(self.plan.domain, progress):
-            after, domain, changed = self.plan.reported(before, self.rng)
-            self._count(before, changed)
+            after, domain, drawn, changed = self.plan.reported(before, self.rng)
+            self._count(drawn, changed)
             writer.write_reports(after, domain)
 
     def _drawn(self, source: Table, progress: bool) -> Iterator[Digits]:
@@ -41,9 +45,10 @@ class Run:
             chunks = [np.concatenate(whole)] if (whole := list(chunks)) else []
         for before in chunks:
             after, changed = self.plan.randomise(before, self.rng)
-            self._count(before, changed)
+            self._count(after, changed)
             yield after
 
-    def _count(self, records: Digits, changed: int) -> None:
-        self.n += len(records)
+    def _count(self, drawn: Digits, changed: int) -> None:
+        self.n += len(drawn)
         self.changed += changed
+        self.digest = self.digest.plus(drawn)

@@ -23,6 +23,7 @@ def test_published_value():
     assert bracket.width < 1e-12 * bracket.upper
 
 
+@pytest.mark.slow(but=["2.0-0.1-1e-13", "2.0-0.7-1e-11"])
 @pytest.mark.parametrize(
     ("sigma", "epsilon", "width"),
     [(2.0, 0.1, 1e-13), (2.0, 0.7, 1e-11), (1.0, 0.5, 1e-4), (0.4, 1.0, 1e-4), (0.15, 9.0, 1e-4)],
@@ -36,6 +37,7 @@ def test_one_epoch_of_two_batches_by_integrals(sigma, epsilon, width):
     assert bracket.width < width * bracket.upper
 
 
+@pytest.mark.slow(but=["0.5-400.0-0.001", "0.5-1000000.0-0.01"])
 @pytest.mark.parametrize(
     ("sigma", "a", "width"),
     [(2.0, 1.1, 1e-4), (0.5, 3.0, 1e-4), (0.5, 400.0, 1e-3), (0.5, 1e6, 1e-2)],
@@ -53,6 +55,7 @@ def test_sums_in_convex_order(sigma, a, width):
     assert large.shortfall(2.0 * a) >= truth + 2 * (a - 1) - 1e-8 * a
 
 
+@pytest.mark.slow(but=["1"])
 @pytest.mark.parametrize("t", [1, 3, 6])
 def test_sums_of_any_number(t):
     """Doubling and adding give t copies: means, and variances between those of the two orders."""
@@ -64,6 +67,7 @@ def test_sums_of_any_number(t):
     assert second[1] < second[0] * (1 + 1e-3)
 
 
+@pytest.mark.slow
 def test_both_methods_agree_on_one_epoch():
     for epsilon in (0.1, 1.0):
         direct = allocation._one_epoch(1.0, 20, epsilon)
@@ -74,6 +78,7 @@ def test_both_methods_agree_on_one_epoch():
         assert direct[1] - direct[0] < 1e-6 * direct[1]
 
 
+@pytest.mark.slow
 def test_levels_of_one_epoch_invert_deltas():
     profile = of(0.5, 4)
     for delta in (1e-2, 1e-12, 1e-30):
@@ -93,6 +98,7 @@ def test_little_noise_in_several_epochs():
     assert level.width < 1e-3 * level.upper
 
 
+@pytest.mark.slow(only=["0.4"])
 @pytest.mark.parametrize("a", [0.4, 1.0, 1.9])
 def test_both_orders_of_two_batches(a):
     given = curve(2.0, 2)
@@ -138,6 +144,7 @@ def test_a_single_batch_is_gaussian_noise():
     )
 
 
+@pytest.mark.slow
 def test_composes_and_is_written():
     profile = of(2.0, 50, 3).compose(fp.accounting.PrivacyProfile.gaussian(5.0))
     again = fp.accounting.PrivacyProfile.from_json(profile.to_json())

@@ -47,6 +47,7 @@ def divergence(channel, prior):
 LEVELS["divergence"] = divergence
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("notion", LEVELS)
 @pytest.mark.parametrize("seed", range(8))
 def test_laws_bound_composed_channels(notion, seed):
@@ -187,6 +188,7 @@ def test_chain_in_the_structure_of_the_prior(prior, epsilon):
     assert mixed == pytest.approx(truth[:2], rel=1e-6 if epsilon < 1e-6 else 1e-11)
 
 
+@pytest.mark.slow
 def test_chain_over_many_rows_and_releases():
     n = 10**5
     prior, channel = fp.Product.iid([0.5, 0.5], n), fp.HammingChannel(n, 2, 1.0)

@@ -84,7 +84,7 @@ def profile(given: Leaf) -> PrivacyProfile:
         made = PrivacyProfile.exponential(at[0])
     else:
         made = PrivacyProfile.zcdp(at[0])
-    return PrivacyProfile(made._parts)  # all relations compose here
+    return made.with_relation("replace-one")  # all of them compose here
 
 
 def pair(given: Leaf) -> list[tuple[mp.mpf, mp.mpf]]:

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+import fastpriv as fp
 from fastpriv.accounting import PrivacyProfile
-from fastpriv.adapters.opendp import measurement_profile, to_privacy_profile
+from fastpriv.adapters.opendp import make_channel, measurement_profile, to_privacy_profile
 from fastpriv.errors import InvalidInput
 
 dp = pytest.importorskip("opendp.prelude", reason="needs the extra 'opendp'")
@@ -101,3 +102,36 @@ def test_what_has_no_profile():
             measurement_profile(wrong)
         with pytest.raises(InvalidInput, match="PrivacyProfile"):
             to_privacy_profile(wrong)
+
+
+DATA = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+COUNT = dp.t.make_count(*DATA) >> dp.m.then_laplace(10.0)
+CHANNEL = make_channel(fp.HammingChannel(2, 2, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("d_in", "asked", "relation"),
+    [
+        (1, None, "add-or-remove"),
+        (1, "add-or-remove", "add-or-remove"),
+        (2, None, "add-or-remove"),
+        (2, "replace-one", "replace-one"),
+    ],
+)
+def test_symmetric_distances_are_of_records_that_come_and_go(d_in, asked, relation):
+    assert measurement_profile(COUNT, d_in, relation=asked).relation == relation
+
+
+def test_a_replacement_is_two_steps_in_the_symmetric_distance():
+    with pytest.raises(InvalidInput, match="give d_in=2"):
+        measurement_profile(COUNT, 1, relation="replace-one")
+    with pytest.raises(InvalidInput, match="relation must be 'replace-one'"):
+        measurement_profile(CHANNEL, relation="add-or-remove")
+
+
+def test_other_distances():
+    channel = measurement_profile(CHANNEL)
+    assert channel.relation == "replace-one"
+    assert measurement_profile(LAPLACE, 1.0).relation == "add-or-remove"
+    stated = measurement_profile(LAPLACE, 1.0, relation="replace-one")
+    assert stated.compose(channel).relation == "replace-one"

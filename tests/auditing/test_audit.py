@@ -76,11 +76,26 @@ def subjects():
     yield "epsilon 700", fp.HammingChannel(3, 2, 700.0), prior
 
 
-every = pytest.mark.parametrize(
-    ("channel", "prior"),
-    [pytest.param(channel, prior, id=name) for name, channel, prior in subjects()],
-    indirect=["channel"],
-)
+#: Audits that take little time.
+QUICK = [
+    "hamming-0.0",
+    "product-zeros",
+    "matrix-one-output",
+    "one database",
+    "one value",
+    "identity",
+    "constant",
+    "epsilon 700",
+]
+SUBJECTS = [pytest.param(channel, prior, id=name) for name, channel, prior in subjects()]
+
+
+def every(test):
+    """Ask a test of every audit; of quick ones by default."""
+    test = pytest.mark.slow(but=QUICK)(test)
+    return pytest.mark.parametrize(("channel", "prior"), SUBJECTS, indirect=["channel"])(test)
+
+
 AUDITS = {}
 
 #: Measures that are rounded to nearest, and that an audit raises past their error.
@@ -305,6 +320,7 @@ def test_which_rows_are_given_away():
     assert audit["singles-out"] is False
 
 
+@pytest.mark.slow
 def test_implied_levels_are_not_below_the_measured_ones():
     rng = np.random.default_rng(7)
     for _ in range(20):

@@ -24,6 +24,7 @@ def test_time_limit_is_checked_and_kept():
     assert audit["dp"] == math.inf
 
 
+@pytest.mark.slow
 def test_a_million_rows():
     n = 1_000_000
     audit = fp.audit(fp.HammingChannel(n, 2, 0.5), fp.Product.iid([0.7, 0.3], n), time_limit=60)
@@ -35,6 +36,7 @@ def test_a_million_rows():
     assert max(map(len, repr(audit).splitlines())) <= 100
 
 
+@pytest.mark.slow
 def test_long_exchangeable_priors_are_not_waited_for():
     n = 100_000
     audit = fp.audit(fp.HammingChannel(n, 2, 0.5), fp.Exchangeable.beta_binomial(n, 0.5, 0.8))
@@ -44,6 +46,7 @@ def test_long_exchangeable_priors_are_not_waited_for():
     assert audit.to_html().count("<figure>") == 2
 
 
+@pytest.mark.slow
 def test_many_different_rows_are_drawn_or_left_out():
     rng = np.random.default_rng(0)
     kernels = [cases.kernel(rng, 2, 2) for _ in range(1700)]
@@ -54,7 +57,7 @@ def test_many_different_rows_are_drawn_or_left_out():
 def test_nothing_is_begun_long_after_the_limit(monkeypatch):
     monkeypatch.setattr("fastpriv.auditing.case._GRACE", -1e9)
     channel, prior = fp.HammingChannel(13, 2, 1.0), fp.Uniform(13, 2)  # small ones are
-    audit = fp.audit(channel, prior, time_limit=3.0)
+    audit = fp.audit(channel, prior, time_limit=3600.0)
     assert not audit.levels
     assert all("past the time limit" in why for why in audit.skipped.values())
 
@@ -71,6 +74,7 @@ def test_small_matrices_do_not_wait_for_the_clock():
     assert set(audit.skipped) == {"individual-capacity", "constrained-capacity"}
 
 
+@pytest.mark.slow
 def test_large_structures_without_a_matrix():
     prior = fp.Exchangeable.beta_binomial(40, 0.5, 0.8)
     types = fp.audit(fp.PosteriorChannel(prior, prior.epsilon_tilde() + 0.01), prior)
@@ -96,6 +100,7 @@ def test_what_is_too_large_is_skipped_and_said():
     assert "entries" in audit.skipped["channel-capacity"]
 
 
+@pytest.mark.slow
 def test_an_audit_does_not_look_at_the_clock(monkeypatch):
     """However fast the time passes, the numbers are the same; the searches do end."""
     rng = np.random.default_rng(8)

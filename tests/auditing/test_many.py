@@ -67,6 +67,7 @@ def test_one_structured_prior_for_plain_matrices():
     agree(fp.audit_many(stack, prior), stack, [prior] * 3)
 
 
+@pytest.mark.slow
 def test_threads_and_processes(monkeypatch):
     monkeypatch.setattr(many, "_TOGETHER", 200)
     stack, priors = stack_and_priors(20, 3, 5, seed=4)

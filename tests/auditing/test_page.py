@@ -41,7 +41,12 @@ SUBJECTS = {
     ),
     "hostile": lambda: fp.audit(fp.HammingChannel(2, 2, 1.0), fp.Uniform(2, 2), name=HOSTILE),
 }
-every = pytest.mark.parametrize("name", SUBJECTS)
+
+
+def every(test):
+    """Ask a test of every page; those of quick audits by default."""
+    test = pytest.mark.slow(but=["constant", "one database"])(test)
+    return pytest.mark.parametrize("name", SUBJECTS)(test)
 
 
 @cache
@@ -84,6 +89,7 @@ class Reader(html.parser.HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
+@pytest.mark.slow
 @every
 def test_the_page_has_every_level_and_nothing_from_outside(name):
     audit = audited(name)
@@ -124,6 +130,7 @@ def test_names_are_words_and_not_markup():
     assert "<script" not in audited("hostile")._repr_html_()
 
 
+@pytest.mark.slow
 def test_the_page_is_written_and_the_same_twice(tmp_path):
     audit = audited("zeros")
     path = tmp_path / "audit.html"

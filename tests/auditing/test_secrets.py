@@ -45,6 +45,7 @@ def test_a_secret_behind_the_database():
     assert audit["secret-mutual-information"] <= audit["mutual-information"]
 
 
+@pytest.mark.slow
 def test_secrets_that_never_occur_are_left_out():
     joint = np.vstack([JOINT, np.zeros(4)])
     matrix = cases.kernel(np.random.default_rng(2), 4, 3)

@@ -104,6 +104,7 @@ def same(a, b):
     return np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", OF_CHANNEL)
 @pytest.mark.parametrize("pair", PAIRS)
 def test_every_measure_of_a_channel_needs_its_matrix_only(pair, name):
@@ -111,6 +112,7 @@ def test_every_measure_of_a_channel_needs_its_matrix_only(pair, name):
     assert same(OF_CHANNEL[name](plain), OF_CHANNEL[name](dense))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", UNDER_PRIOR)
 @pytest.mark.parametrize("prior", PRIORS, ids=lambda prior: type(prior).__name__)
 @pytest.mark.parametrize("pair", PAIRS)

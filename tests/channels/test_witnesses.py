@@ -27,7 +27,7 @@ def small_channels(sizes):
     if set(sizes) == {2}:
         n = len(sizes)
         prior = fp.Exchangeable.beta_binomial(n, 0.9, 1.3)
-        yield "posterior", fp.PosteriorChannel(prior, prior.epsilon_tilde() + 0.2)
+        yield "posterior", lambda: fp.PosteriorChannel(prior, prior.epsilon_tilde() + 0.2)
         yield "types", cases.once(lambda: fp.solve_pd_dp(prior, 0.7).channel)
         yield "count", fp.QueryChannel.count(n, cases.kernel(rng, n + 1, 4))
         yield "histogram", fp.QueryChannel.histogram(n, 2, cases.kernel(rng, n + 1, 3))
@@ -75,16 +75,19 @@ def agree(ratio, level):
     return abs(ratio - level) <= 1e-12 * max(1.0, level)
 
 
+@pytest.mark.grid
 @every_channel
 def test_neighbours(channel):
     level = neighbour_level(channel)
     if level == 0.0:
+        assert o.dp_level(channel.matrix(), channel.space.sizes) == 0
         return
     witness = step_witness(channel)
     assert ow.differ(witness.database, witness.other) == [witness.row]
     assert agree(o.log_ratio(*entries(channel, witness)), level)
 
 
+@pytest.mark.grid
 @every_channel
 def test_posteriors(channel):
     for prior in priors_on(channel.space):
@@ -99,6 +102,7 @@ def test_posteriors(channel):
         assert agree(o.log_ratio(top, bottom), level), prior
 
 
+@pytest.mark.grid
 @every_channel
 def test_any_two_databases(channel):
     level = extreme_level(channel)
@@ -107,6 +111,7 @@ def test_any_two_databases(channel):
         assert agree(o.log_ratio(*entries(channel, witness)), level)
 
 
+@pytest.mark.grid
 @every_channel
 def test_leakage(channel):
     matrix = channel.matrix()
@@ -122,6 +127,7 @@ def test_leakage(channel):
         assert agree(o.log_ratio(matrix[x, y], law), level), prior
 
 
+@pytest.mark.grid
 @every_channel
 def test_outputs_that_rule_databases_out(channel):
     truth = ow.ruling_out(channel.matrix())
@@ -144,6 +150,7 @@ def test_mixed_histograms_and_sums_of_many_rows():
         assert agree(o.log_ratio(*entries(channel, witness)), neighbour_level(channel))
 
 
+@pytest.mark.slow
 def test_a_million_rows():
     n = 1_000_000
     channel = fp.HammingChannel(n, 3, 0.5)

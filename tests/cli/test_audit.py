@@ -61,6 +61,7 @@ def test_infinite_levels_are_words(work, capsys):
     assert "infinite" in done(["audit", "exact.csv"], capsys)
 
 
+@pytest.mark.slow
 def test_a_named_mechanism(capsys):
     found = answer(["audit", "hamming:n=1000,m=4,epsilon=0.5", "--prior", "uniform"], capsys)
     assert found["levels"]["dp"]["value"] == 0.5
@@ -102,6 +103,7 @@ def test_what_confirms_a_solution_is_told(asked, work, capsys):
     assert found == pytest.approx(certificate["level"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_page_is_written(work, capsys, monkeypatch):
     words = ["audit", "bit.csv", "--html", "page.html"]
     text = done(words, capsys)

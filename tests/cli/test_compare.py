@@ -39,6 +39,7 @@ def test_a_matrix_is_the_same_as_its_structure(work, capsys):
     assert {each["better"] for each in levels.values()} == {"same"}
 
 
+@pytest.mark.slow
 def test_the_two_optimal_mechanisms(capsys):
     words = ["compare", "hamming:n=2,m=2,epsilon=1", "posterior:epsilon=1"]
     levels = answer([*words, "--prior", "iid:p=0.6,0.4,n=2"], capsys)["levels"]

@@ -100,6 +100,7 @@ def test_a_new_ledger_says_so(book, capsys):
     assert "remaining" in done(["ledger", "remaining", book], capsys)
 
 
+@pytest.mark.slow
 def test_processes_never_overspend(book):
     """Of eight processes that want 0.3 of 1.0, three get it; the others exit with 5."""
     command = [sys.executable, "-m", "fastpriv", "ledger", "spend", book, "--level", "dp=0.3"]
@@ -180,3 +181,22 @@ def test_a_damaged_file_is_no_defect_of_ours(damage, words, book, capsys):
         file.execute(damage)
         file.commit()
     refused(["ledger", words[0], book, *words[1:]], 2, "study.ledger", capsys)
+
+
+def test_a_ledger_prints_its_relation(book, work, capsys):
+    assert "relation" not in done(["ledger", "show", book], capsys)
+    done(["ledger", "spend", book, "hamming:n=9,m=2,epsilon=0.25"], capsys)
+    assert "relation: replace-one" in done(["ledger", "show", book], capsys)
+    assert answer(["ledger", "remaining", book], capsys)["relation"] == "replace-one"
+    stated = ["ledger", "spend", book, "--level", "dp=0.1", "--relation", "add-or-remove"]
+    refused(stated, 2, "relation must be 'replace-one', that of the ledger", capsys)
+    words = ["ledger", "init", "sgd.ledger", "--budget", "dp=1.0", "--relation", "add-or-remove"]
+    assert "relation: add-or-remove" in done(words, capsys)
+    spend = ["ledger", "spend", "sgd.ledger", "hamming:n=9,m=2,epsilon=0.25"]
+    refused(spend, 2, "do not compose", capsys)
+    refused([*spend, "--dry-run"], 2, "do not compose", capsys)
+    (work / "report.json").write_text('{"levels": {"dp": 0.1}}')
+    refused([*spend[:3], "--report", "report.json"], 2, "do not compose", capsys)
+    wrong = ["ledger", "init", "x.ledger", "--budget", "dp=1", "--relation", "remove"]
+    refused(wrong, 2, "relation must be one of", capsys)
+    assert not (work / "x.ledger").exists()

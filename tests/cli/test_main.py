@@ -50,6 +50,18 @@ def test_the_commands_are_these():
     assert sorted(LEAVES) == sorted([*names, *ledger])
 
 
+@pytest.mark.slow(
+    but=[
+        "fastpriv release",
+        "fastpriv estimate",
+        "fastpriv ledger",
+        "fastpriv ledger init",
+        "fastpriv ledger spend",
+        "fastpriv ledger show",
+        "fastpriv ledger remaining",
+        "fastpriv completion",
+    ]
+)
 @pytest.mark.parametrize("name", PARSERS)
 def test_examples_of_every_help_page_run(name, work, capsys):
     """In the order they are printed, in a folder with files of those names."""
@@ -157,6 +169,7 @@ def fastpriv(*words, **options):
     return subprocess.run(command, capture_output=True, text=True, **options)
 
 
+@pytest.mark.slow
 def test_installed_command():
     ran = fastpriv("capacity", "hamming:epsilon=1")
     assert (ran.returncode, ran.stderr) == (0, "")

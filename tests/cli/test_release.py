@@ -185,8 +185,9 @@ def test_distortion_and_dropped_columns(tmp_path, capsys):
     assert "read from the data" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGKILL", 9)])
 def test_a_release_that_is_stopped_leaves_no_output(number, tmp_path):
     """Writing sleeps, so the release is under way when it is stopped."""
     arguments = write(tmp_path, "c\nx\n")

@@ -28,6 +28,7 @@ LEVELS = {
 }
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("out", ["best.csv", "best.npy"])
 @pytest.mark.parametrize(
     ("notion", "prior", "law", "goal"),
@@ -127,6 +128,7 @@ def test_the_least_distortion_is_that_of_the_program(work, capsys):
     assert "least possible distortion, at least" in text
 
 
+@pytest.mark.slow
 def test_a_structured_optimum_needs_no_file(capsys):
     words = ["solve", "dp", "--prior", "uniform:n=1000000,m=4", "--epsilon", "2"]
     spec = answer(words, capsys)["channel"]["spec"]

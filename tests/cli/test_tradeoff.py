@@ -33,6 +33,7 @@ def test_the_table_rounds_outwards(work, capsys):
             assert float(row[1 + 2 * k]) <= low <= high <= float(row[2 + 2 * k])
 
 
+@pytest.mark.slow
 def test_leakages_of_few_databases(work, capsys):
     words = ["tradeoff", "--prior", "prior.csv", "--notions", "pml", "individual-capacity"]
     told = answer([*words, "--distortions", "0,0.3,0.6", "--plot", "curve.png"], capsys)
@@ -46,6 +47,7 @@ def test_leakages_of_few_databases(work, capsys):
     assert (work / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_csv_and_figure_are_written(work, capsys):
     words = ["tradeoff", "--prior", "prior.csv", "--notions", "dp", "--points", "3"]
     text = done([*words, "--out", "curve.csv", "--plot", "curve.png"], capsys)

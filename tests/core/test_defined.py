@@ -42,6 +42,7 @@ CHANNELS = {
 }
 
 
+@pytest.mark.slow(only=["channel-wide"])
 @pytest.mark.parametrize(
     ("family", "name"),
     [*[("prior", name) for name in PRIORS], *[("channel", name) for name in CHANNELS]],

@@ -59,6 +59,7 @@ print("same numbers")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.parametrize("layer", ["default", "workqueue", "omp", "tbb"])
 def test_sixteen_threads_before_and_after_a_fork(layer):

@@ -131,6 +131,7 @@ def test_another_solver():
     assert best.value == pytest.approx(result.fun, abs=2e-6)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from([(2,), (3,), (2, 2), (2, 1, 2), (3, 2)]),

@@ -33,6 +33,7 @@ def test_a_constant_where_nothing_else_is_allowed():
     assert best.gap < 1e-5
 
 
+@pytest.mark.slow
 def test_more_rows_than_databases_are_listed():
     """Eight bits, through the pairs of databases in which one row differs."""
     prior = fp.Exchangeable.beta_binomial(8, 2.0, 3.0)

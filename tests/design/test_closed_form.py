@@ -25,6 +25,7 @@ def test_h_inverse(epsilon, n, m):
     assert close(fp.h_inverse(distortion, n, m), o.h_inverse(distortion, n, m))
 
 
+@pytest.mark.search(every=10)
 @given(st.integers(1, 10**6), st.integers(2, 50), st.floats(0, 600))
 def test_round_trip(n, m, epsilon):
     assert fp.h_inverse(fp.h(epsilon, n, m), n, m) == pytest.approx(epsilon, rel=1e-12, abs=1e-13)

@@ -106,6 +106,7 @@ def test_rows_of_one_value_have_no_trade_off():
     assert curve.upper["dp"].tolist() == [0.0]
 
 
+@pytest.mark.slow
 def test_the_time_limit_of_a_level_is_one_total():
     prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(64)), [2] * 6)
     quick = fp.privacy_level(prior, 1.5, "dp", time_limit=0.0)
@@ -115,6 +116,7 @@ def test_the_time_limit_of_a_level_is_one_total():
     assert exact.width < 1e-5 * (1.0 + exact.upper) <= quick.width  # no program was solved
 
 
+@pytest.mark.slow
 def test_the_time_limit_of_a_curve_keeps_its_brackets():
     prior = fp.Dense(np.random.default_rng(2).dirichlet(np.ones(16)), [2] * 4)
     quick = fp.tradeoff_curve(prior, ["dp"], [0.8, 1.2], time_limit=0.0)

@@ -90,6 +90,7 @@ def test_levels_at_the_threshold_are_met(seed):
     assert solution.gap < 1e-9
 
 
+@pytest.mark.slow
 def test_levels_at_a_tight_threshold_say_what_rounding_adds():
     """Of one bit in three, eps_tilde is eps_X: rows of tight neighbours would have to be equal."""
     prior = fp.Dense(np.outer([0.7, 0.3], np.full(35, 1 / 35)).reshape(-1), [2, 5, 7])

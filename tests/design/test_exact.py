@@ -3,12 +3,11 @@
 import dataclasses
 import math
 import sys
-import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mpmath import exp as mp_exp
 from mpmath import mp, mpf, workdps
@@ -77,6 +76,7 @@ def test_the_ratio_is_just_below_the_exponential(epsilon):
     assert low <= epsilon
 
 
+@pytest.mark.search(every=10)
 @given(st.fractions(Fraction(1, 100), 50), st.fractions(Fraction(1, 10**6), 1))
 def test_the_simplest_fraction_has_the_least_denominator(low, width):
     result = simplest(low, low + width)
@@ -109,6 +109,7 @@ def test_against_the_plain_simplex(sizes, joint):
         check(best, weights, sizes, joint)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(SPACES),
@@ -125,6 +126,7 @@ def test_dp_against_all_rays(sizes, epsilon, data):
     assert fp.dp_level(best.channel) <= epsilon
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(SPACES), st.sampled_from([0.0, 1e-12, 1e-6, 0.1, 1.0, 40.0]), st.data())
 def test_identifiability_against_all_rays(sizes, beyond, data):
@@ -138,6 +140,7 @@ def test_identifiability_against_all_rays(sizes, beyond, data):
     assert fp.identifiability_level(best.channel, prior) <= epsilon
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 3.0))
 def test_random_priors_on_three_bits(seed, epsilon):
@@ -148,6 +151,7 @@ def test_random_priors_on_three_bits(seed, epsilon):
     assert abs(float_value - float(best.value)) <= 1e-11
 
 
+@pytest.mark.slow(but=["sizes0-0.02-False", "sizes1-1.0-False", "sizes2-1.0-True"])
 @pytest.mark.parametrize(
     ("sizes", "epsilon", "joint"),
     [
@@ -204,6 +208,7 @@ def test_products_are_solved_row_by_row(joint):
         assert level_of(best.channel, prior, joint) <= best.epsilon
 
 
+@pytest.mark.slow
 def test_a_million_rows_cost_as_much_as_one():
     best = solve(fp.Product.iid([0.7, 0.2, 0.1], 10**6), 1.0, False)
     one = solve(fp.Dense([0.7, 0.2, 0.1]), 1.0, False)
@@ -237,6 +242,7 @@ def test_exchangeable_rows_of_several_values():
     assert best.value == solve(fp.Dense(prior.pmf(), [3, 3]), 0.8, False).value
 
 
+@pytest.mark.slow
 def test_a_correlated_prior_of_twenty_bits():
     prior = fp.Exchangeable.beta_binomial(20, 0.5, 0.8)
     best = solve(prior, 1.0, False)
@@ -380,16 +386,15 @@ def test_infeasible_levels_are_named():
         solve(fp.Dense([0.5, 0.5, 0.0, 0.0], [2, 2]), 5.0, True)
 
 
-def test_hopeless_sizes_are_refused_at_once():
+def test_hopeless_sizes_are_refused_at_once(monkeypatch):
     weights = np.random.default_rng(0).dirichlet(np.ones(512))
-    begun = time.monotonic()
+    monkeypatch.setattr("highspy.Highs.run", lambda solver: pytest.fail("a program was solved"))
     with pytest.raises(fp.TooLarge, match=r"262,144 pairs .* at most 20,000"):
         solve(fp.Dense(weights, [2] * 9), 1.0, False)
     with pytest.raises(fp.TooLarge, match="pairs"):
         solve(fp.Exchangeable.beta_binomial(500, 0.5, 0.8), 1.0, False)
     with pytest.raises(fp.TooLarge, match="bits"):
         solve(fp.Dense(weights[:64] / weights[:64].sum(), [2] * 6), 1e5, False)
-    assert time.monotonic() - begun < 20
 
 
 def test_bad_levels_are_refused():
@@ -416,8 +421,7 @@ def test_linear_systems_are_solved_exactly(size, seed):
     rng = np.random.default_rng(seed)
     columns = rng.integers(-5, 6, (size, size)).tolist()
     right = rng.integers(-5, 6, size).tolist()
-    if len(linear.independent(columns)) < size:
-        return
+    assume(len(linear.independent(columns)) == size)
     for solved, matrix in (
         (linear.solve, np.array(columns, dtype=object).T),
         (linear.solve_transposed, np.array(columns, dtype=object)),

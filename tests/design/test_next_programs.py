@@ -122,6 +122,7 @@ def test_all_priors_have_a_closed_form(epsilon):
     assert rows.value == pytest.approx(2.0 / (1.0 + math.exp(epsilon)), rel=1e-9)
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 2.0))
 def test_a_box_lies_between_its_priors_and_all(seed, epsilon):
@@ -188,6 +189,7 @@ def test_least_capacity_of_the_paper_and_of_symmetric_costs():
         assert solution.gap <= 1e-6
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**32 - 1))
 def test_no_mapping_within_budget_has_less_capacity(seed):

@@ -32,6 +32,7 @@ def small_priors():
 SMALL = small_priors()
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("prior", [p for _, p in SMALL], ids=[name for name, _ in SMALL])
 @pytest.mark.parametrize("share", [0.15, 0.6])
 def test_agreement_with_a_naive_program(prior, share):
@@ -63,6 +64,7 @@ def test_methods():
     assert isinstance(fp.solve_pd_dp(types, 0.5).channel, fp.TypeChannel)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("prior", [p for _, p in SMALL], ids=[name for name, _ in SMALL])
 def test_closed_forms_hold_for_their_floats(prior):
     pmf = prior.pmf()
@@ -78,14 +80,16 @@ def test_closed_forms_hold_for_their_floats(prior):
         assert solution.level <= epsilon * (1 + 1e-12)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("prior", [p for _, p in SMALL], ids=[name for name, _ in SMALL])
 @pytest.mark.parametrize("joint", [False, True])
 def test_both_engines_agree(prior, joint):
     low, high = (prior.epsilon_x(), prior.epsilon_tilde()) if joint else (0.0, prior.epsilon_hat())
     epsilon = low + 0.5 * (high - low)
-    if not high > low * (1 + 1e-9):
-        return
     solve = fp.solve_pd_i if joint else fp.solve_pd_dp
+    if not high > low * (1 + 1e-9):  # closed forms at every level: there is nothing to solve
+        assert solve(prior, high).method == "closed-form"
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fp.GapWarning)  # the interior point may stop short
         interior = solve(prior, epsilon, solver="interior")
@@ -99,6 +103,7 @@ def test_both_engines_agree(prior, joint):
     check(interior, prior, prior.pmf(), epsilon, joint)
 
 
+@pytest.mark.slow
 def test_a_gap_that_rounding_does_not_allow_is_told():
     prior = fp.Exchangeable.beta_binomial(30, 0.5, 0.8)
     with pytest.warns(fp.GapWarning, match="wider than gap=1e-12: rounding"):
@@ -108,6 +113,7 @@ def test_a_gap_that_rounding_does_not_allow_is_told():
     assert fp.solve_pd_dp(prior, 1.0).converged
 
 
+@pytest.mark.slow
 def test_a_thousand_random_pairs_without_a_violation(capsys):
     rng = np.random.default_rng(0)
     broken = solved = worst = flagged = 0
@@ -161,6 +167,7 @@ def test_theorem_1_and_monotony(seed, sizes, epsilon):
             assert fp.distortion(channel, prior) >= solution.bound
 
 
+@pytest.mark.slow
 def test_what_was_reached_is_kept():
     """Near the end rounding may throw the method back; it once returned what it fell to."""
     prior = fp.Exchangeable.beta_binomial(6, 0.5, 0.8)
@@ -192,6 +199,7 @@ def test_infeasible_identifiability_names_the_least_level():
         fp.solve_pd_i(prior, 1.0)
 
 
+@pytest.mark.slow
 def test_limits_return_what_was_proved():
     prior = fp.Exchangeable.beta_binomial(30, 0.5, 0.8)
     with pytest.warns(fp.GapWarning, match="the time limit passed"):

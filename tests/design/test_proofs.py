@@ -58,6 +58,7 @@ def test_the_multipliers_of_randomised_response(shape, weights, more):
             assert p[x] * apart - mu[x] == together[x]
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 4.0))
 def test_the_repair_makes_noise_private(seed, epsilon):

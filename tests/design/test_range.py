@@ -40,6 +40,7 @@ def _sound(solution, prior):
     assert solution.value == pytest.approx(float(p @ (matrix * cost).sum(axis=1)), rel=1e-9)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", PRIORS)
 @pytest.mark.parametrize("epsilon", LEVELS)
 def test_dp_programs_answer_everywhere(name, epsilon):

@@ -72,6 +72,7 @@ def test_three_values_on_types():
     check(solution, prior, o.exchangeable_pmf_general(counts, 3, 3), 0.6, joint=False)
 
 
+@pytest.mark.slow
 def test_sixty_bits():
     prior = fp.Exchangeable.beta_binomial(60, 0.5, 0.8)
     solution = fp.solve_pd_dp(prior, 1.0)
@@ -83,6 +84,7 @@ def test_sixty_bits():
     assert solution.channel.sample(rows, rng=2).shape == (3, 60)
 
 
+@pytest.mark.slow
 def test_a_million_independent_rows():
     prior = fp.Product.iid([0.9, 0.07, 0.03], 1_000_000)
     solution = fp.solve_pd_dp(prior, 1.0)

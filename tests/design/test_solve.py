@@ -31,6 +31,7 @@ def test_least_distortion_at_an_information(flip):
     assert best.minimised == "distortion"
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=15, deadline=None)
 @given(
     notion=st.sampled_from(sorted(LEVELS)),

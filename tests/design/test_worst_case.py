@@ -68,6 +68,7 @@ def test_least_correlation_of_uniform_values():
     assert rho_squared(best.channel.matrix(), [0.25] * 4) == pytest.approx(best.value, rel=1e-9)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 10**6),

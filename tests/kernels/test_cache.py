@@ -1,7 +1,6 @@
 """Compiled kernels on disk, each case in fresh interpreters."""
 
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fastpriv
+from fastpriv.kernels import cache
 
 #: Calls one small kernel; prints its answer, how often it was compiled and how often loaded.
 CALL = """
@@ -21,7 +21,8 @@ answer = kernel(np.zeros(2), np.full((2, 2), -1.0), 3)
 print(answer, sum(kernel.stats.cache_misses.values()), sum(kernel.stats.cache_hits.values()))
 """
 COMPILED, LOADED = ["-2.0", "1", "0"], ["-2.0", "0", "1"]
-needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+ROOT_USER = hasattr(os, "getuid") and os.getuid() == 0
+needs_root = pytest.mark.skipif(not ROOT_USER, reason="only root can become another user")
 
 
 def start(code, where, **environment):
@@ -50,7 +51,9 @@ def site():
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(fastpriv.__file__).parent, folder / "site" / "fastpriv", ignore=ignore)
+    package = folder / "site" / "fastpriv"
+    shutil.copytree(Path(fastpriv.__file__).parent, package, ignore=ignore)
+    shutil.copytree(cache.HERE, package / "kernels", ignore=ignore, dirs_exist_ok=True)
     yield folder / "site"
     shutil.rmtree(folder)
 
@@ -65,12 +68,14 @@ def as_nobody(code):
     return load + "os.setgid(65534)\nos.setuid(65534)\n" + code
 
 
+@pytest.mark.slow
 def test_a_kernel_is_compiled_once(site):
     assert run(CALL, site)[0] == COMPILED
     assert len(compiled(site / "fastpriv" / "kernels" / "__pycache__")) == 1
     assert run(CALL, site)[0] == LOADED
 
 
+@pytest.mark.slow
 def test_a_chosen_folder_is_used_and_can_be_moved_with_the_package(site, tmp_path):
     assert run(CALL, site, NUMBA_CACHE_DIR=str(tmp_path / "cache"))[0] == COMPILED
     assert not compiled(site)
@@ -79,6 +84,7 @@ def test_a_chosen_folder_is_used_and_can_be_moved_with_the_package(site, tmp_pat
     assert run(CALL, moved, NUMBA_CACHE_DIR=str(tmp_path / "shipped"))[0] == LOADED
 
 
+@pytest.mark.slow
 def test_a_changed_helper_in_another_file_is_noticed(site):
     assert run(CALL, site)[0] == COMPILED
     arrays = site / "fastpriv" / "kernels" / "arrays.py"
@@ -88,6 +94,7 @@ def test_a_changed_helper_in_another_file_is_noticed(site):
     assert run(CALL, site)[0] == ["7.0", "1", "0"]
 
 
+@pytest.mark.slow
 @needs_root
 def test_a_cache_that_can_only_be_read_is_read(site):
     # As in an image that is built by root and run by somebody else, without a home.
@@ -95,6 +102,7 @@ def test_a_cache_that_can_only_be_read_is_read(site):
     assert run(as_nobody(CALL), site, HOME="/nonexistent")[0] == LOADED
 
 
+@pytest.mark.slow
 @needs_root
 def test_where_nothing_can_be_written_kernels_are_compiled_in_memory(site):
     log = "import logging\nlogging.basicConfig(level=logging.DEBUG)\n"
@@ -103,6 +111,7 @@ def test_where_nothing_can_be_written_kernels_are_compiled_in_memory(site):
     assert "compiling kernels, for this process only (no cache folder)" in errors
 
 
+@pytest.mark.slow
 def test_a_file_in_the_place_of_every_folder_costs_only_compilation(site, tmp_path):
     # A file where a folder is wanted stops everybody, root included.
     blocked = tmp_path / "blocked"
@@ -113,6 +122,7 @@ def test_a_file_in_the_place_of_every_folder_costs_only_compilation(site, tmp_pa
     assert run(CALL, site, NUMBA_CACHE_DIR=str(blocked), **environment)[0] == COMPILED
 
 
+@pytest.mark.slow
 def test_the_user_folder_is_used_where_the_package_cannot_be_written(site, tmp_path):
     (site / "fastpriv" / "kernels" / "__pycache__").write_text("in the way")
     environment = {"HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -121,6 +131,7 @@ def test_the_user_folder_is_used_where_the_package_cannot_be_written(site, tmp_p
     assert run(CALL, site, **environment)[0] == LOADED
 
 
+@pytest.mark.slow
 def test_a_folder_that_goes_away_costs_only_compilation(site, tmp_path):
     gone = """
 import os, shutil, fastpriv.kernels
@@ -131,6 +142,7 @@ open(os.environ["NUMBA_CACHE_DIR"], "w").close()
     assert run(gone + CALL, site, NUMBA_CACHE_DIR=str(tmp_path / "cache"))[0] == COMPILED
 
 
+@pytest.mark.slow
 def test_processes_may_compile_at_the_same_time(site):
     processes = [start(CALL, site) for _ in range(3)]
     for process in processes:
@@ -140,6 +152,7 @@ def test_processes_may_compile_at_the_same_time(site):
     assert run(CALL, site)[0] == LOADED
 
 
+@pytest.mark.slow
 def test_warm_up_in_processes(site):
     # Two processes compile, here two small kernels, and the one that started them loads them.
     code = """
@@ -153,6 +166,7 @@ print([kernel.stats.cache_misses for kernel in k.KERNELS.values()])
     assert " ".join(run(code, site)[0]) == "(2, 0) (0, 2) [Counter(), Counter()]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [0, 1000])
 def test_a_damaged_file_is_replaced(site, keep):
     assert run(CALL, site)[0] == COMPILED
@@ -162,6 +176,7 @@ def test_a_damaged_file_is_replaced(site, keep):
     assert run(CALL, site)[0] == LOADED
 
 
+@pytest.mark.slow
 def test_compiling_is_logged_once_and_numba_keeps_quiet(site):
     log = "import logging\nlogging.basicConfig(level=logging.DEBUG)\n"
     again = "kernels.any_below(np.zeros(1), np.ones(1), 1.0)\n"
@@ -172,7 +187,9 @@ def test_compiling_is_logged_once_and_numba_keeps_quiet(site):
     assert run(code, site)[0] == ["20"]
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_one_line_while_kernels_are_compiled(site):
+    pty = pytest.importorskip("pty", reason="needs terminals of POSIX", exc_type=ImportError)
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(site), "NUMBA_CACHE_DIR": ""}
     command = [sys.executable, "-c", CALL]

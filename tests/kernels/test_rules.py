@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import fastpriv.kernels as kernels
-from fastpriv.kernels import cache, declare
+from fastpriv.kernels import cache, declare, dispatchers
 
 FOLDER = Path(kernels.__file__).parent
 FILES = sorted(
-    path for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "cache", "declare")
+    path
+    for path in FOLDER.glob("*.py")
+    if path.stem not in ("__init__", "cache", "declare", "dispatchers")
 )
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -21,14 +23,13 @@ each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 @each_file
 def test_a_kernel_file_imports_only_files_of_its_folder(path):
     # The cache is stamped by the contents of this folder: code from elsewhere would go unnoticed.
-    allowed = re.compile(r"(math|numba|numpy|typing|fastpriv\.kernels(\.\w+)?)$")
+    allowed = re.compile(r"(math|numba|numpy|typing)$")
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            names = [node.module]
+            names = [] if node.level == 1 else [node.module]
         assert all(map(allowed.match, names)), names
 
 
@@ -45,7 +46,6 @@ def test_every_function_is_a_kernel_or_a_helper(path):
 def test_every_kernel_stands_in_the_package():
     for name, kernel in kernels.KERNELS.items():
         assert getattr(kernels, name) is kernel
-        assert name in kernels.__all__
 
 
 def test_the_stamp_covers_every_file(tmp_path, monkeypatch):
@@ -77,7 +77,7 @@ def test_annotations_are_the_types_of_a_kernel():
 
 def test_a_call_with_undeclared_types_warns_and_answers():
     values = np.array([1.0, -2.0], dtype=np.float32)
-    with pytest.warns(declare.UndeclaredTypes, match="kernel any_below is not declared for"):
+    with pytest.warns(dispatchers.UndeclaredTypes, match="kernel any_below is not declared for"):
         assert kernels.any_below(values, np.ones(2), 1.0)
 
 

@@ -23,6 +23,7 @@ every_channel = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.grid
 @every_channel
 def test_curve(sizes, channel, matrix):
     epsilons = [0.0, 1e-9, 0.3, 1.0, 2.5, 40.0, 800.0]
@@ -36,6 +37,7 @@ def test_curve(sizes, channel, matrix):
     assert fp.hockey_stick(channel, min(fp.dp_level(channel), 1e6)) >= 0.0
 
 
+@pytest.mark.grid
 @every_channel
 @pytest.mark.parametrize("delta", [1e-12, 0.01, 0.1, 0.25, 0.6, 1.0])
 def test_inverse(sizes, channel, matrix, delta):
@@ -60,6 +62,7 @@ def channels(draw):
     return sizes, np.array([[v / sum(row) for v in row] for row in rows])
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=150, deadline=None)
 @given(channels(), st.floats(0, 5), st.floats(1e-6, 1))
 def test_upper_bounds_on_the_very_floats(case, eps, delta):

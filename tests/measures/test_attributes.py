@@ -47,6 +47,7 @@ def cases(draw):
     return channel, row, labels, [fp.Dense(pmf, sizes), fp.Product(rows)]
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=80, deadline=None)
 @given(cases())
 def test_functions_of_a_row_are_labels_of_databases(case):
@@ -67,6 +68,7 @@ def test_functions_of_a_row_are_labels_of_databases(case):
         assert fp.singles_out(channel, prior) == od.discloses(matrix, identity, prior.pmf())
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=80, deadline=None)
 @given(cases())
 def test_threshold_of_an_attribute(case):

@@ -69,6 +69,7 @@ CLOSED = {
 }
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("gap", [1e-2, 1e-9, 1e-12, 0.0])
 @pytest.mark.parametrize("name", CLOSED)
 def test_closed_forms(name, gap):
@@ -100,6 +101,7 @@ def random_channel(rng, inputs, outputs, kind):
 KINDS = ["dirichlet", "spiky", "zeros", "huge-range", 1e-3, 1e-8, 1e-12]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(2, 2), (2, 5), (3, 3), (4, 3), (3, 7)])
 def test_the_bracket_holds_the_truth(shape, kind):
@@ -133,6 +135,7 @@ def test_a_useless_and_nearly_useless_channels():
     assert 0.0 < bracket.upper < 1e-31
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tiny", [1e-250, 1e-300, 5e-324])
 def test_tiny_entries(tiny):
     for matrix in (
@@ -149,6 +152,7 @@ def test_tiny_entries(tiny):
         assert bracket.upper <= 1e-240
 
 
+@pytest.mark.slow(but=["dirichlet-shape4", "spiky-shape3", "zeros-shape3", "1e-08-shape3"])
 @pytest.mark.parametrize("shape", [(65, 65), (70, 5), (200, 40), (3, 400), (2, 1000)])
 @pytest.mark.parametrize("kind", ["dirichlet", "spiky", "zeros", 1e-8])
 def test_the_prior_certifies_larger_channels(shape, kind):
@@ -199,6 +203,7 @@ STRUCTURED = [
 ]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("channel", STRUCTURED)
 def test_structured_channels_agree_with_their_matrix(channel):
     bracket, plain = fp.channel_capacity(channel), fp.channel_capacity(np.array(channel.matrix()))

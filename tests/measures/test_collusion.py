@@ -41,6 +41,7 @@ def test_noisy_exclusive_or():
     assert found.theorem_4 == pytest.approx(0.64 * math.log(2), rel=1e-6)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([0.3, 1.0, 5.0]))
 def test_exact_and_bounds(seed, same, spread):

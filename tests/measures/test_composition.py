@@ -36,6 +36,7 @@ def mechanisms():
     }
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize(("a", "b"), list(itertools.product(mechanisms(), repeat=2)))
 def test_composition_is_the_joint_law(a, b):
     first, second = mechanisms()[a], mechanisms()[b]
@@ -98,6 +99,7 @@ def test_composition_refuses_what_it_cannot_do():
         fp.compose(big, big)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([(2, 2), (3, 2), (2, 1, 2)]))
 def test_additive_bound_holds_and_group_bound_holds(seed, sizes):
@@ -117,6 +119,7 @@ def test_additive_bound_holds_and_group_bound_holds(seed, sizes):
         fp.group_bound(one, len(sizes) + 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(2, 4))
 def test_cross_capacity_by_brute_force(seed, k, outputs):
@@ -171,6 +174,7 @@ def test_two_data_sets(seed, spaces):
     assert bound >= max(terms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_three_data_sets_of_the_same_people(seed):
     rng = np.random.default_rng([seed, 77])

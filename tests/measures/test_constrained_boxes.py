@@ -49,6 +49,7 @@ def laws_in_a_box(individual, b, centre, low, high, rng, count):
     return np.array([p for p in laws[inside] if individual.entropy(p) >= b])
 
 
+@pytest.mark.slow(but=["case2"])
 @pytest.mark.parametrize("case", CASES)
 def test_no_prior_in_a_box_tells_more_than_its_bound(case):
     individual, b = best_of_first_row(*case)
@@ -99,6 +100,7 @@ def test_boxes_of_a_search_keep_what_is_above_a_poor_floor(case):
             assert any(-part.rank >= best for part in having)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "outputs"), [((2, 2, 2, 2), 16), ((2, 2, 2), 12)])
 def test_flat_channels_with_many_outputs(sizes, outputs):
     """Cells of posteriors left these twice as wide as they are high."""
@@ -128,6 +130,7 @@ def gibbs(L, logs, low, high, least, most, edges, t, p, push):
     return truncated_gibbs(L, logs, low, high, least, most, edges, t, p, push, np.empty(p.size))
 
 
+@pytest.mark.slow(only=["0.02"])
 @pytest.mark.parametrize("t", [0.02, 0.3, 5.0])
 def test_laws_of_largest_score_within_ranges(t):
     rng, edges = np.random.default_rng(5), np.array([0, 3, 7])
@@ -154,6 +157,7 @@ def likely(y, first, last, low, high, least, most, W, order):
     ), kernel.most_likely(y, low, high, W, order)
 
 
+@pytest.mark.slow
 def test_ranges_of_output_laws_by_linear_programs():
     rng, edges = np.random.default_rng(6), np.array([0, 3, 7])
     for _ in range(20):
@@ -182,6 +186,7 @@ def majorant(low, high, least, most, W, edges, order, V, q):
     return A
 
 
+@pytest.mark.slow
 def test_quadratic_functions_are_above_divergences():
     rng, edges = np.random.default_rng(7), np.array([0, 3, 7])
     closest = math.inf

@@ -41,6 +41,7 @@ def neighbours(individual, law, b, count, rng):
 CASES = [(4, 1.0, 0.7, 0), (4, 20.0, 0.7, 1), (6, 0.5, 0.9, 2), (6, 20.0, 0.9, 3), (3, 0.3, 0.5, 4)]
 
 
+@pytest.mark.slow(but=["4-1.0-0.7-0", "4-20.0-0.7-1", "6-0.5-0.9-2"])
 @pytest.mark.parametrize(("outputs", "weight", "share", "seed"), CASES)
 def test_curvature_is_below_the_chords_by_what_no_prior_can_avoid(outputs, weight, share, seed):
     individual, b = best_of_first_bit(outputs, weight, share, seed)
@@ -104,6 +105,7 @@ def test_multiplier_of_a_stationary_law(t):
     assert individual.multiplier(law) == pytest.approx(t, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "outputs", "weight"), [((2, 2, 2), 6, 20.0), ((4, 4), 4, 0.5)])
 def test_searches_that_know_a_poor_prior_only(sizes, outputs, weight, monkeypatch):
     """Upper ends hold for the best prior also if the lower end is far below it."""
@@ -121,6 +123,7 @@ def test_searches_that_know_a_poor_prior_only(sizes, outputs, weight, monkeypatc
     assert search.bound() >= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.7, 0.9])
 def test_two_rows_of_four_values(share):
     """Every slice by itself tells most at the best law, and has three dimensions."""
@@ -149,6 +152,7 @@ def law_of_a_bit(seed, weight):
     return rng, W, np.repeat([0, 1], [3, 5]), rng.dirichlet(np.full(8, 2.0))
 
 
+@pytest.mark.slow(only=["0-0.5-0.01"])
 @pytest.mark.parametrize("t", [1e-2, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize(("seed", "weight"), [(0, 0.5), (1, 2.0), (2, 20.0)])
 def test_ranges_of_laws_of_a_small_cost_are_kept_and_no_more(seed, weight, t):
@@ -171,6 +175,7 @@ def test_ranges_of_laws_of_a_small_cost_are_kept_and_no_more(seed, weight, t):
                 assert moved.max() >= 0.6 * room or end in (0.0, 1.0)
 
 
+@pytest.mark.slow(only=["0-0.5-0.1"])
 @pytest.mark.parametrize("t", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize(("seed", "weight"), [(0, 0.5), (1, 2.0), (2, 20.0)])
 def test_no_law_avoids_the_gain_of_curvature(seed, weight, t):

@@ -38,6 +38,7 @@ def about_first_row(p, matrices):
     )
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=25, deadline=None)
 @given(st.lists(bit_channels, min_size=2, max_size=4), st.floats(0.05, 2.0), st.integers(0, 10**6))
 def test_rows_peeled_off_bound_every_prior(matrices, weight, seed):
@@ -56,6 +57,7 @@ def test_peeling_is_exact_at_both_ends(epsilon):
     assert copies <= peeled_bound(kernel, [kernel] * 2, math.log(2.0)) <= copies + 2e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "share"), [(0.1, 0.45), (0.5, 0.7), (0.5, 0.95), (4.0, 0.7)])
 def test_rows_by_themselves_agree_with_the_matrix(epsilon, share):
     channel = fp.HammingChannel(3, 2, epsilon)
@@ -70,6 +72,7 @@ def test_rows_by_themselves_agree_with_the_matrix(epsilon, share):
     assert one.width <= 1.1e-3 * one.upper
 
 
+@pytest.mark.slow
 def test_rows_with_different_channels_agree_with_the_matrix():
     channel = fp.ProductChannel(
         [[[0.7, 0.3], [0.2, 0.8]], [[1.0, 0.0], [0.4, 0.6]], [[0.5, 0.5], [0.3, 0.7]]]
@@ -113,6 +116,7 @@ def test_rows_in_no_order():
     assert constrained._order([unlike[0]] * 2).tolist() == [[2, 1]]
 
 
+@pytest.mark.slow
 def test_randomised_response_on_four_and_six_bits():
     """These were 14 to 35 percent wide, and 60 percent."""
     four = fp.constrained_capacity(

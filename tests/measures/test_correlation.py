@@ -82,6 +82,7 @@ def test_contraction_of_matrices(W, p):
 every_pair = cases.every_pair(6)
 
 
+@pytest.mark.grid
 @every_pair
 def test_pairings(prior, pmf, channel, matrix):
     W = [[float(v) for v in row] for row in matrix]
@@ -247,6 +248,7 @@ def normalised(weights):
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=80)
 @given(rows, st.data())
 def test_the_chain_of_inequalities(weights, data):
@@ -337,6 +339,7 @@ def test_contraction_of_products(monkeypatch):
     assert bounded.lower >= max(b.lower for b in single) * (1 - 1e-12)
 
 
+@pytest.mark.slow
 def test_e_d_of_mixed_sizes_and_of_many_rows():
     mixed = fp.HammingChannel(4, [2, 3, 2, 3], 0.8)
     exact = fp.contraction_coefficient(mixed.matrix())

@@ -33,6 +33,7 @@ def with_entropy(pmf, b):
     return (1 - high) * pmf + high / len(pmf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "sizes", "k"), [(0, (2, 2, 2), 2), (1, (2, 3), 2), (2, (3, 2, 2), 2)]
 )
@@ -57,6 +58,7 @@ def test_groups_against_many_priors(seed, sizes, k):
     assert full.lower - 1e-9 <= truth <= full.upper + 1e-9
 
 
+@pytest.mark.slow
 def test_whole_databases_and_structures():
     """A group of all rows is one row; a count agrees with its matrix; bad groups are refused."""
     channel = fp.HammingChannel(2, 2, 1.0)
@@ -78,6 +80,7 @@ def test_whole_databases_and_structures():
         fp.constrained_capacity(fp.mechanisms.GeometricCount(100, 1.0).channel(), 1.0, k=30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_composition_is_bounded(seed):
     """The composed channel at an entropy is below the bound, which is below unconstrained ones."""
@@ -99,6 +102,7 @@ def test_composition_is_bounded(seed):
     )
 
 
+@pytest.mark.slow
 def test_capacities_at_an_entropy_do_not_add():
     """Two parities that tell nothing alone tell a bit together; the bound is met."""
     bits, top = fp.Space.hamming(3, 2).rows(np.arange(8)), math.log(8)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
@@ -55,6 +55,7 @@ def levels(channel, prior, y):
 cases = st.tuples(st.sampled_from(SHAPES), st.integers(0, 10**6), st.sampled_from([0.0, 0.4]))
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=60)
 @given(cases, st.sampled_from([1e-6, 0.5, 3.0, 20.0]))
 def test_tilted_channels(case, epsilon):
@@ -64,7 +65,7 @@ def test_tilted_channels(case, epsilon):
     try:
         listed = fp.TiltedChannel(law, epsilon)
     except fp.InvalidInput:
-        return  # too far from all outputs
+        reject()  # too far from all outputs
     others = [
         fp.Exchangeable(random_types(rng, n, m, zeros)),
         fp.Uniform(n, m),
@@ -94,6 +95,7 @@ def _types_only(patch):
         patch.setattr(room, "LISTED", 0)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=40)
 @given(cases, st.sampled_from([2, 3, 4]), st.sampled_from([1e-6, 1.0, 30.0]))
 def test_row_by_row_channels(case, outputs, epsilon):
@@ -135,6 +137,7 @@ def test_independent_equal_rows_are_exchangeable():
     assert as_exchangeable(fp.Markov([0.5, 0.5], [[0.5, 0.5]] * 2, 3)) is None
 
 
+@pytest.mark.slow
 def test_a_thousand_bits():
     prior = fp.Exchangeable.beta_binomial(1000, 2.0, 3.0)
     channel = fp.TiltedChannel(prior, 1.0)

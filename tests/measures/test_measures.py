@@ -15,6 +15,7 @@ from cases import close, kernel, law, priors
 every_pair = cases.every_pair(16)
 
 
+@pytest.mark.grid
 @every_pair
 def test_pairings(prior, pmf, channel, matrix):
     sizes = prior.space.sizes
@@ -34,6 +35,7 @@ def test_pairings(prior, pmf, channel, matrix):
     assert close(cost, o.distortion_metric(matrix, pmf, metric))
 
 
+@pytest.mark.grid
 @every_pair
 def test_primitives(prior, pmf, channel, matrix):
     columns = list(zip(*matrix, strict=True))
@@ -41,6 +43,7 @@ def test_primitives(prior, pmf, channel, matrix):
     assert np.allclose(channel.column_minima(), [float(min(c)) for c in columns], rtol=1e-14)
 
 
+@pytest.mark.grid
 @every_pair
 def test_structured_answers_agree_with_the_matrix(prior, pmf, channel, matrix):
     plain = fp.Channel(channel.matrix(), prior.space)
@@ -58,6 +61,7 @@ each_posterior = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.grid
 @each_posterior
 @pytest.mark.parametrize("above", [0.05, 1.0, 20.0])
 def test_posterior_channel(prior, pmf, above):
@@ -100,11 +104,11 @@ def test_posterior_channel_under_another_prior(prior, pmf):
 @each_posterior
 def test_posterior_channel_is_refused_below_epsilon_tilde(prior, pmf):
     least = prior.epsilon_tilde()
-    if least == 0:
-        return
-    with pytest.raises(fp.Infeasible, match=f"epsilon_tilde = {least!r}".replace("+", r"\+")):
-        fp.PosteriorChannel(prior, least * (1 - 1e-9))
-    fp.PosteriorChannel(prior, least)
+    channel = fp.PosteriorChannel(prior, least)
+    assert fp.identifiability_level(channel, prior) <= least * (1 + 1e-9) + 1e-9
+    if least > 0:
+        with pytest.raises(fp.Infeasible, match=f"epsilon_tilde = {least!r}".replace("+", r"\+")):
+            fp.PosteriorChannel(prior, least * (1 - 1e-9))
 
 
 @pytest.mark.parametrize(
@@ -287,6 +291,7 @@ def test_lemma_4_and_theorem_2(seed, sizes, above):
     assert np.allclose(K.T @ (prior.pmf() / (K @ q)), 1.0, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_markov_information_is_bracketed_when_it_does_not_fit(monkeypatch):
     from fastpriv.priors import markov
 
@@ -309,6 +314,7 @@ def test_markov_information_is_bracketed_when_it_does_not_fit(monkeypatch):
     assert entropy.width == pytest.approx(bracket.width, abs=1e-12 * entropy.upper)
 
 
+@pytest.mark.slow
 def test_a_skewed_start_does_not_fool_the_bracket():
     # The first row is nearly constant and all others fair: windows must be taken where they are.
     for start, step in [([0.99, 0.01], [[0.5, 0.5]] * 2), ([0.5, 0.5], [[0.99, 0.01]] * 2)]:

@@ -21,6 +21,7 @@ def prior():
     return fp.Dense(pmf / pmf.sum(), [2] * BITS)
 
 
+@pytest.mark.slow(but=["<lambda>0", "<lambda>8", "<lambda>9"])
 @pytest.mark.parametrize(
     "work",
     [
@@ -66,6 +67,7 @@ def test_information_of_one_row_of_many_values():
     assert found == pytest.approx(fp.channel_capacity(channel).upper, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_rows_that_all_differ_take_no_square():
     n = 4000
     prior = fp.Product(np.random.default_rng(1).dirichlet([9, 9], n))

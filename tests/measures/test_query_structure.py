@@ -65,6 +65,7 @@ def same(value, truth):
     return value == truth or abs(value - truth) <= 1e-12 * (1 + truth)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=60)
 @given(queries())
 def test_structure_agrees_with_the_list(case):

@@ -293,6 +293,7 @@ def test_counts_under_an_interval_of_priors_are_those_of_the_list(n, c):
             assert fp.pml_level(made, priors, row) == pytest.approx(level, rel=1e-11, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_many_bits_under_an_interval_of_priors():
     n, c = 120, 0.1
     kernel = noisy_counts(n, 0.3)

@@ -51,6 +51,7 @@ def random_stack(shape, seed, zeros=0.0, spread=3.0):
     return stack / stack.sum(-1, keepdims=True), priors / priors.sum(-1, keepdims=True)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", [*LEVELS, *OTHERS])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize(("zeros", "spread"), [(0.0, 3.0), (0.4, 1.0), (0.0, 1e-9)])
@@ -83,6 +84,7 @@ def channels(draw):
     return np.array([law(outputs) for _ in range(inputs)]), np.array(law(inputs))
 
 
+@pytest.mark.search(every=10)
 @given(channels())
 @example((np.array([[1.0, 5e-324], [1.0, 1e-310]]), np.array([1.0, 5e-324])))
 @example((np.array([[0.5, 0.5], [0.5 + 1e-16, 0.5 - 1e-16]]), np.array([0.5, 0.5])))
@@ -118,6 +120,7 @@ def test_the_information_of_a_stack_against_a_plain_sum(shape):
         assert share == pytest.approx(float(truth / entropy) if entropy else 0.0, rel=1e-12)
 
 
+@pytest.mark.slow(only=["(2, 33, 6)"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_hockey_stick_of_a_stack(shape):
     stack, _ = random_stack(shape, 4, 0.2)

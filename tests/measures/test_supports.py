@@ -242,6 +242,7 @@ def _exact_correlation(W, p):
     return mpmath.sqrt(max(mpmath.eigsy(mpmath.matrix(shifted), eigvals_only=True)))
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-40, 1e-17, 1e-12, 1e-8, 1e-3, 1.0])
 @pytest.mark.parametrize(
     "make",

@@ -62,6 +62,7 @@ def same(value, truth):
     return value == truth or abs(value - truth) <= 1e-12 * (1 + truth)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=25)
 @given(cases())
 def test_structure_agrees_with_the_matrix(case):

@@ -23,6 +23,7 @@ levels = st.one_of(
 # Binary symmetric.
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=60, deadline=None)
 @given(levels)
 def test_flip_keeps_its_promise_and_is_tight(epsilon):
@@ -83,6 +84,7 @@ def test_example_one_of_the_paper():
 # Exponential.
 
 
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize(
     "rate", [0.0, 1e-300, 1e-12, 1e-3, 0.012, 0.0126, 0.2, 0.26, 0.99, 1.01, 5.0, 40.0, 300.0]
@@ -98,6 +100,7 @@ def test_exponential_entropy_at_the_ends():
     assert fp.mechanisms.exponential_entropy(10**9, 0.0) == math.log(10**9)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=40, deadline=None)
 @given(st.integers(2, 30), st.one_of(st.floats(1e-300, 1e-3), st.floats(1e-3, 3.0)))
 def test_exponential_rate_keeps_its_promise_and_is_tight(k, epsilon):

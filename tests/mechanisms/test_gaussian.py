@@ -33,6 +33,7 @@ def information(points, weights):
 # The integral and its slope.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("a", [1.0, 4.0])
 def test_divergences_and_slopes_are_within_their_error(a):
     rng = np.random.default_rng(int(a))
@@ -99,6 +100,7 @@ def test_points_appear_where_the_literature_has_them(reach, points, enough):
         assert channel(reach).capacity(points + 1).lower >= whole.lower - 1e-9
 
 
+@pytest.mark.slow(only=["11.0"])
 @pytest.mark.parametrize("reach", REACHES)
 def test_brackets_are_ordered_and_below_the_bound(reach):
     mechanism = channel(reach)

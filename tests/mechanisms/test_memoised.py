@@ -120,6 +120,7 @@ def test_every_mechanism_can_be_permanent():
             assert memoised.level(1) < memoised.level()
 
 
+@pytest.mark.slow(only=["<lambda>-outputs together"])
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -39,6 +39,18 @@ VECTORS = {
 }
 
 
+@pytest.mark.slow(
+    but=[
+        "count-gaussian-0.4-all",
+        "count-gaussian-1.0-independent",
+        "count-laplace-0.4-all",
+        "count-laplace-0.4-independent",
+        "sum-gaussian-3.0-independent",
+        "mixed-gaussian-1.0-independent",
+        "mixed-gaussian-3.0-all",
+        "signs-gaussian-3.0-independent",
+    ]
+)
 @pytest.mark.parametrize("priors", ["all", "independent"])
 @pytest.mark.parametrize("noise", [0.4, 1.0, 3.0])
 @pytest.mark.parametrize("kind", CAPACITIES)
@@ -61,6 +73,14 @@ def test_sums_agree_with_lists(name, kind, noise, priors):
         assert (np.delete(who.databases, i, axis=1) == np.delete(who.databases[0], i)).all()
 
 
+@pytest.mark.slow(
+    but=[
+        "histogram-3.0-independent",
+        "bits-1.5-independent",
+        "bits-3.0-all",
+        "plane-1.5-independent",
+    ]
+)
 @pytest.mark.parametrize("priors", ["all", "independent"])
 @pytest.mark.parametrize("noise", [1.5, 3.0])
 @pytest.mark.parametrize("name", VECTORS)
@@ -74,6 +94,7 @@ def test_vectors_agree_with_lists(name, noise, priors):
     assert told.width <= plain.width + 1e-6
 
 
+@pytest.mark.slow
 def test_a_million_rows():
     """Bits by the two answers furthest apart; ratings and histograms in brackets."""
     n = 10**6
@@ -238,6 +259,7 @@ def test_whole_numbers_that_are_no_doubles_are_refused():
     assert laplace_query_leakage([2**60, 2**60 + 2**9], 1.0) == pytest.approx(math.log(2.0))
 
 
+@pytest.mark.slow
 def test_a_time_limit_holds_from_the_start(monkeypatch):
     """Without time the answer is what needs no search; a million people in a thousand groups."""
     told = gaussian_query_capacity(SumQuery.histogram(10**6, 1000), 100.0, time_limit=1.0)

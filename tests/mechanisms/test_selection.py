@@ -59,6 +59,7 @@ def by_noise(u, noise):
     return [float(p) for p in chances]
 
 
+@pytest.mark.slow(but=["u0-exponential", "u0-laplace", "u1-exponential"])
 @pytest.mark.parametrize("noise", ["exponential", "gumbel", "laplace"])
 @pytest.mark.parametrize("u", [[0.0, 0.0], [1.0, -0.5, 0.25], [3.0, 2.0, -1.0]])
 def test_report_noisy_max_by_integrals_over_noise(noise, u):
@@ -72,6 +73,7 @@ def test_report_noisy_max_by_integrals_over_noise(noise, u):
         np.testing.assert_allclose(row, weights / weights.sum(), rtol=1e-14)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=60, deadline=None)
 @given(UTILITIES, st.floats(1e-8, 20.0), st.data())
 def test_levels_and_utility(u, epsilon, data):
@@ -97,6 +99,7 @@ def test_the_range_of_permute_and_flip_is_more_than_epsilon(epsilon):
     assert np.ptp(np.log(gumbel[0] / gumbel[1])) <= epsilon * (1.0 + 1e-12)
 
 
+@pytest.mark.slow
 def test_composed_curves_hold_for_channels():
     """Declared curves are above those of given utilities, also composed."""
     u = [[0.0, 0.0, 0.5], [1.0, -1.0, 0.5]]

@@ -27,6 +27,7 @@ def maxima(rows):
     return sum(max(column) for column in zip(*rows, strict=True))
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None)
 @given(st.data())
 def test_maximal_leakage_adds_when_the_second_mechanism_is_chosen_by_the_first_output(data):

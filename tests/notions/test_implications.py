@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
@@ -65,6 +65,7 @@ def mechanisms(draw):
     return sizes, fp.Channel(matrix, sizes).matrix(), pmf
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=150, deadline=None)
 @given(mechanisms())
 def test_whatever_follows_holds(case):
@@ -82,13 +83,13 @@ def test_whatever_follows_holds(case):
                 assert levels[other] <= bound * (1 + TOLERANCE) + TOLERANCE, (notion, other)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=100, deadline=None)
 @given(mechanisms(), st.integers(0, 2**32))
 def test_rows_under_product_priors(case, seed):
     sizes, matrix, _ = case
     level = o.dp_level(matrix, sizes)
-    if level == o.inf:
-        return
+    assume(level < o.inf)
     rng = np.random.default_rng(seed)
     pmf = o.product_pmf([law(rng, m, 0.01) for m in sizes])
     leakage, information = row_levels(matrix, sizes, pmf)
@@ -107,8 +108,7 @@ def test_product_priors_reach_the_dp_level(case):
     # Saeidian et al. 2024, Theorem 4.2 (3), and Wu-Xia-He 2020, Theorem 1: the other direction.
     sizes, matrix, _ = case
     level = o.dp_level(matrix, sizes)
-    if level in (0, o.inf):
-        return
+    assume(0 < level < o.inf)
     dbs, small = o.databases(sizes), Fraction(1, 10**30)
     _, j, _ = max(
         ((i, j, y) for i, j in o.neighbour_pairs(sizes) for y in range(len(matrix[0]))),
@@ -129,8 +129,7 @@ def test_priors_reach_the_leakage_capacity(case):
     # Saeidian et al. 2024, Theorem 4.5 (1): leakage over all priors is the strong DP level.
     _, matrix, _ = case
     level = o.strong_dp_level(matrix)
-    if level == o.inf:
-        return
+    assume(level < o.inf)
     best, small = o.mpf(0), Fraction(1, 10**30)
     for x in range(len(matrix)):
         pmf = [1 - small * (len(matrix) - 1) if z == x else small for z in range(len(matrix))]

@@ -69,6 +69,7 @@ def test_audits_measure_notions_of_the_registry_only():
     }
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("slug", MEASURED)
 def test_the_level_of_a_notion_is_that_of_an_audit(slug):
     """Except where only the audit, or only the registry, measures it."""

@@ -55,13 +55,11 @@ def test_given_axes_are_used_at_the_width_of_a_phone(name):
         assert ax.get_window_extent().height > 130  # of 340
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "implications"])  # no legend
 def test_figures_fit_a_column_of_a_paper(name):
     figure, ax = plt.subplots(figsize=(3.4, 2.4), layout="constrained")
     CALLS[name](ax)
     figure.canvas.draw()
-    if name == "implications":
-        return  # an outline in words, without a legend
     width, height = figure.canvas.get_width_height()
     labels = [label for one in figure.axes for label in (one.xaxis.label, one.yaxis.label)]
     for part in (ax.get_legend(), *labels):

@@ -169,12 +169,13 @@ def test_profile_is_delta_over_epsilon():
     ax = fp.plot.profile(matrix, Profile.of(MATRIX), labels=["two", "three"])
     for label, rows in (("two", matrix), ("three", MATRIX)):
         x, y = line(ax, label).get_data()
-        for epsilon, delta in zip(x, y, strict=True):
+        for epsilon, delta, before in zip(x[1::2], y[1::2], y[::2], strict=True):
             truth = o.hockey_stick(rows, [len(rows)], epsilon)
-            assert truth <= delta <= truth * (1 + 1e-13) + 1e-13
+            assert truth <= delta <= truth * (1 + 1e-8) + 1e-9  # all corners are drawn
+            assert delta <= before
         level = Profile.of(rows).epsilon(0.0).upper
         assert level in x
-        assert y[x >= level].tolist() == [0.0] * int((x >= level).sum())
+        assert y[x > level].tolist() == [0.0] * int((x > level).sum())
         assert f"0 from epsilon {level:.4g}" in line(ax, label).get_label()
     assert ax.get_yscale() == "symlog"
     assert ax.get_ylim()[0] < 0.0
@@ -194,8 +195,9 @@ def test_profile_shows_the_band_of_composed_releases():
     ax = fp.plot.profile(composed, least=1e-6)
     x, y = line(ax, "mechanism").get_data()
     assert x[-1] == pytest.approx(1.05 * composed.epsilon(1e-6).upper)
-    found = [composed.delta(e) for e in x]
-    assert y.tolist() == [b.upper for b in found]
+    computed = slice(1, None, 16)  # a stretch between computed points has eight steps
+    found = [composed.delta(e) for e in x[computed]]
+    assert y[computed].tolist() == [b.upper for b in found]
     corners = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert {b.lower for b in found} | {b.upper for b in found} <= set(corners)
 
@@ -244,14 +246,14 @@ def test_composition_is_epsilon_over_releases():
     channel = fp.HammingChannel(5, 3, 0.25)
     ax = fp.plot.composition(channel, releases=60, deltas=[1e-9, 1e-3])
     total = line(ax, "levels add: 0.25 each")
-    counts = total.get_xdata()
+    counts = total.get_xdata()  # a straight line; the others are stairs with these corners
     assert counts[0] == 1
     assert counts[-1] == 60
     np.testing.assert_array_equal(total.get_ydata(), 0.25 * counts)
     profile = Profile.of(channel)
     for delta, name in ((1e-9, "1e-9"), (1e-3, "0.001")):
-        drawn = line(ax, f"privacy profile, delta {name}").get_ydata()
-        bound = line(ax, f"advanced composition, delta {name}").get_ydata()
+        drawn = line(ax, f"privacy profile, delta {name}").get_ydata()[::2]
+        bound = line(ax, f"advanced composition, delta {name}").get_ydata()[::2]
         for k, value, other in zip(counts, drawn, bound, strict=True):
             assert value == profile.self_compose(int(k)).epsilon(delta).upper
             assert other == pytest.approx(oracle.advanced(0.25, k, delta), rel=1e-12)
@@ -287,8 +289,8 @@ def test_a_missing_bound_is_not_called_infinite():
     band = importlib.import_module("fastpriv._drawing.style").band
     _, ax = plt.subplots()
     x, high = np.array([0.0, 1.0]), np.array([np.inf, 2.0])
-    band(ax, x, np.array([1.0, 1.0]), high, "a", color=FAMILY[0])
-    band(ax, x, high, high, "b", color=FAMILY[1])
+    band(ax, x, np.array([1.0, 1.0]), high, "a", rising=False, color=FAMILY[0])
+    band(ax, x, high, high, "b", rising=False, color=FAMILY[1])
     assert line(ax, "a").get_label() == "a (no bound at 0)"
     assert line(ax, "b").get_label() == "b (infinite at 0)"
 
@@ -322,7 +324,9 @@ def test_tradeoff_is_the_figure_of_the_paper():
     for notion in ("dp", "identifiability"):
         for table in (curve.theorem_lower, curve.theorem_upper):
             values = np.where(np.isinf(table[notion]), np.nan, table[notion])
-            assert any(np.array_equal(values, drawn, equal_nan=True) for drawn in bounds)
+            ahead = table is curve.theorem_lower  # a lower bound on what falls
+            corners = [drawn[::2] if ahead else drawn[1::2] for drawn in bounds]
+            assert any(np.array_equal(values, drawn, equal_nan=True) for drawn in corners)
     assert legend(ax)[:3] == [
         "differential privacy",
         "identifiability",
@@ -359,14 +363,14 @@ def test_a_level_that_falls_at_once_is_drawn_so(name, grid):
     assert curve.jumps["dp"] == pytest.approx((place, before, 0.0), rel=2e-3)
     x, y = drawn.get_data()
     at = np.flatnonzero(np.isnan(y))
-    assert x[at] == pytest.approx([place])  # the line is broken there
+    assert x[at] == pytest.approx([place] * len(at))  # the line is broken there
     assert y[at[0] - 1] == pytest.approx(before, rel=2e-3)
-    assert y[at[0] + 1] == 0.0
+    assert y[at[-1] + 1] == 0.0
     (fill,) = ax.collections
     corners = np.concatenate([path.vertices for path in fill.get_paths()])
-    for distortion, level in corners:  # nothing is shaded but brackets, which are narrow
-        known = np.isfinite(y)
-        assert np.abs(np.hypot(x[known] - distortion, y[known] - level)).min() < 1e-3
+    assert corners[:, 1].max() <= np.nanmax(y) * (1 + 1e-12)
+    inside = (corners[:, 0] < place * (1 - 2e-4)) & (corners[:, 0] > corners[:, 0].min())
+    assert (corners[inside, 1] >= before * (1 - 2e-3)).all()  # the jump itself is not shaded
 
 
 def test_a_level_that_falls_continuously_has_no_jump():
@@ -380,9 +384,9 @@ def test_one_notion_one_point_any_order():
     assert alone.get_ylabel() == "least mutual information (nats)"
     assert len(alone.figure.axes) == 1
     one = fp.plot.tradeoff(fp.tradeoff_curve(fp.Uniform(3, 2), ["dp"], [0.5]))
-    assert line(one, "differential").get_xdata().tolist() == [0.5]
+    assert set(line(one, "differential").get_xdata()) == {0.5}
     mixed = fp.plot.tradeoff(fp.tradeoff_curve(fp.Uniform(3, 2), ["dp"], [1.0, 0.0, 0.5]))
-    assert line(mixed, "differential").get_xdata().tolist() == [0.0, 0.5, 1.0]
+    assert marked(mixed, "differential")[0].tolist() == [0.0, 0.5, 1.0]
     assert "(infinite at 0)" in legend(mixed)[0]
 
 

@@ -35,6 +35,7 @@ small = st.sampled_from([(2, 2), (6, 2), (2, 3), (3, 3)])
 shapes = st.sampled_from([(2, 2), (6, 2), (9, 2), (2, 3), (4, 3), (3, 4)])
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=25)
 @given(shapes, st.integers(0, 10**6), st.sampled_from([0.5, 2.0, 20.0]))
 def test_the_bracket_holds_eps_tilde(shape, seed, sharp):
@@ -66,6 +67,7 @@ def test_impossible_and_uniform_chains():
     assert fp.Markov([0.5, 0.5], [[0.5, 0.5]] * 2, 100).epsilon_tilde() == 0.0
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=20)
 @given(small, st.integers(0, 10**6), st.floats(0.0, 4.0))
 def test_e_i_of_a_chain(shape, seed, beyond):
@@ -151,6 +153,7 @@ def test_bounds_without_a_program_hold(epsilon, monkeypatch):
         assert solution.value >= value * (1 - 1e-6)
 
 
+@pytest.mark.slow
 def test_levels_of_long_chains_are_brackets():
     for notion in ("dp", "identifiability"):
         wide = fp.privacy_level(CHAIN, 300.0, notion)

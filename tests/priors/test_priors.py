@@ -6,9 +6,9 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 import fastpriv as fp
 import oracles as o
@@ -63,7 +63,7 @@ def test_epsilon_tilde_of_products_in_exact_arithmetic():
 @pytest.mark.parametrize("n", [4, 20])
 def test_epsilon_tilde_survives_rounded_binomial_weights(n):
     # A bare sign test gives 1.184 at n = 20.
-    prior = fp.Exchangeable(binom.pmf(np.arange(n + 1), n, 0.3))
+    prior = fp.Exchangeable(scipy.stats.binom.pmf(np.arange(n + 1), n, 0.3))
     assert prior.epsilon_tilde() == pytest.approx(np.log(7 / 3), rel=1e-9)
     dense = fp.Dense(fp.Product.iid([0.7, 0.3], min(n, 12)).pmf(), [2] * min(n, 12))
     assert dense.epsilon_tilde() == pytest.approx(np.log(7 / 3), rel=1e-9)
@@ -155,6 +155,7 @@ def test_beta_binomial():
     assert np.allclose(weights, truth, rtol=1e-13, atol=0)
 
 
+@pytest.mark.slow
 def test_large_structures_never_expand():
     n = 1_000_000
     rng = np.random.default_rng(0)
@@ -181,6 +182,7 @@ def test_exchangeable_epsilon_tilde_matches_dense():
     assert prior.epsilon_tilde() == pytest.approx(dense.epsilon_tilde(), rel=1e-11)
 
 
+@pytest.mark.slow
 def test_wild_dense_prior_is_not_declared_feasible_where_rounding_hides_it():
     # At eps_hat ~ 0.3 the inverse of 14 axes amplifies rounding by 1e11 or so.
     rng = np.random.default_rng(8)
@@ -259,6 +261,7 @@ def test_a_prior_does_not_follow_later_changes_of_the_array_it_was_given():
         prior.pmf()[0] = 1.0
 
 
+@pytest.mark.slow
 def test_a_million_exchangeable_bits():
     prior = fp.Exchangeable.beta_binomial(10**6, 1.0, 1.0)  # flat over counts
     rows = np.zeros(10**6, dtype=int)

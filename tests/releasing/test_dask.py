@@ -68,6 +68,7 @@ def deadly(part, folder, partition_info=None):
     return part
 
 
+@pytest.mark.slow
 def test_a_worker_dies_and_nothing_is_released_twice(client, tmp_path):
     frame = people()
     ledger = fp.accounting.Ledger({"dp": 5.0})
@@ -136,6 +137,7 @@ def test_equal_partitions_are_drawn_differently(here):
     assert as_values(again) != as_values(out)
 
 
+@pytest.mark.slow
 def test_draws_have_the_reported_chances(here):
     """Records of one value in 20 partitions: counts of the outputs against R_epsilon's law."""
     n, epsilon = 60_000, 1.0
@@ -201,6 +203,7 @@ def test_what_a_dask_frame_cannot_do_is_said(here, tmp_path):
         fp.release(empty, domain=DOMAIN, epsilon=1.0)
 
 
+@pytest.mark.slow
 def test_the_report_goes_to_a_file_and_estimates_need_no_more(here, tmp_path):
     table, path = dd.from_pandas(people(), npartitions=3), tmp_path / "report.json"
     released = fp.release(table, domain=DOMAIN, epsilon=3.0, report=path)

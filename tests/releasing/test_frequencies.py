@@ -67,6 +67,7 @@ def test_estimates_and_variances_are_those_of_the_definition(name):
     assert found.records.values == tuple(RECORDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["E_d", "columns", "product", "matrix", "E_i"])
 def test_estimates_are_unbiased_and_intervals_cover(name):
     """The fixed table released many times: mean, spread and coverage of all intervals."""
@@ -220,6 +221,7 @@ def test_what_cannot_be_undone_is_refused(channel, words):
         fp.estimate_frequencies(np.array([0, 1, 2, 2]), channel, domain=3)
 
 
+@pytest.mark.slow
 def test_refusals():
     channel = fp.HammingChannel(1, 2, 1.0)
     with pytest.raises(fp.InvalidInput, match="declare"):

@@ -45,6 +45,7 @@ def _close(people, counts):
             assert abs(estimate - truth.get(value, 0)) <= 5.0 * error + 1e-9
 
 
+@pytest.mark.slow(only=["subset-selection"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_release_by_name_is_charged_and_estimated(name, people, tmp_path):
     ledger = fp.accounting.Ledger({"dp": 4.0})
@@ -91,6 +92,7 @@ def test_files_and_records(people, tmp_path):
             _close(few, fp.estimate_frequencies(out, report))
 
 
+@pytest.mark.slow
 def test_arrays_hold_texts():
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 40, 4_000)

@@ -145,6 +145,7 @@ def test_csv_with_everything_that_csv_allows(tmp_path):
     assert rows == [["a, name", "n"], *([v, str(k % 2)] for k, v in enumerate(values * 3))]
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(
@@ -183,6 +184,7 @@ def test_values_of_a_csv_are_what_str_writes(tmp_path):
         fp.release(path, domain={"c": [1, "1"]}, epsilon=1.0, out=out, overwrite=True)
 
 
+@pytest.mark.slow
 def test_pandas_and_pyarrow_stay_optional(tmp_path):
     path = tmp_path / "in.csv"
     path.write_text("c\n0\n1\n")

@@ -100,6 +100,7 @@ def five_columns(**how):
     return fp.release(rng.integers(0, 3, (500, 5)), domain=[3] * 5, rng=1, **how)
 
 
+@pytest.mark.slow
 def test_audits_of_a_release_speak_of_the_person():
     released = five_columns(epsilon=0.4, per_column=True)
     for given in (released, released.report, released.report.channel):

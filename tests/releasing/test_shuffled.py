@@ -11,6 +11,7 @@ from fastpriv.cli.main import main
 DOMAIN = {"sex": ["F", "M"], "smokes": ["no", "yes"]}
 
 
+@pytest.mark.slow
 def test_a_record_of_one_value_is_a_response():
     plan = fp.preview_release(10_000, domain={"answer": list(range(9))}, epsilon=2.0)
     level = plan.shuffled().epsilon(1e-6)
@@ -20,6 +21,7 @@ def test_a_record_of_one_value_is_a_response():
     assert level.upper < 0.2 * plan.levels["dp"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 3), (6, 2)])
 def test_columns_count_together(sizes):
     """The joint matrix of a record, against the reduced one; not each column by itself."""
@@ -46,6 +48,7 @@ def test_what_cannot_be_shuffled():
         plan.shuffled()
 
 
+@pytest.mark.slow
 def test_on_the_command_line(tmp_path, capsys):
     table, domain = tmp_path / "people.csv", tmp_path / "domain.json"
     table.write_text("sex,smokes\n" + "F,no\nM,yes\n" * 100)

@@ -170,6 +170,7 @@ def test_cross_tab_of_a_general_mechanism():
     np.testing.assert_allclose(one[1].estimates, whole.sum(axis=0), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_standard_error_of_a_cell_is_its_spread():
     people = table([2, 3], n=300)
     runs = [

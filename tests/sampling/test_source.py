@@ -44,6 +44,7 @@ def test_words_of_all_threads_differ():
     assert len(np.unique(words)) == len(words) == 8 * 116
 
 
+@pytest.mark.slow
 def test_new_keys_and_long_requests(monkeypatch):
     renewed = []
     plain = _random._Keystream._renew
@@ -98,6 +99,7 @@ print(len(words), len(np.unique(words)))
     assert out.stdout.split() == ["256", "256"]
 
 
+@pytest.mark.slow
 def test_drawing_loads_the_cipher_and_importing_does_not():
     code = """
 import sys, fastpriv as fp

@@ -34,6 +34,7 @@ class Fed(_random.Source):
         return np.array(now + [self.rest] * (count - len(now)), dtype=np.uint64)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=300, deadline=None)
 @given(laws())
 def test_weights_are_the_law_to_less_than_one_word(law):
@@ -49,6 +50,7 @@ def test_weights_are_the_law_to_less_than_one_word(law):
         assert abs(w - share) < (2 + raised if y == largest else 1 + Fraction(1, 1 << 20))
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 3000), st.sampled_from([-9e-10, 0.0, 9e-10]))
 def test_weights_of_long_laws_that_miss_one(seed, size, off):
@@ -93,6 +95,7 @@ def test_words_at_the_edges_find_their_outputs():
 EPSILONS = [0.0, 1e-300, 1e-17, 1e-8, 0.1, 1.0, math.log(3.0), 5.0, 20.0, 40.0, 44.2, 64.0, 700.0]
 
 
+@pytest.mark.grid(every=9)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 10, 1000, 2**20 - 3, 2**28])
 def test_hamming_integers_are_the_best_below_e_to_the_epsilon(m, epsilon):
@@ -229,6 +232,7 @@ def test_a_tree_realises_its_law():
         assert abs(chance - truth) <= truth * Fraction(1, 2**48) + Fraction(4, WORDS)
 
 
+@pytest.mark.slow(but=["law2-0.7", "law3-0.7", "law4-0.7"])
 @pytest.mark.parametrize(
     ("law", "epsilon"),
     [

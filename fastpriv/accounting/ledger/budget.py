@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, up
-from fastpriv.accounting.ledger.charges import Offer, charge, under_one_prior
+from fastpriv.accounting.ledger.charges import Offer, charge, under_one_prior, unknown_notion
 from fastpriv.accounting.ledger.rows import State
 from fastpriv.accounting.profile.relations import one_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput, described
@@ -44,9 +44,7 @@ class Budget:
         self.laws: dict[str, Law] = {}
         for notion, value in sorted(given.items(), key=lambda item: str(item[0])):
             if notion not in LAWS:
-                raise InvalidInput(
-                    f"a budget is of {', '.join(LAWS)}; got one of {described(notion)}"
-                )
+                raise unknown_notion("a budget", notion)
             law, limit = LAWS[notion], value
             if isinstance(value, tuple | list | Mapping):
                 limit, self.delta, self.adaptive = _pair(notion, value)
@@ -89,10 +87,11 @@ class Budget:
     def charges(self, before: State, offer: Offer, count: int) -> dict[str, Decimal]:
         """Return what releases add to each total."""
         begun = before.entries > 0
+        _joined(before, offer)  # before anything is composed
         return {
             notion: self._rise(before, offer, count)
             if self._is_curve(notion)
-            else charge(self.laws[notion], offer.levels, begun, count)
+            else charge(self.laws[notion], offer, begun, count)
             for notion in self.limits
         }
 
@@ -112,10 +111,9 @@ class Budget:
                 limit = float(self.limits[notion])
                 raise BudgetExceeded(notion, up(charged[notion]), down(left), limit)
         parts = _more(before.parts, offer.part, count)
-        relation = one_relation(before.relation, offer.relation)
-        return State(
-            before.entries + 1, spent, before.prior or offer.prior, parts, relation=relation
-        )
+        relation, recorded = _joined(before, offer)
+        prior = before.prior or offer.prior
+        return State(before.entries + 1, spent, prior, parts, relation=relation, recorded=recorded)
 
     def _rise(self, before: State, offer: Offer, count: int) -> Decimal:
         """How much epsilon rises, at the budget's delta, when the profiles are composed."""
@@ -127,8 +125,8 @@ class Budget:
         if self.adaptive:
             from fastpriv.accounting.ledger.parts import filtered_level_of  # loads kernels
 
-            return Decimal(repr(filtered_level_of(parts, down(self.delta or ZERO))))
-        return Decimal(repr(self._composer.level(parts)))
+            return Decimal(repr(float(filtered_level_of(parts, down(self.delta or ZERO)))))
+        return Decimal(repr(float(self._composer.level(parts))))
 
     def keep(self, parts: Mapping[str, int]) -> bytes | None:
         """Keep the composed law of releases; return it where the ledger's file should, too."""
@@ -139,6 +137,19 @@ class Budget:
         from fastpriv.accounting.ledger.composer import Composer  # profiles load the kernels
 
         return Composer(down(self.delta or ZERO), self.stored_law)
+
+
+def _joined(before: State, offer: Offer) -> tuple[str | None, bool]:
+    """Return the relation with one more spend, and whether all spends were checked against it."""
+    if offer.relation is None:  # a declared level is for the relation of the ledger
+        return before.relation, before.recorded or not before.entries
+    known = before.neighbours
+    if not before.recorded and known not in (None, offer.relation):
+        raise InvalidInput(
+            f"this ledger, of an earlier version, is known to hold for {known!r} only; if all its "
+            f"spends were made for {offer.relation!r}, open it with relation={offer.relation!r}"
+        )
+    return one_relation(known, offer.relation), True
 
 
 def _more(parts: Mapping[str, int], part: str | None, count: int) -> Mapping[str, int]:
@@ -161,8 +172,7 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
             raise ValueError
     except (KeyError, ValueError):
         raise InvalidInput(
-            f'the {CURVE} budget must be (epsilon, delta), (epsilon, delta, "adaptive") or '
-            f'{{"epsilon": ..., "delta": ..., "levels": "fixed" or "adaptive"}}, got '
+            f'the {CURVE} budget must be (epsilon, delta) or (epsilon, delta, "adaptive"); got '
             f"{described(value)}"
         ) from None
     least = amount(delta, "delta")

@@ -9,7 +9,7 @@ from typing import Any
 
 from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.accounting.ledger.amounts import amount, plus, times, up
-from fastpriv.errors import InvalidInput, described
+from fastpriv.errors import InvalidInput, described, did_you_mean
 from fastpriv.notions.registry import NOTIONS
 
 
@@ -26,26 +26,38 @@ class Offer:
     prior : str or None
         What tells the prior that it was measured under from others.
     relation : str or None
-        What neighbours are; None where the release holds for any relation.
+        What neighbours are; None for declared levels, which are for the relation of the ledger.
+    profile : bool
+        Whether the release is known by an (epsilon, delta) curve, which gives few levels.
     """
 
     levels: Mapping[str, Decimal]
     part: str | None = None
     prior: str | None = None
     relation: str | None = None
+    profile: bool = False
 
 
 def declared(given: Mapping[str, Any], curve: bool) -> Offer:
     """Return a release whose levels are declared; with its worst profile if ``curve``."""
     for notion in given:
         if notion not in LAWS:
-            raise InvalidInput(f"levels are of {', '.join(LAWS)}; got one of {described(notion)}")
+            raise unknown_notion("a level", notion)
     levels = {
         notion: amount(level, f"the {notion} level")
         for notion, level in given.items()
         if not isinstance(level, tuple | list)  # an (epsilon, delta)
     }
-    return Offer(levels, _worst_profile(given) if curve else None)
+    pairs = len(levels) < len(given)
+    return Offer(levels, _worst_profile(given) if curve else None, profile=pairs)
+
+
+def unknown_notion(what: str, notion: object) -> InvalidInput:
+    """Return the error for a notion that no budget is of."""
+    return InvalidInput(
+        f"{what} must be of a notion in fastpriv.accounting.LAWS, such as 'dp'; got one of "
+        f"{described(notion)}{did_you_mean(notion, LAWS)}"
+    )
 
 
 def _worst_profile(given: Mapping[str, Any]) -> str:
@@ -67,23 +79,29 @@ def _worst_profile(given: Mapping[str, Any]) -> str:
     return written(PrivacyProfile.from_epsilon_delta(epsilon, delta))
 
 
-def charge(law: Law, levels: Mapping[str, Decimal], begun: bool, count: int) -> Decimal:
+def charge(law: Law, offer: Offer, begun: bool, count: int) -> Decimal:
     """Return what ``count`` releases add to the level of a notion."""
     if begun:
-        return times(_level(levels, law.later, law), count)
-    first = _level(levels, law.first, law)
+        return times(_level(offer, law.later, law), count)
+    first = _level(offer, law.first, law)
     if count == 1:
         return first
-    return plus(first, times(_level(levels, law.later, law), count - 1))
+    return plus(first, times(_level(offer, law.later, law), count - 1))
 
 
-def _level(levels: Mapping[str, Decimal], needed: str, law: Law) -> Decimal:
-    if needed in levels:
-        return levels[needed]
+def _level(offer: Offer, needed: str, law: Law) -> Decimal:
+    if needed in offer.levels:
+        return offer.levels[needed]
+    if offer.profile:
+        why = "infinite" if needed == "dp" else "not known from its profile"
+        raise InvalidInput(
+            f"the {law.notion} budget is charged the {needed} level of this release, which is "
+            f'{why}. Use the budget {{"approximate-dp": (epsilon, delta)}}'
+        )
     instead = "give a prior" if _under_prior(needed) else "give the channel"
     raise InvalidInput(
-        f"the {law.notion} budget is charged the {needed} level of this release ({law.name}), "
-        f"which is not known; {instead} or declare it: {{{needed!r}: ...}} (--level {needed}=...)"
+        f"the {law.notion} budget is charged the {needed} level of this release, which is not "
+        f"known; {instead} or declare it (--level {needed}=...)"
     )
 
 

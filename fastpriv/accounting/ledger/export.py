@@ -17,7 +17,7 @@ from fastpriv.accounting.ledger.rows import (
     checked_label,
     entry_of,
 )
-from fastpriv.accounting.profile.relations import as_relation
+from fastpriv.accounting.profile.relations import optional_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput, described, unread
 
 _FORMAT, _VERSION = "fastpriv ledger", 1
@@ -36,6 +36,7 @@ def exported(budget: Budget, state: State, entries: list[Entry]) -> str:
             "spent": state.spent,
             "prior": state.prior,
             "relation": state.relation,
+            "recorded": state.recorded,
             "laws": {notion: law.name for notion, law in budget.laws.items()},
             "entries": [vars(entry) for entry in entries],
         },
@@ -54,7 +55,8 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
                 f"not {_FORMAT!r} of version {_VERSION}"
             )
         budget, prior = Budget(given["budget"]), checked_label(given["prior"])
-        relation = as_relation(given.get("relation"))  # older exports do not tell
+        relation = optional_relation(given.get("relation"))  # older exports do not tell
+        recorded = given.get("recorded") is True and "relation" in given
         total = amounts_of(given["spent"])
         entries = [entry_of(*map(each.__getitem__, _ENTRY)) for each in given["entries"]]
     except InvalidInput:
@@ -62,7 +64,7 @@ def imported(text: str) -> tuple[Budget, list[Entry], State]:
     except UNREADABLE as error:
         raise unread("export of a ledger", text, error) from None
     after = _added_up(budget, entries, total, prior)
-    return budget, entries, replace(after, relation=relation)
+    return budget, entries, replace(after, relation=relation, recorded=recorded)
 
 
 def _added_up(

@@ -19,8 +19,8 @@ from fastpriv.accounting.ledger.export import exported, imported
 from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.accounting.ledger.rows import MOST_COUNT, Entry, State, checked_count, checked_label
 from fastpriv.accounting.ledger.store import Store
-from fastpriv.accounting.profile.relations import REPLACED
-from fastpriv.errors import BudgetExceeded, InvalidInput
+from fastpriv.accounting.profile.relations import REPLACED, optional_relation
+from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError, described
 
 if TYPE_CHECKING:
     import os
@@ -53,6 +53,9 @@ class Ledger:
         "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3 at delta 10^-6, and
         ``(3.0, 1e-6, "adaptive")`` holds where *levels* are chosen after earlier outputs, by the
         rule "zcdp" of :class:`PrivacyFilter`; releases must be zCDP.
+    relation : {"add-or-remove", "replace-one", "replace-special"}, optional
+        Which databases are neighbours. By default the relation of the first channel or profile
+        that is spent: "replace-one" for channels and releases of tables.
 
     Notes
     -----
@@ -72,8 +75,9 @@ class Ledger:
     levels; its ``spent`` is that epsilon, ``remaining`` the rest, though one more release may add
     less to it than it would alone.
 
-    Releases for neighbours by different relations, such as a channel (one row is replaced) and
-    ``PrivacyProfile.gaussian(..., relation="add-or-remove")``, do not add up and are refused.
+    A ledger has one relation. What was made for another one is refused, such as a channel (one
+    record is replaced) after ``PrivacyProfile.gaussian(1.0)`` (one record is added or removed). A
+    declared level, ``{"dp": 0.1}``, must hold for the relation of the ledger.
 
     A ledger may be used from many threads. One in memory belongs to its process; to share a
     budget between processes or keep it over restarts, use :meth:`open`. A spend costs one
@@ -98,8 +102,9 @@ class Ledger:
     fastpriv.errors.BudgetExceeded: dp: the release asks for 0.01 but 0.0 of the budget 1.0 ...
     """
 
-    def __init__(self, budget: Mapping[str, Any]) -> None:
-        self._attach(Store(None, Budget(budget).stored(), timeout=0.0))
+    def __init__(self, budget: Mapping[str, Any], *, relation: str | None = None) -> None:
+        stated = optional_relation(relation)
+        self._attach(Store(None, Budget(budget).stored(), timeout=0.0), stated)
 
     @classmethod
     def open(
@@ -107,6 +112,8 @@ class Ledger:
         path: str | os.PathLike[str],
         budget: Mapping[str, Any] | None = None,
         timeout: float = 60.0,
+        *,
+        relation: str | None = None,
     ) -> Ledger:
         """Open the ledger in a file, and make it if it is not there and a budget is given.
 
@@ -123,6 +130,9 @@ class Ledger:
             As for :class:`Ledger`. Must agree with that of a ledger that exists.
         timeout : float
             Seconds to wait for other processes.
+        relation : {"add-or-remove", "replace-one", "replace-special"}, optional
+            As for :class:`Ledger`. Must agree with that of a ledger that has one. In a ledger of an
+            earlier version, which did not check relations, it states what all spends were made for.
 
         Raises
         ------
@@ -143,21 +153,43 @@ class Ledger:
         """
         wanted = None if budget is None else Budget(budget).stored()
         limit = check.real(timeout, "timeout", least=0.0, most=1e6)
+        stated = optional_relation(relation)
         store = Store(check.path(path, "path").absolute(), wanted, limit)
         if wanted is not None and wanted != store.budget:
             store.close()
             raise InvalidInput(
-                f"the ledger {path} has the budget {store.budget}, not {wanted}; open it without "
-                "a budget, or with its own"
+                f"the ledger has the budget {described(store.budget)}, not {described(wanted)}; "
+                "open it without a budget, or with its own"
             )
         self = cls.__new__(cls)
-        self._attach(store)
+        self._attach(store, stated)
         return self
 
-    def _attach(self, store: Store) -> None:
+    def _attach(self, store: Store, relation: str | None) -> None:
         with store.legible:
             self._store, self._budget = store, Budget(store.budget, store.law)
         self._floats: tuple[State, dict[str, float], dict[str, float]] | None = None
+        if relation is not None:
+            try:
+                self._state_relation(relation)
+            except BaseException:
+                store.close()
+                raise
+
+    def _state_relation(self, relation: str) -> None:
+        """Keep the relation that all spends are for, where none was stated otherwise."""
+
+        def make(before: State) -> tuple[list[Entry], State]:
+            if before.relation not in (None, relation):
+                raise InvalidInput(
+                    f"relation must be {before.relation!r}, that of the ledger; got {relation!r}. "
+                    "Use a ledger for each relation"
+                )
+            return [], replace(before, relation=relation, recorded=True)
+
+        before = self._store.state()
+        if (before.relation, before.recorded) != (relation, True):
+            self._store.write(make)
 
     # Spending.
 
@@ -176,7 +208,7 @@ class Ledger:
             What is released; its levels are computed, rounded up, for the probabilities that
             ``sample`` draws with. A ``Release``, its report or a ``GeometricCount`` says
             itself what it spends. Or levels that are declared, such as ``{"dp": 0.1}``, as
-            floats, ints, Decimals or decimal strings.
+            floats, ints, Decimals or decimal strings; they must hold for the ledger's relation.
         prior : Distribution or 1-D array, optional
             Law of the databases, for notions that depend on it.
         count : int
@@ -204,8 +236,12 @@ class Ledger:
         >>> round(first.charged["identifiability"], 6), later.charged["identifiability"]
         (1.886294, 0.5)
         """
-        number, name, budget = checked_count(count), checked_label(label), self._budget
-        offer = self._offer(mechanism, prior)
+        return self._spend(mechanism, prior, checked_count(count), checked_label(label), None)
+
+    def _spend(
+        self, mechanism: Any, prior: Any, number: int, name: str | None, claim: str | None
+    ) -> Receipt:
+        budget, offer = self._budget, self._offer(mechanism, prior)
         made: list[Entry] = []
 
         def make(before: State) -> tuple[list[Entry], State]:
@@ -218,8 +254,42 @@ class Ledger:
             made[:] = [Entry(after.entries, now, name, number, charged, offer.part)]
             return made, after
 
-        self._store.write(make)
+        self._store.write(make, claim)
         return Receipt._of(made[0])
+
+    def reserve(self, mechanism: Spends, claim: str, label: str | None = None) -> Receipt:
+        """Charge one release that is published later, or never; see :meth:`publish`.
+
+        It counts in full from now on, as if by :meth:`spend`. ``claim`` says which release it is
+        for. It stays in the ledger until the release is published and is in no export.
+        """
+        return self._spend(mechanism, None, 1, checked_label(label), claim)
+
+    def unpublished(self, label: str) -> list[tuple[Receipt, str]]:
+        """Return the charges under a label that were reserved and not published, with claims."""
+        pending = self._store.pending()
+        receipts = self.history() if pending else []
+        return [
+            (one, pending[one.number])
+            for one in receipts
+            if one.number in pending and one.label == label
+        ]
+
+    def publish(self, receipt: Receipt) -> None:
+        """Close a reserved charge, immediately before what it paid for is published.
+
+        Of all who try, in whatever process, one succeeds.
+
+        Raises
+        ------
+        LedgerError
+            When it has been closed before. What was to be published must not be.
+        """
+        if not self._store.publish(receipt.number):
+            raise LedgerError(
+                f"spend {receipt.number} of the ledger has paid for another release; nothing was "
+                "published. Release anew, which is charged"
+            )
 
     def runs_left(
         self,
@@ -277,6 +347,11 @@ class Ledger:
     # Asking.
 
     @property
+    def relation(self) -> str | None:
+        """Which databases are neighbours; None until a relation is given or spent."""
+        return self._store.state().neighbours
+
+    @property
     def budget(self) -> dict[str, Any]:
         """Total level allowed for each notion; a pair where it is (epsilon, delta)."""
         return self._budget.shown()
@@ -325,6 +400,7 @@ class Ledger:
         notion              spent  remaining  budget  law         needs
         dp                  1      1          2       levels add  nothing: later mechanisms may ...
         mutual-information  0.25   0.25       0.5     levels add  releases that are independent ...
+        relation: not stated, all levels were declared
         """
         _, spent, left = self._totals()
         lines = [("notion", "spent", "remaining", "budget", "law", "needs")]
@@ -332,7 +408,8 @@ class Ledger:
             limit = float(self._budget.limits[notion])
             used, rest = numbers.up(spent[notion]), numbers.down(left[notion])
             lines.append((notion, used, rest, numbers.down(limit), law.name, law.needs))
-        return table(lines)
+        relation = self.relation or "not stated, all levels were declared"
+        return f"{table(lines)}\nrelation: {relation}"
 
     def __repr__(self) -> str:
         if self._store.closed:

@@ -126,7 +126,8 @@ def _composed(profile: PrivacyProfile, curve: bool) -> Offer:
     """Return releases that are known by their profile: its curve, and its level at delta 0."""
     level = profile._guaranteed(0.0)
     levels = {"dp": amount(level, "dp")} if level < math.inf else {}
-    return Offer(levels, written(profile) if curve else None, None, profile.relation)
+    relation = profile.relation if profile._parts else None  # nothing holds for any
+    return Offer(levels, written(profile) if curve else None, None, relation, profile=True)
 
 
 def _profile_text(channel: AbstractChannel, known: _Known) -> str:

@@ -13,11 +13,15 @@ from typing import Any
 
 from fastpriv._core import validation as check
 from fastpriv.accounting.ledger.amounts import SUM_DIGITS, amount
-from fastpriv.accounting.profile.relations import as_relation
+from fastpriv.accounting.profile.relations import RELATIONS, earlier_relation
 from fastpriv.errors import InvalidInput, described, short
 
 #: Largest count of one spend, that of SQLite's integers.
 MOST_COUNT = 2**63 - 1
+#: Version of files in which every spend was checked against the relation.
+RECORDED = 2
+#: Kinds of parts that channels and declared levels are written as.
+_FINITE = ("response", "laws", "shuffled")
 #: What reading a text that somebody else wrote may raise.
 UNREADABLE = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
 #: Counts of spends are summed in two halves, so that the sums fit SQLite's integers.
@@ -38,7 +42,9 @@ class State:
     ``prior`` tells which prior they were measured under, where that matters; ``parts`` how often
     each kind of release was made, by its profile, where a budget needs that. ``law`` is the
     composed law of the parts where the file is to keep it from now on. ``relation`` says what
-    neighbours are, where some release does. ``mark`` stands for all parts; see :func:`marked`.
+    neighbours are, where an argument or a spend does; levels that are declared do not. ``mark``
+    stands for all parts; see :func:`marked`. ``recorded`` says whether every spend was checked
+    against the relation. Earlier versions did not: see :attr:`neighbours`.
     """
 
     entries: int
@@ -48,6 +54,15 @@ class State:
     law: bytes | None = None
     relation: str | None = None
     mark: int = 0
+    recorded: bool = True
+
+    @property
+    def neighbours(self) -> str | None:
+        """The relation for which the totals hold; None while all levels are declared."""
+        finite = self.relation is not None and self.parts and all(map(_is_finite, self.parts))
+        if self.recorded or not self.entries or finite:
+            return self.relation
+        return earlier_relation(self.relation)
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,14 @@ class Entry:
     count: int
     charged: Mapping[str, Decimal]
     part: str | None
+
+
+def _is_finite(part: str) -> bool:
+    """Whether a part holds channels and declared levels only, and no noise."""
+    try:
+        return all(kind in _FINITE for (kind, *_), _ in json.loads(part))
+    except UNREADABLE:
+        return False
 
 
 def text(amounts: Mapping[str, Decimal]) -> str:
@@ -157,7 +180,9 @@ def state_of(connection: sqlite3.Connection, notions: Mapping[str, Any]) -> Stat
     }
     mark = sum(_mark(part, count) for part, count in parts.items())
     relation = _relation(connection)
-    state = State(entries, totals, checked_label(prior), parts, None, relation, mark)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    recorded = version >= RECORDED
+    state = State(entries, totals, checked_label(prior), parts, None, relation, mark, recorded)
     if has_table(connection, "seal"):  # files of earlier versions have none
         (kept,) = _only(connection.execute("SELECT digest FROM seal"), "seals")
         if kept != _digest(connection, state):
@@ -186,7 +211,7 @@ def _relation(connection: sqlite3.Connection) -> str | None:
     if not has_table(connection, "relation"):
         return None
     (name,) = _only(connection.execute("SELECT name FROM relation"), "relations")
-    return as_relation(name)
+    return check.word(name, "relation", RELATIONS)
 
 
 def check_history(connection: sqlite3.Connection) -> None:

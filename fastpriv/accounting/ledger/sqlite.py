@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fastpriv.accounting.ledger.rows import UNREADABLE
+from fastpriv.accounting.ledger.rows import RECORDED, UNREADABLE
 from fastpriv.errors import LedgerError
 
-_APPLICATION, _VERSION = 0x66707276, 1
+_APPLICATION, _VERSIONS = 0x66707276, (1, RECORDED)
 _SCHEMA = (
     "CREATE TABLE ledger (budget TEXT NOT NULL, entries INTEGER NOT NULL, spent TEXT NOT NULL, "
     "prior TEXT)",
@@ -23,7 +23,7 @@ _SCHEMA = (
     "CREATE TABLE entry (number INTEGER PRIMARY KEY, time TEXT NOT NULL, label TEXT, "
     "count INTEGER NOT NULL, charged TEXT NOT NULL, part INTEGER REFERENCES part)",
     f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_VERSION}",
+    f"PRAGMA user_version = {RECORDED}",
 )
 
 
@@ -88,9 +88,11 @@ def prepared(
             raise
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if (application, version) != (_APPLICATION, _VERSION):
+    if application != _APPLICATION or version not in _VERSIONS:
         what = (
-            f"of version {version}, not {_VERSION}" if application == _APPLICATION else "no ledger"
+            f"of version {version}, not 1 or {RECORDED}"
+            if application == _APPLICATION
+            else "no ledger"
         )
         raise LedgerError(f"the database {path} is {what}; nothing was changed in it")
     _settings(connection)

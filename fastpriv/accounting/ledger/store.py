@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fastpriv.accounting.ledger.rows import (
+    RECORDED,
     Entry,
     State,
     check_history,
@@ -41,6 +42,8 @@ _COUNT = (
 )
 
 _LAW = "CREATE TABLE IF NOT EXISTS law (id INTEGER PRIMARY KEY, data BLOB NOT NULL)"
+#: Charges whose releases have not been published, each with what a resumed release must match.
+_PENDING = "CREATE TABLE IF NOT EXISTS pending (number INTEGER PRIMARY KEY, claim TEXT NOT NULL)"
 _RELATION = "CREATE TABLE IF NOT EXISTS relation (id INTEGER PRIMARY KEY, name TEXT NOT NULL)"
 
 
@@ -139,11 +142,14 @@ class Store:
                 self._version, self._state = version, state_of(connection, self.budget)
         return self._state
 
-    def write(self, make: Callable[[State], tuple[list[Entry], State]]) -> None:
+    def write(
+        self, make: Callable[[State], tuple[list[Entry], State]], claim: str | None = None
+    ) -> None:
         """Add entries and the totals after them; ``make`` returns both, given the current totals.
 
-        Nobody else writes meanwhile. Whatever is raised, by ``make`` too, leaves the file as it
-        was; once this returns, the entries are on the disk.
+        With a claim, the last entry stays pending until :meth:`publish`. Nobody else writes
+        meanwhile. Whatever is raised, by ``make`` too, leaves the file as it was; once this
+        returns, the entries are on the disk.
         """
         with self._lock, self._explained:
             connection = self._ready()
@@ -166,9 +172,14 @@ class Store:
                     "UPDATE ledger SET entries = ?, spent = ?, prior = ?",
                     (after.entries, text(after.spent), after.prior),
                 )
+                if claim is not None:
+                    connection.execute(_PENDING)
+                    connection.execute("INSERT INTO pending VALUES (?, ?)", (after.entries, claim))
                 if after.law is not None:
                     connection.execute(_LAW)
                     connection.execute("REPLACE INTO law VALUES (0, ?)", (after.law,))
+                if after.recorded != before.recorded:
+                    connection.execute(f"PRAGMA user_version = {RECORDED if after.recorded else 1}")
                 if after.relation != before.relation:
                     connection.execute(_RELATION)
                     connection.execute("REPLACE INTO relation VALUES (0, ?)", (after.relation,))
@@ -180,6 +191,28 @@ class Store:
                     connection.execute("ROLLBACK")
                 raise
             self._state = replace(after, law=None)
+
+    def pending(self) -> dict[int, str]:
+        """Return the claims of charges whose releases have not been published, by number."""
+        with self._lock, self._explained:
+            connection = self._ready()
+            if not has_table(connection, "pending"):
+                return {}
+            return dict(connection.execute("SELECT number, claim FROM pending").fetchall())
+
+    def publish(self, number: int) -> bool:
+        """Close a pending charge; False where somebody has closed it before.
+
+        Once this returns True, the closing is on the disk, and nobody else is told True for this
+        charge. The claim is overwritten, not only unlinked.
+        """
+        with self._lock, self._explained:
+            connection = self._ready()
+            self._check_file()
+            connection.execute("PRAGMA secure_delete = ON")
+            return (
+                connection.execute("DELETE FROM pending WHERE number = ?", (number,)).rowcount == 1
+            )
 
     def law(self) -> bytes | None:
         """Return the composed law that the file keeps; ledgers of few releases keep none."""

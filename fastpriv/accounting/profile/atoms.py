@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import LEAST, ULP, directed
+from fastpriv._core.rounding import LEAST, ULP, directed, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.pairs import Pairs
 from fastpriv.accounting.profile.measures import SAME, Measure, merged, on_lattice
@@ -29,6 +29,8 @@ _OVERLAP = 2.0**-40
 _LITTLE = 1e-290
 #: Ratios above are compared by their logarithms.
 _LARGE = 1e300
+#: Positive losses below are not told from zero: the tilt of a smaller one would overflow.
+_SMALLEST_LOSS = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,6 +279,12 @@ def from_envelope(lines: Floats, up: bool) -> Measure:
         losses = np.where(ratio < math.inf, np.log1p(ratio), np.log(dD) - np.log(dT))
     losses = directed(losses, 8.0, up)
     masses = directed(dD + dT, 8.0, up)
+    small = losses < _SMALLEST_LOSS
+    if up and infinite == 0.0:
+        losses = np.maximum(losses, _SMALLEST_LOSS)
+    elif small.any():  # below they count as zero; above, what they add to delta(0) as infinite
+        infinite = raised(math.fsum([infinite, *dD[small]]), 4.0) if up else infinite
+        losses, masses = losses[~small], masses[~small]
     losses, masses = merged(losses, masses, up)
     fine, step = on_lattice(losses, up)
     return Measure.symmetric(fine, np.log(masses.astype(np.longdouble)), infinite, up, step)

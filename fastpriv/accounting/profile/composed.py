@@ -46,8 +46,10 @@ class _Listed:
         value = self._curve.delta(t)
         return (0.0, value) if self._up else (value, 1.0)
 
-    def chernoff(self, t: float) -> float:
-        return self._curve.chernoff(t)
+    def at_most(self, t: float) -> float:
+        return self._curve.at_most(t)
+
+    chernoff = at_most
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         value = self._curve.epsilon(delta)
@@ -294,8 +296,10 @@ class _Upper:
     def delta(self, t: float) -> tuple[float, float]:
         return 0.0, self._bound.delta(t)
 
-    def chernoff(self, t: float) -> float:
+    def at_most(self, t: float) -> float:
         return self._bound.delta(t)
+
+    chernoff = at_most
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         return 0.0, self._bound.epsilon(delta)

@@ -6,8 +6,11 @@ import math
 from collections import OrderedDict
 from functools import cached_property
 
-from fastpriv._core.rounding import ULP, directed
+import numpy as np
+
+from fastpriv._core.rounding import ULP, directed, exp_up, raised
 from fastpriv.accounting.profile.bounds import Bound, TooMany, listed
+from fastpriv.accounting.profile.contour import share
 from fastpriv.accounting.profile.crossing import last
 from fastpriv.accounting.profile.grid import grid_above, grid_below, spacing
 from fastpriv.accounting.profile.measures import Releases
@@ -62,15 +65,24 @@ class Curve:
             return self.infinite
         return self._at(tilt_at(self.releases, epsilon - self._shift), epsilon)
 
-    def chernoff(self, epsilon: float) -> float:
-        """What delta is below, about, at a fraction of the cost: Chernoff's bound."""
+    def at_most(self, epsilon: float) -> float:
+        """Bound delta from above at a fraction of the cost: Chernoff's bound, proved.
+
+        delta(t) <= e^(K(s) - s t) max over y of (1 - e^-y) e^(-sy) for every s >= 0. Errors of
+        masses and losses count for every release, so that they grow with the number of them.
+        """
         if epsilon >= self.top or self.infinite >= 1.0:
             return self.infinite
-        x = epsilon - self._shift
-        s = tilt_at(self.releases, x)
-        # The largest e^(-s y) (1 - e^-y) is (s / (1 + s))^s / (1 + s).
-        share = s * math.log(s / (1.0 + s)) - math.log1p(s) if s > 0.0 else 0.0
-        return self.infinite + math.exp(min(cumulant(self.releases, s)[0] - s * x + share, 0.0))
+        s = tilt_at(self.releases, epsilon - self._shift)
+        parts = [share(s), -s * epsilon]
+        for measure, k in self.releases:
+            most = np.abs(measure.logs).max() + s * np.abs(measure.losses).max()
+            error = measure.error + s * measure.off
+            error += ULP * (16.0 + len(measure.losses) + 4.0 * float(most))
+            value = cumulant([(measure, 1)], s)[0] + s * measure.shift
+            parts.append(k * (value + error + 4.0 * ULP * abs(value)))
+        log = math.fsum(parts) + 8.0 * ULP * math.fsum(map(abs, parts))
+        return min(raised(self.infinite + exp_up(min(log, 0.0)), 4.0), 1.0)
 
     def epsilon(self, delta: float) -> float:
         """Bound the least level at a delta."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv.accounting.profile.normal import Normal
-from fastpriv.accounting.profile.relations import as_relation
+from fastpriv.accounting.profile.relations import ADDED, as_relation
 from fastpriv.accounting.profile.renyi import Moments
 from fastpriv.errors import InvalidInput
 
@@ -55,7 +55,7 @@ class Named(Generic[_Made, _Asked, _Answer]):
         return MethodType(self._ask, instance)
 
 
-def zcdp(cls: Any, rho: float, xi: float = 0.0, *, relation: str | None = None) -> Any:
+def zcdp(cls: Any, rho: float, xi: float = 0.0, *, relation: str = ADDED) -> Any:
     """Profile of any (xi, rho)-zCDP mechanism: bounds from above only.
 
     Composed with others, all are bounded by their Renyi divergences; the lower end is what the
@@ -75,7 +75,7 @@ def zcdp(cls: Any, rho: float, xi: float = 0.0, *, relation: str | None = None) 
     return cls({} if part.is_trivial else {part: 1}, as_relation(relation))
 
 
-def renyi(cls: Any, orders: ArrayLike, levels: ArrayLike, *, relation: str | None = None) -> Any:
+def renyi(cls: Any, orders: ArrayLike, levels: ArrayLike, *, relation: str = ADDED) -> Any:
     """Profile of any mechanism with given Renyi divergences: bounds from above only.
 
     Asked of a profile, ``profile.renyi(order)`` is its level at an order, ``renyi_level``.
@@ -84,8 +84,8 @@ def renyi(cls: Any, orders: ArrayLike, levels: ArrayLike, *, relation: str | Non
     ----------
     orders, levels : arrays
         Orders above 1, rising, and the levels at them.
-    relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-        What neighbours are.
+    relation : {"add-or-remove", "replace-one", "replace-special"}
+        Which databases are neighbours.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def renyi(cls: Any, orders: ArrayLike, levels: ArrayLike, *, relation: str | Non
     return cls({part: 1}, as_relation(relation))
 
 
-def gdp(cls: Any, mu: float, *, relation: str | None = None) -> Any:
+def gdp(cls: Any, mu: float, *, relation: str = ADDED) -> Any:
     """Profile of any mu-GDP mechanism: that of N(0, 1) against N(mu, 1), which is the worst.
 
     Asked of a profile, ``profile.gdp()`` is its least mu, ``gdp_level``.

@@ -41,6 +41,12 @@ class Distinguishers:
     pairs: list[tuple[Delta, Delta]]
     all: bool
 
+    @property
+    def curves(self) -> list[tuple[Delta, Delta]]:
+        """Curves that bound the tests of all pairs: of each pair, or the worst in both orders."""
+        known = self.all and 0 < len(self.pairs) <= _PAIRS
+        return self.pairs if known else [(self.worst, self.worst)]
+
     def least_error(self, alpha: float) -> Bracket:
         """Least type II error over pairs and orders, 0 < alpha <= 1."""
         whole = self.all and len(self.pairs) <= _PAIRS

@@ -54,7 +54,7 @@ class Finite:
         high, low = self._from_above(lambda curve: curve.delta(epsilon), 1.0), 0.0
         for curve in self._hopeful(epsilon):
             with suppress(TooLarge):  # nothing is known from below
-                if low == 0.0 or curve.chernoff(epsilon) > low:  # else it stays below
+                if low == 0.0 or curve.at_most(epsilon) > low:  # else it stays below
                     low = max(low, curve.delta(epsilon))
         if high - low > _WIDE * high and self._lattices is not None:
             below, above = self._lattices
@@ -66,7 +66,7 @@ class Finite:
         high, low = self._from_above(lambda curve: curve.epsilon(delta), math.inf), 0.0
         for curve in self._hopeful(min(high, 0.5 * max(curve.top for curve in self._below))):
             with suppress(TooLarge):
-                if 0.0 in (low, delta) or curve.chernoff(low) > delta < curve.delta(low):
+                if 0.0 in (low, delta) or curve.at_most(low) > delta < curve.delta(low):
                     low = max(low, curve.epsilon(delta))
         if high > low * (1.0 + _WIDE) and self._lattices is not None:
             below, above = self._lattices
@@ -94,6 +94,17 @@ class Finite:
         every = len(pairs) <= 2 or sum(self._atoms.values()) == 1
         return [(_curve(first), _curve(second)) for first, second in pairs], every
 
+    def bends(self) -> list[float]:
+        """Levels at which curves of one release bend: its losses; none of several releases."""
+        if sum(self._atoms.values()) != 1:
+            return []
+        measures = [measure for measure, _ in self._above.releases]
+        with suppress(TooLarge):
+            both = ordered_pairs(self._atoms)
+            measures += [m for pair in both for fixed in pair for _, m, _ in fixed]
+        losses = {float(loss) + m.shift for m in measures for loss in m.losses}
+        return sorted(loss for loss in losses if loss >= 0.0)
+
     def _from_above(self, ask: Callable[[Curve], float], unknown: float) -> float:
         """Answer of the listed losses, or nothing where contours do without listing them."""
         try:
@@ -107,7 +118,7 @@ class Finite:
         """Curves from below, those first that are likely to be the highest."""
         if len(self._below) == 1:
             return self._below
-        return sorted(self._below, key=lambda curve: curve.chernoff(epsilon), reverse=True)
+        return sorted(self._below, key=lambda curve: curve.at_most(epsilon), reverse=True)
 
 
 def _curve(fixed: Fixed) -> Delta:

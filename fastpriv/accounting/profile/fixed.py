@@ -136,10 +136,10 @@ class Largest:
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Return both ends of delta."""
-        bounds = [curve.chernoff(epsilon) for curve in self._above]
+        bounds = [curve.at_most(epsilon) for curve in self._above]
         low = high = 0.0
         for j in np.argsort(bounds)[::-1].tolist():
-            if bounds[j] * (1.0 + 1e-6) < high:
+            if bounds[j] < high:
                 break
             high = max(high, self._above[j].delta(epsilon))
             low = max(low, self._below[j].delta(epsilon))
@@ -149,11 +149,11 @@ class Largest:
         """Return both ends of epsilon."""
         low = high = 0.0
         guess = 0.5 * max(curve.top for curve in self._above)
-        bounds = [curve.chernoff(guess) for curve in self._above]
+        bounds = [curve.at_most(guess) for curve in self._above]
         for j in np.argsort(bounds)[::-1].tolist():
             curve = self._above[j]
             known = 0.0 < high < math.inf and curve.infinite < delta
-            if known and curve.chernoff(high) * (1.0 + 1e-6) < delta:
+            if known and curve.at_most(high) <= delta:
                 continue
             high = max(high, curve.epsilon(delta))
             low = max(low, self._below[j].epsilon(delta))

@@ -41,26 +41,26 @@ class LargestWithNoise:
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Return both ends of delta."""
         high = low = 0.0
-        for bound, side in _largest_first(self._above, epsilon):
-            if bound * (1.0 + 1e-6) >= high:
+        for side in _largest_first(self._above, epsilon):
+            if high == 0.0 or side.at_most(epsilon) > high:
                 high = max(high, side.delta(epsilon)[1])
-        for bound, side in _largest_first(self._below, epsilon):
-            if bound * (1.0 + 1e-6) >= low:
+        for side in _largest_first(self._below, epsilon):
+            if low == 0.0 or side.chernoff(epsilon) >= low:
                 low = max(low, side.delta(epsilon)[0])
         return min(low, high), high
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Return both ends of epsilon."""
         high = low = 0.0
-        for _, side in _largest_first(self._above, 1.0):
-            if not 0.0 < high < math.inf or side.chernoff(high) * (1.0 + 1e-6) >= delta:
+        for side in _largest_first(self._above, 1.0):
+            if not 0.0 < high < math.inf or side.at_most(high) > delta:
                 high = max(high, side.epsilon(delta)[1])
-        for _, side in _largest_first(self._below, 1.0):
-            if low == 0.0 or delta == 0.0 or side.chernoff(low) * (1.0 + 1e-6) >= delta:
+        for side in _largest_first(self._below, 1.0):
+            if low == 0.0 or delta == 0.0 or side.chernoff(low) >= delta:
                 low = max(low, side.epsilon(delta)[0])
         return low, high
 
 
 def _largest_first(sides: list, t: float) -> list:  # type: ignore[type-arg]
-    """Return sides with Chernoff's bounds on them, the largest first."""
-    return sorted(((side.chernoff(t), side) for side in sides), key=lambda one: -one[0])
+    """Return sides in the order of Chernoff's bounds on them, about, the largest first."""
+    return sorted(sides, key=lambda side: -side.chernoff(t))

@@ -103,7 +103,7 @@ class Interval(Pair):
         Its logarithmic derivative is (c + 1) p - 3/2 with p = dL/dl rising (-1/2 + c where q = 1).
         So ends and variation are at most twice the values at both ends.
         """
-        value = self.cumulant(c)[0]
+        value = self.log_moment_bounds(c)[0]
         ends = np.array([-self.e, self.e])
         losses = self._losses(ends)[0]
         logs = self.log_density - 0.5 * (ends + self.e) + c * losses - value

@@ -20,7 +20,7 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.nodes import Nodes, TooCostly, cumulant
+from fastpriv.accounting.profile.nodes import Nodes, RecentRules, TooCostly, log_sum_above
 from fastpriv.accounting.profile.pairs import Cells, Pair
 
 #: Largest angle that the parts of A or of B are turned apart in the strip of analyticity.
@@ -31,7 +31,13 @@ _HEIGHTS = 0.8 ** np.arange(16)
 _POINTS = 1 << 20
 #: Cells on which total variations are bounded, and those for lines above the real one.
 _CELLS, _LIFTED = 1 << 12, 1 << 10
+#: How fast integrands fall beyond the latter, as a logarithm per unit of the noise.
+_STEEP = 16.0
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+#: Arrays of a quadrature, all of one length, and the quadratures that are kept: 64 MB of them.
+_ARRAYS = 5
+_RULES = RecentRules(1 << 26)
 
 #: Shifts in units of the noise, all positive, and their chances; the rest is at zero.
 Shifts = tuple[tuple[float, float], ...]
@@ -177,7 +183,6 @@ class Mixtures(Pair):
         """The trapezoidal rule on the real line, with the step that the strip allows."""
         return self.rule(c, angle, tolerance, math.inf)[1]
 
-    @lru_cache(maxsize=64)  # noqa: B019  (pairs are few and small)
     def rule(
         self, c: float, angle: float, tolerance: float, eta: float
     ) -> tuple[Floats, Nodes, Callable[[Floats], Floats]]:
@@ -187,6 +192,16 @@ class Mixtures(Pair):
         most e^(d^2 / (2 eta^2)) times that on the real line. What lies beyond the first and the
         last output is less than the integrand there.
         """
+
+        def make() -> tuple[tuple[Floats, Nodes, Callable[[Floats], Floats]], int]:
+            made = self._rule(c, angle, tolerance, eta)
+            return made, _ARRAYS * made[0].nbytes
+
+        return _RULES.get((self, c, angle, tolerance, eta), make)
+
+    def _rule(
+        self, c: float, angle: float, tolerance: float, eta: float
+    ) -> tuple[Floats, Nodes, Callable[[Floats], Floats]]:
         far = math.log(1.0 / tolerance)
         widest = _TURN / max(self.a, self.b)
         widest = min(widest, math.sqrt(2.0 * far) + 1.0, eta * math.sqrt(2.0 * far))
@@ -209,8 +224,12 @@ class Mixtures(Pair):
         tails = self._tails(c, x[[0, -1]], losses[[0, -1]], second[[0, -1]])
         rule = math.log(2.0) - 2.0 * math.pi * d / h + 0.01  # ln of 2 / (e^(2 pi d/h) - 1)
         strip, lifted = self._strip(c, d) + 0.5 * (d / eta) ** 2, 0.5 * d * d
-        # What is bounded is relative to Phi(c), which the sum itself tells well enough.
-        value = max(cumulant(Nodes(logs, losses, fuzz, off, lambda a, s: a), c)[0], 0.0) + 0.01
+        # The error is a share of Phi(c), which the sum, the tails and that share itself bound.
+        total = log_sum_above(Nodes(logs, losses, fuzz, off, lambda a, s: a), c)
+        share = math.exp(min(strip + rule, 0.0))
+        if not share < 0.5:
+            raise TooCostly
+        value = float(np.logaddexp(total, tails[0])) - math.log1p(-share) + 1e-9
 
         def remainder(angles: Floats, scale: float) -> Floats:
             size = 2.0 * (abs(c) + angles) + 1.0
@@ -291,7 +310,7 @@ class Mixtures(Pair):
 
         Under the tilted law; for some d. What lies outside of the window is not turned at all.
         """
-        cells = self._cells_under(c, 16.0, _LIFTED)
+        cells = self._cells_under(c, _STEEP, _LIFTED)
         x, h = cells.x, cells.h
         widest = _TURN / max(self.a, self.b)
         lines = []
@@ -304,6 +323,20 @@ class Mixtures(Pair):
         masses = np.append(cells.masses, cells.outside) * 1.001
         return np.append(x + 0.5 * h, math.inf), masses, lines
 
+    def slope(self, c: float) -> float:
+        """Bound the change of |Phi(c + i angle)| / Phi(c) with the angle: the mean of |L - m|.
+
+        Losses rise with the output, so in a cell |L - m| is largest at an edge. Beyond the window
+        they change by at most a + b per unit, and the integrand falls by e^-16.
+        """
+        cells, m = self._cells_under(c, _STEEP, _LIFTED), self.cumulant(c)[1]
+        edges = np.append(cells.x - 0.5 * cells.h, cells.x[-1] + 0.5 * cells.h)
+        losses, off, _ = self._losses(edges)
+        far = np.abs(losses - m) + off
+        inside = float((cells.masses * np.maximum(far[:-1], far[1:])).sum())
+        return 1.001 * (inside + cells.outside * (max(far[0], far[-1]) + self.a + self.b))
+
+    @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def _cells_under(self, c: float, steep: float, count: int) -> _Cells:
         """Equal cells of a window, beyond which the integrand falls by e^-steep per unit."""
         low, high = self._window(c, steep)
@@ -314,7 +347,7 @@ class Mixtures(Pair):
         second, _, m_b, _ = self._B.logs(-x)
         tilt = -x + c * m_a - (1.0 - c) * m_b
         logs = -0.5 * x * x - _HALF_LOG_TWO_PI + c * first + (1.0 - c) * second
-        logs -= self.cumulant(c)[0]
+        logs -= self.log_moment_bounds(c)[0]
         a, b = self.a, self.b
         G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * max(a, b) ** 2
         with np.errstate(under="ignore"):

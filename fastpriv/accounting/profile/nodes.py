@@ -10,9 +10,12 @@ and g is of second order in small losses: nothing cancels when losses are small 
 from __future__ import annotations
 
 import math
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +25,7 @@ from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.transform import fits, uniform_sums
 
 Complexes = NDArray[np.complex128]
+Rule = TypeVar("Rule")
 #: Logarithms of moments, and bounds on their errors.
 Moments = tuple[Complexes, Floats]
 
@@ -79,6 +83,30 @@ class Nodes:
     remainder: Callable[[Floats, float], Floats]
     extra_p: float = 0.0
     extra_q: float = 0.0
+
+
+class RecentRules:
+    """The quadratures that were used last, as many as fit into a number of bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._held = limit, 0
+        self._rules: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any, make: Callable[[], tuple[Rule, int]]) -> Rule:
+        """Return a kept rule, or the one that ``make`` returns with its size in bytes."""
+        with self._lock:
+            if key in self._rules:
+                self._rules.move_to_end(key)
+                return self._rules[key][0]  # type: ignore[no-any-return]
+        rule, size = make()
+        with self._lock:
+            if size <= self._limit and key not in self._rules:
+                self._rules[key] = rule, size
+                self._held += size
+            while self._held > self._limit:
+                self._held -= self._rules.popitem(last=False)[1][1]
+        return rule
 
 
 def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats]:
@@ -254,8 +282,22 @@ def cumulant(nodes: Nodes, c: float) -> tuple[float, float, float]:
     return math.log1p(value) if known else most + math.log(total), mean, variance
 
 
+def log_sum_above(nodes: Nodes, c: float) -> float:
+    """Return an upper bound on ln of the sum over all points of weight e^(cL)."""
+    logs = nodes.logs + c * nodes.losses
+    most = float(logs.max())
+    sizes = np.abs(nodes.logs) + 2.0 * np.abs(c * nodes.losses) + abs(most)
+    errors = nodes.fuzz + abs(c) * nodes.off + ULP * (8.0 + len(logs) + sizes)
+    with np.errstate(under="ignore"):
+        total = float((np.exp(logs - most) * (1.0 + 2.0 * errors)).sum())
+    return most + math.log(total) + 8.0 * ULP * (1.0 + abs(most))
+
+
 def spread(nodes: Nodes, c: float) -> float:
-    """Mean distance of the losses from their mean under the law tilted by c."""
+    """Mean distance of the losses from their mean under the law tilted by c, for finite laws.
+
+    A quadrature is good for smooth functions of the loss only, which this is not.
+    """
     logs = nodes.logs + c * nodes.losses
     law = np.exp(logs - logs.max())
     law /= law.sum()

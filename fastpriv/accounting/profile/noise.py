@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,11 +20,19 @@ from fastpriv.accounting.profile.lopsided import (
 from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Pair
-from fastpriv.accounting.profile.relations import LEAST_NOISE, amount_of_noise, as_relation
+from fastpriv.accounting.profile.relations import (
+    ADDED,
+    LEAST_NOISE,
+    REPLACED,
+    amount_of_noise,
+    as_relation,
+)
 from fastpriv.accounting.profile.samples import replaced_in_sample
 from fastpriv.errors import InvalidInput, short
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from fastpriv.accounting.profile.composed import Part
 
 
@@ -32,9 +40,9 @@ class Noise:
     """Profiles of mechanisms that add noise, or choose by it."""
 
     _parts: dict[Part, int]
-    relation: str | None
+    relation: str
 
-    def __init__(self, parts: dict[Part, int], relation: str | None = None) -> None:
+    def __init__(self, parts: dict[Part, int], relation: str = ADDED) -> None:
         raise NotImplementedError
 
     @classmethod
@@ -43,7 +51,7 @@ class Noise:
         noise_multiplier: float,
         sampling_probability: float = 1.0,
         *,
-        relation: str | None = None,
+        relation: str = ADDED,
     ) -> Self:
         """Profile of Gaussian noise, on a Poisson sample of the people where one is drawn.
 
@@ -56,9 +64,9 @@ class Noise:
             Standard deviation over the norm of what one person contributes; 0 shows everything.
         sampling_probability : float
             Probability q that a person takes part.
-        relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-            What neighbours are. Not given, a person against nobody, to compose with anything: with
-            channels the whole then holds where a row that is nobody's has one of their values.
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            Which databases are neighbours. The default does not cover replacing a record: to
+            compose with channels give "replace-one".
 
         Examples
         --------
@@ -71,8 +79,8 @@ class Noise:
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
         kind = as_relation(relation)
         if q == 0.0 or sigma == 0.0:
-            return cls(_without_noise(q), kind)
-        replaced = kind == "replace-one"
+            return cls(_without_noise(q, kind), kind)
+        replaced = kind == REPLACED
         part: Pair
         if q == 1.0:
             part = Normal(0.5 * sigma if replaced else sigma)
@@ -86,7 +94,7 @@ class Noise:
         noise_multiplier: float,
         sampling_probability: float = 1.0,
         *,
-        relation: str | None = None,
+        relation: str = ADDED,
     ) -> Self:
         """Profile of Laplace noise, on a Poisson sample of the people where one is drawn.
 
@@ -96,9 +104,9 @@ class Noise:
             Scale over the 1-norm of what one person contributes; 0 shows everything.
         sampling_probability : float
             Probability that a person takes part.
-        relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-            What neighbours are. Where a person is replaced, a sample has an upper bound only, see
-            :meth:`poisson_subsampled`.
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            Which databases are neighbours. Where a person is replaced, a sample has an upper bound
+            only, see :meth:`poisson_subsampled`.
 
         Examples
         --------
@@ -110,11 +118,9 @@ class Noise:
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
         kind = as_relation(relation)
         if q == 0.0 or scale == 0.0:
-            return cls(_without_noise(q), kind)
-        if kind != "replace-one" or q == 1.0:
-            return cls(
-                {Interval((2.0 if kind == "replace-one" else 1.0) / scale, True, q): 1}, kind
-            )
+            return cls(_without_noise(q, kind), kind)
+        if kind != REPLACED or q == 1.0:
+            return cls({Interval((2.0 if kind == REPLACED else 1.0) / scale, True, q): 1}, kind)
         part = replaced_in_sample(Interval(2.0 / scale, True), q, blank=True)
         return cls({} if part is None else {part: 1}, kind)
 
@@ -125,7 +131,7 @@ class Noise:
         sensitivities: ArrayLike,
         probabilities: ArrayLike,
         *,
-        relation: str | None = None,
+        relation: str = ADDED,
     ) -> Self:
         """Profile of Gaussian noise on a random sensitivity: N(0) against sum p_i N(c_i).
 
@@ -135,8 +141,8 @@ class Noise:
             Of the noise.
         sensitivities, probabilities : arrays
             The c_i >= 0 and their chances, which sum to one.
-        relation : {"add-or-remove", "replace-special"}, optional
-            What neighbours are.
+        relation : {"add-or-remove", "replace-special"}
+            Which databases are neighbours.
 
         Examples
         --------
@@ -149,8 +155,11 @@ class Noise:
         sigma = amount_of_noise(standard_deviation, "standard_deviation")
         shifts = check.floats(sensitivities, "sensitivities", 1)
         chances = check.floats(probabilities, "probabilities", 1)
-        if as_relation(relation) == "replace-one":
-            raise InvalidInput("a mixture of Gaussians is for people added, removed or left blank")
+        if as_relation(relation) == REPLACED:
+            raise InvalidInput(
+                'relation must be "add-or-remove" or "replace-special" for a mixture of Gaussians; '
+                "got 'replace-one'"
+            )
         if len(shifts) != len(chances) or not len(shifts):
             raise InvalidInput(
                 f"there must be a probability for each sensitivity, got {len(shifts)} and "
@@ -181,7 +190,7 @@ class Noise:
 
     @classmethod
     def discrete_gaussian(
-        cls, sigma: float, sensitivity: int = 1, *, relation: str | None = None
+        cls, sigma: float, sensitivity: int = 1, *, relation: str = ADDED
     ) -> Self:
         """Profile of discrete Gaussian noise on an integer: e^(-x^2/(2 sigma^2)) / Z at x.
 
@@ -191,8 +200,8 @@ class Noise:
             Parameter of the noise, at most 1e4.
         sensitivity : int
             How far one person moves the integer.
-        relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-            What neighbours are; a person that is replaced moves it twice as far.
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            Which databases are neighbours; a person that is replaced moves it twice as far.
 
         Examples
         --------
@@ -209,11 +218,11 @@ class Noise:
             return cls({}, kind)
         if scale < 0.05:  # the other value has a chance below 1e-80
             return cls({show_all(): 1}, kind)
-        return cls({discrete_gaussian(scale, distance * (1 + (kind == "replace-one"))): 1}, kind)
+        return cls({discrete_gaussian(scale, distance * (1 + (kind == REPLACED))): 1}, kind)
 
     @classmethod
     def discrete_laplace(
-        cls, noise_parameter: float, sensitivity: int = 1, *, relation: str | None = None
+        cls, noise_parameter: float, sensitivity: int = 1, *, relation: str = ADDED
     ) -> Self:
         """Profile of discrete Laplace (geometric) noise: e^(-a|x|) tanh(a/2) at x.
 
@@ -224,8 +233,8 @@ class Noise:
             dp-accounting.
         sensitivity : int
             How far one person moves the integer.
-        relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-            What neighbours are.
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            Which databases are neighbours.
 
         Examples
         --------
@@ -240,10 +249,10 @@ class Noise:
         kind = as_relation(relation)
         if distance == 0 or a == 0.0:
             return cls({}, kind)
-        return cls({discrete_laplace(a, distance * (1 + (kind == "replace-one"))): 1}, kind)
+        return cls({discrete_laplace(a, distance * (1 + (kind == REPLACED))): 1}, kind)
 
     @classmethod
-    def exponential(cls, epsilon: float, *, relation: str | None = None) -> Self:
+    def exponential(cls, epsilon: float, *, relation: str = ADDED) -> Self:
         """Profile of any mechanism of bounded range, such as the exponential mechanism.
 
         Its curve is at most (e^(epsilon/2) - e^(t/2))^2 / (e^epsilon - 1), which some mechanism
@@ -255,8 +264,8 @@ class Noise:
         ----------
         epsilon : float
             Largest difference of any two losses of one pair of neighbours, at most 700.
-        relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-            What neighbours are.
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            Which databases are neighbours.
 
         Examples
         --------
@@ -273,8 +282,10 @@ class Noise:
         return cls({Interval(level, False): 1}, kind)
 
 
-def _without_noise(q: float) -> dict[Part, int]:
+def _without_noise(q: float, relation: str) -> dict[Part, int]:
     """Return what a sample of people leaks if they are in it: nothing, or all of them."""
     if q == 0.0:
         return {}
+    if relation == REPLACED:  # outside the sample both records leave the same output
+        return {Atom.response(2, 0.0, q): 1}
     return {show_all(): 1} if q == 1.0 else {Lopsided(show_all(), q): 1}

@@ -23,11 +23,12 @@ from fastpriv.accounting.profile.nodes import (
     TooCostly,
     cumulant,
     log_moments,
-    spread,
 )
 
-#: Accuracy of moments that only guide a search.
-_ROUGH = 1e-9
+#: Accuracy of moments that guide a search, and of those that scale a bound.
+ROUGH = 1e-9
+#: Exponents at which a variance is bounded by moments, in parts of one over the deviation.
+_STEPS = 0.1 * 0.25 ** np.arange(5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +110,12 @@ class Pair(ABC):
         return np.asarray(np.minimum((a[:, None] + b[:, None] / angles).min(axis=0), 1.0))
 
     def cumulant(self, c: float) -> tuple[float, float, float]:
-        """Return ln Phi(c) and two derivatives; no digit of a result."""
+        """Return ln Phi(c) and two derivatives; used only to guide the search."""
         return _cumulant(self, c)
+
+    def log_moment_bounds(self, c: float) -> tuple[float, float]:
+        """Return proved lower and upper bounds on ln Phi(c)."""
+        return _log_moment_bounds(self, c)
 
     def top(self, flipped: bool) -> float:
         """Largest loss, to a few units."""
@@ -121,13 +126,36 @@ class Pair(ABC):
         return []
 
     def slope(self, c: float) -> float:
-        """Bound the change of |Phi(c + i angle)| / Phi(c) with the angle."""
-        return spread(self.nodes(c, 0.0, _ROUGH), c) * 1.01
+        """Bound the change of |Phi(c + i angle)| / Phi(c) with the angle.
+
+        It is at most the mean of |L - m| under the tilted law, for any m, and so at most the root
+        of the mean of (L - m)^2 <= (e^(a (L - m)) + e^(-a (L - m)) - 2) / a^2, for any a.
+        """
+        _, m, variance = self.cumulant(c)
+        if not 0.0 < variance < math.inf:
+            raise TooCostly
+        whole = self.log_moment_bounds(c)[0]
+        best = math.inf
+        for a in (_STEPS / math.sqrt(variance)).tolist():
+            right = self.log_moment_bounds(c + a)[1] - whole - a * m
+            left = self.log_moment_bounds(c - a)[1] - whole + a * m
+            slack = 8.0 * ULP * (abs(whole) + abs(a * m) + 1.0)
+            if max(right, left) < 1.0:
+                square = math.expm1(right + slack) + math.expm1(left + slack)
+                best = min(best, math.sqrt(max(square, 0.0)) / a * (1.0 + 8.0 * ULP))
+        return best
 
 
 @lru_cache(maxsize=1024)
 def _cumulant(pair: Pair, c: float) -> tuple[float, float, float]:
-    return cumulant(pair.nodes(c, 0.0, _ROUGH), c)
+    return cumulant(pair.nodes(c, 0.0, ROUGH), c)
+
+
+@lru_cache(maxsize=1024)
+def _log_moment_bounds(pair: Pair, c: float) -> tuple[float, float]:
+    values, errors = pair.log_moments(c, np.zeros(1), ROUGH)
+    value, error = float(values[0].real), float(errors[0])
+    return value - error, value + error
 
 
 @lru_cache(maxsize=64)
@@ -187,11 +215,9 @@ class Blend(Pair):
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
         """Bounds that fall like one over the angle."""
-        logs = [
-            math.log(r) + pair.cumulant(c)[0]
-            for pair, r in zip(self.pairs, self.weights, strict=True)
-        ]
-        shares = np.exp(np.array(logs) - np.logaddexp.reduce(logs)) * (1.0 + 1e-6)
+        bounds = np.array([pair.log_moment_bounds(c) for pair in self.pairs])
+        low, high = (bounds + np.log(self.weights)[:, None]).T
+        shares = np.exp(high - np.logaddexp.reduce(low)) * (1.0 + 1e-6)
         each = [_variation(pair, c) for pair in self.pairs]
         a, b = ([share * v[i] for share, v in zip(shares, each, strict=True)] for i in (0, 1))
         # One line of the first with one of the second, and so on: all pairs of a few.

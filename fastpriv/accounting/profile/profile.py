@@ -22,8 +22,15 @@ from fastpriv.accounting.profile.finite import Finite
 from fastpriv.accounting.profile.fixed import Largest, every_pair
 from fastpriv.accounting.profile.fixed_noise import LargestWithNoise
 from fastpriv.accounting.profile.questions import Questions
-from fastpriv.accounting.profile.relations import as_relation, one_relation
+from fastpriv.accounting.profile.relations import (
+    ADDED,
+    RELATIONS,
+    REPLACED,
+    as_relation,
+    one_relation,
+)
 from fastpriv.accounting.profile.sampled import Sampled
+from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, described, unread
@@ -47,6 +54,13 @@ class PrivacyProfile(Sampled, Questions):
 
     Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response`,
     :meth:`from_epsilon_delta`, or from noise: ``gaussian``, ``laplace`` and the others.
+
+    Attributes
+    ----------
+    relation : {"add-or-remove", "replace-one", "replace-special"}
+        Which databases are neighbours. Noise and declared levels: "add-or-remove" unless given.
+        Channels: "replace-one". Profiles of different relations do not compose; the guide on
+        relations explains what each covers.
 
     Notes
     -----
@@ -92,11 +106,11 @@ class PrivacyProfile(Sampled, Questions):
     renyi = Named(renyi, Questions.renyi_level)
     gdp = Named(gdp, Questions.gdp_level)
 
-    def __init__(self, parts: dict[Part, int], relation: str | None = None) -> None:
+    def __init__(self, parts: dict[Part, int], relation: str = ADDED) -> None:
         self._parts = {
             part: count for part, count in parts.items() if count and not part.is_trivial
         }
-        self.relation = relation
+        self.relation = as_relation(relation)
         if max(self._parts.values(), default=0) > _COUNTED:
             raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
 
@@ -117,7 +131,7 @@ class PrivacyProfile(Sampled, Questions):
         >>> profile.epsilon(0.2), profile.delta(0.0)
         (Bracket(infinite, infinite), Bracket(0.2499999999, 0.2500000001))
         """
-        return cls({Atom.of(as_channel(channel), 0.0): 1}, "replace-one")
+        return cls({Atom.of(as_channel(channel), 0.0): 1}, REPLACED)
 
     @classmethod
     def realised(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
@@ -143,7 +157,7 @@ class PrivacyProfile(Sampled, Questions):
             m = atom.key[1]  # of the rows that are the worst
             levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]
             atom = atom.down_to(lowered(min(levels, default=0.0), 4.0))
-        return cls({atom: 1}, "replace-one")
+        return cls({atom: 1}, REPLACED)
 
     @classmethod
     def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
@@ -157,13 +171,22 @@ class PrivacyProfile(Sampled, Questions):
         """
         size = check.integer(m, "m", 1)
         level = check.real(epsilon, "epsilon", least=0.0)
-        return cls({Atom.response(size, level): 1}, "replace-one")
+        return cls({Atom.response(size, level): 1}, REPLACED)
 
     @classmethod
-    def from_epsilon_delta(cls, epsilon: float, delta: float = 0.0) -> PrivacyProfile:
+    def from_epsilon_delta(
+        cls, epsilon: float, delta: float = 0.0, *, relation: str = ADDED
+    ) -> PrivacyProfile:
         """Worst profile of any (epsilon, delta)-DP mechanism.
 
-        With chance delta the database is shown, else binary randomised response.
+        With probability delta the database is shown, else binary randomised response.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The level, in nats, and the delta of the mechanism.
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            The neighbours for which the mechanism has this level.
 
         Examples
         --------
@@ -172,33 +195,58 @@ class PrivacyProfile(Sampled, Questions):
         Bracket(1e-6, 1e-6)
         """
         level = check.real(epsilon, "epsilon", least=0.0)
-        return cls({Atom.response(2, level, check.real(delta, "delta", least=0.0, most=1.0)): 1})
+        shown = check.real(delta, "delta", least=0.0, most=1.0)
+        return cls({Atom.response(2, level, shown): 1}, relation)
 
     # Composition.
 
     def compose(self, *others: PrivacyProfile) -> PrivacyProfile:
-        """Profile of these releases and others together.
+        """Profile of these releases and others together, all for one relation of neighbours.
+
+        A profile of no release composes with any.
 
         Examples
         --------
         >>> import fastpriv as fp
         >>> of = fp.accounting.PrivacyProfile.randomised_response
         >>> of(2, 0.5).compose(of(4, 0.1), of(4, 0.1))
-        PrivacyProfile(3 releases of 2 kinds)
+        PrivacyProfile(3 releases of 2 kinds, relation='replace-one')
         """
-        parts, relation = dict(self._parts), self.relation
-        for other in others:
-            if not isinstance(other, PrivacyProfile):
-                raise InvalidInput(f"only profiles compose, got {described(other)}")
-            relation = one_relation(relation, other.relation)
-            for part, count in other._parts.items():
+        parts: dict[Part, int] = {}
+        relation: str | None = None
+        for each_profile in (self, *others):
+            if not isinstance(each_profile, PrivacyProfile):
+                raise InvalidInput(f"only profiles compose, got {described(each_profile)}")
+            if each_profile._parts:
+                relation = one_relation(relation, each_profile.relation)
+            for part, count in each_profile._parts.items():
                 parts[part] = parts.get(part, 0) + count
-        return PrivacyProfile(parts, relation)
+        return PrivacyProfile(parts, relation or self.relation)
 
     def self_compose(self, count: int) -> PrivacyProfile:
         """Profile of ``count`` independent runs of these releases, 0 for none."""
         times = check.integer(count, "count", 0)
         return PrivacyProfile({part: k * times for part, k in self._parts.items()}, self.relation)
+
+    def with_relation(self, relation: str) -> PrivacyProfile:
+        """Return the same curve, stated for another relation of neighbours. It is not converted.
+
+        For steps whose noise multiplier or sensitivity is already that of the relation: a count
+        also moves by one if a record is replaced, and a table of counts in two cells.
+
+        Parameters
+        ----------
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            The neighbours for which the curve holds.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> count = fp.accounting.PrivacyProfile.discrete_laplace(0.5).with_relation("replace-one")
+        >>> count.epsilon(0.0), count.relation
+        (Bracket(0.5, 0.5), 'replace-one')
+        """
+        return PrivacyProfile(self._parts, check.word(relation, "relation", RELATIONS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the releases are, for JSON: numbers, and the definitions of channels.
@@ -210,7 +258,7 @@ class PrivacyProfile(Sampled, Questions):
         --------
         >>> import fastpriv as fp
         >>> fp.accounting.PrivacyProfile.gaussian(2.0).self_compose(3).to_dict()
-        {'relation': None, 'releases': [[['normal', 2.0], 3]]}
+        {'relation': 'add-or-remove', 'releases': [[['normal', 2.0], 3]]}
         """
         from fastpriv.accounting.profile.text import plain
 
@@ -220,6 +268,9 @@ class PrivacyProfile(Sampled, Questions):
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> PrivacyProfile:
         """Return the profile that :meth:`to_dict` was called on.
+
+        Earlier versions wrote no relation for noise and declared levels: "add-or-remove" is read.
+        Channels without a relation are read as "replace-one", and both together are refused.
 
         Examples
         --------
@@ -232,11 +283,13 @@ class PrivacyProfile(Sampled, Questions):
 
         try:
             fields = check.mapping(given, "a profile")
-            relation, releases = (
-                fields["relation"],
-                check.items(fields["releases"], "releases", "pairs"),
-            )
+            releases = check.items(fields["releases"], "releases", "pairs")
             parts = {part_of(part): check.integer(count, "count", 0) for part, count in releases}
+            relation = fields.get("relation")
+            if relation is None:
+                for part in parts:
+                    channel = isinstance(part, Shuffled) or getattr(part, "source", None)
+                    relation = one_relation(relation, REPLACED if channel else ADDED)
         except (KeyError, TypeError, ValueError) as error:
             raise unread("profile", given, error) from None
         return cls(parts, as_relation(relation))
@@ -254,7 +307,7 @@ class PrivacyProfile(Sampled, Questions):
         >>> import fastpriv as fp
         >>> profile = fp.accounting.PrivacyProfile.gaussian(2.0).self_compose(3)
         >>> fp.accounting.PrivacyProfile.from_json(profile.to_json()).to_dict()
-        {'relation': None, 'releases': [[['normal', 2.0], 3]]}
+        {'relation': 'add-or-remove', 'releases': [[['normal', 2.0], 3]]}
         """
         return cls.from_dict(unheaded(text, "profile", "PrivacyProfile"))
 
@@ -336,7 +389,8 @@ class PrivacyProfile(Sampled, Questions):
 
     def __repr__(self) -> str:
         kinds = len(self._parts)
-        return f"PrivacyProfile({sum(self._parts.values()):,} releases of {kinds} kinds)"
+        releases = f"{sum(self._parts.values()):,} releases of {kinds} kinds"
+        return f"PrivacyProfile({releases}, relation={self.relation!r})"
 
     # How.
 
@@ -367,6 +421,11 @@ class PrivacyProfile(Sampled, Questions):
 
     def _log_moment(self, s: float) -> tuple[float, float]:
         return Composed(self._parts).log_moment(s)
+
+    @property
+    def _bends(self) -> list[float]:
+        """Levels at which curves bend, where they are known."""
+        return self._engine.bends() if isinstance(self._engine, Finite) else []
 
     @cached_property
     def _distinguishers(self) -> Distinguishers:

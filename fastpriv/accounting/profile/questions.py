@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, lowered, raised, sum_down, sum_up
 from fastpriv.accounting.profile.normal import Normal
+from fastpriv.accounting.profile.relations import ADDED
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ class Questions:
     """Curves that follow from delta(epsilon)."""
 
     _parts: dict[Part, int]
-    relation: str | None
+    relation: str
 
-    def __init__(self, parts: dict[Part, int], relation: str | None = None) -> None:
+    def __init__(self, parts: dict[Part, int], relation: str = ADDED) -> None:
         raise NotImplementedError
 
     @property

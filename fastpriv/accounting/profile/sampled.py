@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
 from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.noise import Noise
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Blend, Pair
-from fastpriv.accounting.profile.relations import amount_of_noise, as_relation
+from fastpriv.accounting.profile.relations import ADDED, REPLACED, amount_of_noise, as_relation
 from fastpriv.accounting.profile.samples import (
     one_release,
     poisson_sample,
     replaced_in_sample,
     with_replacement,
 )
-from fastpriv.errors import InvalidInput, described, short
+from fastpriv.errors import InvalidInput, short
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from fastpriv.accounting.profile.composed import Part
 
 #: Most people that a sample is drawn from: their number is computed with as a double.
@@ -38,7 +40,7 @@ class Sampled(Noise):
         truncated_batch_size: int,
         noise_multiplier: float,
         *,
-        relation: str | None = None,
+        relation: str = ADDED,
     ) -> Self:
         """Profile of Gaussian noise on a Poisson sample that is cut to a largest size.
 
@@ -51,8 +53,8 @@ class Sampled(Noise):
             Number of people, and the most that are kept of a sample.
         sampling_probability, noise_multiplier : float
             As for :meth:`gaussian`.
-        relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-            What neighbours are.
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            Which databases are neighbours.
 
         Examples
         --------
@@ -79,7 +81,7 @@ class Sampled(Noise):
         used = q * float(binom.cdf(most - 1, n - 1, q)) + float(binom.sf(most, n, q)) * most / n
         (attained,) = _pairs(cls.gaussian(sigma, used * (1.0 - 1e-11), relation=relation))
         chosen = min(float(binom.sf(most, n, q)) * most / cut / n * (1.0 + 1e-11), 1.0)
-        replaced = cls.gaussian(0.5 * sigma, chosen, relation="replace-one")
+        replaced = cls.gaussian(0.5 * sigma, chosen, relation=REPLACED)
         pairs = (*_pairs(replaced), *_pairs(whole))
         if len(pairs) != 2:
             return whole
@@ -123,7 +125,7 @@ class Sampled(Noise):
         release = one_release(self._parts)
         if release is None:
             raise InvalidInput(_ONE)
-        if self.relation != "replace-one":
+        if self.relation != REPLACED:
             part = poisson_sample(release, q)
             if part is None:
                 raise InvalidInput(_ONE)
@@ -134,13 +136,13 @@ class Sampled(Noise):
         part = replaced_in_sample(release, q, blank=True)
         if part is None:
             raise InvalidInput(
-                "a Poisson sample where a person is replaced is known for noise on a sum only; use "
-                "sampled_without_replacement, or noise of relation='add-or-remove'"
+                "a Poisson sample where a record is replaced is known for noise on a sum only; use "
+                "sampled_without_replacement"
             )
         return type(self)({part: 1}, self.relation)
 
     def sampled_without_replacement(
-        self, sample_size: int, dataset_size: int, *, relation: str = "replace-one"
+        self, sample_size: int, dataset_size: int, *, relation: str = REPLACED
     ) -> Self:
         """Profile of one release of a random subset of fixed size m of the n people.
 
@@ -179,7 +181,7 @@ class Sampled(Noise):
         m, n, kind = self._sizes(sample_size, dataset_size, relation)
         if m > n or (m == n > 0 and kind == "add-or-remove"):
             raise InvalidInput(
-                f"a subset must be smaller than the database, got {m:,} of {n:,} people"
+                f"a subset must be smaller than the database, got {short(m)} of {short(n)} people"
             )
         release = one_release(self._parts)
         if m == 0 or not self._parts:
@@ -196,7 +198,7 @@ class Sampled(Noise):
         return type(self)({part: 1}, kind)
 
     def sampled_with_replacement(
-        self, sample_size: int, dataset_size: int, *, relation: str = "replace-one"
+        self, sample_size: int, dataset_size: int, *, relation: str = REPLACED
     ) -> Self:
         """Profile of one release of m people drawn one by one, maybe several times, from n.
 
@@ -249,11 +251,11 @@ class Sampled(Noise):
         """Return checked sizes of a sample and a database, and the relation."""
         m = check.integer(sample_size, "sample_size", 0)
         n = check.integer(dataset_size, "dataset_size", 1)
-        kind = as_relation(relation) or "replace-one"
-        if self.relation not in (None, "replace-one"):
+        kind = as_relation(relation)
+        if self._parts and self.relation != REPLACED:
             raise InvalidInput(
-                "samples of a fixed size are of one size for all neighbours; make the release with "
-                f"relation='replace-one', not {described(self.relation)}"
+                "a sample of fixed size has the same size for all neighbours; make the step with "
+                f"relation='replace-one', not {self.relation!r}"
             )
         return m, n, kind
 

@@ -164,7 +164,7 @@ class Side:
         return min((high + math.exp(min(log + 1e-9 * (1.0 + at * t), 1.0))) * (1.0 + 1e-9), 1.0)
 
     def chernoff(self, t: float) -> float:
-        """What delta(t) is below, about, by Chernoff's bound."""
+        """Return about Chernoff's bound on delta(t); used only to guide the search."""
         s = tilt_at(self._terms, t)
         share = s * math.log(s) - (1.0 + s) * math.log1p(s)
         return self.infinite[1] + math.exp(min(cumulant(self._terms, s)[0] - s * t + share, 0.0))

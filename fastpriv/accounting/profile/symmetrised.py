@@ -22,7 +22,7 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.nodes import Nodes, TooCostly, cumulant, spread
+from fastpriv.accounting.profile.nodes import Nodes, TooCostly, cumulant
 from fastpriv.accounting.profile.pairs import Cells, Pair
 from fastpriv.accounting.profile.plainlaws import PlainLaw, plain_law
 from fastpriv.accounting.profile.single import single
@@ -134,12 +134,8 @@ class Symmetrised(Pair):
                     return end, value
 
     def cumulant(self, c: float) -> tuple[float, float, float]:
-        """Return ln Phi(c) and two derivatives; no digit of a result."""
+        """Return ln Phi(c) and two derivatives; used only to guide the search."""
         return cumulant(self._rough(c), c)
-
-    def slope(self, c: float) -> float:
-        """Bound the change of |Phi(c + i angle)| / Phi(c) with the angle."""
-        return spread(self._rough(c), c) * 1.01
 
     @lru_cache(maxsize=256)  # noqa: B019  (pairs are few and small)
     def _rough(self, c: float) -> Nodes:
@@ -214,7 +210,7 @@ class Symmetrised(Pair):
         ln r has the derivative g = (ln f)' + (c + 1) L' - 1, with |g'| <= bend + |c + 1|/4, so r is
         bounded on cells by its value in the middle. For the mirror image c becomes 1 - c.
         """
-        value, q = self.cumulant(c)[0], self.q
+        value, q = self.log_moment_bounds(c)[0], self.q
         small = math.log(1e-30) + min(value, 0.0)
         ends = [self._end(law, max(abs(c), abs(1.0 - c)) + 1.0, small)[0] for law in self.laws]
         end = max(ends)

@@ -48,19 +48,20 @@ def _recursion(scores: tuple[tuple[int, ...], ...], which: tuple[int, ...]) -> F
     end = 1
     for done, kind in enumerate(which):
         near = (slice(0, done + 2),) * (m - 1)
-        last = table[(*near, slice(0, end))].copy()
-        table[(*near, slice(0, end))] = 0.0
-        held = counts[(slice(None), *near)]
+        reached = table[near]
+        last = reached[..., :end].copy()
+        reached[..., :end] = 0.0
+        every_count = (slice(None), *near)
+        held = counts[every_count]
         zeros = np.maximum(done + 1 - held.sum(axis=0), 0) / (done + 1.0)
         for value, step in enumerate(scores[kind]):
-            into = slice(step, step + end)
+            part = reached[..., step : step + end]
             if value == 0:
-                table[(*near, into)] += zeros[..., None] * last
+                part += zeros[..., None] * last
                 continue
             axis = value - 1
             ahead = tuple(slice(1, None) if a == axis else slice(None) for a in range(m - 1))
             back = tuple(slice(0, -1) if a == axis else slice(None) for a in range(m - 1))
-            part = table[(*near, into)]
             part[ahead] += (held[axis][ahead] / (done + 1.0))[..., None] * last[back]
         end += max(scores[kind])
     return table

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, lowered, round_up
+from fastpriv._core.rounding import ULP, log_up, lowered, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.affinities import alike_limit
 from fastpriv._matrices.capacity import capacities, matrix_capacity
@@ -81,7 +81,7 @@ def by_types(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
     lower = max(lower - error * (lower + math.sqrt(2.0 * lower) + 4.0 * error) - 1e-290, 0.0)
     databases = np.repeat(np.arange(m)[:, None], n, axis=1)
     databases[:, n - s :] = np.array(f)[:, None]
-    upper = max(lower, round_up(min(most, math.log(m))))
+    upper = max(lower, min(round_up(most), log_up(m)))
     return IndividualCapacity(lower, upper, Adversary((0,), databases, law))
 
 

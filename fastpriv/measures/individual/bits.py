@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterable, Iterator
 from functools import singledispatch
 
@@ -12,7 +11,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, log_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
@@ -29,7 +28,7 @@ from fastpriv.measures.pointwise.intervals import at_corners
 from fastpriv.results import IndividualCapacity
 
 #: What a bit can tell at most.
-_BIT = round_up(math.log(2.0))
+_BIT = log_up(2.0)
 #: Entries of a batch of channels, and most entries of all of them.
 _BATCH, _WORK = 1 << 20, 1 << 36
 #: Most intervals of a common chance.

@@ -19,7 +19,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, log_up, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.cliques import mean_questions
 from fastpriv._structure.rows import RowKernels, Symmetric
@@ -68,7 +68,7 @@ def opposite_capacity(rows: list[Symmetric]) -> Bracket:
     if len(rows) > _FEW:  # a few of many rows may reach ln 2 already
         lower = opposite_capacity(rows[:_FEW]).lower
         if lower >= math.log(2.0) * (1.0 - 2.0**-36):
-            return Bracket(lower, round_up(math.log(2.0)))
+            return Bracket(lower, log_up(2.0))
     epsilon = rows[0].epsilon
     law = _net_law(rows)
     # A gain is at least 0.4 of this, so what is left out is below an ulp of the sum.
@@ -132,7 +132,7 @@ def copied_information(kernel: Symmetric, copies: int, clock: Clock) -> tuple[Br
     if m == 2:
         return pair, two
     told = copies_bracket(copies, kernel, clock)
-    upper = min(told.upper, round_up(min(math.log(m), pair.upper * mean_questions(m))))
+    upper = min(told.upper, log_up(m), round_up(pair.upper * mean_questions(m)))
     if pair.lower > told.lower:
         return Bracket(pair.lower, max(pair.lower, upper)), two
     return Bracket(told.lower, max(told.lower, upper)), np.full(m, 1.0 / m)
@@ -185,7 +185,7 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int, clock: Clock) -> Indi
     told = [known[key] for key in keys]
     lower = math.fsum(part.lower for part, _ in told) * (1.0 - 4.0 * ULP if k > 1 else 1.0)
     rows = math.fsum(np.bincount(which) * [row_capacity(kind, 0.0)[0].upper for kind in kinds])
-    logs = math.fsum(math.log(space.sizes[g]) for g in group)
+    logs = math.fsum(log_up(space.sizes[g]) for g in group)
     alone = k == 1 and len(set(size[live].tolist())) <= 1
     one = told[0][0].upper if alone else _one_row([kinds[t] for t in which[live].tolist()], clock)
     upper = one if k == 1 else round_up(min(k * one, rows, logs))
@@ -201,7 +201,7 @@ def _one_row(rows: list[Symmetric], clock: Clock) -> float:
         return copied_information(rows[0], len(rows), clock)[0].upper
     most = max(row.m for row in rows)
     pair = opposite_capacity(rows).upper
-    return round_up(min(math.log(most), pair * mean_questions(most)))
+    return min(log_up(most), round_up(pair * mean_questions(most)))
 
 
 def _copying(
@@ -241,6 +241,6 @@ def by_part(
     databases = np.zeros((len(who.law), channel.space.n), dtype=np.int64)
     databases[:, rows] = who.databases
     group = tuple(rows[list(who.rows)].tolist())
-    values = round_up(math.fsum(map(math.log, sorted(channel.space.sizes)[-k:])))
+    values = round_up(math.fsum(map(log_up, sorted(channel.space.sizes)[-k:])))
     upper = max(part.lower, min(values, capacity(channel, 1e-9).upper, most))
     return IndividualCapacity(part.lower, upper, Adversary(group, databases, who.law))

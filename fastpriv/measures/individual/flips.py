@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, log_up, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities
 from fastpriv._structure.rows import RowKernels
@@ -47,7 +47,7 @@ def by_flips(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
     plus = [_powers(law, n, False) for law in (zero, one)]
     minus = [_powers(law, n // 2, True) for law in (zero, one)]
     lower, upper, best, law = -1.0, 0.0, 0, np.empty(2)
-    left = round_up(min(most, math.log(2.0)))
+    left = min(round_up(most), log_up(2.0))
     for flips in range(n // 2 + 1):
         if flips and clock.left() == 0.0:
             upper = max(upper, left)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from functools import singledispatch
 
 import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import round_up
+from fastpriv._core.rounding import log_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, ProductChannel
@@ -38,8 +37,8 @@ def independent_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Indi
         step = max(1, _BATCH // (lines.shape[1] * table.shape[1]))
         for start in range(0, len(lines), step):
             if clock.left() == 0.0 and lower >= 0.0:
-                most = min(math.log(lines.shape[1]), capacity(channel, 1e-3).upper)
-                upper = max(upper, round_up(most))
+                most = min(log_up(lines.shape[1]), capacity(channel, 1e-3).upper)
+                upper = max(upper, most)
                 break
             part = lines[start : start + step]
             low, high, laws = capacities(np.ascontiguousarray(table[part]), 0.25 * gap)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import round_up
+from fastpriv._core.rounding import log_up, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, ProductChannel
@@ -21,7 +20,7 @@ from fastpriv.measures.pointwise.scaled import scaled_matrix
 from fastpriv.results import Adversary, IndividualCapacity
 
 #: What a bit can tell at most.
-_BIT = round_up(math.log(2.0))
+_BIT = log_up(2.0)
 #: Entries of a batch of channels, and most entries of all of them.
 _BATCH, _WORK = 1 << 20, 1 << 29
 

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, lowered, raised, round_up
+from fastpriv._core.rounding import ULP, log_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import Symmetric
 from fastpriv.measures.individual.merged import merged
@@ -81,7 +81,7 @@ def extended(copies: int, kernel: Symmetric, last: list[Bracket], fitting: int) 
     before, at = last
     all_of_it = math.log(kernel.m)
     rise = (copies - fitting) * (at.upper - before.lower)
-    most = min(round_up(all_of_it), raised(at.upper + rise, 4.0))
+    most = min(log_up(kernel.m), raised(at.upper + rise, 4.0))
     # sqrt(a) - sqrt(b) = sqrt(a) (1 - e^(-epsilon/2)). Near 1 its square is taken from what it
     # leaves, 2 sqrt(a b) + (m - 2) b, where nothing cancels.
     apart = kernel.stay * math.expm1(-0.5 * kernel.epsilon) ** 2

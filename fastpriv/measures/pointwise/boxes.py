@@ -9,7 +9,7 @@ from functools import singledispatch
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, raised, round_up
+from fastpriv._core.rounding import ULP, log_up, raised
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
 from fastpriv.channels.queries.sums import Chance
@@ -43,7 +43,7 @@ def box_row_leakages(box: Box, channel: AbstractChannel, i: int) -> Floats:
             own = values == v
             if (possible & own & (column > 0.0)).any():
                 worst[y] = max(worst[y], _largest_share(box, column, own))
-    return np.array([round_up(math.log(share)) + 16.0 * ULP for share in worst.tolist()])
+    return np.array([log_up(share) + 16.0 * ULP for share in worst.tolist()])
 
 
 def _largest_share(box: Box, column: Floats, own: np.ndarray) -> float:
@@ -148,7 +148,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
     tops = matrix.max(axis=0)
     chances = (matrix / np.where(tops > 0.0, tops, 1.0))[:, tops > 0.0]
     slack = (2 * n * (box.size + 2) + 32) * ULP
-    lead = chances.reshape((box.size,) * n + (-1,))
+    lead: Floats = chances.reshape((box.size,) * n + (-1,))
     if i is None:
         most = lead[np.ix_(*[possible] * n)].reshape(-1, lead.shape[-1]).max(axis=0)
     for j in range(n):
@@ -159,7 +159,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
         seen = most > 0.0
         with np.errstate(divide="ignore"):
             worst = float((most[seen] / least[seen]).max(initial=1.0))
-        return round_up(math.log(worst)) + 2.0 * slack
+        return log_up(worst) + 2.0 * slack
     columns = np.moveaxis(lead, i, 0).reshape(box.size, -1)
     columns = columns[:, columns[possible].max(axis=0) > 0.0]
     worst = 1.0
@@ -168,7 +168,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
         with np.errstate(divide="ignore"):
             shares = part[possible].max(axis=0) / (laws @ part).min(axis=0)
         worst = max(worst, float(shares.max()))
-    return round_up(math.log(worst)) + 2.0 * slack
+    return log_up(worst) + 2.0 * slack
 
 
 @row_box_level.register

@@ -17,7 +17,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, log_up, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
@@ -67,7 +67,7 @@ def _(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
     if c == 0.0:  # the limits where all bits become certain, and any other value is surprising
         rows = range(len(kernels)) if i is None else [i]
         ends = [[float(kernels[j].log_ratios[:, t].max()) for j in rows] for t in (0, 1)]
-        return round_up(max(math.fsum(end) for end in ends))
+        return raised(max(math.fsum(end) for end in ends), 6.0)
     for law in chances_from(c):
         prior = Product.iid(law, channel.space.n)
         if i is None:
@@ -160,7 +160,7 @@ def _largest(
     # Every number is made from positive ones: a mean under a law, and the means of the matrix.
     error = 4.0 * corner_error(n, *chances_from(c)) + 4.0 * len(matrix) * ULP
     worst = max(reached, -waiting[0][0])
-    level = round_up(math.log(worst)) + error
+    level = log_up(worst) + error
     return Bracket(max(0.0, math.log(reached) - error), level) if late else level
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, log_down, round_up
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, short
@@ -142,7 +142,7 @@ def _(priors: ConvexPriors, matrix: Floats, event: np.ndarray) -> Floats:
     for y in np.flatnonzero(tops > 0.0):
         column = np.where(possible, matrix[:, y] / tops[y], 0.0)
         least = _least_quotient(priors, column, possible)
-        leaks[y] = round_up(-math.log(least)) + 8.0 * ULP if least > 0.0 else math.inf
+        leaks[y] = -log_down(least) + 8.0 * ULP if least > 0.0 else math.inf
     return leaks
 
 

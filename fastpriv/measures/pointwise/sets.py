@@ -9,7 +9,7 @@ import numpy as np
 
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, log_down, round_up
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.channels.queries.sums import Chance, chances_from
@@ -176,7 +176,7 @@ def _(priors: ConvexPriors, channel: AbstractChannel, clock: Clock) -> float | B
         y = seen[place]
         column = np.where(possible, matrix[:, y] / tops[y], 0.0)
         mean, law = priors._lowest(column)
-        leak = round_up(-math.log(mean)) + 4.0 * ULP if mean > 0.0 else math.inf
+        leak = -log_down(mean) + 4.0 * ULP if mean > 0.0 else math.inf
         level, reached = max(level, leak), max(reached, -math.log(max(float(column @ law), TINY)))
         if level == math.inf:
             break

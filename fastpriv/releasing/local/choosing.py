@@ -48,8 +48,8 @@ def named(mechanism: Any) -> bool:
     known = [AUTO, *MECHANISMS]
     if mechanism not in known:
         raise InvalidInput(
-            f"there is no local mechanism {described(mechanism)}{did_you_mean(mechanism, known)}; "
-            f"give one of {', '.join(known)}, or a channel"
+            f"there is no local mechanism {described(mechanism[:40])}"
+            f"{did_you_mean(mechanism, known)}; give one of {', '.join(known)}, or a channel"
         )
     return True
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastpriv.channels import AbstractChannel, ColumnsChannel, HammingChannel, RecordChannel
 from fastpriv.channels.local import SubsetChannel, SupportChannel
@@ -42,15 +44,17 @@ class LocalPlan(Plan):
         kinds = enumerate(self.channel.columns)
         return tuple(j for j, column in kinds if isinstance(column, SupportChannel))
 
-    def reported(self, digits: Digits, rng: Any) -> tuple[Digits, Domain, int]:
+    def reported(self, digits: Digits, rng: Any) -> tuple[Digits, Domain, Digits, int]:
         """Draw records: codes, the domain they are of, in which reports are texts, and changes.
 
-        A cell that became a report counts as changed.
+        A cell that became a report counts as changed. Before the changes come the integers that
+        were drawn, those of all columns side by side.
         """
-        values, changed = list(self.domain.values), 0
+        values, changed, integers = list(self.domain.values), 0, []
         after = np.empty(digits.shape, dtype=np.int64, order="F")
         for j, column in enumerate(self.channel.columns):
             drawn = column.sample(np.ascontiguousarray(digits[:, j : j + 1]), rng)
+            integers.append(drawn)
             if isinstance(column, SupportChannel):
                 texts, after[:, j] = np.unique(np.array(spelt(column, drawn)), return_inverse=True)
                 values[j] = texts.tolist()
@@ -58,7 +62,8 @@ class LocalPlan(Plan):
             else:
                 after[:, j] = drawn[:, 0]
                 changed += int(np.count_nonzero(after[:, j] != digits[:, j]))
-        return after, Domain(self.domain.columns, tuple(values), self.domain.source), changed
+        domain = Domain(self.domain.columns, tuple(values), self.domain.source)
+        return after, domain, side_by_side(integers), changed
 
     def expected_changes(self) -> float:
         """Expected number of cells of a record that change."""
@@ -72,6 +77,11 @@ class LocalPlan(Plan):
         """Standard error of an estimated count of each column, its values equally common."""
         pairs = zip(self.domain.columns, self.channel.columns, strict=True)
         return {name: math.sqrt(n * record_variance(column)) for name, column in pairs}
+
+
+def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return the integers of all columns, one row for each record."""
+    return np.column_stack([column.astype(np.int64, copy=False) for column in columns])
 
 
 def person(channel: ColumnsChannel) -> AbstractChannel:

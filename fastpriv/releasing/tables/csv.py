@@ -11,9 +11,9 @@ import csv
 import gzip
 import zlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from fastpriv import kernels
 from fastpriv._core.extras import progress_bar
 from fastpriv._core.files import appearing
 from fastpriv.errors import InvalidInput, described
-from fastpriv.releasing.domain import Digits, Domain, outside, record_name
+from fastpriv.releasing.domain import Digits, Domain, named, outside, record_name
 from fastpriv.releasing.tables.memory import in_order
 
 #: Bytes read at a time, and in the longest record.
@@ -89,8 +89,7 @@ class CsvFile:
         if len(fields) != len(self.columns):
             raise InvalidInput(
                 f"{self.path}: {record_name(row)} has {len(fields)} fields, expected "
-                f"{len(self.columns)} ({', '.join(map(str, self.columns[:6]))}); nothing was "
-                "released"
+                f"{len(self.columns)} ({named(self.columns)}); nothing was released"
             )
         return fields
 
@@ -131,11 +130,13 @@ class CsvFile:
 
         yield from _Lines(encode, len(places), domain.dtype).chunks(self._blocks(progress))
 
-    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> CsvWriter:
+    def writer(
+        self, domain: Domain, reports: Sequence[Hashable], before: Callable[[], None]
+    ) -> CsvWriter:
         """Open the released file."""
         assert self.out is not None
         kept = [name for name in self.columns if name in domain.columns]
-        return CsvWriter(self.out, self.overwrite, domain, kept)
+        return CsvWriter(appearing(self.out, self.overwrite, before), self.out, domain, kept)
 
 
 class _Lines:
@@ -198,9 +199,14 @@ class _Lines:
 class CsvWriter:
     """A CSV file that appears when the context ends well."""
 
-    def __init__(self, out: Path, overwrite: bool, domain: Domain, kept: list[Hashable]) -> None:
-        self.table, self._domain, self._kept = out, domain, kept
-        self._file = appearing(out, overwrite)
+    def __init__(
+        self,
+        file: AbstractContextManager[IO[bytes]],
+        out: Path,
+        domain: Domain,
+        kept: list[Hashable],
+    ) -> None:
+        self._file, self.table, self._domain, self._kept = file, out, domain, kept
         self._order = [domain.columns.index(name) for name in kept]
         self._texts = self._spellings(domain)
         self._known = None

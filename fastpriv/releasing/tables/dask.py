@@ -10,7 +10,7 @@ A partition whose records are no longer those that were checked is refused.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from fastpriv._core.extras import optional
 from fastpriv._sampling.source import Keyed
 from fastpriv.errors import FastprivError, InvalidInput
+from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.domain import Digits, Domain
 from fastpriv.releasing.estimator import Counts, Places
 from fastpriv.releasing.plan import Plan
@@ -37,6 +38,8 @@ class Check:
     records: int
     fingerprint: bytes
     kept: str
+    #: First of the records as they will be drawn, then of the given ones under some keys.
+    digests: tuple[Digest, ...]
 
 
 @dataclass(frozen=True)
@@ -108,20 +111,26 @@ class DaskFrame:
                 raise digits
             yield digits
 
-    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> Writer:
+    def writer(
+        self, domain: Domain, reports: Sequence[Hashable], before: Callable[[], None]
+    ) -> Writer:
         """Not for Dask frames, whose partitions are written by those who compute them."""
         raise NotImplementedError
 
-    def counted(self, domain: Domain, choices: Sequence[Places]) -> Counts:
+    def counted(self, domain: Domain, choices: Sequence[Places], expected: Digest | None) -> Counts:
         """Count the values of chosen columns, each partition where it lies."""
-        counts = Counts(domain, choices)
-        for part in self._compute(_counted, domain.columns, domain, list(choices)):
+        counts = Counts(domain, choices, expected)
+        for part in self._compute(_counted, domain.columns, domain, list(choices), expected):
             counts.include(part)
         return counts
 
-    def checked(self, domain: Domain, secret: Secret) -> list[Check]:
-        """Check that all values are in the domain, and take the fingerprints of all partitions."""
-        checks: list[Check] = self._compute(_checked, domain.columns, domain, secret)
+    def checked(self, plan: Plan, secret: Secret, digests: list[Digest]) -> list[Check]:
+        """Check that all values are in the domain, and take the fingerprints of all partitions.
+
+        The first of the empty digests is for what will be drawn, the others for what is given.
+        """
+        columns = plan.domain.columns
+        checks: list[Check] = self._compute(_checked, columns, plan, secret, digests)
         self.kept = next((check.kept for check in checks if check.kept), "")
         return checks
 
@@ -174,21 +183,25 @@ def _encoded(part: Any, number: int, domain: Domain) -> Digits | FastprivError:
 
 
 def _counted(
-    part: Any, number: int, domain: Domain, choices: list[Places]
+    part: Any, number: int, domain: Domain, choices: list[Places], expected: Digest | None
 ) -> Counts | FastprivError:
     digits = _encoded(part, number, domain)
     if isinstance(digits, FastprivError):
         return digits
-    counts = Counts(domain, choices)
+    counts = Counts(domain, choices, expected)
     counts.add(digits)
     return counts
 
 
-def _checked(part: Any, number: int, domain: Domain, secret: Secret) -> Check | FastprivError:
-    digits = _encoded(part, number, domain)
+def _checked(
+    part: Any, number: int, plan: Plan, secret: Secret, empty: list[Digest]
+) -> Check | FastprivError:
+    digits = _encoded(part, number, plan.domain)
     if isinstance(digits, FastprivError):
         return digits
-    return Check(len(digits), secret.fingerprint(number, digits), Frame(part).kept)
+    after, _ = plan.randomise(digits, secret.source(number, digits))
+    digests = (empty[0].plus(after), *(one.plus(digits) for one in empty[1:]))
+    return Check(len(digits), secret.fingerprint(number, digits), Frame(part).kept, digests)
 
 
 def _drawn(part: Any, number: int, check: Check, plan: Plan, secret: Secret, empty: Any) -> Any:

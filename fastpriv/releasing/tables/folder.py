@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from fastpriv._core.extras import progress_bar
-from fastpriv._core.files import appearing_folder, check_folder
+from fastpriv._core.files import appearing, appearing_folder, check_folder
 from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.domain import Digits, Domain
 from fastpriv.releasing.tables.memory import in_order
@@ -54,9 +54,11 @@ class ParquetFolder:
                 except InvalidInput as problem:
                     raise InvalidInput(f"{file.path.name}: {problem}") from None
 
-    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> FolderWriter:
+    def writer(
+        self, domain: Domain, reports: Sequence[Hashable], before: Callable[[], None]
+    ) -> FolderWriter:
         """Open the released folder."""
-        return FolderWriter(self, domain, reports)
+        return FolderWriter(self, domain, reports, before)
 
 
 class FolderWriter:
@@ -66,21 +68,26 @@ class FolderWriter:
     """
 
     def __init__(
-        self, source: ParquetFolder, domain: Domain, reports: Sequence[Hashable] = ()
+        self,
+        source: ParquetFolder,
+        domain: Domain,
+        reports: Sequence[Hashable],
+        before: Callable[[], None],
     ) -> None:
         assert source.out is not None
         self.table, self._source, self._domain = source.out, source, domain
-        self._reports = reports
+        self._reports, self._before = reports, before
         # What a column cannot hold is refused before anything is drawn.
-        ParquetWriter(self._part(0, source.out), domain, reports)
+        self._part(0, source.out)
 
-    def _part(self, number: int, folder: Path) -> ParquetFile:
-        given = self._source.files[number]
-        return ParquetFile(given.path, folder / f"part-{number:05}.parquet")
+    def _part(self, number: int, folder: Path) -> ParquetWriter:
+        out = folder / f"part-{number:05}.parquet"
+        part = ParquetFile(self._source.files[number].path, out)
+        return ParquetWriter(part, self._domain, self._reports, appearing(out, False))
 
     def __enter__(self) -> FolderWriter:
         with ExitStack() as stack:
-            self._folder = stack.enter_context(appearing_folder(self.table))
+            self._folder = stack.enter_context(appearing_folder(self.table, self._before))
             self._stack = stack.pop_all()
         self._number, self._left = -1, 0
         self._file: ParquetWriter | None = None
@@ -116,9 +123,8 @@ class FolderWriter:
         if self._file is not None:
             self._file.__exit__(None, None, None)
         self._number += 1
-        part = self._part(self._number, self._folder)
-        self._file = ParquetWriter(part, self._domain, self._reports).__enter__()
-        self._left = part.rows()
+        self._file = self._part(self._number, self._folder).__enter__()
+        self._left = self._source.files[self._number].rows()
 
 
 def _listed(path: Path) -> list[Path]:

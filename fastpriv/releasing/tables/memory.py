@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -43,8 +43,13 @@ class Table(Protocol):
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         """Yield the codes of the domain's columns, or raise on a value outside it."""
 
-    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> Writer:
-        """Open a table of the same kind with the domain's columns, some of which are reports."""
+    def writer(
+        self, domain: Domain, reports: Sequence[Hashable], before: Callable[[], None]
+    ) -> Writer:
+        """Open a table of the same kind with the domain's columns, some of which are reports.
+
+        ``before`` is called when all records are drawn, immediately before anybody can see them.
+        """
 
 
 class InMemory(ABC):
@@ -67,13 +72,15 @@ class InMemory(ABC):
         """Return the table where some columns are texts."""
         return self.decode(digits, domain)
 
-    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> Writer:
-        return _MemoryWriter(self, domain)
+    def writer(
+        self, domain: Domain, reports: Sequence[Hashable], before: Callable[[], None]
+    ) -> Writer:
+        return _MemoryWriter(self, domain, before)
 
 
 class _MemoryWriter:
-    def __init__(self, source: InMemory, domain: Domain) -> None:
-        self.source, self.domain, self.table = source, domain, None
+    def __init__(self, source: InMemory, domain: Domain, before: Callable[[], None]) -> None:
+        self.source, self.domain, self.before, self.table = source, domain, before, None
 
     def write(self, digits: Digits) -> None:
         self.table = self.source.decode(digits, self.domain)
@@ -84,8 +91,9 @@ class _MemoryWriter:
     def __enter__(self) -> _MemoryWriter:
         return self
 
-    def __exit__(self, *problem: object) -> None:
-        return None
+    def __exit__(self, kind: object, *problem: object) -> None:
+        if kind is None:
+            self.before()
 
 
 class Codes(InMemory):

@@ -47,9 +47,9 @@ def open_table(
         return Codes(check.array(table, "table"))
     kind_of = "None" if table is None else f"a {type(table).__name__}"  # and none of its values
     raise InvalidInput(
-        "a table is a frame or series of pandas, polars or Dask, an Arrow table, an integer array, "
-        "a list of dicts or of labels or the path of a file or of a folder of Parquet files, "
-        f"and has records; got {kind_of}"
+        "a table is a frame or series, an Arrow table, an integer array, a list of dicts or of "
+        "labels, or the path of a CSV or Parquet file or of a folder of Parquet files, and has "
+        f"records; got {kind_of}"
     )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.files import appearing
 from fastpriv.errors import InvalidInput, described
-from fastpriv.releasing.domain import Digits, Domain, code_table, scalar
+from fastpriv.releasing.domain import Digits, Domain, code_table, named, scalar
 from fastpriv.releasing.tables.memory import in_order, inside
 
 #: Records in memory at a time.
@@ -89,9 +89,13 @@ class ParquetFile:
         numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return inside(name, domain, codes[numbers], column, start)
 
-    def writer(self, domain: Domain, reports: Sequence[Hashable] = ()) -> ParquetWriter:
+    def writer(
+        self, domain: Domain, reports: Sequence[Hashable], before: Callable[[], None]
+    ) -> ParquetWriter:
         """Open the released file."""
-        return ParquetWriter(self, domain, reports)
+        assert self.out is not None
+        file = appearing(self.out, self.overwrite, before)
+        return ParquetWriter(self, domain, reports, file)
 
 
 class ParquetWriter:
@@ -101,7 +105,11 @@ class ParquetWriter:
     """
 
     def __init__(
-        self, source: ParquetFile, domain: Domain, reports: Sequence[Hashable] = ()
+        self,
+        source: ParquetFile,
+        domain: Domain,
+        reports: Sequence[Hashable],
+        file: AbstractContextManager[IO[bytes]],
     ) -> None:
         assert source.out is not None
         self.table, self._source, self._arrow = source.out, source, source.arrow
@@ -120,7 +128,7 @@ class ParquetWriter:
         self._schema = self._arrow.schema(
             [self._arrow.field(field.name, field.type) for field in fields]
         )
-        self._file = appearing(source.out, source.overwrite)
+        self._file = file
 
     def _held(self, field: Any, values: Sequence[Any]) -> Any:
         kind = field.type
@@ -131,7 +139,7 @@ class ParquetWriter:
         except (self._arrow.ArrowException, TypeError, ValueError, OverflowError):
             raise InvalidInput(
                 f"column {described(field.name)} of type {kind} cannot hold every value of its "
-                f"domain ({', '.join(map(described, values[:6]))})"
+                f"domain ({named(values)})"
             ) from None
 
     def __enter__(self) -> ParquetWriter:

@@ -329,6 +329,7 @@ def test_texts_that_are_no_export(text):
         Ledger.from_json(text)
 
 
+@pytest.mark.slow(only=["budget0"])
 @pytest.mark.parametrize("budget", [{"approximate-dp": (50.0, 1e-6)}, {"dp": 50.0}])
 def test_releases_for_different_relations_are_refused(path, budget):
     """A channel's neighbours differ in one row; those of others come and go."""
@@ -336,7 +337,7 @@ def test_releases_for_different_relations_are_refused(path, budget):
     with Ledger.open(path, budget) as ledger:
         ledger.spend(added)
         ledger.spend({"dp": 0.25})
-        ledger.spend(PrivacyProfile.laplace(2.0))  # which says no relation
+        ledger.spend(PrivacyProfile.laplace(2.0))  # the same relation
         text = ledger.to_json()
     with Ledger.open(path) as opened:
         for ledger in (opened, Ledger.from_json(text)):

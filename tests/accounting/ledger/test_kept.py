@@ -68,6 +68,7 @@ def exact_delta(epsilons, count, t):
         return total
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.floats(0.05, 0.5), min_size=5, max_size=5, unique=True))
 def test_levels_are_upper_and_close_to_a_sum_over_all_outcomes(epsilons):
@@ -77,6 +78,7 @@ def test_levels_are_upper_and_close_to_a_sum_over_all_outcomes(epsilons):
     assert exact_delta(epsilons, 4, mpf(level) * (1 - mpf("1e-5"))) > DELTA
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(levels, st.integers(4, 9), st.sampled_from([1e-2, DELTA, 1e-8]))
 def test_one_by_one_is_all_at_once(epsilons, count, delta):
@@ -113,6 +115,7 @@ def test_a_law_plus_a_release_is_the_law_of_both():
     assert part.epsilon(DELTA) == pytest.approx(whole.epsilon(DELTA), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_refused_spends_and_questions_leave_no_trace():
     ledger, twin = (Ledger({"approximate-dp": (2.0, DELTA)}) for _ in range(2))
     for k in range(12):
@@ -213,6 +216,7 @@ def spender(path, first):
             ledger.spend({"dp": 0.1 + 0.01 * (first + 3 * k)})
 
 
+@pytest.mark.slow
 def test_threads_and_processes_compose_what_all_of_them_spent(spent):
     process = multiprocessing.get_context("spawn").Process(target=spender, args=(spent, 100))
     process.start()

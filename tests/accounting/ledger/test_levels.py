@@ -133,6 +133,7 @@ def test_information_is_kept_under_one_prior(make):
     assert len(ledger) == 3
 
 
+@pytest.mark.slow
 def test_million_rows_on_a_markov_prior():
     n = 100_000
     prior = fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], n)

@@ -37,10 +37,9 @@ def test_profiles_of_different_releases_compose(path):
         other.spend(declared, count=2)
         ledger.spend({"dp": 0.25})
         other.spend(np.asarray(W.matrix()))
+        more = of.from_epsilon_delta(0.5, 1e-9).self_compose(2), of.from_epsilon_delta(0.25)
         truth = (
-            of.of(W)
-            .self_compose(4)
-            .compose(of.from_epsilon_delta(0.5, 1e-9).self_compose(2), of.from_epsilon_delta(0.25))
+            of.of(W).self_compose(4).compose(*(each.with_relation("replace-one") for each in more))
         )
         found = truth.epsilon(1e-6)
         assert ledger.spent == other.spent

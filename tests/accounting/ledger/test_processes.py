@@ -123,6 +123,7 @@ print(set(codes), ledger.spent["dp"] == len(ledger) == len(made) + 10, len(made)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forks_while_threads_spend(path):
     """No child finds a lock taken by a thread that it does not have, nor half a transaction."""
@@ -156,6 +157,7 @@ def spend_once(ledger):
     return ledger.spent
 
 
+@pytest.mark.slow
 def test_a_file_ledger_is_sent_as_its_path(path):
     with Ledger.open(path, {"dp": 1.0}) as ledger:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -175,6 +177,7 @@ def test_a_ledger_in_memory_cannot_be_copied():
 STORM = Path(__file__).parents[3] / "benchmarks" / "ledger_storm.py"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_storm_of_kills():
     memory = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}  # kills, not disks

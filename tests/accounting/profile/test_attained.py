@@ -64,6 +64,7 @@ def check_mixture(channels, t, delta=0.02, tight=True):
         assert op.worst_delta(plain, pairs, 800.0) > delta * (1 - rounding)
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=60, deadline=None)
 @given(kinds(), st.floats(0, 4), st.sampled_from([1e-6, 0.01, 0.3]))
 def test_lower_ends_of_mixtures_are_attained(channels, t, delta):
@@ -82,6 +83,7 @@ def test_the_same_neighbours_in_all_releases():
     check_mixture([(first, 2), (second, 3)], 0.5)
 
 
+@pytest.mark.slow
 def test_neighbours_of_structured_mixtures():
     coin, blunt = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([[0.55, 0.45], [0.5, 0.5]])
     left, right = fp.ProductChannel([coin, blunt]), fp.ProductChannel([blunt, coin])

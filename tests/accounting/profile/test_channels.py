@@ -80,6 +80,7 @@ def test_grid_of_lopsided_losses():
     assert low <= high <= low * (1 + 1e-4)
 
 
+@pytest.mark.slow(but=["50"])
 @pytest.mark.parametrize("k", [50, 10**4])
 def test_grid_contains_the_lattice(k, monkeypatch):
     """The grid alone, on releases whose exact curve is known."""
@@ -172,11 +173,12 @@ def test_infinite_losses():
     ]
     holds(profile.delta(200.0), op.delta_of(pairs, 200.0) + lost, 1e-9)
     holds(profile.epsilon(0.01), op.epsilon_of(pairs, mpf(0.01) - lost), 1e-9)
-    coin = PrivacyProfile.from_epsilon_delta(0.0, 0.25)
+    coin = PrivacyProfile.from_epsilon_delta(0.0, 0.25, relation="replace-one")
     assert coin.epsilon([0.2, 0.3]).upper.tolist() == [math.inf, 0.0]
     holds(coin.self_compose(10**6).compose(response(2, 1.0)).delta(0.5), mpf(1))
     holds(coin.compose(response(2, 1.0)).delta(0.5), 0.25 + 0.75 * op.response_delta(2, 1, 1, 0.5))
-    shown = PrivacyProfile.from_epsilon_delta(1.0, 1.0).compose(response(3, 0.5))
+    shown = PrivacyProfile.from_epsilon_delta(1.0, 1.0, relation="replace-one")
+    shown = shown.compose(response(3, 0.5))
     assert shown.delta(3.0) == fp.Bracket(1.0, 1.0)
     assert shown.epsilon(1 - 2**-53) == fp.Bracket(math.inf, math.inf)
     open_ = PrivacyProfile.of(np.eye(2))
@@ -229,6 +231,7 @@ def test_pure_levels_and_counts_beyond_sense():
         assert profile.epsilon(0.0).lower > 0.0
 
 
+@pytest.mark.slow
 def test_the_best_of_many_pairs():
     """Some pairs are picked, and no other does much better."""
     channel = fp.Channel(np.random.default_rng(8).dirichlet(np.full(4, 0.6), 8), [2] * 3)
@@ -261,6 +264,7 @@ def test_pure_level_of_many():
     assert response(2, 0.4).epsilon(0.0).upper >= 0.4
 
 
+@pytest.mark.slow
 def test_heterogeneous_lists():
     rng = np.random.default_rng(4)
     profile = response(2, 0.0)
@@ -281,7 +285,7 @@ def test_shapes_and_words():
     profile = response(2, 1.0).self_compose(3)
     assert isinstance(profile.delta(0.5), fp.Bracket)
     assert isinstance(profile.delta([0.5, 1]), fp.Brackets)
-    assert repr(profile) == "PrivacyProfile(3 releases of 1 kinds)"
+    assert repr(profile) == "PrivacyProfile(3 releases of 1 kinds, relation='replace-one')"
     for wrong in (-1.0, math.nan, math.inf, "1", None, [[0.1]]):
         with pytest.raises(fp.InvalidInput):
             profile.delta(wrong)

@@ -55,6 +55,7 @@ def test_one_release_of_several_pairs(seed):
         assert found.width < 1e-6
 
 
+@pytest.mark.slow
 def test_several_releases_of_several_pairs():
     """The lower end is that of a pair, the upper end that of pairs which change with outputs."""
     rows = _rows(np.random.default_rng(3), 3, 2)

@@ -56,6 +56,7 @@ def laplace_by_convolution(e, k, t):
     return inner + atoms + mp.exp(-e) / 2 * laplace_by_convolution(e, k - 1, t + e)
 
 
+@pytest.mark.slow(but=["1.0-1.7"])
 @pytest.mark.parametrize(("e", "t"), [(0.5, 0.0), (1.0, 1.7), (3.0, 0.2)])
 def test_two_laplace_releases_by_convolution(e, t):
     with mp.workdps(20):
@@ -65,6 +66,7 @@ def test_two_laplace_releases_by_convolution(e, t):
     assert high - low <= 1e-14
 
 
+@pytest.mark.slow(only=["40-0.9"])
 @pytest.mark.parametrize(("k", "level"), [(3, 0.2), (12, 0.5), (MOST, 0.9)])
 def test_residues_and_the_contour_agree(k, level):
     e = 0.7
@@ -84,6 +86,7 @@ def test_residues_beyond_all_losses_and_for_tiny_noise():
     assert PrivacyProfile.laplace(1e-6).self_compose(2).delta(0.5).lower > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "t"), [(2, 0.2455), (3, 0.3), (1000, 0.8)])
 def test_jumps_and_many_angles_agree(k, t):
     """Where one large loss decides, both lines hold; that of jumps is the narrower."""
@@ -94,12 +97,14 @@ def test_jumps_and_many_angles_agree(k, t):
     assert jumps[1] - jumps[0] <= (1e-9 if k < 9 else 1e-7) * jumps[1]
 
 
+@pytest.mark.slow
 def test_two_humps():
     found = PrivacyProfile.gaussian(1.0, 3e-4).self_compose(1000).epsilon(1e-18)
     assert found.lower <= 1.13526741568 <= found.upper
     assert found.width <= 1e-8 * found.upper
 
 
+@pytest.mark.slow
 def test_lattices_blurred_and_listed():
     """Two lattices can be listed, so that the blurred integral is seen to hold."""
     both = PrivacyProfile.discrete_gaussian(5.0).self_compose(600)
@@ -111,6 +116,7 @@ def test_lattices_blurred_and_listed():
     assert high - low <= 1e-9 * high
 
 
+@pytest.mark.slow
 def test_many_lattices_are_narrow():
     profile = PrivacyProfile.discrete_gaussian(5.0).self_compose(20)
     for sigma in (6.7, 8.4, 10.1, 11.8):
@@ -132,6 +138,7 @@ def test_levels_that_are_known():
     assert mu.width < 1e-12
 
 
+@pytest.mark.slow
 def test_truncated_samples_have_a_lower_end():
     of = PrivacyProfile.truncated_subsampled_gaussian
     loose = of(1000, 0.01, 30, 1.0).self_compose(100).epsilon(1e-5)
@@ -145,6 +152,7 @@ def test_truncated_samples_have_a_lower_end():
     assert single.lower < single.upper
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("seed", range(40))
 def test_trees_of_finite_releases_and_gaussian_noise(seed):
     assert trees.check(seed, ("finite", "normal")) in ("finite", "normal")
@@ -164,6 +172,7 @@ def test_no_large_loss_of_flipped_pairs():
     assert side.at_most(0.05) >= low
 
 
+@pytest.mark.slow
 def test_discrete_gaussian_noise_whose_losses_are_too_many_to_list():
     """Discrete noise of a standard deviation of 300 is Gaussian noise to fifteen digits."""
     many = PrivacyProfile.discrete_gaussian(300.0).self_compose(1_000_000)

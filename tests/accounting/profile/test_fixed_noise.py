@@ -29,6 +29,7 @@ def together(matrix, mu, t):
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_one_channel_and_normal_noise(seed):
     matrix = np.random.default_rng(seed).dirichlet(np.full(4, 3.0), 3)
@@ -48,13 +49,15 @@ def test_one_channel_and_normal_noise(seed):
 
 def test_the_envelope_is_wider_than_the_worst_pair():
     matrix = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.3, 0.1, 0.6]]
-    profile = PrivacyProfile.of(matrix).self_compose(20).compose(PrivacyProfile.gaussian(2.0))
+    noise = PrivacyProfile.gaussian(2.0).with_relation("replace-one")
+    profile = PrivacyProfile.of(matrix).self_compose(20).compose(noise)
     fixed, any_time = profile.delta(8.0, adaptive=False), profile.delta(8.0)
     assert fixed.upper < 0.99 * any_time.upper
     assert fixed.width < 1e-6 * fixed.upper
     assert fixed.lower >= any_time.lower * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_with_all_kinds_of_noise():
     matrix = [[0.7, 0.3], [0.4, 0.6]]
     for noise in (
@@ -62,7 +65,8 @@ def test_with_all_kinds_of_noise():
         PrivacyProfile.from_epsilon_delta(0.3).poisson_subsampled(0.2),
         PrivacyProfile.zcdp(0.01),
     ):
-        profile = PrivacyProfile.of(matrix).self_compose(30).compose(noise)
+        stated = noise.with_relation("replace-one")
+        profile = PrivacyProfile.of(matrix).self_compose(30).compose(stated)
         answer, wider = profile.delta(4.0, adaptive=False), profile.delta(4.0)
         assert answer.lower <= answer.upper <= wider.upper * (1 + 1e-9)
 
@@ -74,8 +78,10 @@ def test_noise_alone_is_the_same_either_way():
     holds(declared.delta(1.0, adaptive=False), declared.delta(1.0).upper)
 
 
+@pytest.mark.slow
 def test_too_many_pairs():
     matrix = np.random.default_rng(0).dirichlet(np.ones(4), 30)
-    profile = PrivacyProfile.of(fp.Channel(matrix)).compose(PrivacyProfile.gaussian(1.0))
+    noise = PrivacyProfile.gaussian(1.0, relation="replace-one")
+    profile = PrivacyProfile.of(fp.Channel(matrix)).compose(noise)
     with pytest.raises(TooLarge, match="256"):
         profile.delta(1.0, adaptive=False)

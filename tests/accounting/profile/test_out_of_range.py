@@ -15,6 +15,7 @@ def test_rare_samples_tell_nothing(q):
     assert P.laplace(1.0, q).self_compose(100).epsilon(1e-6).upper < 1e-13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [10**18, 10**30])
 def test_very_many_gaussian_releases(count):
     """Epsilon is about mu^2/2 + mu Phi^-1(1 - delta) with mu^2 = count."""

@@ -67,6 +67,7 @@ def test_one_release_has_a_closed_form():
         assert truth * (1.0 - 1e-12) <= bound.delta(t) <= truth * (1.0 + 1e-3) + 1e-5
 
 
+@pytest.mark.slow
 def test_a_hundred_releases():
     """The envelope gives 2.6118, the conversion of e^2/8-zCDP 2.4191."""
     profile = PrivacyProfile.exponential(0.1).self_compose(100)

@@ -27,6 +27,7 @@ def test_reference_values(k, delta, epsilon):
     holds(found, op.response_epsilon(4, 0.5, k, delta), 1e-9)
 
 
+@pytest.mark.grid(every=11)
 @pytest.mark.parametrize("m", [2, 3, 4, 1000])
 @pytest.mark.parametrize("eps", [1e-8, 0.01, 0.5, 3.0, 40.0, 700.0])
 @pytest.mark.parametrize("k", [1, 2, 7, 300])
@@ -126,6 +127,7 @@ def test_tilting_again_until_it_helps_no_more():
     holds(profile.epsilon(2e-135), op.epsilon_of(pairs, mpf(2e-135)), 1e-9)
 
 
+@pytest.mark.slow
 def test_totals_do_not_grow():
     """A lower bound of total 1 + 6e-16 would be 1 + 2e-11 after 30,000 releases."""
     excess = 1e-4

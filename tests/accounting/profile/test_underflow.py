@@ -44,6 +44,7 @@ def many_digits():
         yield
 
 
+@pytest.mark.slow(but=["law0-<lambda>-457.4", "law0-<lambda>-720.0", "law3-<lambda>-720.0"])
 @pytest.mark.parametrize("epsilon", [457.4, 720.0])
 @pytest.mark.parametrize(("law", "exact"), LAWS)
 def test_tilted_laws(law, exact, epsilon):

@@ -81,6 +81,7 @@ def test_a_symmetric_channel_has_the_bound_of_its_affinity():
     assert alike_limit(2, 2.0 * math.sqrt(p * (1.0 - p))) == pytest.approx(exact, abs=1e-10)
 
 
+@pytest.mark.slow(but=["2-0.1", "2-0.5", "2-3.0"])
 @pytest.mark.parametrize("sharpness", SHARPNESS)
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_rows_that_are_alike(k, sharpness):
@@ -97,6 +98,7 @@ def test_equal_affinities_have_a_narrow_bound():
         assert exact <= alike_limit(3, affinities(rows[None])[0, 0, 1]) <= exact * 1.1 + 0.01
 
 
+@pytest.mark.slow(but=["3-0.1", "3-0.5", "3-3.0"])
 @pytest.mark.parametrize("sharpness", SHARPNESS)
 @pytest.mark.parametrize("k", [3, 4, 5])
 def test_what_sums_prove(k, sharpness):
@@ -134,6 +136,7 @@ def test_part_limit():
         assert (h + (1.0 - rare) * (limit + 0.01)).max() > level
 
 
+@pytest.mark.slow
 def test_four_slices(monkeypatch):
     """With and without affinities the same selections are above a level; with them fewer steps."""
     monkeypatch.setattr(module, "_BUDGET", 1 << 8)
@@ -161,6 +164,7 @@ def test_four_slices(monkeypatch):
     assert steps[1] < 0.8 * steps[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [[[0.5, 0.3, 0.2], [0.3, 0.4, 0.3], [0.3, 0.2, 0.5]]])
 def test_products_are_below_the_bound_of_affinities(kernel):
     from fastpriv.measures.individual.alike import affinity_limit

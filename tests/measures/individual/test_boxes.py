@@ -30,6 +30,7 @@ def filled(lower, upper, order):
     return p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "sizes"), [(0, (2, 2)), (1, (2, 2)), (2, (3, 2))])
 def test_boxes_against_many_priors(seed, sizes):
     """No prior of the box tells more; mixtures of two corners come close."""
@@ -57,6 +58,7 @@ def test_boxes_against_many_priors(seed, sizes):
     assert bracket.lower <= bracket.upper
 
 
+@pytest.mark.slow
 def test_limits_of_boxes():
     """All laws, a single law, and min-entropies between the two."""
     rng = np.random.default_rng(5)
@@ -137,9 +139,7 @@ def test_sizes_and_sets_that_are_refused():
             fp.individual_capacity(channel, priors)
     for n, words in ((11, "searched over a set"), (10, "joint law of a row and the output")):
         with pytest.raises(fp.TooLarge, match=words):
-            fp.individual_capacity(
-                fp.HammingChannel(n, 2, 1.0), fp.PriorSet.min_entropy(2**n, 1.0), time_limit=1.0
-            )
+            fp.individual_capacity(fp.HammingChannel(n, 2, 1.0), fp.PriorSet.min_entropy(2**n, 1.0))
     count = fp.mechanisms.GeometricCount(14, 1.0).channel()
     boxed = fp.individual_capacity(count, fp.PriorSet.row_box([0.1] * 2, [0.9] * 2, 14))
     bounded = fp.individual_capacity(count, fp.PriorSet.bernoulli_interval(14, 0.1))

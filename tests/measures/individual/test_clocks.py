@@ -60,6 +60,18 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow(
+    but=[
+        "bits",
+        "three values",
+        "a group",
+        "another data set",
+        "chains",
+        "bits of bounded chances",
+        "a box of priors",
+        "rows in a box",
+    ]
+)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_limits_are_kept(question, ticking):
     """After the limit no search looks at the clock more than a few times."""
@@ -79,6 +91,7 @@ def test_rows_that_there_is_no_time_for_tell_at_most_a_bit(priors, ticking):
     assert hurried.upper == pytest.approx(math.log(2.0), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_all_of_the_limit_is_used(ticking):
     """A search that is not over has looked at the clock until the end."""
     bracket = fp.individual_capacity(random_channel([4] * 4, 24), time_limit=0.8)

@@ -60,6 +60,7 @@ def test_a_common_chance_by_structure():
             assert max(one.width, other.width) <= 1e-9 * one.upper + 1e-15
 
 
+@pytest.mark.slow
 def test_a_common_chance_without_time():
     """The bracket is wide, and holds what the search finds."""
     channel = fp.mechanisms.GeometricCount(300, 0.1).channel()

@@ -48,6 +48,7 @@ SETS = {
 }
 
 
+@pytest.mark.slow(but=["polytope-0", "variation-0"])
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", SETS)
 def test_every_law_of_a_grid(name, seed):
@@ -79,6 +80,7 @@ def test_laws_lie_in_the_set(name):
         assert law.sum() == pytest.approx(1.0, abs=1e-14)
 
 
+@pytest.mark.slow
 def test_one_set_in_many_words():
     """A box is a polytope; an entropy is a ball; balls of radius 0 are one law."""
     rng = np.random.default_rng(7)
@@ -108,6 +110,7 @@ def test_one_set_in_many_words():
     assert free.lower <= whole.upper <= 1.03 * free.upper
 
 
+@pytest.mark.slow
 def test_many_outputs_and_the_entropy_search():
     """A ball around the uniform law is an entropy, which has a search of its own."""
     channel = fp.mechanisms.GeometricCount(4, 1.0).channel()

@@ -102,6 +102,7 @@ def test_merged_sums_hold_what_is_listed(n, m, epsilon):
     assert near.width <= 1e-4 * max(1.0, (epsilon * n / 100.0) ** 2)
 
 
+@pytest.mark.slow
 def test_copies_of_ten_values():
     """Some six million partitions: too many to list."""
     bracket = merged.merged(100, fp.HammingChannel(1, 10, 0.3)._symmetric()[0], FOREVER)
@@ -109,6 +110,7 @@ def test_copies_of_ten_values():
     assert merged.merged(10**6, fp.HammingChannel(1, 3, 0.02)._symmetric()[0], FOREVER) is None
 
 
+@pytest.mark.slow
 def test_a_million_copies():
     bracket = fp.individual_capacity(fp.HammingChannel(1_000_000, 3, 0.02))
     assert bracket.width <= 1e-12
@@ -128,6 +130,7 @@ def test_partitions(n, m):
     assert types.partition_counts(n, m)[-1] == len(want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 2.0, 36.0, 200.0, 1e4, 1e308])
 @pytest.mark.parametrize(("n", "m"), [(1000, 4), (10**6, 3), (200, 10)])
 def test_copies_that_leave_no_doubt(n, m, epsilon):
@@ -146,6 +149,7 @@ def test_copies_that_leave_no_doubt(n, m, epsilon):
         assert pair.upper >= least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e160, 1.7e308])
 @pytest.mark.parametrize(("n", "m"), [(1, 2), (2, 2), (3, 3), (50, 2)])
 def test_an_epsilon_whose_multiples_are_infinite(n, m, epsilon):

@@ -25,6 +25,7 @@ def informed(channel, adversary):
     )
 
 
+@pytest.mark.search(every=10)
 @settings(max_examples=15)
 @given(st.integers(0, 10**6), st.sampled_from([(2, 2), (3, 2), (2, 3), (4,)]), st.integers(1, 2))
 def test_brackets_meet_those_of_one_search(seed, sizes, k):
@@ -41,6 +42,7 @@ def test_brackets_meet_those_of_one_search(seed, sizes, k):
     assert informed(channel, spread.adversary) == pytest.approx(spread.lower, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_queries_and_processes():
     answers = np.random.default_rng(5).dirichlet(np.ones(3), 6)
     query = fp.QueryChannel.count(5, answers)

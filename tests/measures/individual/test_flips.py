@@ -14,6 +14,7 @@ from oracles import individual as brute
 WEIGHTS = st.lists(st.sampled_from([0.0, 0.01, 0.2, 0.5, 1.0]), min_size=6, max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(WEIGHTS, st.integers(2, 3), st.integers(1, 4))
 @example([1.0, 0.0, 0.0, 0.5, 0.5, 0.0], 2, 3)  # an output that only one value can have

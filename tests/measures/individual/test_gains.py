@@ -12,6 +12,7 @@ from cases import kernel, law
 from oracles import pointwise as op
 
 
+@pytest.mark.slow(only=["0", "1", "2", "3"])
 @pytest.mark.parametrize("seed", range(4))
 def test_max_individual_capacity(seed):
     rng = np.random.default_rng(seed)

@@ -29,6 +29,7 @@ def by_fixing_others(matrix, sizes):
     return low, high
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(SIZES, st.integers(2, 4), st.booleans(), st.integers(0, 2**32))
 def test_other_rows_are_fixed(sizes, outputs, zeros, seed):

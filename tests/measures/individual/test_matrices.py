@@ -20,6 +20,7 @@ from oracles import individual as brute
 SHAPES = [(1,), (2,), (4,), (2, 2), (2, 3), (3, 2), (2, 1, 2), (2, 2, 2), (3, 3), (4, 2)]
 
 
+@pytest.mark.grid(every=8)
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("outputs", [1, 2, 3, 6])
 @pytest.mark.parametrize("sizes", SHAPES)
@@ -103,6 +104,7 @@ def test_parallel_composition_leaks_more_than_its_parts():
     assert fp.individual_capacity(two).lower > fp.individual_capacity(one).upper + 0.1
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(laws(2))
 def test_pair_bounds_hold(rows):
@@ -131,6 +133,7 @@ def test_mean_questions():
     assert mean_questions(5) == pytest.approx(12 / 5, rel=1e-15)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(laws(6), st.sampled_from([0.0, 1e-9, 1e-3]))
 def test_divergence_bounds_hold_and_selections_are_optimal(rows, gap):
@@ -143,6 +146,7 @@ def test_divergence_bounds_hold_and_selections_are_optimal(rows, gap):
     assert all(row in part for row, part in zip(found.choice, slices, strict=True))
 
 
+@pytest.mark.slow(only=["sizes0", "sizes1"])
 @pytest.mark.parametrize("sizes", [(3, 3), (2, 2, 2)])
 def test_no_time_leaves_a_true_bracket(sizes):
     matrix = channel(np.random.default_rng(3), sizes, 5)
@@ -153,6 +157,7 @@ def test_no_time_leaves_a_true_bracket(sizes):
         assert reached(found, matrix, sizes)
 
 
+@pytest.mark.slow
 def test_hard_selections_end_in_a_true_bracket():
     rng = np.random.default_rng(4)
     matrix = rng.dirichlet(np.ones(40), 3**5)

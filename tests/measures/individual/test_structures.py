@@ -121,6 +121,7 @@ def test_best_prior_of_a_structured_query(name, structured, listed):
     assert told == pytest.approx(fp.channel_capacity(listed).lower, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_count_over_many_bits():
     n = 10_000
     share = np.linspace(0.125, 0.875, n + 1)
@@ -265,6 +266,7 @@ def test_small_levels_survive_the_rounding_of_the_matrix(epsilon):
     assert found.upper >= 2 * epsilon**2 / 9 * (1 - epsilon)
 
 
+@pytest.mark.slow
 def test_hamming_with_many_rows():
     small = fp.individual_capacity(fp.HammingChannel(3000, 2, 0.02))
     large = fp.individual_capacity(fp.HammingChannel(30_000, 2, 0.02))
@@ -305,6 +307,7 @@ def test_brackets_of_copies_hold():
             assert reached(found, mechanism.matrix(), sizes)
 
 
+@pytest.mark.slow
 def test_products():
     rng = np.random.default_rng(5)
     z, other = [[1.0, 0.0], [0.5, 0.5]], kernel(rng, 2, 3)
@@ -321,6 +324,7 @@ def test_products():
     assert found.adversary.databases.shape == (2, 20)
 
 
+@pytest.mark.slow
 def test_other_structures_go_through_their_matrix():
     prior = fp.Product.iid([0.6, 0.4], 3)
     solved = fp.solve_pd_dp(fp.Exchangeable([0.1, 0.2, 0.3, 0.4]), 1.0).channel

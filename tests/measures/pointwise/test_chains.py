@@ -56,6 +56,7 @@ def test_leakage_given_rows_by_the_vector(seed, n, zeros):
         assert one == pytest.approx(fp.conditional_pml(channel, vector, known, y=y), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_long_chains():
     """No output about a row is worse than the level; the level settles as the chain grows."""
     steps, levels = [[0.9, 0.1], [0.2, 0.8]], []

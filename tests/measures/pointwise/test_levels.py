@@ -33,6 +33,7 @@ def sparse_priors():
 every_pair = cases.every_pair(9, sparse_priors())
 
 
+@pytest.mark.grid
 @every_pair
 def test_pairings(prior, pmf, channel, matrix):
     truth = op.pml(matrix, pmf)
@@ -50,6 +51,7 @@ def test_pairings(prior, pmf, channel, matrix):
         assert fp.pml(channel, prior, y=rows) == fp.pml(channel, prior, y=y)
 
 
+@pytest.mark.grid
 @every_pair
 def test_rows(prior, pmf, channel, matrix):
     sizes = prior.space.sizes
@@ -61,6 +63,7 @@ def test_rows(prior, pmf, channel, matrix):
             covers(fp.row_pml(channel, prior, i, y=y), [truth[y]])
 
 
+@pytest.mark.grid
 @every_pair
 def test_factors(prior, pmf, channel, matrix):
     entropy = o.entropy(o.normal(pmf))
@@ -74,6 +77,7 @@ def test_factors(prior, pmf, channel, matrix):
         assert mean <= worst + 1e-15
 
 
+@pytest.mark.grid
 @every_pair
 def test_conditional(prior, pmf, channel, matrix):
     rng = np.random.default_rng(0)
@@ -94,6 +98,7 @@ def test_conditional(prior, pmf, channel, matrix):
         fp.conditional_pml(channel, prior, np.zeros(len(pmf), bool))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-4, 1.0, 37.0, 700.0])
 @pytest.mark.parametrize(
     "prior", [p for _, p, _ in priors() + sparse_priors() if 1 < p.space.size <= 9], ids=repr
@@ -184,6 +189,7 @@ def small_and_large(n, seed):
     return [*found, (zeros, fp.Exchangeable(weights / weights.sum())), (zeros, chain)]
 
 
+@pytest.mark.slow(but=["3", "10", "11"])
 @pytest.mark.parametrize("case", range(12))
 def test_realised_outputs_of_a_few_rows(case):
     """What a million rows are asked in the next test, where the table still fits."""
@@ -198,6 +204,7 @@ def test_realised_outputs_of_a_few_rows(case):
             covers(fp.row_pml(channel, prior, i, y=y), [part[y]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", range(12))
 def test_realised_outputs_of_a_million_rows(case):
     n = 1_000_000
@@ -211,6 +218,7 @@ def test_realised_outputs_of_a_million_rows(case):
     assert one < 20.0
 
 
+@pytest.mark.slow
 def test_a_million_rows_by_another_road():
     n = 1_000_000
     channel, stay = fp.HammingChannel(n, 2, 1.0), 1 / (1 + math.exp(-1))

@@ -21,6 +21,7 @@ def row_leakage(matrix, pmf, own):
     return max(float((row[law > 0] / law[law > 0]).max()) for row in given_each)
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=40)
 @given(SEEDS, st.integers(1, 4), CHANNELS, st.sampled_from([0.05, 0.3, 0.5]))
 def test_a_common_chance_by_a_grid(seed, n, zeros, c):
@@ -62,6 +63,7 @@ def test_a_common_chance_of_a_count():
     assert middle == pytest.approx(max(ends, math.log(0.9 / 0.5)), abs=1e-9)
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=25)
 @given(SEEDS, st.sampled_from([(2, 2), (2, 3), (3, 2)]), CHANNELS)
 def test_rows_over_a_box_by_search(seed, sizes, zeros):
@@ -114,6 +116,7 @@ def greedy_share(column, own, lower, upper):
     return best
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=30)
 @given(SEEDS, st.sampled_from([(1, 3), (2, 2), (3, 2), (2, 3)]), CHANNELS)
 def test_boxes_of_independent_rows(seed, shape, zeros):
@@ -151,6 +154,7 @@ def test_boxes_of_independent_rows(seed, shape, zeros):
         assert one == pytest.approx(other, abs=1e-12)
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=25)
 @given(SEEDS, st.integers(2, 5), st.sampled_from([0.0, 0.02, 0.3]))
 def test_balls(seed, size, radius):

@@ -31,6 +31,7 @@ def row_leakage(matrix, pmf, sizes, i):
     return worst
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=5)
 @given(SEEDS, SIZES, CHANNELS, st.booleans())
 def test_boxes_two_ways(seed, sizes, zeros, open_below):
@@ -94,6 +95,7 @@ def test_polytopes_by_their_edges(seed):
     assert level <= best + 1e-5
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=2)
 @given(SEEDS, st.sampled_from([0.05, 0.4]))
 def test_divergence_balls_by_tilted_laws(seed, radius):
@@ -151,6 +153,7 @@ def test_variation_balls_are_polytopes(seed, radius):
     assert levels[0] == pytest.approx(levels[1], abs=CLOSE)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=3)
 @given(SEEDS, SIZES, CHANNELS)
 def test_limits_of_a_set(seed, sizes, zeros):
@@ -181,6 +184,7 @@ def test_limits_of_a_set(seed, sizes, zeros):
         assert fp.max_individual_capacity(channel, whole[0]) >= truth - 1e-9
 
 
+@pytest.mark.slow
 def test_rows_of_single_outputs():
     channel = fp.HammingChannel(2, 2, 1.0)
     near = fp.PriorSet.total_variation([0.25] * 4, 0.1)
@@ -198,6 +202,7 @@ def test_rows_of_single_outputs():
     assert fp.pml_level(fp.Channel(channel.matrix(), [2, 2]), certain, row=0) == 0.0
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=8)
 @given(SEEDS, SIZES, CHANNELS, st.sampled_from(["box", "polytope", "total_variation"]))
 def test_given_an_event_by_linear_programs(seed, sizes, zeros, kind):

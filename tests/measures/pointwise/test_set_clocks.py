@@ -14,6 +14,7 @@ SETS = {
 }
 
 
+@pytest.mark.slow(only=["entropy-0"])
 @pytest.mark.parametrize("row", [None, 0])
 @pytest.mark.parametrize("name", SETS)
 def test_without_time_a_bracket_holds_the_level(name, row):
@@ -27,6 +28,7 @@ def test_without_time_a_bracket_holds_the_level(name, row):
     assert hasty.upper <= fp.pml_level(channel, fp.PriorSet.all(8)) + 1e-9
 
 
+@pytest.mark.slow
 def test_outputs_without_time_are_bounded():
     """Every output has at least its leakage."""
     channel = fp.Channel(np.random.default_rng(2).dirichlet(np.ones(3), 8), [2] * 3)

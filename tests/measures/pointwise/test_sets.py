@@ -108,6 +108,7 @@ def test_polytopes_are_certified(scale):
         assert level <= fp.leakage_capacity(matrix) + 1e-8
 
 
+@pytest.mark.search(every=10)
 @settings(deadline=None, max_examples=40)
 @given(SEEDS, st.integers(1, 3), st.sampled_from([0.5, 0.3, 0.01, 1e-9]), CHANNELS)
 def test_bernoulli_intervals(seed, n, c, zeros):

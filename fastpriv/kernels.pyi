@@ -1,0 +1,2 @@
+# In a checkout mypy finds the kernels at the top level, as Python does through `__path__`.
+from kernels import *

@@ -1,0 +1,111 @@
+"""Functions that numba compiles for declared types, caches, and optimises with their callers.
+
+This module and :mod:`fastpriv.kernels.cache` use private parts of numba. A numba newer than the
+one they were tested with compiles a small kernel first; where that fails, kernels are plain
+`numba.njit` functions (``declare.py``), slower to start and right.
+"""
+
+import warnings
+from functools import partial
+
+import numba
+from numba.core import sigutils
+from numba.core.compiler import Compiler
+from numba.core.dispatcher import _FunctionCompiler
+from numba.core.registry import CPUDispatcher
+from numba.core.types import unliteral
+
+from .cache import KernelCache
+
+#: The newest numba that the tests have run with.
+_TESTED = (0, 68)
+
+
+class UndeclaredTypes(UserWarning):
+    """A kernel is called with types that it is not declared for, and compiled for them."""
+
+
+class _Unfinished(_FunctionCompiler):
+    """Compile to LLVM's language and no further."""
+
+    def _customize_flags(self, flags):
+        flags.no_compile = True
+        return flags
+
+
+class _Typed(CPUDispatcher):
+    """A numba function that takes a literal 0 for an integer like others."""
+
+    def get_call_template(self, args, kws):
+        """Resolve a call from another function; a literal 0 is an integer like others."""
+        return super().get_call_template(tuple(map(unliteral, args)), kws)
+
+
+class Helper(_Typed):
+    """A numba function that only numba functions call: it is optimised together with them.
+
+    Numba would optimise it by itself first, turn it into machine code that nothing calls, and
+    optimise it once more in every caller.
+    """
+
+    def __init__(self, function, options):
+        super().__init__(function, targetoptions=options)
+        self._compiler = _Unfinished(function, self.targetdescr, options, {}, Compiler)
+
+    def add_overload(self, cres):
+        """Keep a compiled form; callers know it by its name, since it has no address."""
+        library = cres.library
+        library._optimize_final_module = lambda: None
+        library._finalize_final_module = partial(_finish, library)
+        self.targetctx.insert_user_function(cres.fndesc.mangled_name, cres.fndesc, [library])
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def get_overload(self, sig):
+        """Return the name of the form for the types of a call."""
+        types, _ = sigutils.normalize_signature(sig)
+        return self.overloads[tuple(types)].fndesc.mangled_name
+
+
+def _finish(library):
+    """Make a library ready to be linked, without machine code."""
+    library._finalize_dynamic_globals()
+    library._finalized = True
+
+
+class Kernel(_Typed):
+    """A numba function that is compiled for the types it is declared for, and cached."""
+
+    def __init__(self, function, options):
+        super().__init__(function, targetoptions=options)
+        self._cache = KernelCache(function.__name__)
+        self.declared = ()
+
+    def compile(self, sig):
+        """Compile for a tuple of argument types, or load what was compiled before."""
+        types, _ = sigutils.normalize_signature(sig)
+        if types not in self.declared:
+            text = f"kernel {self.__name__} is not declared for {types}: it is compiled for them"
+            warnings.warn(text, UndeclaredTypes, stacklevel=2)
+        return super().compile(types)
+
+    def __reduce__(self):
+        """Pickle by name: processes share the kernel of their own package."""
+        return self.__name__
+
+
+def _try_out():
+    """Compile a helper and a kernel that calls it; raise where numba's private parts differ."""
+    options = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True}
+    twice = Helper(lambda x: 2 * x, {**options, "no_cpython_wrapper": True})
+
+    def four_times(x):
+        return twice(twice(x))
+
+    kernel = Kernel(four_times, options)
+    kernel.declared = ((numba.int64,),)
+    if kernel(1) != 4:
+        raise RuntimeError("a compiled kernel is wrong")
+
+
+if numba.version_info.short > _TESTED and not numba.config.DISABLE_JIT:
+    _try_out()

@@ -1,0 +1,180 @@
+"""Logarithms that owe nothing to the machine's library; docs/theory/rounding.md has the proof.
+
+With x = 2^k m and sqrt(1/2) <= m <= sqrt(2), ln x = k ln 2 + 2 z (1 + z^2/3 + z^4/5 + ...) where
+z = (m - 1)/(m + 1). Numbers are pairs of doubles: a rounded value and what rounding left.
+"""
+
+import math
+
+from .declare import Vector, helper, kernel
+
+#: Ln 2 as a sum; the first two parts have 41 bits each, so that k times them is exact.
+LN2_FIRST = 1524246769571 * 2.0**-41
+LN2_SECOND = 1365374871438 * 2.0**-82
+LN2_THIRD = 1.667085920830552e-25
+#: 1/(2 j + 1) and what rounding left of it; the tail beyond needs no second part.
+ODD = tuple(1.0 / (2 * j + 1) for j in range(20))
+ODD_LEFT = tuple(
+    (bottom - (2 * j + 1) * top) / ((2 * j + 1) * bottom)
+    for j in range(10)
+    for top, bottom in [ODD[j].as_integer_ratio()]
+)
+SQRT2 = math.sqrt(2.0)
+#: Splits a double into two of 26 bits (Veltkamp).
+SPLIT = 2.0**27 + 1.0
+#: Bounds on the relative errors of the pairs that `_short` and `_long` return.
+UNCLEAR = 0.15 * 2.0**-53
+DOUBT = 2.0**-90
+#: Less than one and more than half of the distance to the next double, relative to any double.
+STEP = 0.6 * 2.0**-52
+#: Distance of the smallest doubles.
+LEAST = 5e-324
+#: Below, ln(1 + x) lies between x and the double below it.
+TINY = 2.0**-54
+
+
+@helper()
+def _sum(a, b):
+    """Return a + b and what rounding left of it (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@helper()
+def _product(a, b):
+    """Return a b and what rounding left of it (Dekker)."""
+    product = a * b
+    shifted = SPLIT * a
+    a1 = shifted - (shifted - a)
+    a2 = a - a1
+    shifted = SPLIT * b
+    b1 = shifted - (shifted - b)
+    b2 = b - b1
+    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
+
+
+@helper()
+def _reduced(top, left, bottom):
+    """Return k and the pair z of (top + left)/bottom = 2^k (1 + z)/(1 - z), |z| < 0.172."""
+    m, up = math.frexp(top)
+    n, down = math.frexp(bottom)
+    k = float(up - down)
+    left = math.ldexp(left, -up)
+    if m > SQRT2 * n:
+        m, left, k = 0.5 * m, 0.5 * left, k + 1.0
+    elif n > SQRT2 * m:
+        m, left, k = 2.0 * m, 2.0 * left, k - 1.0
+    over, rest = _sum(m, -n)
+    over, rest = _sum(over, rest + left)
+    under, short = _sum(m, n)
+    short += left
+    z = over / under
+    product, error = _product(z, under)
+    return k, z, ((over - product) - error + rest - z * short) / under
+
+
+@helper()
+def _finished(k, first, second):
+    """Return k ln 2 + first + second as a pair."""
+    total, rest = _sum(k * LN2_FIRST, first)
+    return _sum(total, (k * LN2_SECOND + (rest + second)) + k * LN2_THIRD)
+
+
+@helper()
+def _long(k, z, rest):
+    """Return k ln 2 + ln((1 + z)/(1 - z)) as a pair that is off by at most 2^-90 relative."""
+    w, error = _product(z, z)
+    error += 2.0 * z * rest
+    tail = 0.0
+    for j in range(19, 9, -1):
+        tail = tail * w + ODD[j]
+    sum_, short = tail, 0.0
+    for j in range(9, -1, -1):
+        product, lost = _product(sum_, w)
+        lost += sum_ * error + short * w
+        sum_, short = _sum(ODD[j], product)
+        short += lost + ODD_LEFT[j]
+    product, lost = _product(sum_, 2.0 * z)
+    return _finished(k, product, lost + 2.0 * (sum_ * rest + short * z))
+
+
+@helper()
+def _short(k, z, rest):
+    """Return the same as a pair that is off by at most 0.15 units of roundoff."""
+    w = z * z
+    square = w * w
+    odd, even = ODD[11], ODD[12]
+    for j in range(9, 0, -2):  # two sums at a time
+        odd = odd * square + ODD[j]
+        even = even * square + ODD[j + 1]
+    return _finished(k, 2.0 * z, 2.0 * (rest + z * (w * (odd + w * even))))
+
+
+@helper()
+def log_quotient(top, bottom):
+    """Return ln(top/bottom) of two doubles, off by at most 1.25 units of roundoff."""
+    if bottom == 0.0 or top == math.inf:
+        return math.inf
+    if top == 0.0 or bottom == math.inf:
+        return -math.inf
+    k, z, rest = _reduced(top, 0.0, bottom)
+    return _short(k, z, rest)[0]
+
+
+@helper()
+def _least_above(top, left, bottom):
+    """Return the double above ln((top + left)/bottom), by the short form where that is clear."""
+    k, z, rest = _reduced(top, left, bottom)
+    value, low = _short(k, z, rest)
+    if abs(low) <= UNCLEAR * abs(value):
+        value, low = _long(k, z, rest)
+        return value if low < -DOUBT * abs(value) else value + STEP * abs(value)
+    return value if low < 0.0 else value + STEP * abs(value)
+
+
+@helper()
+def ratio_up(top, bottom):
+    """Return the least double no less than ln(top/bottom), top >= bottom; infinity over 0."""
+    if top == bottom:
+        return 0.0
+    if bottom == 0.0 or top == math.inf:
+        return math.inf
+    return _least_above(top, 0.0, bottom)
+
+
+@helper()
+def log1p_up(value):
+    """Return the least double no less than ln(1 + value), of a value above -1."""
+    if abs(value) < TINY or value == math.inf:
+        return value
+    top, left = _sum(1.0, value)
+    return _least_above(top, left, 1.0)
+
+
+@helper()
+def excess_up(excess, roundings):
+    """Return a bound on ln(1 + excess), excess >= 0, past its roundings: a double for each."""
+    if 0.0 < excess < math.inf:
+        for _ in range(roundings):
+            excess += max(STEP * excess, LEAST)
+    return log1p_up(excess)
+
+
+@kernel()
+def log_ratios(top: Vector, bottom: Vector, out: Vector) -> None:
+    """Set out = ln(top/bottom) of non-negative numbers; infinity over 0, -infinity of 0."""
+    for i in range(top.size):
+        out[i] = log_quotient(top[i], bottom[i])
+
+
+@kernel()
+def log_ratio_up(top: float, bottom: float) -> float:
+    """Return the least double no less than ln(top/bottom), as ``ratio_up``."""
+    return ratio_up(top, bottom)
+
+
+@kernel()
+def log_excess_up(excess: float, roundings: int) -> float:
+    """Return ln(1 + excess) of an excess that was rounded so many times, as ``excess_up``."""
+    return excess_up(excess, roundings)
