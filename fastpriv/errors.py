@@ -173,7 +173,8 @@ def _spelt(value: Any, depth: int) -> str:
     if module == "numpy" and getattr(value, "shape", False):
         return f"an array of shape {value.shape}"
     if module == "numpy" and hasattr(value, "item"):
-        return _spelt(value.item(), depth)
+        plain = value.item()  # an extended float is its own item
+        return str(value) if type(plain) is kind else _spelt(plain, depth)
     article = "an" if kind.__name__[:1].lower() in tuple("aeiou") else "a"
     named = "a function" if callable(value) else f"{article} {kind.__name__}"
     try:

@@ -193,7 +193,7 @@ class Row(NamedTuple):
         """Return the gain function on the values of the row, checked."""
         i = check.integer(self.i, "i", 0)
         if i >= space.n:
-            raise InvalidInput(f"i must be a row of 0 .. {space.n - 1}, got {i}")
+            raise InvalidInput(f"i must be a row of 0 .. {space.n - 1}, got {short(i)}")
         return identity(space.sizes[i]) if self.gain is None else checked(self.gain, space.sizes[i])
 
     def matrix(self, space: Space) -> Floats:

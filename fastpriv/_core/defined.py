@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -162,7 +163,7 @@ def unheaded(text: str | os.PathLike[str], family: str, kind: str) -> Mapping[st
 
 def _check_version(given: Mapping[str, Any]) -> None:
     version = given.get("version")
-    if not isinstance(version, int) or version != VERSION:
+    if not isinstance(version, Integral) or version != VERSION:
         raise InvalidInput(
             f"version {described(version)} of the form is not known, only {VERSION}; "
             "write it again with this version of fastpriv"

@@ -31,7 +31,9 @@ def box_least(lower: Floats, upper: Floats, free: float, column: Floats) -> Leas
     last = float(column[order][added > 0].max(initial=0.0))
     law = lower.copy()
     law[order] += added
-    return mean - (4 * len(lower) + 16) * ULP * (mean + last), law
+    bound = mean - (4 * len(lower) + 16) * ULP * (mean + last)
+    least = float(column.min()) * (1.0 - 4.0 * ULP)  # which no mean is below
+    return max(least, bound), law
 
 
 def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
@@ -48,7 +50,8 @@ def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
     reached = centre.copy()
     reached[order] -= taken
     reached[order[-1]] += moved
-    return max(least, mean - (4 * len(law) + 16) * ULP * (mean + top)), reached
+    room = mean + (top if radius > 0.0 else 0.0)  # nothing is taken: only sums are rounded
+    return max(least, mean - (4 * len(law) + 16) * ULP * room), reached
 
 
 def divergence_least(centre: Floats, radius: float, column: Floats, inner: float) -> Least:

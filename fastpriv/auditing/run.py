@@ -218,7 +218,8 @@ def _chosen(notions: Iterable[str] | None) -> frozenset[str]:
         if not isinstance(name, str) or name not in LINES:
             known = did_you_mean(name, LINES) if isinstance(name, str) else ""
             raise InvalidInput(
-                f"audits do not measure {described(name)}{known}; they know {described([*LINES])}"
+                f"audits do not measure {described(name)}{known}; without notions they measure all "
+                'that they know, such as "dp", "pml" and "channel-capacity"'
             )
     return frozenset(names)
 

@@ -37,8 +37,13 @@ def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = Non
         apart = kernel.gap * (lines[:, s] - lines[:, t]) / home[:, t]
         near = np.abs(apart) < 0.5
         logs = np.where(near, np.log1p(np.where(near, apart, 0.0)), log_ratio(*home[:, [s, t]].T))
-        # Entries of w are off by units of themselves, logarithms by a few of theirs.
-        doubt = units * kernel.gap * (lines[:, s] + lines[:, t]) / home[:, t]
+        # Entries of w are off by units of themselves, sums by a few more, and so are logarithms of
+        # ratios that are not near one.
+        doubt = np.where(
+            near,
+            units * kernel.gap * (lines[:, s] + lines[:, t]) / home[:, t],
+            2.0 * units + 4.0 * (kernel.m + 2) * ULP,
+        )
         doubt += 8.0 * ULP * np.abs(logs)
         if odds is not None:
             seen = odds[:, s] > 0.0

@@ -136,14 +136,13 @@ def gaussian_variance(
     level = check.real(epsilon, "epsilon", least=0.0) + check.real(balance, "balance", least=0.0)
     if level == 0.0:
         raise Infeasible("no finite noise hides everything; give an epsilon above 0")
-    if m is None:
-        reach = _safe_reach(level)
-    else:
+    reach = _safe_reach(level)
+    if m is not None:
         m = _values(m)
         if level >= raised(math.log(m), 4.0):
             return 0.0
-        reach = _exact_reach(level, m)
-    scale = T / reach
+        reach = _exact_reach(level, m) if reach > 0.0 else 0.0
+    scale = T / reach if reach > 0.0 else math.inf
     variance = raised(scale * scale, 16.0)
     if variance == math.inf:
         raise Infeasible(f"epsilon = {level} and T = {T} need a variance beyond the doubles")

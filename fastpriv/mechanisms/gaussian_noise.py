@@ -83,10 +83,10 @@ class GaussianNoise:
         self._noise = np.zeros(len(values))
         if not self.deterministic and self.distortion > 0.0:
             seen = self._signal > 0.0
-            if self.distortion / largest == 0.0:  # the share is no double
+            if self.distortion / largest / len(values) == 0.0:  # the share is no double
                 raise InvalidInput(
-                    "distortion must be 0 or at least 5e-324 times the largest eigenvalue, got "
-                    f"{self.distortion:g} for {largest:g}"
+                    "distortion must be 0 or at least 5e-324 times the largest eigenvalue in every "
+                    f"dimension, got {self.distortion:g} for {largest:g}"
                 )
             # In units of the largest eigenvalue nothing overflows.
             filled = _water_fill(self._signal[seen] / largest, self.distortion / largest)

@@ -19,7 +19,7 @@ from fastpriv._matrices.leakage import (
     TINY,
 )
 from fastpriv._structure.rows import RowKernels
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, short
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
@@ -92,7 +92,7 @@ class Distribution(Defined, ABC, family="prior"):
         """
         row = check.integer(i, "i", 0)
         if row >= self.space.n:
-            raise InvalidInput(f"i must be a row of 0 .. {self.space.n - 1}, got {row}")
+            raise InvalidInput(f"i must be a row of 0 .. {self.space.n - 1}, got {short(row)}")
         return self._expected_counts(np.array([row]))
 
     def sample(self, k: int, rng: np.random.Generator | int | None = None) -> Ints:

@@ -161,7 +161,7 @@ _WORDS = (
     "unsupported operand", "KeyError", "ValueError", "TypeError",
 )  # fmt: skip
 #: More than any sentence needs.
-_LONGEST = 500
+_LONGEST = 400
 
 
 def _sentence(text):

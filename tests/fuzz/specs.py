@@ -9,6 +9,15 @@ from fuzz import numbers
 #: Sizes of spaces that cases are drawn from.
 SPACES = ([1], [2], [3], [4], [1, 2], [2, 2], [2, 3], [3, 2], [2, 2, 2], [1, 1], [3, 3])
 
+#: Local mechanisms, by the number of values and the level.
+LOCAL = {
+    "unary": fp.UnaryChannel,
+    "subset": fp.SubsetChannel,
+    "hadamard": fp.HadamardChannel,
+    "hashing": fp.HashingChannel,
+    "projective": fp.ProjectiveChannel,
+}
+
 
 def random_prior(rng, sizes):
     """Return a prior over a space, of a kind that the space allows."""
@@ -73,6 +82,8 @@ def sizes_of(spec):
         return list(spec["sizes"])
     if kind in ("tilted", "posterior"):
         return sizes_of(spec["law"])
+    if kind in LOCAL:
+        return [spec["k"]]
     if kind == "product":
         return [len(v) for v in spec.get("marginals") or spec["factors"]]
     if kind == "iid":
@@ -118,6 +129,12 @@ def build_channel(spec):
         return fp.HammingChannel(spec["n"], spec["m"], spec["epsilon"])
     if kind == "query":
         return fp.QueryChannel(spec["values"], spec["matrix"], fp.Space(spec["sizes"]))
+    if kind in LOCAL:
+        return LOCAL[kind](spec["k"], spec["epsilon"])
+    if kind == "columns":
+        return fp.ColumnsChannel([fp.HammingChannel(1, m, spec["epsilon"]) for m in spec["sizes"]])
+    if kind == "record":
+        return fp.RecordChannel(fp.HammingChannel(2, 2, spec["epsilon"]))
     made = fp.TiltedChannel if kind == "tilted" else fp.PosteriorChannel
     return made(build_prior(spec["law"]), spec["epsilon"])
 

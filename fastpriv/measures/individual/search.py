@@ -13,9 +13,18 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.selection import Selection, best_selection
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels import (
+    AbstractChannel,
+    ColumnsChannel,
+    ProductChannel,
+    QueryChannel,
+    RecordChannel,
+    SupportChannel,
+    TiltedChannel,
+)
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.rowwise import row_kinds
+from fastpriv.measures import supports
 from fastpriv.measures.capacity import capacity, searched_entries
 from fastpriv.results import Adversary, IndividualCapacity
 
@@ -62,6 +71,25 @@ def _(channel: ProductChannel) -> float:
 def _(channel: TiltedChannel) -> float:
     """Entries are products over rows, divided by sums over values for every row."""
     return 8.0 * (channel.space.n * (max(channel.space.sizes) + 2) + 16) * ULP
+
+
+@matrix_error.register
+def _support_error(channel: SupportChannel) -> float:
+    """Entries are weights of an output, rounded."""
+    return supports.entry_error(channel)
+
+
+@matrix_error.register
+def _columns_error(channel: ColumnsChannel) -> float:
+    """Entries are products over columns, each with its own error."""
+    own = sum(matrix_error(column) for column in channel.columns)
+    return 2.0 * own + 8.0 * (channel.space.n + 4) * ULP
+
+
+@matrix_error.register
+def _record_error(channel: RecordChannel) -> float:
+    """Entries are those of the columns."""
+    return matrix_error(channel.columns)
 
 
 def capped(

@@ -120,7 +120,7 @@ def _value(mechanism: AbstractChannel, i: int, value: Any) -> int:
     number = check.integer(value, f"the value of row {i}", 0)
     if number >= mechanism.space.sizes[i]:
         raise InvalidInput(
-            f"row {i} takes values 0 .. {mechanism.space.sizes[i] - 1}, got {number}"
+            f"row {i} takes values 0 .. {mechanism.space.sizes[i] - 1}, got {short(number)}"
         )
     return number
 

@@ -135,7 +135,8 @@ def _largest(
         both = _on(np.ascontiguousarray(whole[:, :, outputs]), least, most)
         rare = both[:, 1] < TINY
         alone = np.choose(value[outputs] + 1, [0.0, most[0], least[1]])
-        caps = np.minimum(first[outputs], 1.0 / np.maximum(alone, 1e-300))
+        with np.errstate(divide="ignore", over="ignore"):
+            caps = np.minimum(first[outputs], 1.0 / alone)
         quotients = _quotients(both)
         bounds = np.where(rare, caps, quotients).max(axis=0, initial=0.0)
         return bounds, np.where(rare, 0.0, quotients)[[0, -1]].max(axis=0, initial=0.0)
