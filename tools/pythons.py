@@ -141,6 +141,7 @@ class Row:
                 break
         seconds = time.perf_counter() - start
         self.results[name] = f"{'FAILED' if done.returncode else 'ok'} {seconds:.0f} s"
+        print(f"{self.title}: {name} {self.results[name]}", flush=True)
         return not done.returncode
 
 
