@@ -163,7 +163,7 @@ def rows(wheel, only, suite):
     if not pythons:
         sys.exit("none of the declared Pythons is installed")
     lowest, *_, highest = [*pythons, *pythons]
-    few, many = ["dp-accounting"], ["test"]
+    few, many = ["dp-accounting", "plot"], ["test"]
     ends = {lowest, highest} if suite else set()
     found = [
         Row(version, python, many if version in ends else few, suite=version in ends)
