@@ -15,7 +15,7 @@ from numba import uint64
 from .arrays import NORMAL, high, low
 from .declare import Cube, Matrix, Vector, helper, kernel
 from .lines import worst_column
-from .logs import LEAST, excess_up, ratio_up
+from .logs import LEAST, excess_up, log_quotient, ratio_up
 
 UNIT = 2.0**-53
 ROUND_UP = 1.0 + 2.0**-51
@@ -274,19 +274,21 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
         mass *= LIFT
         summary(flat, base, p, seen, number, width, least, most, law)
         over, under, lost, tiny = 1.0, 1.0, 0, 0.0
+        first, second = 0.0, 0.0
         for y in range(width):
             if most[y] > 0.0:
                 tiny = 8.0 * LEAST if most[y] > least[y] else tiny
                 law[y] /= mass
-                over = max(over, most[y] / law[y])
-                under = max(under, law[y] / least[y])
+                if most[y] / law[y] > over:
+                    over, first = most[y] / law[y], log_quotient(most[y], law[y])
+                if law[y] / least[y] > under:
+                    under, second = law[y] / least[y], log_quotient(law[y], least[y])
                 # A quotient beyond the range of a double is not infinite leakage.
                 lost += law[y] < NORMAL or (law[y] / least[y] == math.inf and least[y] > 0.0)
         if lost > 0:
             above[b] = math.nan
             below[b] = math.nan
             continue
-        first, second = math.log(over), math.log(under)
         if first < NEAR or second < NEAR:
             one, two = _gap_ratios(
                 flat, base, p, seen, number, width, most, least, law, mass, down, up

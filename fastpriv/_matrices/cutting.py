@@ -49,7 +49,7 @@ def best_tangents(
 def _start(cone: Floats, ends: Floats) -> Floats:
     """Return a point that meets every inequality with room to spare."""
     beta, m = 1.0, 1.0
-    never = cone[:, 4] == 0.0  # points with s = 0, where beta <= m t has to hold
+    never = cone[:, 4] > -1e-290  # points with s = 0, or nearly, where beta <= m t has to hold
     if never.any():
         beta = min(1.0, 0.25 * float((-cone[never, 2] / cone[never, 1]).min()))
         beta = max(beta, 1e-300)

@@ -122,9 +122,8 @@ def leakage_capacity(channel: ChannelLike, *, out: Floats | None = None) -> floa
 @singledispatch
 def extreme_level(channel: AbstractChannel) -> float:
     """Return the largest ln W[x, y]/W[x', y] over all x, x' and outputs y."""
-    most, least = channel.column_maxima(), channel.column_minima()
-    seen = most > 0
-    return round_up(float(log_ratio(most[seen], least[seen]).max()))
+    ends = np.stack([channel.column_maxima(), channel.column_minima()])
+    return matrix_level(ends, np.array([[1, 2]]))
 
 
 @extreme_level.register
