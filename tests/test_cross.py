@@ -11,7 +11,7 @@ from fuzz import cross, routes
 from fuzz.judging import Violation
 
 #: Questions whose answers are known to contradict each other: matrices that are exported or
-#: composed, entropies at their ends, and values of programs one unit below the distortion.
+#: composed, and entropies at their ends.
 OPEN = (
     "exported",
     "composed capacities",
