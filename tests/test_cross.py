@@ -16,7 +16,6 @@ OPEN = (
     "exported",
     "composed capacities",
     "capacity at an entropy",
-    "promise",
     "numpy scalars: lap",
 )
 
