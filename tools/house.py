@@ -4,7 +4,8 @@
 
 Imports within functions count like any others; those under ``if TYPE_CHECKING`` do not. The order
 of the rooms is that of the import-linter contract in pyproject.toml. The exit code is 1 when an
-edge goes up, when there is a cycle, a private module at the root, or a class of more than 30 methods.
+edge goes up, when there is a cycle, a private module at the root, or a class of more than 30
+methods.
 """
 
 from __future__ import annotations

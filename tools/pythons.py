@@ -141,6 +141,7 @@ class Row:
                 break
         seconds = time.perf_counter() - start
         self.results[name] = f"{'FAILED' if done.returncode else 'ok'} {seconds:.0f} s"
+        print(f"{self.title}: {name} {self.results[name]}", flush=True)
         return not done.returncode
 
 
@@ -162,7 +163,7 @@ def rows(wheel, only, suite):
     if not pythons:
         sys.exit("none of the declared Pythons is installed")
     lowest, *_, highest = [*pythons, *pythons]
-    few, many = ["dp-accounting"], ["test"]
+    few, many = ["dp-accounting", "plot"], ["test"]
     ends = {lowest, highest} if suite else set()
     found = [
         Row(version, python, many if version in ends else few, suite=version in ends)

@@ -23,6 +23,10 @@ SUM_TOLERANCE = 1e-9
 MAX_VECTOR = 1 << 28
 #: Most entries of a matrix that a structured channel expands into.
 MAX_MATRIX = 1 << 27
+#: Most records or rows of a count that no array is made of, exact in a double after a product.
+MAX_COUNT = 1 << 62
+#: Most characters of a list of known words in a message.
+_LISTED = 120
 #: Laws further from one than a rounded sum can be are divided by their sum.
 ROUNDED = 1e-14
 
@@ -35,8 +39,8 @@ def path(value: Any, name: str) -> Path:
     return Path(given)
 
 
-def integer(value: Any, name: str, least: int) -> int:
-    """Return ``value`` as a Python int that is at least ``least``."""
+def integer(value: Any, name: str, least: int, most: int | None = None) -> int:
+    """Return ``value`` as a Python int from ``least`` to ``most``, if there is one."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -45,6 +49,8 @@ def integer(value: Any, name: str, least: int) -> int:
         raise InvalidInput(f"{name} must be an integer, got {described(value)}") from None
     if number < least:
         raise InvalidInput(f"{name} must be at least {least}, got {short(number)}")
+    if most is not None and number > most:
+        raise InvalidInput(f"{name} must be at most {short(most)}, got {short(number)}")
     return number
 
 
@@ -65,10 +71,18 @@ def word(value: Any, name: str, known: Collection[str], listed: str | None = Non
     """Return ``value``, one of the known words; ``listed`` says where many of them can be read."""
     if not isinstance(value, str) or value not in known:
         raise InvalidInput(
-            f"{name} must be one of {listed or ', '.join(known)}; got {described(value)}"
-            f"{did_you_mean(value, known)}"
+            f"{name} must be one of {listed or _some(known)}; got {described(value)}"
+            f"{did_you_mean(value, known) if isinstance(value, str) else ''}"
         )
     return value
+
+
+def _some(known: Collection[str]) -> str:
+    """List known words, the first of them where they are many."""
+    text = ", ".join(known)
+    if len(text) <= _LISTED:
+        return text
+    return f"{text[: text.rindex(', ', 0, _LISTED)]}, ... ({len(known)} in all)"
 
 
 def flag(value: Any, name: str) -> bool:

@@ -54,8 +54,10 @@ def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
     return max(least, mean - (4 * len(law) + 16) * ULP * room), reached
 
 
-def divergence_least(centre: Floats, radius: float, column: Floats) -> Least:
+def divergence_least(centre: Floats, radius: float, column: Floats, inner: float) -> Least:
     """Over laws p with D(p || centre) <= radius. Cost O(100 N).
+
+    The law that is returned is within the ``inner`` radius.
 
     For every t > 0, <c, p> >= -t radius - t ln sum centre e^(-c/t) (Donsker-Varadhan). The right
     side is concave in t, and a bound wherever the search stops.
@@ -80,7 +82,7 @@ def divergence_least(centre: Floats, radius: float, column: Floats) -> Least:
         best = max(best, (at_a, a), (at_b, b))
     reached = np.zeros(len(centre))
     reached[seen] = law * np.exp(-gaps / math.exp(best[1]))
-    return (least + best[0]) * (1.0 - 4.0 * ULP), _drawn_in(reached / reached.sum(), centre, radius)
+    return (least + best[0]) * (1.0 - 4.0 * ULP), _drawn_in(reached / reached.sum(), centre, inner)
 
 
 def _drawn_in(law: Floats, centre: Floats, radius: float) -> Floats:

@@ -48,7 +48,10 @@ def rewarded_law(matrix: Floats, rewards: Floats, gap: float) -> Floats:
             sides = np.linalg.solve(newton, np.stack([D - nu + target / p, np.ones(size)], axis=1))
         except np.linalg.LinAlgError:
             break
-        step = sides[:, 0] - sides[:, 1] * (sides[:, 0].sum() / sides[:, 1].sum())
+        total = float(sides[:, 1].sum())
+        if total == 0.0 or not np.isfinite(sides).all():  # rows are equal up to rounding
+            break
+        step = sides[:, 0] - sides[:, 1] * (sides[:, 0].sum() / total)
         other = (target - p * z - z * step) / p
         p = p + step * _reach(p, step)
         z = z + other * _reach(z, other)

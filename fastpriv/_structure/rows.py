@@ -16,12 +16,22 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import LEAST
+from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput, described
 
 if TYPE_CHECKING:
     from fastpriv._sampling.thresholds import Thresholds
+
+
+def inner_level(epsilon: float, n: int, m: int, room: float = 8.0) -> float:
+    """Return the level at which n rows of m values are rounded to a matrix of doubles.
+
+    It is below epsilon by as much as the rounding of the entries, products over n rows, can add to
+    ratios, to the root of a capacity and to that of a contraction. The ``room``, in units of
+    epsilon, is for measures that round the level of the matrix up.
+    """
+    return max(0.0, epsilon - (2.0 * math.sqrt(m) * (n + 4) + room * epsilon) * ULP)
 
 
 class RowKernel:
@@ -94,6 +104,10 @@ class RowKernel:
             told = (given > 0.0) @ np.eye(kinds.max() + 1, dtype=np.int64)[kinds]
             return LEAST if ((told > 0).sum(axis=1) > 1).any() else 0.0
         return value
+
+    def exported(self, n: int) -> Floats:
+        """Return the matrix that a product of n rows exports."""
+        return self.matrix
 
     def worst(self) -> tuple[float, int, int]:
         """Return the largest log-ratio, and two values (s, t) that have it."""
@@ -196,6 +210,10 @@ class Symmetric(RowKernel):
     def causes(self, outputs: Ints) -> Ints:
         """Return the outputs themselves."""
         return outputs
+
+    def exported(self, n: int) -> Floats:
+        """Return the matrix rounded inwards, for a product of n rows."""
+        return Symmetric(self.m, inner_level(self.epsilon, n, self.m)).matrix
 
     @property
     def mixing(self) -> float:

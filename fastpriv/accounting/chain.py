@@ -86,7 +86,7 @@ def pml_chain(
 @singledispatch
 def _column(channel: AbstractChannel, y: Ints) -> Floats:
     """Return p(y|x) for every database x, through the matrix."""
-    return np.array(channel.matrix()[:, channel._column_of(y)])
+    return np.array(channel.nearest_matrix()[:, channel._column_of(y)])
 
 
 @_column.register

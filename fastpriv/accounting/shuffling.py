@@ -93,12 +93,12 @@ def _laws(channel: AbstractChannel) -> tuple[Floats, bool]:
         return _response(channel.space.sizes[0], channel.epsilon), True
     kernels = row_kernels(channel.columns) if isinstance(channel, RecordChannel) else None
     if kernels is None:
-        return channel.matrix(), False
+        return channel.nearest_matrix(), False
     laws: Floats = np.ones((1, 1))
     for kind in kernels.assignment.tolist():
         kernel = kernels.distinct[kind]
         if not isinstance(kernel, Symmetric):
-            return channel.matrix(), False
+            return channel.nearest_matrix(), False
         laws = np.asarray(np.kron(laws, _response(kernel.m, kernel.epsilon)), dtype=np.float64)
         _check_size(*laws.shape)
     return laws, False

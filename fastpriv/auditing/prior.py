@@ -106,7 +106,7 @@ def _disclosed(case: Case) -> Witness:
         return extreme
     check.fits(searched_entries(case.channel), "the matrix to search", "ask discloses", SEARCHED)
     alive = np.flatnonzero(case.prior._vector())
-    laws = case.channel.matrix()[alive]
+    laws = case.channel.nearest_matrix()[alive]
     y = int(((laws.max(axis=0) > 0.0) & (laws.min(axis=0) == 0.0)).argmax())
     x, other = case.channel.space.rows(alive[[laws[:, y].argmax(), laws[:, y].argmin()]])
     return Witness(case.channel._output_at(y), x, other)

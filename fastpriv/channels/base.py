@@ -66,7 +66,15 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     @abstractmethod
     def matrix(self) -> Floats:
-        """Return W[x, y] = p(y|x), an N x K array."""
+        """Return W[x, y] = p(y|x), an N x K array of doubles.
+
+        Where the channel is not itself given by doubles they are rounded inwards: ``dp_level`` of
+        the matrix is at most that of the channel.
+        """
+
+    def nearest_matrix(self) -> Floats:
+        """Return W[x, y] to the nearest doubles, for measures that allow for the rounding."""
+        return self.matrix()
 
     def output(self, prior: Distribution | ArrayLike) -> Distribution:
         """Return the law of the output when the database follows ``prior``."""
@@ -74,7 +82,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     def _output(self, prior: Distribution) -> Distribution:
         """Return the law of the output under a prior on the channel's space."""
-        return Dense._trusted(prior._vector() @ self.matrix(), self._column_space)
+        return Dense._trusted(prior._vector() @ self.nearest_matrix(), self._column_space)
 
     @property
     def _output_count(self) -> int:
@@ -100,11 +108,11 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     def column_maxima(self) -> Floats:
         """Return the largest p(y|x) over x, for every output y."""
-        return extremes(np.array(self.matrix()))[0]
+        return extremes(np.array(self.nearest_matrix()))[0]
 
     def column_minima(self) -> Floats:
         """Return the least p(y|x) over x, for every output y."""
-        return extremes(np.array(self.matrix()))[1]
+        return extremes(np.array(self.nearest_matrix()))[1]
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         drawn = self._laws.draw(np.asarray(self.space.index(rows)), source)

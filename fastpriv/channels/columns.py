@@ -11,6 +11,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.levels import inwards, matrix_level
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.base import AbstractChannel
@@ -80,11 +81,25 @@ class ColumnsChannel(AbstractChannel):
         return cls([load(column) for column in given["columns"]])
 
     def matrix(self) -> Floats:
-        """Return W[x, y] = p(y|x), the Kronecker product of the columns' matrices."""
+        """Return W[x, y] = p(y|x), the Kronecker product of the columns' matrices.
+
+        It is rounded inwards: its level is at most the largest of the columns' matrices.
+        """
+        self._check_matrix()
+        whole: Floats = np.ones((1, 1))
+        level = 0.0
+        for column in self.columns:
+            part = np.array(column.matrix())
+            whole = np.asarray(np.kron(whole, part), dtype=np.float64)
+            level = max(level, matrix_level(part, column.space._axes))
+        return inwards(whole, self.space._axes, level)
+
+    def nearest_matrix(self) -> Floats:
+        """Return W[x, y] to the nearest doubles, up to the rounding of products over columns."""
         self._check_matrix()
         whole: Floats = np.ones((1, 1))
         for column in self.columns:
-            whole = np.asarray(np.kron(whole, column.matrix()), dtype=np.float64)
+            whole = np.asarray(np.kron(whole, column.nearest_matrix()), dtype=np.float64)
         return whole
 
     def _sample(self, rows: Codes, source: Source) -> Codes:

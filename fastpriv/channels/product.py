@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
 from fastpriv._core.validation import Floats
+from fastpriv._matrices.levels import inwards
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.drawing import draw_rows
@@ -88,7 +89,20 @@ class ProductChannel(AbstractChannel):
         return np.asarray(reduce(np.kron, [parts[k] for k in self._kernels.assignment]))
 
     def matrix(self) -> Floats:
-        """Return W[x, y] = p(y|x), an N x K array."""
+        """Return W[x, y] = p(y|x), an N x K array of doubles, rounded inwards.
+
+        Its differential privacy level is at most that of the channel: randomised response is
+        rounded at a level that is lower by a few units of 2^-53, and entries whose ratio would
+        still exceed the level are raised.
+        """
+        self._check_matrix()
+        kinds = self._kernels.distinct
+        matrix = np.array(self._kron([k.exported(self.space.n) for k in kinds]), order="C")
+        level = max(float(kernel.log_ratios.max()) for kernel in kinds)
+        return inwards(matrix, self.space._axes, level)
+
+    def nearest_matrix(self) -> Floats:
+        """Return W[x, y] to the nearest doubles, up to the rounding of products over rows."""
         self._check_matrix()
         return np.array(self._kron([k.matrix for k in self._kernels.distinct]), order="C")
 

@@ -81,6 +81,10 @@ class RecordChannel(AbstractChannel):
         """Return W[x, y] = p(y|x), an N x N array."""
         return self.columns.matrix()
 
+    def nearest_matrix(self) -> Floats:
+        """Return W[x, y] to the nearest doubles."""
+        return self.columns.nearest_matrix()
+
     def _output(self, prior: Distribution) -> Distribution:
         inner = Dense._trusted(prior._vector(), self.columns.space, prior._logs())
         return Dense._trusted(self.columns.output(inner).pmf(), self._column_space)

@@ -16,7 +16,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
-from fastpriv._core.rounding import LEAST, ULP, raised, round_up
+from fastpriv._core.rounding import LEAST, NORMAL, ULP, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.excess import (
     FORMED,
@@ -27,10 +27,11 @@ from fastpriv._matrices.excess import (
     relative_excess,
 )
 from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.levels import inwards
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.leakage import log_masses, tropical
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, inner_level
 from fastpriv._structure.tilted_row import TiltedRow
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel
@@ -146,11 +147,28 @@ class TiltedChannel(AbstractChannel):
         return law > 0.0 if logs is None else logs > -math.inf, tilt
 
     def matrix(self) -> Floats:
-        """Return W[x, y] = p(y|x), an N x N array."""
+        """Return W[x, y] = p(y|x), an N x N array of doubles, rounded inwards.
+
+        Weights are computed at a level that is lower by a few units of 2^-53, and a chance that is
+        too small for a double is raised to e^-epsilon times the chance of a neighbour.
+        """
+        n, m = self.space.n, max(self.space.sizes)
+        matrix = self._rounded(inner_level(self.epsilon, n, m, room=0.0))
+        if matrix.min() >= NORMAL:
+            return matrix
+        closed = inwards(matrix, self.space._axes, self.epsilon)
+        return np.where(matrix < NORMAL, closed, matrix)
+
+    def nearest_matrix(self) -> Floats:
+        """Return W[x, y] to the nearest doubles, up to the error that ``_error`` bounds."""
+        return self._rounded(self.epsilon)
+
+    def _rounded(self, level: float) -> Floats:
         self._check_matrix()
         if self._rare:
-            return far_matrix(self._law._wide(), self.space.sizes, self.epsilon)
-        joint = ProductChannel._trusted(self._kernels).matrix() * self._law._vector()
+            return far_matrix(self._law._wide(), self.space.sizes, level)
+        kernels = RowKernels.symmetric(self.space.sizes, level)
+        joint = ProductChannel._trusted(kernels).nearest_matrix() * self._law._vector()
         # By its own sum, so that an output which is nearly certain has a chance of 1.
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
@@ -283,6 +301,11 @@ class TiltedProduct(TiltedChannel, form=True):
         """
         self._check_matrix()
         return self._rows.matrix()
+
+    def nearest_matrix(self) -> Floats:
+        """Return W[x, y] to the nearest doubles."""
+        self._check_matrix()
+        return self._rows.nearest_matrix()
 
     def _output(self, prior: Distribution) -> Distribution:
         return self._law if self._own(prior) else self._rows._output(prior)

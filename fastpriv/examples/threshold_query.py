@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import raised
-from fastpriv.errors import InvalidInput, short
+from fastpriv.errors import InvalidInput, described, short
 
 __all__ = ["threshold_query_bound", "threshold_query_leakage"]
 
@@ -108,7 +108,7 @@ def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> floa
         need = "t/n < p" if answer else "(t + 1)/n > p"
         raise InvalidInput(
             f"the Chernoff bound for this answer holds for {need} only, got n = {short(n)}, "
-            f"t = {short(t)}, p = {p}; ask threshold_query_leakage, which is exact"
+            f"t = {short(t)}, p = {described(p)}; ask threshold_query_leakage, which is exact"
         )
     if count > n or chance in (0, 1):  # the answer is certain
         return 0.0

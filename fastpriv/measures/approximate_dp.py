@@ -37,6 +37,7 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
+from fastpriv.channels.record import RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel
@@ -237,7 +238,7 @@ def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
 
     Only outputs that tell the two apart matter, so a structure may leave out common factors.
     """
-    matrix = np.array(channel.matrix())
+    matrix = np.array(channel.nearest_matrix())
     for x, other in channel.space._steps():
         yield matrix, np.stack([x, other], axis=1)
 
@@ -246,7 +247,11 @@ def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
 def _(channel: ProductChannel) -> Iterator[Pairs]:
     """Laws of one row, per distinct kernel: the factors of the other rows sum to one."""
     for kernel in channel._kernels.distinct:
-        yield from all_pairs(kernel.matrix)
+        for laws, pairs in all_pairs(kernel.matrix):
+            if isinstance(kernel, Symmetric):  # computed, so the laws of a pair are rounded apart
+                yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
+            else:
+                yield laws, pairs
 
 
 @neighbour_laws.register
@@ -264,6 +269,17 @@ def _(channel: ColumnsChannel) -> Iterator[Pairs]:
     """Those of every column: the factors of the others sum to one."""
     for column in channel.columns:
         yield from neighbour_laws(column)
+
+
+@neighbour_laws.register
+def _record_laws(channel: RecordChannel) -> Iterator[Pairs]:
+    """Through the matrix; where its entries are computed, the laws of a pair are rounded apart."""
+    matrix, steps = np.array(channel.nearest_matrix()), channel.space._steps()
+    if _computed(channel):
+        yield from apart(matrix, steps, channel.columns.space.n)
+        return
+    for x, other in steps:
+        yield matrix, np.stack([x, other], axis=1)
 
 
 @neighbour_laws.register
@@ -341,6 +357,24 @@ def _(channel: TiltedProduct) -> Iterator[Pairs]:
 def laws_apart(channel: AbstractChannel) -> float:
     """Return the relative error by which ``neighbour_laws`` rounds the laws of a pair apart."""
     return 0.0
+
+
+@laws_apart.register
+def _product_apart(channel: ProductChannel) -> float:
+    kinds = channel._kernels.distinct
+    sizes = [kernel.m for kernel in kinds if isinstance(kernel, Symmetric)]
+    return apart_by(max(sizes), 1) if sizes else 0.0
+
+
+@laws_apart.register
+def _record_apart(channel: RecordChannel) -> float:
+    computed = _computed(channel)
+    return apart_by(channel._output_count, channel.columns.space.n) if computed else 0.0
+
+
+def _computed(channel: RecordChannel) -> bool:
+    """Whether entries of the matrix are products over rows or columns, or otherwise computed."""
+    return not isinstance(channel.columns, Channel | QueryChannel)
 
 
 @laws_apart.register

@@ -163,7 +163,7 @@ def capacity(channel: AbstractChannel, gap: float) -> Bracket:
 
     The general algorithm takes the matrix.
     """
-    return matrix_capacity(np.array(channel.matrix()), gap)[0]
+    return matrix_capacity(np.array(channel.nearest_matrix()), gap)[0]
 
 
 @capacity.register
@@ -252,7 +252,7 @@ def _added(channel: TypeChannel, expected: Floats) -> Floats:
 def _(channel: SupportChannel, gap: float) -> Bracket:
     """Closed form for subsets and bits; otherwise the uniform prior and a bound by concavity."""
     if channel._is_small() and not channel.symmetric:
-        found = matrix_capacity(channel.matrix(), gap)[0]
+        found = matrix_capacity(channel.nearest_matrix(), gap)[0]
         return perturbed(found, supports.entry_error(channel), channel._level)
     return supports.capacity(channel)
 
@@ -267,7 +267,7 @@ def _(channel: ColumnsChannel, gap: float) -> Bracket:
 @capacity.register
 def _(channel: TiltedChannel, gap: float) -> Bracket:
     """Take the matrix, and allow for its errors."""
-    return channel._widened(matrix_capacity(channel.matrix(), gap)[0])
+    return channel._widened(matrix_capacity(channel.nearest_matrix(), gap)[0])
 
 
 @capacity.register
@@ -282,7 +282,8 @@ def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
 
     The general algorithm takes the matrix.
     """
-    return Dense._trusted(matrix_capacity(np.array(channel.matrix()), gap)[1], channel.space)
+    law = matrix_capacity(np.array(channel.nearest_matrix()), gap)[1]
+    return Dense._trusted(law, channel.space)
 
 
 @optimal_prior.register
@@ -316,7 +317,7 @@ def _(channel: TypeChannel, gap: float) -> Distribution:
 def _(channel: SupportChannel, gap: float) -> Distribution:
     """Return the uniform prior, or what a search finds where the matrix is small."""
     if channel._is_small() and not channel.symmetric:
-        return Dense._trusted(matrix_capacity(channel.matrix(), gap)[1], channel.space)
+        return Dense._trusted(matrix_capacity(channel.nearest_matrix(), gap)[1], channel.space)
     return Uniform(1, channel.k)
 
 
@@ -384,7 +385,8 @@ def _(channel: TiltedProduct) -> int:
 @searched_entries.register
 def _(channel: SupportChannel) -> int:
     """Count the entries of a small matrix; larger ones are not searched."""
-    return channel.k if channel.symmetric or not channel._is_small() else channel.matrix().size
+    listed = channel._is_small() and not channel.symmetric
+    return channel.nearest_matrix().size if listed else channel.k
 
 
 @searched_entries.register

@@ -135,7 +135,7 @@ def collusion(
     >>> result.condition, result.lemma_2
     (False, inf)
     """
-    first, second = as_channel(channel_1).matrix(), as_channel(channel_2).matrix()
+    first, second = as_channel(channel_1).nearest_matrix(), as_channel(channel_2).nearest_matrix()
     law = _joint(joint, first, second)
     outputs = np.einsum("sab,ay,bz->syz", law, first, second, optimize=True)
     size = len(outputs)

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.extras import progress_bar
-from fastpriv._core.rounding import raised, sum_up
+from fastpriv._core.rounding import ULP, raised, round_up, sum_down, sum_up
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.levels import inwards, matrix_level, raised_beside
 from fastpriv._matrices.pairs import joint_laws
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
@@ -34,7 +36,8 @@ def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
     """Joint channel of several independent releases about one data set.
 
     p(y_1, y_2, ... | x) = p_1(y_1|x) p_2(y_2|x) ... (Wu-Xia-He 2020, Definition 19). Any measure
-    of the joint channel is exact, while :func:`composition_bound` only adds the parts.
+    of the joint channel is exact, while :func:`composition_bound` only adds the parts. Products of
+    doubles are rounded inwards: ``dp_level`` of the joint channel is at most the sum of levels.
 
     Parameters
     ----------
@@ -67,36 +70,59 @@ def joined(first: AbstractChannel, second: AbstractChannel) -> AbstractChannel:
 
     The general algorithm takes both matrices. Cost O(N K_1 K_2).
     """
-    return Channel(joint_laws(first.matrix(), second.matrix()), first.space)
+    return _joint(first, second)
+
+
+def _joint(first: AbstractChannel, second: AbstractChannel) -> Channel:
+    """Return the matrix of both outputs, rounded inwards: its level is at most the sum of both."""
+    one, two, axes = np.array(first.matrix()), np.array(second.matrix()), first.space._axes
+    level = sum_down([matrix_level(one, axes), matrix_level(two, axes)])
+    return Channel(inwards(joint_laws(one, two), axes, level), first.space)
 
 
 @joined.register
 def _(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
     """Join the outputs of every row, where both act row by row. Cost O(distinct pairs of rows)."""
     if not isinstance(second, ProductChannel):
-        return Channel(joint_laws(first.matrix(), second.matrix()), first.space)
+        return _joint(first, second)
     mine, theirs = first._kernels, second._kernels
     codes = mine.assignment * len(theirs.distinct) + theirs.assignment
     kinds, which = np.unique(codes, return_inverse=True)
     pairs = [divmod(code, len(theirs.distinct)) for code in kinds.tolist()]
-    laws = [
-        RowKernel(joint_laws(mine.distinct[a].matrix, theirs.distinct[b].matrix)) for a, b in pairs
-    ]
+    laws = [_joint_row(mine.distinct[a], theirs.distinct[b]) for a, b in pairs]
     return ProductChannel._trusted(RowKernels(laws, which))
+
+
+def _joint_row(first: RowKernel, second: RowKernel) -> RowKernel:
+    """Return the channel of one row with both outputs, rounded inwards."""
+    one, two = first.exported(1), second.exported(1)
+    axes = np.array([[1, len(one)]], dtype=np.int64)
+    level = sum_down(round_up(float(part.log_ratios.max())) for part in (first, second))
+    return RowKernel(inwards(joint_laws(one, two), axes, level))
 
 
 @joined.register
 def _(first: QueryChannel, second: AbstractChannel) -> AbstractChannel:
     """Join the laws of the answers of one query, or of the pairs of answers of two queries."""
     if not isinstance(second, QueryChannel):
-        return Channel(joint_laws(first.matrix(), second.matrix()), first.space)
+        return _joint(first, second)
     query, one, two = first._query, first._kernel.matrix, second._kernel.matrix
     if not query.same(second._query):
         codes = query.listed() * len(two) + second._query.listed()
         pairs, values = np.unique(codes, return_inverse=True)
         query = Listed(values.astype(np.int64), first.space, len(pairs))
         one, two = one[pairs // len(two)], two[pairs % len(two)]
-    return QueryChannel._structured(query, joint_laws(one, two), "answers")
+    pairs = query.neighbours()
+    level = sum_down([_pairs_level(one, pairs), _pairs_level(two, pairs)])
+    laws = joint_laws(one, two)
+    if len(pairs) and _pairs_level(laws, pairs) > level:  # rounded inwards
+        laws = raised_beside(laws, [(pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])], level)
+    return QueryChannel._structured(query, laws, "answers")
+
+
+def _pairs_level(laws: Floats, pairs: Ints) -> float:
+    """Return ln of the largest ratio of two entries of a column in rows of a pair."""
+    return matrix_level(laws[pairs.reshape(-1)], np.array([[1, 2]])) if len(pairs) else 0.0
 
 
 def _about_one(channels: tuple[AbstractChannel | ArrayLike, ...]) -> list[AbstractChannel]:
@@ -138,7 +164,7 @@ def composition_bound(
     Returns
     -------
     float
-        Bound in nats, rounded up.
+        Bound in nats, rounded up. It holds for the rounded matrix of :func:`compose` too.
 
     Examples
     --------
@@ -156,7 +182,12 @@ def composition_bound(
             seconds = clock.share(len(parts) - k)
             uppers.append(individual_capacity(channel, gap=gap, time_limit=seconds).upper)
             bar.update(1)
-    return sum_up(uppers)
+    total = sum_up(uppers)
+    if len(parts) == 1 or total == 0.0:
+        return total
+    # Entries of joint laws are rounded products. Relative errors d of the entries move the root of
+    # a capacity by d/sqrt(2) at most, as in ``perturbed``.
+    return raised((math.sqrt(total) + len(parts) * ULP) ** 2, 8.0)
 
 
 def group_bound(
@@ -199,10 +230,9 @@ def group_bound(
     """
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
-    if k > mechanism.space.n:
-        raise InvalidInput(
-            f"k must be at most the number of rows {mechanism.space.n}, got {short(k)}"
-        )
+    n = mechanism.space.n
+    if k > n:
+        raise InvalidInput(f"k must be at most the number of rows {n}, got {short(k)}")
     with progress_bar(1, "search", progress) as bar:
         one = individual_capacity(mechanism, gap=gap, time_limit=time_limit).upper
         bar.update(1)
@@ -258,7 +288,7 @@ def two_dataset_bound(
     >>> round(fp.two_dataset_bound(channel, channel, channel), 6)
     0.665664
     """
-    mechanisms = _same_people(first, second, *others)
+    mechanisms, gap = _same_people(first, second, *others), check.real(gap, "gap", least=0.0)
     clock, parts = Clock(time_limit), []
     left = 3 * len(mechanisms)
     with progress_bar(left, "search", progress) as bar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, overload
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import lowered, raised
+from fastpriv._core.rounding import lowered, raised, ratio_log_up, sum_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.entropy_search.bit import bit_capacity
 from fastpriv._matrices.entropy_search.search import Constrained
@@ -231,10 +232,9 @@ def _solve(
     """Return the capacity about k rows and the constrained one."""
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
-    if k > mechanism.space.n:
-        raise InvalidInput(
-            f"k must be at most the number of rows {mechanism.space.n}, got {short(k)}"
-        )
+    n = mechanism.space.n
+    if k > n:
+        raise InvalidInput(f"k must be at most the number of rows {n}, got {short(k)}")
     gap = check.real(gap, "gap", least=0.0)
     time_limit = check.optional_limit(time_limit, "time_limit")
     given = check.array(b, "b")
@@ -259,9 +259,11 @@ def _solve(
         if levels[at] <= entropy or worst.upper == 0.0:
             bracket: Bracket = worst
         elif levels[at] >= top * (1.0 - _TOP):
-            bracket = problem.uniform()
+            far = max(0.0, sum_up([ratio_log_up(Fraction(size)), -levels[at]]))
+            even = problem.near_uniform(far)
+            bracket = Bracket(even.lower, max(even.lower, min(even.upper, worst.upper)))
         elif size == 2:
-            bracket = bit_capacity(np.array(mechanism.matrix()), levels[at], worst.upper)
+            bracket = bit_capacity(np.array(mechanism.nearest_matrix()), levels[at], worst.upper)
         else:
             # The first search has what the individual capacity has left of its time.
             seconds = time_limit if time_limit is None or searched else clock.left()
@@ -282,7 +284,7 @@ def _problem(channel: AbstractChannel) -> Constrained:
     if isinstance(channel, ProductChannel) and size * channel.output_space.size <= _ENTRIES:
         return Constrained(_looked_at(channel._kernels))
     if size <= _LISTED:
-        return Constrained.of_matrix(np.array(channel.matrix()), channel.space.sizes)
+        return Constrained.of_matrix(np.array(channel.nearest_matrix()), channel.space.sizes)
     query, table = _query(channel)
     kinds, first = query.kinds(), representatives(table)
     individuals = []

@@ -105,7 +105,7 @@ def contraction(channel: AbstractChannel) -> Bracket:
 
     The general algorithm takes the matrix. Cost O(N^2 K).
     """
-    return matrix_contraction(channel.matrix())
+    return matrix_contraction(channel.nearest_matrix())
 
 
 @contraction.register
@@ -136,7 +136,7 @@ def _(channel: TypeChannel) -> Bracket:
     """
     n = channel.space.n
     if channel.space.m != 2 and channel.space.size**2 <= _FORMED:
-        return matrix_contraction(channel.matrix())
+        return matrix_contraction(channel.nearest_matrix())
     if channel.space.m == 2 and listed_outputs(n) <= _PAIRED:
         eta = pair_contraction(channel._by_overlap())
     else:
@@ -155,7 +155,7 @@ def _(channel: TiltedChannel) -> Bracket:
     r = P/Q the sum is 1 - E_Q r/(b r + 1 - b), of a concave function of r.
     """
     if channel.space.size**2 <= _SMALL:
-        return channel._widened(matrix_contraction(channel.matrix()))
+        return channel._widened(matrix_contraction(channel.nearest_matrix()))
     rows, error = constant_rows(channel)
     off = 2.0 * error + UNSUMMED
     lower = max(math.sqrt(matrix_contraction(rows).lower) - off, 0.0) ** 2

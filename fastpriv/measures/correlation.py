@@ -156,7 +156,7 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
 
     The general algorithm takes the matrix. Cost O(N K s), s the smaller side.
     """
-    return matrix_correlation(channel.matrix(), prior._vector())
+    return matrix_correlation(channel.nearest_matrix(), prior._vector())
 
 
 @correlation.register
@@ -194,7 +194,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
     types, same = channel._by_type, as_exchangeable(prior)
     if types is not None and same is not None and types.fits:
         return tilted_correlation(types, same)
-    return matrix_correlation(channel.matrix(), prior._vector())
+    return matrix_correlation(channel.nearest_matrix(), prior._vector())
 
 
 @correlation.register
@@ -211,7 +211,7 @@ def _(channel: TypeChannel, prior: Distribution) -> Bracket:
     """Bits under an exchangeable prior: part by part, O(n^4). Otherwise through the matrix."""
     types = as_exchangeable(prior)
     if types is None or channel.space.m != 2:
-        return matrix_correlation(channel.matrix(), prior._vector())
+        return matrix_correlation(channel.nearest_matrix(), prior._vector())
     weights, output = type_weights(channel._types, types), channel._types.log_sizes
     alike = matrix_correlation(channel._type_matrix(), weights)
     with np.errstate(divide="ignore"):
@@ -234,7 +234,7 @@ def _(channel: SupportChannel, prior: Distribution) -> Bracket:
     most = math.sqrt(contraction(channel).upper) * (1.0 + 2.0**-50)
     if not channel._is_small():
         return Bracket(0.0, most)
-    rho = matrix_correlation(channel.matrix(), p)
+    rho = matrix_correlation(channel.nearest_matrix(), p)
     # A norm of the joint law over the roots of its margins, which moves by what they do.
     off = 4.0 * supports.entry_error(channel)
     return Bracket(min(max(rho.lower - off, 0.0), most), min(rho.upper + off, most))

@@ -183,7 +183,7 @@ def _rows_alone(channel: ProductChannel, prior: Product) -> bool:
 @singledispatch
 def least_support(channel: AbstractChannel) -> int:
     """Return the least number of databases that can cause an output, over outputs that occur."""
-    counts = (channel.matrix() > 0.0).sum(axis=0)
+    counts = (channel.nearest_matrix() > 0.0).sum(axis=0)
     return int(counts[counts > 0].min())
 
 

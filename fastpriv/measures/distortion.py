@@ -108,7 +108,7 @@ def _stack_distortion(
 
 def expected_cost(channel: AbstractChannel, prior: Distribution, metric: Floats) -> float:
     """Sum of p(x) W[x, y] metric[x, y], through the matrix. Cost O(N K)."""
-    return float(prior._vector() @ (channel.matrix() * metric).sum(axis=1))
+    return float(prior._vector() @ (channel.nearest_matrix() * metric).sum(axis=1))
 
 
 @singledispatch
@@ -117,7 +117,7 @@ def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
 
     The general algorithm takes the matrix. Outputs must be databases. Cost O(N^2 n).
     """
-    return matrix_distance(channel, np.array(channel.matrix()), prior)
+    return matrix_distance(channel, np.array(channel.nearest_matrix()), prior)
 
 
 @expected_distance.register
@@ -176,7 +176,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
         joint = np.exp(types.log_joint(types.log_prior(same)))
         return math.fsum((joint * types.pairs.mean_distance).reshape(-1))
     if channel.space.size**2 <= FORMED:
-        return matrix_distance(channel, channel.matrix(), prior)
+        return matrix_distance(channel, channel.nearest_matrix(), prior)
     return float((prior._vector() * tilted_distances(channel)).sum())
 
 

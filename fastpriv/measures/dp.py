@@ -81,7 +81,7 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
 @singledispatch
 def neighbour_level(channel: AbstractChannel) -> float:
     """Return the largest ln W[x, y]/W[x', y] over neighbours, through the matrix. O(N K n)."""
-    return matrix_level(np.array(channel.matrix()), channel.space._axes)
+    return matrix_level(np.array(channel.nearest_matrix()), channel.space._axes)
 
 
 @neighbour_level.register

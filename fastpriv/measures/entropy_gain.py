@@ -38,7 +38,7 @@ def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Brack
 
     The general algorithm takes the matrix. Cost O(N K).
     """
-    return matrix_gain(np.array(channel.matrix()), prior._vector())
+    return matrix_gain(np.array(channel.nearest_matrix()), prior._vector())
 
 
 @entropy_gain.register

@@ -170,7 +170,7 @@ def additive_g_capacity(
     if gain is None:
         N, K = mechanism.space.size, mechanism._output_count
         if N <= _SETS and K << N <= _LARGEST:
-            return GainCapacity(*best_set(np.asarray(mechanism.matrix())))
+            return GainCapacity(*best_set(np.asarray(mechanism.nearest_matrix())))
         check.fits(N**2, "the gain function", "use fewer databases", _LARGEST)
         gain = gain_functions.identity(N)
     W, g = _matrices(mechanism, gain)
@@ -196,7 +196,7 @@ def _matrices(channel: AbstractChannel, gain: GainLike) -> tuple[Floats, Floats]
     else:
         assert gain is not None
         g = gain_functions.checked(gain, space.size)
-    W = np.asarray(channel.matrix())
+    W = np.asarray(channel.nearest_matrix())
     largest = max(g.size, W.size, len(g) * W.shape[1])
     if largest > _LARGEST:
         raise TooLarge.entries(
@@ -285,7 +285,7 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
         W = _seen(mechanism, law)
         uncommon = math.fsum([1.0, *(-W.min(axis=0)).tolist()])
         return min(1.0, math.nextafter(uncommon, 2.0)) if uncommon > 0.0 else 0.0
-    W, p = np.asarray(mechanism.matrix()), law._vector()
+    W, p = np.asarray(mechanism.nearest_matrix()), law._vector()
     if gains == "unit":
         return nearest_law(W, p)
     joint = p[:, None] * W
@@ -342,4 +342,4 @@ def _seen(channel: AbstractChannel, prior: Distribution) -> Floats:
     """Return the rows of databases that occur."""
     logs = prior._logs()
     occurs = prior._vector() > 0.0 if logs is None else logs > -math.inf
-    return np.asarray(channel.matrix())[occurs]
+    return np.asarray(channel.nearest_matrix())[occurs]

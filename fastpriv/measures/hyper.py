@@ -100,7 +100,7 @@ def hyper(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike)
     ([0.75, 0.25], [0.0, 1.0], [0, 0, 1])
     """
     mechanism, law = as_pair(channel, prior)
-    W = np.asarray(mechanism.matrix())
+    W = np.asarray(mechanism.nearest_matrix())
     check.fits(W.size, "the posteriors", "use fewer outputs", check.MAX_MATRIX)
     joint = np.ascontiguousarray((law._vector()[:, None] * W).T)
     masses = joint.sum(axis=1)

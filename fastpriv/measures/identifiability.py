@@ -101,7 +101,7 @@ def identifiability_level(
 @singledispatch
 def posterior_level(channel: AbstractChannel, prior: Distribution) -> float:
     """Return the largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. O(N K n)."""
-    return _joint_level(np.array(channel.matrix()), prior, channel.space)
+    return _joint_level(np.array(channel.nearest_matrix()), prior, channel.space)
 
 
 @posterior_level.register
@@ -254,7 +254,7 @@ def _(channel: ColumnsChannel, prior: Distribution) -> float:
     """The level of the worst column where they are independent, otherwise through the matrix."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
-        return _joint_level(channel.matrix(), prior, channel.space)
+        return _joint_level(channel.nearest_matrix(), prior, channel.space)
     return max(posterior_level(*pair) for pair in pairs)
 
 

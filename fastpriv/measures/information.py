@@ -107,7 +107,7 @@ def information(channel: AbstractChannel, prior: Distribution) -> float | Bracke
 
     The general algorithm takes the matrix. Cost O(N K).
     """
-    return told_information(np.array(channel.matrix()), prior._vector())
+    return told_information(np.array(channel.nearest_matrix()), prior._vector())
 
 
 @information.register
@@ -141,7 +141,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     if formed is not None:
         return excess_information(formed, channel._law._vector(), prior._vector())
     if channel.space.size**2 <= FORMED:
-        return told_information(channel.matrix(), prior._vector())
+        return told_information(channel.nearest_matrix(), prior._vector())
     if channel._own(prior):
         return rows_information(channel._law, channel._kernels)
     types, same = channel._by_type, as_exchangeable(prior)
@@ -224,7 +224,7 @@ def _(channel: ColumnsChannel, prior: Distribution) -> float | Bracket:
     """The sum over columns where they are independent, otherwise through the matrix."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
-        return told_information(channel.matrix(), prior._vector())
+        return told_information(channel.nearest_matrix(), prior._vector())
     parts = [information(*pair) for pair in pairs]
     low = math.fsum(part.lower if isinstance(part, Bracket) else part for part in parts)
     high = math.fsum(part.upper if isinstance(part, Bracket) else part for part in parts)

@@ -154,7 +154,7 @@ def refines(
     by_rows = first.space.n > 1 and (law is None or isinstance(law, Product))
     if rows[0] is None or rows[1] is None or not by_rows:
         pmf = None if law is None else law._vector()
-        whole = _compared(first.matrix(), second.matrix(), pmf, bounded, time_limit)
+        whole = _compared(first.nearest_matrix(), second.nearest_matrix(), pmf, bounded, time_limit)
         bracket = Bracket(whole.lower, whole.upper)
         return Refinement(bracket, Channel(whole.processing), whole.prior, whole.utility)
     assert law is None or isinstance(law, Product)

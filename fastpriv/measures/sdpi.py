@@ -158,7 +158,7 @@ def sdpi(
 
     The general algorithm takes the matrix.
     """
-    return matrix_sdpi(channel.matrix(), prior._vector(), gap, time_limit)
+    return matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
 
 
 @sdpi.register
@@ -188,7 +188,7 @@ def _(
 ) -> Bracket:
     """Take rho^2 and eta of all databases where the matrix is large."""
     if channel.space.size**2 <= _SEARCHED:
-        return matrix_sdpi(channel.matrix(), prior._vector(), gap, time_limit)
+        return matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
     eta, rho = contraction(channel).upper, correlation(channel, prior).lower
     return Bracket(min(lowered(rho**2, 4.0), eta), eta)
 

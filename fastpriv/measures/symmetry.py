@@ -179,7 +179,7 @@ def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
 
     In general this is the matrix of the channel, once.
     """
-    return [(np.array(channel.matrix()), 1)]
+    return [(np.array(channel.nearest_matrix()), 1)]
 
 
 @law_factors.register

@@ -82,7 +82,7 @@ def _small_matrix(channel: AbstractChannel) -> Floats:
     """Return the matrix of a channel, if it is small enough to look for a single entry."""
     entries = channel.space.size * channel._output_count
     check.fits(entries, f"the matrix of {channel!r}", "ask for levels only", _SCANNED)
-    return channel.matrix()
+    return channel.nearest_matrix()
 
 
 def largest_ratio(top: Floats, bottom: Floats) -> int:

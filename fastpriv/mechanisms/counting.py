@@ -106,7 +106,7 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
     >>> laplace_count_leakage(100, 0.01, 0.3, [0.0, 0.29, 0.31, 1.0]).round(4)
     array([0.2103, 0.0134, 0.0301, 0.5843])
     """
-    t = _step(n, scale)
+    n, t = check.integer(n, "n", 1), _step(n, scale)
     chance = check.real(p, "p", 0.0, 1.0)
     if 0.0 < chance < _RAREST:
         raise InvalidInput(f"p must be 0 or at least {_RAREST:g}, got {chance:g}")
@@ -242,7 +242,8 @@ class GeometricCount:
 
         Chances below e^-690 are raised to it: the draws have no impossible counts, and a double
         of zero would give an infinite level. Neighbouring counts then still have a ratio of at
-        most e^epsilon.
+        most e^epsilon, up to the rounding of doubles: the certified level of these doubles is
+        ``dp_level(channel())``, and draws have the level epsilon itself.
         """
         check.fits((self.n + 1) ** 2, "the kernel", "use fewer rows", check.MAX_MATRIX)
         if self.epsilon > _STEEPEST:

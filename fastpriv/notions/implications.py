@@ -202,12 +202,15 @@ def derive(given: float, notion: str, facts: Facts) -> Implications:
 
 def facts_of(prior: Distribution | ArrayLike | None, n: int | None) -> Facts:
     """Return the facts about a prior, or a number of rows, that implications depend on."""
-    rows = None if n is None else check.integer(n, "n", 1)
+    rows = None if n is None else check.integer(n, "n", 1, check.MAX_COUNT)
     if prior is None:
         return Facts(rows)
     law = as_prior(prior)
     if rows is not None and rows != law.space.n:
-        raise InvalidInput(f"n = {short(rows)} but the prior has {law.space.n} rows; leave n out")
+        raise InvalidInput(
+            f"n must be the number of rows of the prior, {law.space.n}; got {short(rows)}. "
+            "Leave n out."
+        )
     entropy = law.entropy()
     return Facts(
         law.space.n,

@@ -17,7 +17,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import Wide, wide
 from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
-from fastpriv.errors import InvalidInput, TooLarge
+from fastpriv.errors import InvalidInput, TooLarge, described
 from fastpriv.priors.base import Distribution
 from fastpriv.priors.chain_unmixing import chain_bound
 from fastpriv.priors.structured import LineDistribution, StructuredDistribution
@@ -280,6 +280,15 @@ class HiddenMarkov(StructuredDistribution):
     """
 
     def __init__(self, chain: Markov, kernels: RowKernels) -> None:
+        if not isinstance(chain, Markov) or not isinstance(kernels, RowKernels):
+            raise InvalidInput(
+                "chain must be a Markov prior and kernels the channels of its rows; got "
+                f"{described(chain)} and {described(kernels)}. Use channel.output(chain)."
+            )
+        if kernels.sizes_in != chain.space.sizes:
+            raise InvalidInput(
+                f"kernels must have a row for each value of {chain!r}. Use channel.output(chain)."
+            )
         self._chain, self._kernels = chain, kernels
         self.space = Space(kernels.sizes_out)
 

@@ -100,9 +100,11 @@ class PriorSet:
             raise Infeasible(
                 f"no law over {count} databases has an entropy of {described(least)} nats"
             )
-        # H(p) = ln N - D(p || uniform); the radius is rounded up.
-        radius = max(0.0, most - least) + 4.0 * ULP * most
-        return DivergenceBall(np.full(count, 1.0 / count), radius)
+        # H(p) = ln N - D(p || uniform). Upper bounds take the radius rounded up, and lower bounds
+        # the radius rounded down: information changes with the root of a small radius.
+        slack = 4.0 * ULP * most
+        radius, inner = max(0.0, most - least) + slack, max(0.0, most - least - slack)
+        return DivergenceBall(np.full(count, 1.0 / count), radius, inner)
 
     @staticmethod
     def min_entropy(size: int, b: float) -> PriorSet:
@@ -263,8 +265,10 @@ class VariationBall(ConvexPriors):
 class DivergenceBall(ConvexPriors):
     """Laws p with D(p || centre) at most a radius."""
 
-    def __init__(self, centre: Floats, radius: float) -> None:
+    def __init__(self, centre: Floats, radius: float, inner: float | None = None) -> None:
         self._centre, self._radius, self.size = centre / centre.sum(), radius, len(centre)
+        #: Radius of the laws that lower bounds are taken from; smaller if the other was rounded up.
+        self._inner = radius if inner is None else inner
 
     def _possible(self) -> np.ndarray:
         return np.asarray(self._centre > 0)
@@ -273,7 +277,7 @@ class DivergenceBall(ConvexPriors):
         return bool(np.ptp(self._centre) == 0.0)
 
     def _lowest(self, column: Floats) -> Least:
-        return divergence_least(self._centre, self._radius, column)
+        return divergence_least(self._centre, self._radius, column, self._inner)
 
     def __repr__(self) -> str:
         return f"PriorSet.kl_ball({self.size} databases, {self._radius:g})"

@@ -86,7 +86,7 @@ class Estimator:
             )
         self._by_column = plan.unit == COLUMNS and rows is not None
         if rows is None:
-            self._rows = [RowKernel(np.asarray(plan.channel.matrix()))]
+            self._rows = [RowKernel(np.asarray(plan.channel.nearest_matrix()))]
         else:
             self._rows = list(rows) if self._by_column else [rows[0]]
 

@@ -173,7 +173,7 @@ def test_both_ends_of_b(sizes):
     exact = max(ob.exact_information(W, sizes, i, even) for i in range(len(sizes)))
     found = fp.constrained_capacity(made, math.log(len(W)))
     assert found.lower <= exact <= found.upper
-    assert found.width < 1e-13
+    assert found.width < 1e-7  # ln N is no double: the set is a small ball
     # An adversary who attains C_1 lacks some entropy already.
     law = worst.adversary.law
     lacking = float(-(law * np.log(law)).sum())

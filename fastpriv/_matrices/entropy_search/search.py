@@ -10,12 +10,14 @@ lower end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fastpriv._core.clock import Meter
+from fastpriv._core.rounding import raised
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.entropy_search.boxes import Box, Boxes
@@ -84,10 +86,19 @@ class Constrained:
                 kept.append(i)
         return cls([Individual(_slices(table, i)) for i in kept])
 
-    def uniform(self) -> Bracket:
-        """Return the information of the uniform law."""
-        ends = [individual.information(individual.even) for individual in self.individuals]
-        return Bracket(max(low for low, _ in ends), max(high for _, high in ends))
+    def near_uniform(self, r: float) -> Bracket:
+        """Bound the largest information over laws p with D(p || u) <= r, u the uniform one.
+
+        With A the row, I_p(A; Y) <= D(p_AY || u_A u_Y) = D(p_AY || u_AY) + E_p ln u_AY/(u_A u_Y).
+        The first term is at most r. By Pinsker's inequality the second is at most I_u and
+        sqrt(r/2) times the range of its means given the database.
+        """
+        lower = upper = 0.0
+        for individual in self.individuals:
+            low, high = individual.information(individual.even)
+            reach = math.sqrt(0.5 * r) * individual.slope_range() if r > 0.0 else 0.0
+            lower, upper = max(lower, low), max(upper, raised(high + r + reach, 8.0))
+        return Bracket(lower, upper)
 
     def at(self, b: float, gap: float, most: float, time_limit: float | None) -> Bracket:
         """Search for b, given that nothing is above ``most``."""

@@ -133,7 +133,14 @@ class Slice:
         return shift - self.E @ logs, (len(self.r) + 160) * ULP * size + 4.0 * ULP * lost
 
     def tells_most(self, p: Floats, d: Floats, t: float) -> bool:
-        """Whether ascents from the inputs find no law with a larger D(V || r + d) + t H than p."""
+        """Whether ascents from the inputs find no law with a larger D(V || r + d) + t H than p.
+
+        It only chooses what is tried. Where a small t overflows, the comparison fails.
+        """
+        with np.errstate(all="ignore"):
+            return self._ascents_agree(p, d, t)
+
+    def _ascents_agree(self, p: Floats, d: Floats, t: float) -> bool:
         extra = self.towards(d)[0]
         starts = _NEAR * np.eye(len(p)) + (1.0 - _NEAR) * self.even
         laws = np.vstack([p / p.sum(), starts])
@@ -246,17 +253,26 @@ class Individual:
 
         There, the derivatives sum_y W_xy ln(V_ay/q_y) of I are t ln(p_x/k_x) up to a constant.
         """
-        total, q = p.sum(), np.maximum(p @ self.W, _TINY)
-        slopes = np.concatenate(
-            [
-                part.rows @ np.log(np.maximum(own @ part.rows / own.sum(), _TINY) * total / q)
-                for part, own in zip(self.slices, self.split(p), strict=True)
-            ]
-        )
+        total, slopes = p.sum(), self._slopes(p)
         depths = np.log(np.maximum(p, _TINY)) - self.logs
         law = p / total
         depths = depths - law @ depths
         return float(law @ (slopes * depths)) / max(float(law @ depths**2), _TINY)
+
+    def _slopes(self, p: Floats) -> Floats:
+        """Return sum_y W_xy ln(V_ay/q_y) for every input x, at the law p."""
+        total, q = p.sum(), np.maximum(p @ self.W, _TINY)
+        parts = [
+            part.rows @ np.log(np.maximum(own @ part.rows / own.sum(), _TINY) * total / q)
+            for part, own in zip(self.slices, self.split(p), strict=True)
+        ]
+        return np.concatenate(parts)
+
+    def slope_range(self) -> float:
+        """Return the range of the slopes at the uniform law, raised past its rounding."""
+        slopes = self._slopes(self.even)
+        size = (self.W.shape[1] + 64) * ULP * (float(np.abs(slopes).max()) + 1.0)
+        return float(np.ptp(slopes)) + 4.0 * size
 
     def separation_work(self) -> float:
         """Return about how many units of work it takes to see whether slices separate."""

@@ -65,7 +65,7 @@ class Sampled(Noise):
         """
         from scipy.stats import binom
 
-        n = check.integer(dataset_size, "dataset_size", 0)
+        n = check.integer(dataset_size, "dataset_size", 0, check.MAX_COUNT)
         most = min(check.integer(truncated_batch_size, "truncated_batch_size", 0), n)
         if n > _PEOPLE:
             raise InvalidInput(f"dataset_size must be at most {_PEOPLE:,}, got {short(n)}")
@@ -249,8 +249,8 @@ class Sampled(Noise):
 
     def _sizes(self, sample_size: int, dataset_size: int, relation: str) -> tuple[int, int, str]:
         """Return checked sizes of a sample and a database, and the relation."""
-        m = check.integer(sample_size, "sample_size", 0)
-        n = check.integer(dataset_size, "dataset_size", 1)
+        m = check.integer(sample_size, "sample_size", 0, check.MAX_COUNT)
+        n = check.integer(dataset_size, "dataset_size", 1, check.MAX_COUNT)
         kind = as_relation(relation)
         if self._parts and self.relation != REPLACED:
             raise InvalidInput(

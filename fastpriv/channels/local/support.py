@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.levels import inwards
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
+from fastpriv._structure.rows import inner_level
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.priors import Dense, Distribution
@@ -157,11 +159,25 @@ class SupportChannel(AbstractChannel):
         return np.array([[more, less, rest], [less, more, rest]])
 
     def matrix(self) -> Floats:
-        """Return W[x, y] = p(y|x), an array of k rows and a column for each report."""
+        """Return W[x, y] = p(y|x), an array of k rows and a column for each report.
+
+        It is rounded inwards: its level is at most that of the channel.
+        """
+        with localcontext(EXACT):
+            odds = Decimal(inner_level(self._level, 1, self.k)).exp()
+        return inwards(self._rounded(odds), self.space._axes, self._level)
+
+    def nearest_matrix(self) -> Floats:
+        """Return W[x, y] to the nearest doubles."""
+        return self._rounded(self._odds)
+
+    def _rounded(self, odds: Decimal) -> Floats:
+        """Return the matrix with a factor e^epsilon of supported values, to the nearest doubles."""
         self._check_matrix()
         base, member = self._columns()
         with localcontext(EXACT):
-            low, high = float(1 / self._total()), float(self._odds / self._total())
+            total = 1 + (odds - 1) * _decimal(self.inclusion)
+            low, high = float(1 / total), float(odds / total)
         return np.ascontiguousarray(base * np.where(member, high, low))
 
     def _is_small(self) -> bool:
@@ -179,7 +195,7 @@ class SupportChannel(AbstractChannel):
 
     def _output(self, prior: Distribution) -> Dense:
         if self.listed is None:
-            return Dense(prior._vector() @ self.matrix(), self._column_space.sizes)
+            return Dense(prior._vector() @ self.nearest_matrix(), self._column_space.sizes)
         r, loss = self._shrink
         law = r + loss * np.clip(self._masses(prior._vector()), 0.0, 1.0)
         return Dense._trusted(law / law.sum(), self.output_space)

@@ -44,7 +44,7 @@ def interval_leak(
     The channel from x_i to y is linear in the law of every other row, so these are at an end.
     Cost O(N n^2 K).
     """
-    matrix, n = np.array(channel.matrix()), channel.space.n
+    matrix, n = np.array(channel.nearest_matrix()), channel.space.n
     rows = np.unique(row_kinds(channel), return_index=True)[1].tolist()
     check.fits(n * len(rows) * matrix.size, "the chances of all corners", "use fewer rows", _WORK)
 
@@ -73,7 +73,7 @@ def _(
 ) -> IndividualCapacity:
     """A count: only the number of other bits with the larger chance matters."""
     if not channel._query.counts_bits():
-        plain = Channel(channel.matrix(), channel.space)
+        plain = Channel(channel.nearest_matrix(), channel.space)
         return interval_leak(plain, low, high, gap, clock)
     table, n = _shifted(channel), channel.space.n
     leak = _clipped(_mixed(table, low, high), low, high, gap, clock)
@@ -152,7 +152,7 @@ def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) ->
     Through the matrix: for a given row only the means of its rows with the same number of ones
     among the other bits matter.
     """
-    n, matrix = channel.space.n, np.array(channel.matrix())
+    n, matrix = channel.space.n, np.array(channel.nearest_matrix())
     x = channel.space.rows(np.arange(channel.space.size))
     ones, tables = x.sum(axis=1), []
     for i in np.unique(row_kinds(channel), return_index=True)[1].tolist():

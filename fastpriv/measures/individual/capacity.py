@@ -223,10 +223,9 @@ def group_capacity(
     """
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
-    if k > mechanism.space.n:
-        raise InvalidInput(
-            f"k must be at most the number of rows {mechanism.space.n}, got {short(k)}"
-        )
+    n = mechanism.space.n
+    if k > n:
+        raise InvalidInput(f"k must be at most the number of rows {n}, got {short(k)}")
     gap = check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
     run = mapping(executor)

@@ -67,7 +67,7 @@ def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
             f"{short(count)} of them, and at most {_CHANNELS:,} are searched; use fewer rows, or a "
             "channel that acts row by row"
         )
-    lead = np.array(channel.matrix()).reshape((m,) * n + (-1,))
+    lead = np.array(channel.nearest_matrix()).reshape((m,) * n + (-1,))
     tables = []
     for i in rows:
         table = lead

@@ -44,7 +44,7 @@ def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
     In general every database is an answer of its own, except that databases with equal rows of
     the matrix share one.
     """
-    matrix = np.array(channel.matrix())
+    matrix = np.array(channel.nearest_matrix())
     kinds = row_kinds(channel)
     return Listed(representatives(matrix), channel.space, len(matrix), kinds), matrix
 

@@ -33,7 +33,7 @@ def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Individual
     on x_i. Hence two databases are left that differ in neighbouring rows only, one of them row i:
     O(n^2 N) pairs. Pairs that the time does not suffice for tell at most a bit.
     """
-    matrix = np.array(channel.matrix())
+    matrix = np.array(channel.nearest_matrix())
     lower, upper, who = 0.0, 0.0, None
     for (first, second), i in _pairs(channel, matrix):
         if who is not None and clock.left() == 0.0:

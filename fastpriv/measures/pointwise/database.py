@@ -93,7 +93,7 @@ def leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
 
     Through the matrix: one pass, and a second one where leakage is small.
     """
-    return matrix_leakages(np.array(channel.matrix()), prior._vector(), logs=prior._logs())
+    return matrix_leakages(np.array(channel.nearest_matrix()), prior._vector(), logs=prior._logs())
 
 
 @singledispatch
@@ -314,7 +314,7 @@ def _(channel: SupportChannel, prior: Distribution) -> Leakages:
     """From the masses of the supports where reports are listed, otherwise through the matrix."""
     if channel.listed is not None:
         return supports.leakages(channel, prior)
-    return matrix_leakages(channel.matrix(), prior._vector(), logs=prior._logs())
+    return matrix_leakages(channel.nearest_matrix(), prior._vector(), logs=prior._logs())
 
 
 @leakage_levels.register

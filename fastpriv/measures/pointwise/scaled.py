@@ -17,7 +17,7 @@ def scaled_matrix(channel: AbstractChannel) -> Floats:
     Levels do not depend on these numbers. Columns of structured channels that would underflow
     are kept.
     """
-    return np.asarray(channel.matrix())
+    return np.asarray(channel.nearest_matrix())
 
 
 @scaled_matrix.register
