@@ -334,7 +334,8 @@ class Mixtures(Pair):
         losses, off, _ = self._losses(edges)
         far = np.abs(losses - m) + off
         inside = float((cells.masses * np.maximum(far[:-1], far[1:])).sum())
-        return 1.001 * (inside + cells.outside * (max(far[0], far[-1]) + self.a + self.b))
+        most = float(max(far[0], far[-1]))
+        return 1.001 * (inside + cells.outside * (most + self.a + self.b))
 
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def _cells_under(self, c: float, steep: float, count: int) -> _Cells:
