@@ -84,7 +84,7 @@ class Payment:
         claims = [_claim(planned, digest) for digest in digests]
         if not self._resume:
             (self._claim,) = claims
-            self.receipt = self._ledger.reserve(planned, self._claim, self._label)
+            self.receipt = self._ledger.spend(planned, label=self._label, claim=self._claim)
             return
         for receipt, claim in self._ledger.unpublished(self._label):
             if claim in claims:
