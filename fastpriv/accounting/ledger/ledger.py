@@ -242,6 +242,7 @@ class Ledger:
         (1.886294, 0.5)
         """
         number, name = checked_count(count), checked_label(label)
+        claim = checked_label(claim, "claim")
         budget, offer = self._budget, self._offer(mechanism, prior)
         made: list[Entry] = []
 

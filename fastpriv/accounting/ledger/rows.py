@@ -119,8 +119,8 @@ def checked_count(count: Any) -> int:
     return number
 
 
-def checked_label(label: Any) -> str | None:
-    """Return the name of a spend: text that can be written, or none."""
+def checked_label(label: Any, what: str = "label") -> str | None:
+    """Return the name of a spend, or its claim: text that can be written, or none."""
     if label is None:
         return None
     try:
@@ -129,7 +129,7 @@ def checked_label(label: Any) -> str | None:
         label.encode()
     except (TypeError, UnicodeEncodeError):
         raise InvalidInput(
-            f"label must be a string of Unicode text, got {described(label)}"
+            f"{what} must be a string of Unicode text, got {described(label)}"
         ) from None
     return label
 

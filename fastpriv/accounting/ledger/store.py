@@ -209,6 +209,8 @@ class Store:
         with self._lock, self._explained:
             connection = self._ready()
             self._check_file()
+            if not has_table(connection, "pending"):
+                return False
             connection.execute("PRAGMA secure_delete = ON")
             return (
                 connection.execute("DELETE FROM pending WHERE number = ?", (number,)).rowcount == 1
