@@ -248,7 +248,7 @@ class Ledger:
 
         def make(before: State) -> tuple[list[Entry], State]:
             charged = budget.charges(before, offer, number)
-            after = budget.after(before, charged, offer, number)
+            after = replace(budget.after(before, charged, offer, number), claim=claim)
             law = budget.keep(after.parts)
             if self._store.path is not None:
                 after = replace(after, law=law)
@@ -256,7 +256,7 @@ class Ledger:
             made[:] = [Entry(after.entries, now, name, number, charged, offer.part)]
             return made, after
 
-        self._store.write(make, claim)
+        self._store.write(make)
         return Receipt._of(made[0])
 
     def unpublished(self, label: str) -> list[tuple[Receipt, str]]:
