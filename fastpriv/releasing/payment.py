@@ -30,7 +30,7 @@ from types import TracebackType
 from fastpriv._text.numbers import up
 from fastpriv.accounting.ledger.ledger import Ledger
 from fastpriv.accounting.ledger.receipt import Receipt
-from fastpriv.errors import InvalidInput, described
+from fastpriv.errors import BudgetExceeded, InvalidInput, described
 from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.report import ReleaseReport
 
@@ -92,10 +92,15 @@ class Payment:
         kept = self._kept()
         same = [(receipt, claim) for receipt, claim in kept if claim in claims]
         if not self._resume:
-            if same:
-                warnings.warn(_repeated(same[0][0]), stacklevel=4)
+            hint = _hint(same[0][0]) if same else ""
             self._claim = claims[-1]
-            self.receipt = self._ledger.spend(planned, label=self._label, claim=self._claim)
+            try:
+                self.receipt = self._ledger.spend(planned, label=self._label, claim=self._claim)
+            except BudgetExceeded as error:
+                _add(error, hint)
+                raise
+            if hint:
+                warnings.warn(f"this release was charged again; {hint}", stacklevel=4)
         elif same:
             self.receipt, self._claim = same[0]
         else:
@@ -137,12 +142,12 @@ def _levels(receipt: Receipt) -> str:
     return ", ".join(f"{notion} {up(level)}" for notion, level in receipt.charged.items())
 
 
-def _repeated(receipt: Receipt) -> str:
+def _hint(receipt: Receipt) -> str:
+    """Name a reservation that the release could use instead of a charge."""
     label = described(receipt.label)
     return (
-        f"this release is charged again: spend {receipt.number} ({_levels(receipt)}) under the "
-        f"label {label} paid for the same release, which is not published yet; resume={label} "
-        "(--resume) uses it without a charge"
+        f"spend {receipt.number} ({_levels(receipt)}) under the label {label} paid for the same "
+        f"release and nothing was published; resume={label} (--resume) uses it without a charge"
     )
 
 

@@ -114,6 +114,7 @@ def test_an_interrupted_release_says_what_was_charged_and_is_resumed(folder, cap
     assert "charged dp 2 under the label 'wave 1' and nothing was published" in told
     assert "--resume" in told
     refused(words, 5, "1.0 of the budget 3.0 remains", capsys)
+    refused(words, 5, "spend 1 (dp 2) under the label 'wave 1' paid for the same release", capsys)
     refused([*words, "--resume", "wave 2"], 2, "has none under 'wave 2'", capsys)
     assert "Written to out.csv" in done([*words, "--resume", "wave 1"], capsys)
     (spend,) = answer(["ledger", "show", "study.ledger"], capsys)["entries"]
