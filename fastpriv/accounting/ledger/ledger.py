@@ -19,7 +19,7 @@ from fastpriv.accounting.ledger.export import exported, imported
 from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.accounting.ledger.rows import MOST_COUNT, Entry, State, checked_count, checked_label
 from fastpriv.accounting.ledger.store import Store
-from fastpriv.accounting.profile.relations import REPLACED, optional_relation
+from fastpriv.accounting.profile.relations import REPLACED, one_relation, optional_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError, described
 
 if TYPE_CHECKING:
@@ -446,7 +446,7 @@ class Ledger:
         def make(before: State) -> tuple[list[Entry], State]:
             if before.entries:
                 raise InvalidInput(f"{ledger!r} has spends already; import into a new file")
-            return entries, after
+            return entries, replace(after, relation=one_relation(before.relation, after.relation))
 
         try:
             ledger._store.write(make)
