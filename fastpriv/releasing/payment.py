@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import warnings
 from contextlib import suppress
 from types import TracebackType
 
@@ -31,6 +33,9 @@ from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.report import ReleaseReport
+
+#: The key of a digest and what it has to be; others may keep claims of another kind in a ledger.
+_CLAIM = re.compile("[0-9a-f]{32}:[0-9a-f]{128}")
 
 
 class Payment:
@@ -68,48 +73,57 @@ class Payment:
                 self._ledger.close()
 
     def digests(self) -> list[Digest]:
-        """Return empty digests under the keys with which the table must be read."""
-        if not self._resume:
-            return [Digest(os.urandom(16))]
-        kept = self._ledger.unpublished(self._label)
-        if not kept:
+        """Return empty digests under the keys with which the table must be read.
+
+        A new charge has a key of its own, the last one.
+        """
+        kept = self._kept()
+        if self._resume and not kept:
             raise InvalidInput(
                 f"resume must be the label of a charge whose release was not published; the ledger "
                 f"has none under {described(self._label)}. Release without it, which is charged"
             )
-        return [Digest(bytes.fromhex(claim.partition(":")[0])) for _, claim in kept]
+        keys = [bytes.fromhex(claim.partition(":")[0]) for _, claim in kept]
+        return [Digest(key) for key in (keys if self._resume else [*keys, os.urandom(16)])]
 
     def charge(self, planned: ReleaseReport, digests: list[Digest]) -> None:
         """Reserve what a release will cost, or find the reservation for it."""
         claims = [_claim(planned, digest) for digest in digests]
+        kept = self._kept()
+        same = [(receipt, claim) for receipt, claim in kept if claim in claims]
         if not self._resume:
-            (self._claim,) = claims
-            self.receipt = self._ledger.reserve(planned, self._claim, self._label)
-            return
-        for receipt, claim in self._ledger.unpublished(self._label):
-            if claim in claims:
-                self._claim, self.receipt = claim, receipt
-                return
-        raise InvalidInput(
-            f"resume must be the label of the same release; the charge under "
-            f"{described(self._label)} was for another table, domain or mechanism. Give the same "
-            "ones, or release without resume, which is charged"
-        )
+            if same:
+                warnings.warn(_repeated(same[0][0]), stacklevel=4)
+            self._claim = claims[-1]
+            self.receipt = self._ledger.spend(planned, label=self._label, claim=self._claim)
+        elif same:
+            self.receipt, self._claim = same[0]
+        else:
+            raise InvalidInput(
+                f"resume must be the label of the same release; the charge under "
+                f"{described(self._label)} was for another table, domain or mechanism. Give the "
+                "same ones, or release without resume, which is charged"
+            )
 
     def publish(self) -> None:
         """Use the charge up; whoever returns from here may show the table."""
         assert self.receipt is not None
         self._ledger.publish(self.receipt)
 
+    def _kept(self) -> list[tuple[Receipt, str]]:
+        """Return the reservations of releases under the label, with their claims."""
+        every = self._ledger.unpublished(self._label)
+        return [(receipt, claim) for receipt, claim in every if _CLAIM.fullmatch(claim)]
+
     def _told(self) -> str:
         """Say what was charged and whether it can still be used; nothing where nothing was."""
         label = described(self._label)
-        for receipt, claim in self._ledger.unpublished(self._label):
+        for receipt, claim in self._kept():
             if claim == self._claim:
-                levels = ", ".join(f"{notion} {up(x)}" for notion, x in receipt.charged.items())
                 return (
-                    f"the ledger was charged {levels} under the label {label} and nothing was "
-                    f"published; resume={label} (--resume) repeats the release without a charge"
+                    f"the ledger was charged {_levels(receipt)} under the label {label} and "
+                    f"nothing was published; resume={label} (--resume) repeats the release without "
+                    "a charge"
                 )
         if self.receipt is None:
             return ""
@@ -117,6 +131,19 @@ class Payment:
             f"the charge under the label {label} is used up: the table was published or about to "
             "be; if it is not there, release it anew, which is charged"
         )
+
+
+def _levels(receipt: Receipt) -> str:
+    return ", ".join(f"{notion} {up(level)}" for notion, level in receipt.charged.items())
+
+
+def _repeated(receipt: Receipt) -> str:
+    label = described(receipt.label)
+    return (
+        f"this release is charged again: spend {receipt.number} ({_levels(receipt)}) under the "
+        f"label {label} paid for the same release, which is not published yet; resume={label} "
+        "(--resume) uses it without a charge"
+    )
 
 
 def _claim(planned: ReleaseReport, digest: Digest) -> str:

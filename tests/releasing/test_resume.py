@@ -25,7 +25,7 @@ class Killed(BaseException):
 
 #: What runs one after the other in a release, and whether nothing is published by then.
 STEPS = [
-    ("fastpriv.accounting.ledger.ledger.Ledger.reserve", "after", "resumable"),
+    ("fastpriv.accounting.ledger.ledger.Ledger.spend", "after", "resumable"),
     ("fastpriv.releasing.running.Run.write", "before", "resumable"),
     ("fastpriv.releasing.tables.csv.CsvWriter.write", "after", "resumable"),
     ("fastpriv.releasing.running.Run.write", "after", "resumable"),
@@ -51,6 +51,8 @@ def kill(monkeypatch, what, when, error=Killed):
     def ending(*given, **options):
         if when == "after":
             function(*given, **options)
+        elif name == "__exit__":
+            given[0]._stream.close()  # as the system closes the files of a process that ends
         monkeypatch.undo()  # the next process is whole
         raise error
 
@@ -65,7 +67,7 @@ def _resolved(dotted):
 @pytest.fixture
 def files(tmp_path):
     (tmp_path / "in.csv").write_text("\n".join(["sex,age", *LINES]) + "\n")
-    Ledger.open(tmp_path / "ledger", {"dp": 10.0}).close()
+    Ledger.open(tmp_path / "ledger", {"dp": 20.0}).close()
     return tmp_path
 
 
@@ -116,7 +118,7 @@ def test_a_release_that_ends_at_any_step(what, when, state, error, files, monkey
 
 
 def test_nothing_is_charged_before_the_charge(files, monkeypatch):
-    kill(monkeypatch, "fastpriv.accounting.ledger.ledger.Ledger.reserve", "before")
+    kill(monkeypatch, "fastpriv.accounting.ledger.ledger.Ledger.spend", "before")
     with pytest.raises(Killed) as caught:
         run(files)
     assert not getattr(caught.value, "__notes__", [])
@@ -187,6 +189,42 @@ def test_the_right_one_of_several_charges_is_used(files, monkeypatch):
         again = run(files, epsilon=epsilon, resume="survey", overwrite=True, accept_useless=True)
         assert again.report.receipt.number == number
     assert spends(files) == 3
+
+
+def test_the_same_release_without_resume_is_charged_with_a_warning(files, monkeypatch):
+    kill(monkeypatch, "fastpriv.releasing.running.Run.write", "after")
+    with pytest.raises(Killed):
+        run(files)
+    run(files, label="other", overwrite=True)  # under another label
+    run(files, epsilon=2.0, overwrite=True)  # another release
+    assert spends(files) == 3
+    warning = r"charged again: spend 1 \(dp 3\) under the label 'survey' .* resume='survey'"
+    with pytest.raises(UserWarning, match=warning):  # an error here, before anything is charged
+        run(files, overwrite=True)
+    assert spends(files) == 3
+    with pytest.warns(UserWarning, match=warning):
+        run(files, overwrite=True)
+    assert spends(files) == 4
+    run(files, resume="survey", overwrite=True)
+    run(files, overwrite=True)  # nothing is unpublished by now
+    assert spends(files) == 5
+
+
+def test_claims_of_others_are_left_alone(files):
+    with Ledger.open(files / "ledger") as ledger:
+        with pytest.raises(fp.InvalidInput, match="claim must be a string"):
+            ledger.spend({"dp": 1.0}, label="survey", claim=7)
+        unclaimed = ledger.spend({"dp": 1.0}, label="survey")
+        with pytest.raises(fp.LedgerError, match="nothing was published"):
+            ledger.publish(unclaimed)
+        receipt = ledger.spend({"dp": 1.0}, label="survey", claim="a poster")
+    run(files)
+    with pytest.raises(fp.InvalidInput, match="has none under 'survey'"):
+        run(files, resume="survey", overwrite=True)
+    with Ledger.open(files / "ledger") as ledger:
+        assert ledger.unpublished("survey") == [(receipt, "a poster")]
+        ledger.publish(receipt)
+        assert ledger.unpublished("survey") == []
 
 
 def test_a_resume_needs_a_ledger_and_a_known_label(files):

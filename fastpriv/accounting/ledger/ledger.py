@@ -199,6 +199,8 @@ class Ledger:
         prior: Distribution | ArrayLike | None = None,
         count: int = 1,
         label: str | None = None,
+        *,
+        claim: str | None = None,
     ) -> Receipt:
         """Charge releases to the budget, or raise before anything is spent.
 
@@ -215,6 +217,9 @@ class Ledger:
             How often it is released.
         label : str, optional
             A name for the history.
+        claim : str, optional
+            Identifies one release that is published later, or never. It stays in the ledger until
+            :meth:`publish` and is in no export. The spend counts in full all the same.
 
         Returns
         -------
@@ -236,17 +241,14 @@ class Ledger:
         >>> round(first.charged["identifiability"], 6), later.charged["identifiability"]
         (1.886294, 0.5)
         """
-        return self._spend(mechanism, prior, checked_count(count), checked_label(label), None)
-
-    def _spend(
-        self, mechanism: Any, prior: Any, number: int, name: str | None, claim: str | None
-    ) -> Receipt:
+        number, name = checked_count(count), checked_label(label)
+        claim = checked_label(claim, "claim")
         budget, offer = self._budget, self._offer(mechanism, prior)
         made: list[Entry] = []
 
         def make(before: State) -> tuple[list[Entry], State]:
             charged = budget.charges(before, offer, number)
-            after = budget.after(before, charged, offer, number)
+            after = replace(budget.after(before, charged, offer, number), claim=claim)
             law = budget.keep(after.parts)
             if self._store.path is not None:
                 after = replace(after, law=law)
@@ -254,19 +256,11 @@ class Ledger:
             made[:] = [Entry(after.entries, now, name, number, charged, offer.part)]
             return made, after
 
-        self._store.write(make, claim)
+        self._store.write(make)
         return Receipt._of(made[0])
 
-    def reserve(self, mechanism: Spends, claim: str, label: str | None = None) -> Receipt:
-        """Charge one release that is published later, or never; see :meth:`publish`.
-
-        It counts in full from now on, as if by :meth:`spend`. ``claim`` says which release it is
-        for. It stays in the ledger until the release is published and is in no export.
-        """
-        return self._spend(mechanism, None, 1, checked_label(label), claim)
-
     def unpublished(self, label: str) -> list[tuple[Receipt, str]]:
-        """Return the charges under a label that were reserved and not published, with claims."""
+        """Return the charges under a label whose releases are not published, with their claims."""
         pending = self._store.pending()
         receipts = self.history() if pending else []
         return [
@@ -276,7 +270,7 @@ class Ledger:
         ]
 
     def publish(self, receipt: Receipt) -> None:
-        """Close a reserved charge, immediately before what it paid for is published.
+        """Close a charge with a claim, immediately before what it paid for is published.
 
         Of all who try, in whatever process, one succeeds.
 

@@ -44,7 +44,8 @@ class State:
     composed law of the parts where the file is to keep it from now on. ``relation`` says what
     neighbours are, where an argument or a spend does; levels that are declared do not. ``mark``
     stands for all parts; see :func:`marked`. ``recorded`` says whether every spend was checked
-    against the relation. Earlier versions did not: see :attr:`neighbours`.
+    against the relation. Earlier versions did not: see :attr:`neighbours`. ``claim`` is that of the
+    last entry, while it is written.
     """
 
     entries: int
@@ -55,6 +56,7 @@ class State:
     relation: str | None = None
     mark: int = 0
     recorded: bool = True
+    claim: str | None = None
 
     @property
     def neighbours(self) -> str | None:
@@ -119,8 +121,8 @@ def checked_count(count: Any) -> int:
     return number
 
 
-def checked_label(label: Any) -> str | None:
-    """Return the name of a spend: text that can be written, or none."""
+def checked_label(label: Any, what: str = "label") -> str | None:
+    """Return the name of a spend, or its claim: text that can be written, or none."""
     if label is None:
         return None
     try:
@@ -129,7 +131,7 @@ def checked_label(label: Any) -> str | None:
         label.encode()
     except (TypeError, UnicodeEncodeError):
         raise InvalidInput(
-            f"label must be a string of Unicode text, got {described(label)}"
+            f"{what} must be a string of Unicode text, got {described(label)}"
         ) from None
     return label
 

@@ -142,9 +142,7 @@ class Store:
                 self._version, self._state = version, state_of(connection, self.budget)
         return self._state
 
-    def write(
-        self, make: Callable[[State], tuple[list[Entry], State]], claim: str | None = None
-    ) -> None:
+    def write(self, make: Callable[[State], tuple[list[Entry], State]]) -> None:
         """Add entries and the totals after them; ``make`` returns both, given the current totals.
 
         With a claim, the last entry stays pending until :meth:`publish`. Nobody else writes
@@ -172,9 +170,10 @@ class Store:
                     "UPDATE ledger SET entries = ?, spent = ?, prior = ?",
                     (after.entries, text(after.spent), after.prior),
                 )
-                if claim is not None:
+                if after.claim is not None:
                     connection.execute(_PENDING)
-                    connection.execute("INSERT INTO pending VALUES (?, ?)", (after.entries, claim))
+                    pending = after.entries, after.claim
+                    connection.execute("INSERT INTO pending VALUES (?, ?)", pending)
                 if after.law is not None:
                     connection.execute(_LAW)
                     connection.execute("REPLACE INTO law VALUES (0, ?)", (after.law,))
@@ -190,7 +189,7 @@ class Store:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            self._state = replace(after, law=None)
+            self._state = replace(after, law=None, claim=None)
 
     def pending(self) -> dict[int, str]:
         """Return the claims of charges whose releases have not been published, by number."""
@@ -209,6 +208,8 @@ class Store:
         with self._lock, self._explained:
             connection = self._ready()
             self._check_file()
+            if not has_table(connection, "pending"):
+                return False
             connection.execute("PRAGMA secure_delete = ON")
             return (
                 connection.execute("DELETE FROM pending WHERE number = ?", (number,)).rowcount == 1
