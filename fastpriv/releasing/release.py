@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.files import appearing, check_target
+from fastpriv._core.files import appearing, check_apart, check_target
 from fastpriv._sampling.source import is_secure
 from fastpriv.accounting.ledger.ledger import Ledger
 from fastpriv.errors import Infeasible, InvalidInput, described
@@ -228,6 +228,9 @@ def release(
         split=split,
     )
     run = Run(plan, rng)
+    books = ledger.path if isinstance(ledger, Ledger) else ledger
+    for target in _paths(out, report):
+        check_apart(target, *_paths(books))
     with ExitStack() as stack:
         payment = page = None
         if ledger is not None:

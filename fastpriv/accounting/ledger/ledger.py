@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -448,6 +449,11 @@ class Ledger:
             ledger.close()
             raise
         return ledger
+
+    @property
+    def path(self) -> Path | None:
+        """The file, None of a ledger in memory."""
+        return None if self._store.path is None else Path(self._store.path)
 
     # Leaving.
 

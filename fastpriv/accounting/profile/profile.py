@@ -286,7 +286,7 @@ class PrivacyProfile(Sampled, Questions):
             parts, relation = counted(counts), fields["relation"] if releases else ADDED
         except (KeyError, TypeError, ValueError) as error:
             raise unread("profile", given, error) from None
-        return cls(parts, as_relation(relation))
+        return cls(parts, check.word(relation, "relation", RELATIONS))
 
     def to_json(self) -> str:
         """Return what the releases are as JSON; ``from_json`` reads it."""
