@@ -212,9 +212,11 @@ def release(
         (accept_useless, "accept_useless"),
     ):
         check.flag(allowed, what)
+    books = ledger.path if isinstance(ledger, Ledger) else ledger
     for target, what in ((out, "out"), (report, "report")):
         if target is not None:
             check.path(target, what)
+            check_apart(Path(target), *_paths(books))
     source = open_table(table, out, overwrite)
     declared = _domain(source, domain, mechanism, accept_domain_from_data, drop_undeclared)
     plan = choice.make(
@@ -228,9 +230,6 @@ def release(
         split=split,
     )
     run = Run(plan, rng)
-    books = ledger.path if isinstance(ledger, Ledger) else ledger
-    for target in _paths(out, report):
-        check_apart(target, *_paths(books))
     with ExitStack() as stack:
         payment = page = None
         if ledger is not None:

@@ -338,7 +338,8 @@ def test_a_release_is_not_written_over_its_ledger(tmp_path, target):
     Ledger.open(path, {"dp": 10.0}).close()
     table = tmp_path / "table.csv"
     table.write_text("a\nx\ny\n")
-    options = {"domain": {"a": ["x", "y"]}, "epsilon": 1.0, "overwrite": True, target: path}
+    options = {"domain": {"a": ["x", "y"]}, "epsilon": 1.0, "overwrite": True}
+    options |= {"out": tmp_path / "released.csv", target: path}
     with Ledger.open(path) as ledger:
         for books in (ledger, path):
             with pytest.raises(fp.InvalidInput, match="would be written over"):
