@@ -121,6 +121,11 @@ class TiltedChannel(AbstractChannel):
         """Bound on the relative error of the entries of the matrix."""
         return (40 * self.space.n + sum(self.space.sizes) + 32) * ULP
 
+    @property
+    def matrix_error(self) -> float:
+        """Entries are products over rows, divided by sums over values for every row."""
+        return 8.0 * (self.space.n * (max(self.space.sizes) + 2) + 16) * ULP
+
     def _widened(self, bracket: Bracket) -> Bracket:
         """Bounds on a capacity or a contraction for the error of the matrix it was computed from.
 

@@ -23,7 +23,7 @@ from fastpriv.channels.queries.ways import group_ways, slice_ways, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak
-from fastpriv.measures.individual.search import as_query, matrix_error, representatives
+from fastpriv.measures.individual.search import as_query, representatives
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["balance_function", "constrained_capacity"]
@@ -268,7 +268,7 @@ def _solve(
             # The first search has what the individual capacity has left of its time.
             seconds = time_limit if time_limit is None or searched else clock.left()
             bracket, searched = problem.at(levels[at], gap, worst.upper, seconds), True
-            bracket = _widened(bracket, matrix_error(mechanism), worst.upper)
+            bracket = _widened(bracket, mechanism.matrix_error, worst.upper)
         lower[at], upper[at] = bracket.lower, bracket.upper
     if given.ndim == 0:
         return worst, Bracket(float(lower[0]), float(upper[0]))
