@@ -60,9 +60,9 @@ class HammingChannel(ProductChannel):
         n, sizes = self.space.n, self.space.sizes
         level = inner_level(self.epsilon, n, max(sizes))
         stay = math.prod(Symmetric(m, level).stay for m in sizes)
-        entries = np.cumprod([stay, *[math.exp(-level)] * n])[:, None]
+        entries: Floats = np.multiply.accumulate(np.array([stay, *[math.exp(-level)] * n]))
         d = np.arange(n)
-        entries = raised_beside(entries, [(d + 1, d)], self.epsilon)[:, 0]
+        entries = raised_beside(entries[:, None], [(d + 1, d)], self.epsilon)[:, 0]
         return np.asarray(entries[distances(sizes).astype(np.int64)])
 
     def _symmetric(self) -> list[Symmetric]:

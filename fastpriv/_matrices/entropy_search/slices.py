@@ -272,7 +272,7 @@ class Individual:
         """Return the range of the slopes at the uniform law, raised past its rounding."""
         slopes = self._slopes(self.even)
         size = (self.W.shape[1] + 64) * ULP * (float(np.abs(slopes).max()) + 1.0)
-        return float(np.ptp(slopes)) + 4.0 * size
+        return float(np.ptp(slopes) + 4.0 * size)
 
     def separation_work(self) -> float:
         """Return about how many units of work it takes to see whether slices separate."""
