@@ -135,3 +135,29 @@ def test_information_of_columns_by_the_chain_rule():
     prior = fp.Dense(np.random.default_rng(4).dirichlet(np.ones(48)), channel.space.sizes)
     plain = fp.mutual_information(np.array(channel.matrix()), prior.pmf())
     assert fp.mutual_information(channel, prior) == pytest.approx(plain, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda e: fp.RecordChannel(fp.HammingChannel(2, 2, e)),
+        lambda e: fp.ColumnsChannel(_columns(e)),
+        lambda e: fp.UnaryChannel(3, e),
+        lambda e: fp.SubsetChannel(3, e),
+    ],
+    ids=["record", "columns", "unary", "subset"],
+)
+def test_gains_allow_for_the_errors_of_the_matrix(make):
+    """They are linear in epsilon near zero, and were below the truth."""
+    space, far = make(0.1).space, 2.0**12
+    weights = np.arange(1.0, space.size + 1.0)
+    prior = fp.Dense(weights / weights.sum(), space.sizes)
+    guess = np.eye(space.size) / prior.pmf()  # every database is as good a guess
+    for epsilon in 10.0 ** np.random.default_rng(0).uniform(-12.0, -9.0, 25):
+        for measure in (
+            lambda channel: fp.g_leakage(channel, prior, guess),
+            lambda channel: fp.additive_g_leakage(channel, prior, guess),
+            lambda channel: fp.additive_gain_capacity(channel, prior, "bounded"),
+        ):
+            least = measure(make(far * epsilon)) * (1.0 - 2.0**16 * epsilon) - 2e-14
+            assert measure(make(epsilon)) * far >= least
