@@ -200,6 +200,7 @@ def sparse_channel(rng, inputs, outputs, each):
     return sp.csr_matrix(sp.diags(1.0 / np.asarray(found.sum(axis=1)).ravel()) @ found)
 
 
+@pytest.mark.slow(but=["csr_matrix"])
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.coo_matrix, sp.csc_array])
 def test_sparse_matrices(monkeypatch, kind):
     rng = np.random.default_rng(4)
