@@ -10,6 +10,7 @@ test may keep some of its cases in the default suite:
 - ``grid``: the first case of each kind, where the kind is the id without its numbers.
 """
 
+import functools
 import gc
 import importlib
 import os
@@ -50,6 +51,7 @@ PLACES = {
 }
 
 
+@functools.cache
 def place_marker(path):
     """Return the marker of the file or folder that a test stands in, if it has one."""
     return next((PLACES[place] for place in (path, *path.parents) if place in PLACES), None)
@@ -160,7 +162,8 @@ def pytest_collection_modifyitems(config, items):
 def pytest_collection():
     """Collect without solving: what runs at collection would run again in every worker.
 
-    Collection keeps nearly all objects that it makes, so there is no garbage to look for.
+    Collection keeps nearly all objects that it makes, so there is no garbage to look for, neither
+    while it runs nor among its objects later.
     """
 
     def refuse(solver):
@@ -172,6 +175,7 @@ def pytest_collection():
         try:
             return (yield)
         finally:
+            gc.freeze()
             gc.enable()
 
 

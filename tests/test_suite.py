@@ -1,6 +1,7 @@
 """The suite itself: what runs by default, and that every test can fail, on any machine."""
 
 import ast
+import functools
 import os
 import subprocess
 import sys
@@ -9,12 +10,18 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-FILES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(TESTS.rglob("*.py"))}
 MARKERS = ["grid", "search", "docs", "outer", "slow"]
 #: Seconds of processor time that every worker may spend on collecting the default suite.
 COLLECTION = 5.0
 #: Limits in between may or may not be reached, as the machine likes: at once, or never.
 AT_ONCE, NEVER = 1e-3, 600.0
+
+
+@functools.cache
+def files():
+    """Return the syntax tree of every file of tests; parsed when a test asks."""
+    paths = sorted(TESTS.rglob("*.py"))
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def functions(tree):
@@ -23,11 +30,19 @@ def functions(tree):
 
 def every_test():
     """Yield (file and name, function) of every test."""
-    for path, tree in FILES.items():
+    for path, tree in files().items():
         if path.name.startswith("test_"):
             for function in tree.body:
                 if isinstance(function, ast.FunctionDef) and function.name.startswith("test_"):
                     yield f"{path.relative_to(TESTS)}::{function.name}", function
+
+
+def default_nodes():
+    """Yield (file and name, node) of every node in the tests that run by default."""
+    for name, test in every_test():
+        if default(test):
+            for node in ast.walk(test):
+                yield name, node
 
 
 def called(node):
@@ -49,21 +64,23 @@ def own_nodes(function):
             waiting += reversed(list(ast.iter_child_nodes(node)))
 
 
-def checks(node, helpers=()):
+def checks(node, others=()):
     """Whether a statement can fail a test by itself."""
     if isinstance(node, ast.Assert | ast.Raise):
         return True
     name = called(node) or ""
-    return name in {"raises", "warns", "fail", *helpers} or name.startswith("assert_")
+    return name in {"raises", "warns", "fail", *others} or name.startswith("assert_")
 
 
-#: Functions of the tests that check something, to be called instead of an assertion.
-HELPERS = {
-    function.name
-    for tree in FILES.values()
-    for function in functions(tree)
-    if not function.name.startswith("test_") and any(map(checks, ast.walk(function)))
-}
+@functools.cache
+def helpers():
+    """Return the functions that check something, to be called instead of an assertion."""
+    return {
+        function.name
+        for tree in files().values()
+        for function in functions(tree)
+        if not function.name.startswith("test_") and any(map(checks, ast.walk(function)))
+    }
 
 
 def default(function):
@@ -72,18 +89,20 @@ def default(function):
     return not any(mark == f"pytest.mark.{name}" for mark in marks for name in MARKERS[1:])
 
 
+@pytest.mark.slow  # parses every file of tests
 def test_every_test_checks_something():
     idle = [
-        name for name, test in every_test() if not any(checks(n, HELPERS) for n in ast.walk(test))
+        name for name, test in every_test() if not any(checks(n, helpers()) for n in ast.walk(test))
     ]
     assert not idle
 
 
+@pytest.mark.slow  # parses every file of tests
 def test_no_test_returns_before_it_has_checked_something():
     early = []
     for name, test in every_test():
         for node in own_nodes(test):
-            if checks(node, HELPERS):
+            if checks(node, helpers()):
                 break
             if isinstance(node, ast.Return):
                 early.append(f"{name}, line {node.lineno}")
@@ -91,23 +110,23 @@ def test_no_test_returns_before_it_has_checked_something():
     assert not early
 
 
+@pytest.mark.slow  # parses every file of tests
 def test_no_default_test_reads_a_clock():
     clocks = {"monotonic", "perf_counter", "time"}
     reading = [
         f"{name}, line {node.lineno}"
-        for name, test in every_test()
-        for node in ast.walk(test)
-        if default(test) and called(node) in clocks and ast.unparse(node).startswith("time.")
+        for name, node in default_nodes()
+        if called(node) in clocks and ast.unparse(node).startswith("time.")
     ]
     assert not reading
 
 
+@pytest.mark.slow  # parses every file of tests
 def test_time_limits_are_reached_at_once_or_never():
     depending = [
         f"{name}, line {node.lineno}"
-        for name, test in every_test()
-        for node in ast.walk(test)
-        if default(test) and isinstance(node, ast.keyword) and node.arg == "time_limit"
+        for name, node in default_nodes()
+        if isinstance(node, ast.keyword) and node.arg == "time_limit"
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, int | float)
         if AT_ONCE < node.value.value < NEVER
     ]

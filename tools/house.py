@@ -4,8 +4,7 @@
 
 Imports within functions count like any others; those under ``if TYPE_CHECKING`` do not. The order
 of the rooms is that of the import-linter contract in pyproject.toml. The exit code is 1 when an
-edge goes up, when there is a cycle, a private module at the root, or a class of more than 30
-methods.
+edge goes up, or when there is a cycle or a private module at the root. Sizes are places to look.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "fastpriv"
-#: Most methods of a class.
-MOST_METHODS = 30
 
 Edges = dict[str, set[str]]
 
@@ -44,7 +41,6 @@ class House(NamedTuple):
             *(f"private at the root: {name}" for name in self.loose),
             *(f"upward: {a} -> {b}" for a, b in self.upward),
             *(f"cycle: {', '.join(cycle)}" for cycle in self.cycles),
-            *(f"crowded: {c} has {n} methods" for c, n in self.methods.items() if n > MOST_METHODS),
         ]
 
 

@@ -264,6 +264,7 @@ class Broken:
         chosen = sample(session.items, whole, options.alike)
         checks = cases(options.cases, options.like) + tests_of(chosen)
         checks = measured(checks, {m.__file__ for m in modules}, options.longest)
+        gc.unfreeze()  # functions that were loaded at collection are found too
         functions = [functions_of(module) for module in modules]
         gc.freeze()  # what is not touched is not copied by forks
         for path, *loaded in zip(options.files, sources, modules, functions, strict=True):

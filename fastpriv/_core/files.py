@@ -13,11 +13,16 @@ from typing import IO
 from fastpriv.errors import FastprivError, InvalidInput
 
 
-def check_target(path: Path, overwrite: bool, *others: Path) -> None:
-    """Refuse a target that exists, that is one of the other files, or has no folder."""
+def check_apart(path: Path, *others: Path) -> None:
+    """Refuse a target that is one of the other files."""
     for other in others:
         if path == other or (path.exists() and other.exists() and path.samefile(other)):
             raise InvalidInput(f"{path} would be written over {other}; choose another name")
+
+
+def check_target(path: Path, overwrite: bool, *others: Path) -> None:
+    """Refuse a target that exists, that is one of the other files, or has no folder."""
+    check_apart(path, *others)
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder; give the name of a file in it")
     if path.exists() and not overwrite:

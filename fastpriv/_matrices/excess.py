@@ -27,7 +27,8 @@ _TERMS = 9
 
 def distances(sizes: tuple[int, ...]) -> Floats:
     """Hamming distances of all pairs of databases."""
-    values = np.indices(sizes).reshape(len(sizes), -1)
+    varying = tuple(m for m in sizes if m > 1) or (1,)
+    values = np.indices(varying).reshape(len(varying), -1)
     return sum((row[:, None] != row for row in values), np.zeros((values.shape[1],) * 2))
 
 

@@ -40,6 +40,12 @@ class Vulnerability(NamedTuple):
         added = min(1.0, upper * math.expm1(level) * grown + (LEAST if level > 0.0 else 0.0))
         return cls(lower, upper, min(1.0, upper + added * grown), added, level)
 
+    def moved(self, error: float, size: float) -> Vulnerability:
+        """Allow for relative errors of the matrix, for gains of at most ``size``."""
+        off = 2.0 * error * size
+        level = self.level + raised(off / self.lower, 4.0) if self.lower > 0.0 else self.level
+        return Vulnerability(self.lower, self.upper, self.posterior + off, self.added + off, level)
+
 
 def prior_vulnerability(prior: Floats, gain: Floats) -> tuple[float, float, int]:
     """Return the largest sum_x g[w, x] p(x), from below and above, and the action."""

@@ -31,6 +31,8 @@ __all__ = ["PrivacyFilter", "PrivacyOdometer"]
 _RULES = ("basic", "zcdp")
 #: Orders less one that an odometer watches, with equal weights.
 _ORDERS = np.geomspace(0.05, 2000.0, 48)
+#: Levels beyond this one overflow when they are multiplied by an order: nothing is promised.
+_MOST_RHO = 1e290
 
 
 def zcdp_of(profile: PrivacyProfile) -> float:
@@ -281,7 +283,7 @@ class PrivacyOdometer(_Spends):
         spent = self.rho
         if spent == 0.0 or chance == 1.0:
             return 0.0
-        if chance == 0.0:
+        if chance == 0.0 or spent > _MOST_RHO:
             return math.inf
         target = -math.log(chance) + math.log(len(_ORDERS))
 

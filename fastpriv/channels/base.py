@@ -76,6 +76,11 @@ class AbstractChannel(Defined, Sampler, family="channel"):
         """Return W[x, y] to the nearest doubles, for measures that allow for the rounding."""
         return self.matrix()
 
+    @property
+    def matrix_error(self) -> float:
+        """Bound on the relative errors of ``nearest_matrix``; none where it is given."""
+        return 0.0
+
     def output(self, prior: Distribution | ArrayLike) -> Distribution:
         """Return the law of the output when the database follows ``prior``."""
         return self._output(as_prior(prior, self.space))

@@ -10,6 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.levels import inwards, matrix_level
 from fastpriv._sampling.source import Source
@@ -101,6 +102,12 @@ class ColumnsChannel(AbstractChannel):
         for column in self.columns:
             whole = np.asarray(np.kron(whole, column.nearest_matrix()), dtype=np.float64)
         return whole
+
+    @property
+    def matrix_error(self) -> float:
+        """Entries are products over columns, each with its own error."""
+        own = sum(column.matrix_error for column in self.columns)
+        return 2.0 * own + 8.0 * (self.space.n + 4) * ULP
 
     def _sample(self, rows: Codes, source: Source) -> Codes:
         drawn = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,10 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv._core.validation import Floats
+from fastpriv._matrices.excess import distances
+from fastpriv._matrices.levels import raised_beside
+from fastpriv._structure.rows import RowKernels, Symmetric, inner_level
 from fastpriv.channels.product import ProductChannel
 
 __all__ = ["HammingChannel"]
@@ -46,6 +50,20 @@ class HammingChannel(ProductChannel):
     def __init__(self, n: int, m: int | Sequence[int], epsilon: float) -> None:
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         self._set(RowKernels.symmetric(check.row_sizes(n, m), self.epsilon))
+
+    def matrix(self) -> Floats:
+        """Return W[x, y] = p(y|x), an N x N array of doubles, rounded inwards.
+
+        Its level is at most epsilon, and pairs at the same distance have the same entry.
+        """
+        self._check_matrix()
+        n, sizes = self.space.n, self.space.sizes
+        level = inner_level(self.epsilon, n, max(sizes))
+        stay = math.prod(Symmetric(m, level).stay for m in sizes)
+        entries: Floats = np.multiply.accumulate(np.array([stay, *[math.exp(-level)] * n]))
+        d = np.arange(n)
+        entries = raised_beside(entries[:, None], [(d + 1, d)], self.epsilon)[:, 0]
+        return np.asarray(entries[distances(sizes).astype(np.int64)])
 
     def _symmetric(self) -> list[Symmetric]:
         return [k for k in self._kernels.distinct if isinstance(k, Symmetric)]

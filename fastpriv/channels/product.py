@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.levels import inwards
 from fastpriv._sampling.source import Source
@@ -105,6 +106,11 @@ class ProductChannel(AbstractChannel):
         """Return W[x, y] to the nearest doubles, up to the rounding of products over rows."""
         self._check_matrix()
         return np.array(self._kron([k.matrix for k in self._kernels.distinct]), order="C")
+
+    @property
+    def matrix_error(self) -> float:
+        """Entries are products over rows."""
+        return 8.0 * (self.space.n + 4) * ULP
 
     def _output(self, prior: Distribution) -> Distribution:
         return prior._through(self._kernels)

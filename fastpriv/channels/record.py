@@ -85,9 +85,18 @@ class RecordChannel(AbstractChannel):
         """Return W[x, y] to the nearest doubles."""
         return self.columns.nearest_matrix()
 
+    @property
+    def matrix_error(self) -> float:
+        """Entries are those of the columns."""
+        return self.columns.matrix_error
+
+    def columns_prior(self, prior: Distribution) -> Distribution:
+        """Return the law of the columns of a record that follows ``prior``."""
+        return Dense._trusted(prior._vector(), self.columns.space, prior._logs())
+
     def _output(self, prior: Distribution) -> Distribution:
-        inner = Dense._trusted(prior._vector(), self.columns.space, prior._logs())
-        return Dense._trusted(self.columns.output(inner).pmf(), self._column_space)
+        law = self.columns.output(self.columns_prior(prior))
+        return Dense._trusted(law.pmf(), self._column_space)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""

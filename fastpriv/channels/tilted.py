@@ -22,6 +22,7 @@ from fastpriv._matrices.excess import (
     FORMED,
     SMALL,
     Excess,
+    distances,
     far_matrix,
     perturbed,
     relative_excess,
@@ -120,6 +121,11 @@ class TiltedChannel(AbstractChannel):
         """Bound on the relative error of the entries of the matrix."""
         return (40 * self.space.n + sum(self.space.sizes) + 32) * ULP
 
+    @property
+    def matrix_error(self) -> float:
+        """Entries are products over rows, divided by sums over values for every row."""
+        return 8.0 * (self.space.n * (max(self.space.sizes) + 2) + 16) * ULP
+
     def _widened(self, bracket: Bracket) -> Bracket:
         """Bounds on a capacity or a contraction for the error of the matrix it was computed from.
 
@@ -150,14 +156,22 @@ class TiltedChannel(AbstractChannel):
         """Return W[x, y] = p(y|x), an N x N array of doubles, rounded inwards.
 
         Weights are computed at a level that is lower by a few units of 2^-53, and a chance that is
-        too small for a double is raised to e^-epsilon times the chance of a neighbour.
+        too small for a double is raised until its ratio to those of neighbours is within the level.
         """
         n, m = self.space.n, max(self.space.sizes)
         matrix = self._rounded(inner_level(self.epsilon, n, m, room=0.0))
         if matrix.min() >= NORMAL:
             return matrix
-        closed = inwards(matrix, self.space._axes, self.epsilon)
+        closed = inwards(matrix, self.space._axes, self._spread())
         return np.where(matrix < NORMAL, closed, matrix)
+
+    def _spread(self) -> float:
+        """Return the largest |ln W[x, y]/W[x', y]| of neighbours, from logarithms."""
+        occurs, tilt = self._tilt()
+        logs = (tilt[:, None] - self.epsilon * distances(self.space.sizes))[:, occurs]
+        axes = self.space._axes.tolist()
+        lines = (logs.reshape(-1, m, inner, logs.shape[1]) for inner, m in axes)
+        return max((float(np.ptp(line, axis=1).max()) for line in lines), default=0.0)
 
     def nearest_matrix(self) -> Floats:
         """Return W[x, y] to the nearest doubles, up to the error that ``_error`` bounds."""

@@ -49,6 +49,8 @@ __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
 #: Most terms over all pairs of rows of a matrix that are not split over threads.
 _FEW = 1 << 19
+#: Levels beyond which chances may underflow.
+_UNDERFLOW = 600.0
 
 
 @overload
@@ -415,6 +417,14 @@ def laws_lost(channel: AbstractChannel) -> float:
 def _(channel: TiltedChannel) -> float:
     """A zero may be a chance below the range of a double."""
     return 2.0 * NORMAL
+
+
+@laws_lost.register(ColumnsChannel)
+@laws_lost.register(RecordChannel)
+@laws_lost.register(SupportChannel)
+def _(channel: AbstractChannel) -> float:
+    """Zeros are chances below the range of a double where the level is large, and finite."""
+    return 2.0 * NORMAL if _UNDERFLOW < neighbour_level(channel) < math.inf else 0.0
 
 
 @laws_lost.register

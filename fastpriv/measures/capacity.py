@@ -253,7 +253,7 @@ def _(channel: SupportChannel, gap: float) -> Bracket:
     """Closed form for subsets and bits; otherwise the uniform prior and a bound by concavity."""
     if channel._is_small() and not channel.symmetric:
         found = matrix_capacity(channel.nearest_matrix(), gap)[0]
-        return perturbed(found, supports.entry_error(channel), channel._level)
+        return perturbed(found, channel.matrix_error, channel._level)
     return supports.capacity(channel)
 
 

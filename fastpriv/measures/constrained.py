@@ -23,7 +23,7 @@ from fastpriv.channels.queries.ways import group_ways, slice_ways, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak
-from fastpriv.measures.individual.search import as_query, matrix_error, representatives
+from fastpriv.measures.individual.search import as_query, representatives
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["balance_function", "constrained_capacity"]
@@ -257,18 +257,19 @@ def _solve(
     lower, upper, searched = np.empty(len(levels)), np.empty(len(levels)), False
     for at in np.argsort(levels)[::-1]:  # the search for b starts from the priors for larger b
         if levels[at] <= entropy or worst.upper == 0.0:
-            bracket: Bracket = worst
-        elif levels[at] >= top * (1.0 - _TOP):
+            lower[at], upper[at] = worst.lower, worst.upper
+            continue
+        if levels[at] >= top * (1.0 - _TOP):
             far = max(0.0, sum_up([ratio_log_up(Fraction(size)), -levels[at]]))
             even = problem.near_uniform(far)
-            bracket = Bracket(even.lower, max(even.lower, min(even.upper, worst.upper)))
+            bracket: Bracket = Bracket(even.lower, max(even.lower, min(even.upper, worst.upper)))
         elif size == 2:
             bracket = bit_capacity(np.array(mechanism.nearest_matrix()), levels[at], worst.upper)
         else:
             # The first search has what the individual capacity has left of its time.
             seconds = time_limit if time_limit is None or searched else clock.left()
             bracket, searched = problem.at(levels[at], gap, worst.upper, seconds), True
-            bracket = _widened(bracket, matrix_error(mechanism), worst.upper)
+        bracket = _widened(bracket, mechanism.matrix_error, worst.upper)
         lower[at], upper[at] = bracket.lower, bracket.upper
     if given.ndim == 0:
         return worst, Bracket(float(lower[0]), float(upper[0]))

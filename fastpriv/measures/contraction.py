@@ -18,6 +18,7 @@ from fastpriv._matrices.contraction import (
     largest_distance,
     matrix_contraction,
 )
+from fastpriv._matrices.excess import perturbed
 from fastpriv._structure.bit_pairs import listed_outputs, pair_contraction
 from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
@@ -103,9 +104,19 @@ def _ends(matrix: Floats) -> tuple[float, float]:
 def contraction(channel: AbstractChannel) -> Bracket:
     """Contraction coefficient of a checked channel.
 
-    The general algorithm takes the matrix. Cost O(N^2 K).
+    The general algorithm takes the matrix, and allows for its errors. Cost O(N^2 K).
     """
-    return matrix_contraction(channel.nearest_matrix())
+    return for_errors(channel, matrix_contraction(channel.nearest_matrix()))
+
+
+def for_errors(channel: AbstractChannel, eta: Bracket) -> Bracket:
+    """Widen a contraction coefficient or an SDPI constant by the errors of the matrix.
+
+    For the latter with the mean of chi-squared that is the divergence, D(q, p) =
+    int_0^1 (1 - t) sum (q - p)^2/(p + t (q - p)) dt: each is a norm, and so is the root of D.
+    """
+    error = channel.matrix_error
+    return perturbed(eta, error, extreme_level(channel)) if error else eta
 
 
 @contraction.register

@@ -35,6 +35,7 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import contraction, rows_contraction
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.sparse import sparse_matrix
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.measures.type_correlation import fits, tilted_correlation, type_correlation
@@ -154,9 +155,24 @@ def _law(prior: Distribution | ArrayLike, size: int) -> Any:
 def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
     """Maximal correlation of database and output, for checked arguments.
 
-    The general algorithm takes the matrix. Cost O(N K s), s the smaller side.
+    The general algorithm takes the matrix, and allows for its errors. Cost O(N K s), s the
+    smaller side.
     """
-    return matrix_correlation(channel.nearest_matrix(), prior._vector())
+    rho = matrix_correlation(channel.nearest_matrix(), prior._vector())
+    if channel.matrix_error == 0.0:
+        return rho
+    # The root of the mean of (W/q - 1)^2 is another bound, which the leakage capacity bounds.
+    apart = raised(math.expm1(min(extreme_level(channel), 1.0)), 8.0)
+    return _moved(rho, channel, min(apart, 1.0))
+
+
+def _moved(rho: Bracket, channel: AbstractChannel, most: float) -> Bracket:
+    """Widen a correlation of at most ``most`` by the errors of the matrix.
+
+    A norm of the joint law over the roots of its margins, which moves by what they do.
+    """
+    off = 4.0 * channel.matrix_error
+    return Bracket(min(max(rho.lower - off, 0.0), most), min(rho.upper + off, most))
 
 
 @correlation.register
@@ -194,7 +210,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
     types, same = channel._by_type, as_exchangeable(prior)
     if types is not None and same is not None and types.fits:
         return tilted_correlation(types, same)
-    return matrix_correlation(channel.nearest_matrix(), prior._vector())
+    return _moved(matrix_correlation(channel.nearest_matrix(), prior._vector()), channel, 1.0)
 
 
 @correlation.register
@@ -234,10 +250,7 @@ def _(channel: SupportChannel, prior: Distribution) -> Bracket:
     most = math.sqrt(contraction(channel).upper) * (1.0 + 2.0**-50)
     if not channel._is_small():
         return Bracket(0.0, most)
-    rho = matrix_correlation(channel.nearest_matrix(), p)
-    # A norm of the joint law over the roots of its margins, which moves by what they do.
-    off = 4.0 * supports.entry_error(channel)
-    return Bracket(min(max(rho.lower - off, 0.0), most), min(rho.upper + off, most))
+    return _moved(matrix_correlation(channel.nearest_matrix(), p), channel, most)
 
 
 def _own_correlation(channel: TiltedChannel) -> Bracket:

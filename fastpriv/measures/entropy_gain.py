@@ -36,9 +36,11 @@ _CLEAR = 50.0
 def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Bracket:
     """Largest H(X) - H(X | Y = y) over outputs y that occur, rounded up.
 
-    The general algorithm takes the matrix. Cost O(N K).
+    The general algorithm takes the matrix. Relative errors d of its entries are 2 d of a posterior,
+    and move its entropy by 2 d (1 + ln N), up to a factor 1 + 2 d. Cost O(N K).
     """
-    return matrix_gain(np.array(channel.nearest_matrix()), prior._vector())
+    gain = matrix_gain(np.array(channel.nearest_matrix()), prior._vector())
+    return gain + 4.0 * channel.matrix_error * (1.0 + math.log(channel.space.size))
 
 
 @entropy_gain.register

@@ -124,8 +124,9 @@ def g_capacity(
         logs = np.log(bounds.prior) - np.log(tops[live])
     law[live] = np.exp(logs - logs.max())
     lower, upper = (math.log(max(1.0, end)) for end in (bounds.lower, bounds.upper))
+    error = 1e-15 + 2.0 * mechanism.matrix_error
     return GainCapacity(
-        max(0.0, lower - 1e-15 * (1.0 + lower)), upper + 1e-15 * (1.0 + upper), law / law.sum()
+        max(0.0, lower - error * (1.0 + lower)), upper + error * (1.0 + upper), law / law.sum()
     )
 
 
@@ -170,7 +171,9 @@ def additive_g_capacity(
     if gain is None:
         N, K = mechanism.space.size, mechanism._output_count
         if N <= _SETS and K << N <= _LARGEST:
-            return GainCapacity(*best_set(np.asarray(mechanism.nearest_matrix())))
+            lower, upper, law = best_set(np.asarray(mechanism.nearest_matrix()))
+            off = 2.0 * mechanism.matrix_error
+            return GainCapacity(max(lower - off, 0.0), upper + off, law)
         check.fits(N**2, "the gain function", "use fewer databases", _LARGEST)
         gain = gain_functions.identity(N)
     W, g = _matrices(mechanism, gain)
@@ -179,11 +182,12 @@ def additive_g_capacity(
         return GainCapacity(0.0, 0.0, None)
     scaled = g / size
     # No prior can add more than the span of the gain times what is not common to all rows.
-    common = math.fsum(W.min(axis=0)) * (1.0 - 4.0 * ULP)
+    off = 2.0 * mechanism.matrix_error
+    common = math.fsum(W.min(axis=0)) * (1.0 - 4.0 * ULP - off)
     cap = float(np.ptp(scaled)) * (1.0 - common) * (1.0 + 8.0 * ULP)
     bounds = search(Problem(W, scaled, additive=True), cap, width, limit)
     # Dividing by the size and multiplying again moves every gain by two ulp.
-    error = 8.0 * ULP * size
+    error = (8.0 * ULP + 2.0 * off) * size
     lower = max(0.0, bounds.lower * size - error)
     return GainCapacity(lower, max(lower, bounds.upper * size + error), bounds.prior)
 
@@ -283,15 +287,16 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
         if kernels is not None and _covers(law):
             return _uncommon(kernels)
         W = _seen(mechanism, law)
-        uncommon = math.fsum([1.0, *(-W.min(axis=0)).tolist()])
+        uncommon = math.fsum([1.0, *(-W.min(axis=0)).tolist()]) + 2.0 * mechanism.matrix_error
         return min(1.0, math.nextafter(uncommon, 2.0)) if uncommon > 0.0 else 0.0
     W, p = np.asarray(mechanism.nearest_matrix()), law._vector()
     if gains == "unit":
-        return nearest_law(W, p)
+        return min(1.0, nearest_law(W, p) + 2.0 * mechanism.matrix_error)
     joint = p[:, None] * W
     output = joint.sum(axis=0)
     apart = np.maximum(joint - p[:, None] * output, 0.0).sum()
-    return min(1.0, float(apart) + (len(p) + 8) * ULP) if apart > 0.0 else 0.0
+    off = (len(p) + 8) * ULP + 4.0 * mechanism.matrix_error
+    return min(1.0, float(apart) + off) if apart > 0.0 else 0.0
 
 
 def _uncommon(kernels: RowKernels) -> float:

@@ -100,8 +100,20 @@ def identifiability_level(
 
 @singledispatch
 def posterior_level(channel: AbstractChannel, prior: Distribution) -> float:
-    """Return the largest ln p(x|y)/p(x'|y) over neighbours, from the joint law. O(N K n)."""
-    return _joint_level(np.array(channel.nearest_matrix()), prior, channel.space)
+    """Return the largest ln p(x|y)/p(x'|y) over neighbours."""
+    return _listed_level(channel, prior)
+
+
+def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
+    """Return the level from the joint law. Cost O(N K n).
+
+    Where the matrix has errors, the sum of the channel's and the prior's level is a second bound.
+    """
+    level = _joint_level(np.array(channel.nearest_matrix()), prior, channel.space)
+    if channel.matrix_error == 0.0:
+        return level
+    most = round_up(neighbour_level(channel) + prior.epsilon_x())
+    return min(level + 4.0 * channel.matrix_error, most)
 
 
 @posterior_level.register
@@ -254,7 +266,7 @@ def _(channel: ColumnsChannel, prior: Distribution) -> float:
     """The level of the worst column where they are independent, otherwise through the matrix."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
-        return _joint_level(channel.nearest_matrix(), prior, channel.space)
+        return _listed_level(channel, prior)
     return max(posterior_level(*pair) for pair in pairs)
 
 

@@ -14,7 +14,7 @@ from fastpriv._core.logs import gain
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.excess import FORMED, excess_information
 from fastpriv._matrices.information import told_information
-from fastpriv._structure.rows import RowKernels
+from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -26,6 +26,8 @@ from fastpriv.channels import (
 from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.posterior import PosteriorChain
+from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.tilted_types import TypeTilt
 from fastpriv.channels.types import TypeChannel
@@ -215,20 +217,54 @@ def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
 def _(channel: SupportChannel, prior: Distribution) -> float | Bracket:
     """From the masses of the supports, or a bracket where reports cannot be listed."""
     if channel._is_small():
-        return supports.small_information(channel, prior._vector())
+        return supports.small_information(channel, prior._vector()[None])
     return supports.information(channel, prior)
 
 
 @information.register
 def _(channel: ColumnsChannel, prior: Distribution) -> float | Bracket:
-    """The sum over columns where they are independent, otherwise through the matrix."""
+    """The sum over columns where they are independent, otherwise by the chain rule."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
-        return told_information(channel.nearest_matrix(), prior._vector())
+        return _chained(channel, prior._vector())
     parts = [information(*pair) for pair in pairs]
     low = math.fsum(part.lower if isinstance(part, Bracket) else part for part in parts)
     high = math.fsum(part.upper if isinstance(part, Bracket) else part for part in parts)
     return Bracket(low, high) if any(isinstance(part, Bracket) for part in parts) else high
+
+
+def _chained(channel: ColumnsChannel, prefix: Floats) -> float:
+    """Return sum_i I(X_i; Y_i | Y_<i). Every term is a sum of non-negative numbers."""
+    channel._check_matrix()
+    sizes, terms = channel.space.sizes, []
+    for i in range(len(sizes) - 1, -1, -1):
+        joint = prefix.reshape(sizes[: i + 1])
+        for j, past in enumerate(channel.columns[:i]):
+            joint = np.moveaxis(np.tensordot(joint, past.nearest_matrix(), (j, 0)), -1, j)
+        terms.append(_conditional(channel.columns[i], joint.reshape(-1, sizes[i])))
+        prefix = prefix.reshape(-1, sizes[i]).sum(axis=1)
+    return math.fsum(terms)
+
+
+def _conditional(column: AbstractChannel, joint: Floats) -> float:
+    """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
+    kernels = row_kernels(column)
+    if kernels is not None:
+        return kernels[0].information(joint)
+    if isinstance(column, Channel):
+        return RowKernel(column._matrix).information(joint)
+    if isinstance(column, SupportChannel):
+        return supports.small_information(column, joint)
+    masses = joint.sum(axis=1)
+    laws = [Dense._trusted(joint[at] / masses[at], column.space) for at in np.flatnonzero(masses)]
+    parts = [float(information(column, law)) for law in laws]
+    return math.fsum(masses[masses > 0.0] * parts)
+
+
+@information.register
+def _record_information(channel: RecordChannel, prior: Distribution) -> float | Bracket:
+    """That of the columns, under the same law of the record."""
+    return information(channel.columns, channel.columns_prior(prior))
 
 
 @singledispatch

@@ -25,7 +25,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.contraction import contraction, rows_contraction
+from fastpriv.measures.contraction import contraction, for_errors, rows_contraction
 from fastpriv.measures.correlation import correlation, has_rare, largest, rows_correlation
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.priors import Distribution, Product
@@ -156,9 +156,10 @@ def sdpi(
 ) -> Bracket:
     """Strong data-processing constant, for checked arguments.
 
-    The general algorithm takes the matrix.
+    The general algorithm takes the matrix, and allows for its errors.
     """
-    return matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
+    found = matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
+    return for_errors(channel, found) if channel.matrix_error else found
 
 
 @sdpi.register

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 from fastpriv._core.logs import gain
-from fastpriv._core.rounding import LEAST, ULP, lowered, raised, round_up
+from fastpriv._core.rounding import LEAST, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages
 from fastpriv.channels import AbstractChannel, ColumnsChannel
@@ -90,11 +90,17 @@ def information(channel: SupportChannel, prior: Distribution) -> float | Bracket
     return Bracket(lower / scale * (1.0 - _ERROR), upper / scale * (1.0 + _ERROR))
 
 
-def small_information(channel: SupportChannel, p: Floats) -> float:
-    """Mutual information of a mechanism of few reports, from the supports of all of them."""
+def small_information(channel: SupportChannel, joint: Floats) -> float:
+    """I(S; Y | L) of a mechanism of few reports, from the supports of all of them.
+
+    It is multiplied by the total of ``joint[l, s]``, a multiple of P(L = l, S = s).
+    """
     base, member = channel._columns()
+    mass = joint.sum(axis=1, keepdims=True)
+    p = joint / np.where(mass > 0.0, mass, 1.0)
     held, missing = (np.clip(p @ part, 0.0, 1.0) for part in (member, ~member))
-    return math.fsum(base * _gains(channel, held, missing)) / _scale(channel)
+    terms = mass * base * _gains(channel, held, missing)
+    return math.fsum(terms.reshape(-1)) / _scale(channel)
 
 
 def uniform_information(channel: SupportChannel) -> float:
@@ -142,11 +148,6 @@ def contraction(channel: SupportChannel) -> Bracket:
         eta = float(own / channel._total() * channel._excess**2 / (channel._odds + 1))
     least = LEAST if channel._excess > 0 else 0.0
     return Bracket(lowered(eta, 4.0), max(min(raised(eta, 4.0), 1.0), least))
-
-
-def entry_error(channel: SupportChannel) -> float:
-    """Bound the relative error of the entries of its matrix."""
-    return (channel.k + 8) * ULP
 
 
 def correlation(channel: SupportChannel) -> Bracket:

@@ -70,7 +70,8 @@ def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
     weights = prior._vector()
     support = weights > 0.0
     matrix = scaled_matrix(channel)[support]
-    return _log_least(matrix, weights[support], 16.0 * channel.space.n)
+    units = 16.0 * channel.space.n + 2.0 * channel.matrix_error / ULP
+    return _log_least(matrix, weights[support], units)
 
 
 @_log_rarest.register

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.files import appearing, check_target
+from fastpriv._core.files import appearing, check_apart, check_target
 from fastpriv._sampling.source import is_secure
 from fastpriv.accounting.ledger.ledger import Ledger
 from fastpriv.errors import Infeasible, InvalidInput, described
@@ -212,9 +212,11 @@ def release(
         (accept_useless, "accept_useless"),
     ):
         check.flag(allowed, what)
+    books = ledger.path if isinstance(ledger, Ledger) else ledger
     for target, what in ((out, "out"), (report, "report")):
         if target is not None:
             check.path(target, what)
+            check_apart(Path(target), *_paths(books))
     source = open_table(table, out, overwrite)
     declared = _domain(source, domain, mechanism, accept_domain_from_data, drop_undeclared)
     plan = choice.make(

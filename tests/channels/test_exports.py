@@ -117,3 +117,18 @@ def _part(kind, size, rng):
     if kind == 2:
         return fp.QueryChannel.count(2, rows)
     return fp.TiltedChannel(fp.Dense(rng.dirichlet(np.ones(4)), [2, 2]), size)
+
+
+@pytest.mark.parametrize("level", [1e-12, 0.3, 1.0, 1.7, 300.0, 5000.0])
+def test_pairs_at_the_same_distance_have_the_same_entry(level):
+    matrix = fp.HammingChannel(4, [2, 3, 1, 2], level).matrix()
+    assert len(np.unique(matrix)) <= 4
+    assert (matrix == matrix.T).all()
+
+
+def test_a_rare_output_of_a_tilted_law_is_not_raised_beyond_rounding():
+    law = fp.Dense([3.8e-256, 9e-133, 2.4e-273, 1.9e-86, 9.8e-144, 1.0], [3, 2])
+    channel = fp.TiltedChannel(law, 430.34)
+    matrix, nearest = channel.matrix(), channel.nearest_matrix()
+    assert fp.dp_level(fp.Channel(matrix, channel.space)) <= fp.dp_level(channel)
+    assert np.allclose(matrix, nearest, rtol=1e-11, atol=1e-320)

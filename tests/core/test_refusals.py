@@ -1,5 +1,6 @@
 """Arguments that are refused in one short sentence, and numbers of every kind that are taken."""
 
+import math
 import warnings
 
 import numpy as np
@@ -64,4 +65,5 @@ def test_no_warning_where_rows_are_nearly_equal():
         warnings.simplefilter("error")
         for _ in range(40):
             near = rng.dirichlet(np.ones(3)) + 10.0 ** -rng.uniform(7, 9) * rng.random((3, 3))
-            fp.capacity_prior(near / near.sum(axis=1, keepdims=True))
+            prior = fp.capacity_prior(near / near.sum(axis=1, keepdims=True))
+            assert math.isclose(math.fsum(prior.pmf()), 1.0, rel_tol=1e-12)

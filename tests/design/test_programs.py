@@ -278,7 +278,8 @@ def test_large_levels_with_zero_probabilities(epsilon):
     ):
         solution = fp.solve_pd_dp(prior, epsilon)
         sizes = prior.space.sizes
-        assert solution.value <= fp.h(epsilon, len(sizes), sizes) * (1 + 1e-9)
+        most = fp.h(epsilon, len(sizes), sizes) * (1 + 1e-9)
+        assert solution.value <= most + 5e-324  # rounded up, where h is rounded to 0
         assert solution.level <= epsilon
 
 

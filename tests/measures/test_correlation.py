@@ -203,7 +203,7 @@ def sparse_channel(rng, inputs, outputs, each):
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.coo_matrix, sp.csc_array])
 def test_sparse_matrices(monkeypatch, kind):
     rng = np.random.default_rng(4)
-    W, p = sparse_channel(rng, 80, 60, 6), law(rng, 80)
+    W, p = sparse_channel(rng, 40, 30, 6), law(rng, 40)
     p[3] = 0.0
     p /= p.sum()
     truth = fp.maximal_correlation(W.toarray(), p)
@@ -211,7 +211,7 @@ def test_sparse_matrices(monkeypatch, kind):
     monkeypatch.setattr(internals, "_CERTIFIED", 10)
     assert fp.maximal_correlation(kind(W), p) == pytest.approx(truth, rel=1e-9)
     parts = sp.block_diag([W, W])
-    assert fp.maximal_correlation(kind(parts), np.full(160, 1 / 160)) == 1.0
+    assert fp.maximal_correlation(kind(parts), np.full(80, 1 / 80)) == 1.0
     eta, dense = fp.contraction_coefficient(kind(W)), fp.contraction_coefficient(W.toarray())
     assert eta.upper == pytest.approx(dense.upper, rel=1e-13)
     assert fp.sdpi_constant(kind(W), fp.Dense(p), time_limit=None).upper <= eta.upper

@@ -1,9 +1,12 @@
 """Brackets of one quantity by several routes, which once excluded each other."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import fastpriv as fp
+from fastpriv.measures.correlation import correlation
 
 
 def _columns(epsilon):
@@ -74,3 +77,87 @@ def test_bits_that_may_be_certain_leak_without_bound(channel):
     """It was ln 1e300, below the truth: outputs that only a rare database has."""
     assert fp.pml_level(channel, fp.PriorSet.bernoulli_interval(channel.space.n, 0.0)) == np.inf
     assert fp.pml_level(channel, fp.PriorSet.iid_interval(channel.space.n, 0.0)) == np.inf
+
+
+def _dependent(columns):
+    """Every measure that reads the matrix, for a record of columns that depend on each other."""
+    channel = fp.RecordChannel(columns)
+    prior = fp.Dense(
+        np.arange(1.0, channel.space.size + 1.0) / np.arange(channel.space.size + 1).sum()
+    )
+    return channel, prior
+
+
+RECORDS = {
+    "responses": lambda e: fp.HammingChannel(2, 2, e),
+    "columns": lambda e: fp.ColumnsChannel(_columns(e)),
+    "local": lambda e: fp.ColumnsChannel([fp.UnaryChannel(2, e), fp.SubsetChannel(3, e)]),
+    "tilted": lambda e: fp.TiltedChannel(fp.Dense([0.1, 0.2, 0.3, 0.4], [2, 2]), e),
+}
+
+
+@pytest.mark.parametrize("epsilon", [1.907e-10, 3.1e-8, 2.3e-5])
+@pytest.mark.parametrize("name", RECORDS)
+def test_information_of_a_record_keeps_its_digits(name, epsilon):
+    """It read the rounded matrix, and was above the capacity."""
+    channel, prior = _dependent(RECORDS[name](epsilon))
+    twice = fp.RecordChannel(RECORDS[name](2.0 * epsilon))
+    found, doubled = (fp.mutual_information(c, prior) for c in (channel, twice))
+    assert 0.0 < found <= fp.channel_capacity(channel).upper
+    assert doubled / found == pytest.approx(4.0, rel=20.0 * epsilon + 1e-11)
+    uniform = fp.mutual_information(channel, fp.Uniform(1, channel.space.size))
+    assert uniform <= fp.channel_capacity(channel).upper
+
+
+@pytest.mark.parametrize("epsilon", [1.907e-10, 3.1e-8, 2.3e-5])
+@pytest.mark.parametrize("name", RECORDS)
+def test_measures_of_a_record_allow_for_the_errors_of_its_matrix(name, epsilon):
+    columns = RECORDS[name](epsilon)
+    channel, prior = _dependent(columns)
+    inner = fp.Dense(prior.pmf(), columns.space.sizes)
+    for measure in (correlation, partial(fp.sdpi_constant, gap=0.5)):
+        one, other = measure(channel, prior), measure(columns, inner)
+        assert one.lower <= other.upper
+        assert other.lower <= one.upper
+    one, other = fp.contraction_coefficient(channel), fp.contraction_coefficient(columns)
+    assert one.lower <= other.upper
+    assert other.lower <= one.upper
+    assert fp.pml_level(channel, prior) <= fp.leakage_capacity(channel)
+    # Near zero the leakage is linear in epsilon, so that no larger level leaks less.
+    least = fp.pml_level(fp.RecordChannel(RECORDS[name](1e4 * epsilon)), prior) / 1e4
+    assert fp.pml_level(channel, prior) >= least * (1.0 - 1e5 * epsilon)
+
+
+def test_information_of_columns_by_the_chain_rule():
+    columns = [fp.UnaryChannel(2, 1.0), fp.Channel([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])]
+    columns += [fp.HammingChannel(1, 2, 0.7), fp.RecordChannel(fp.HammingChannel(2, 2, 0.3))]
+    channel = fp.ColumnsChannel(columns)
+    prior = fp.Dense(np.random.default_rng(4).dirichlet(np.ones(48)), channel.space.sizes)
+    plain = fp.mutual_information(np.array(channel.matrix()), prior.pmf())
+    assert fp.mutual_information(channel, prior) == pytest.approx(plain, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda e: fp.RecordChannel(fp.HammingChannel(2, 2, e)),
+        lambda e: fp.ColumnsChannel(_columns(e)),
+        lambda e: fp.UnaryChannel(3, e),
+        lambda e: fp.SubsetChannel(3, e),
+    ],
+    ids=["record", "columns", "unary", "subset"],
+)
+def test_gains_allow_for_the_errors_of_the_matrix(make):
+    """They are linear in epsilon near zero, and were below the truth."""
+    space, far = make(0.1).space, 2.0**12
+    weights = np.arange(1.0, space.size + 1.0)
+    prior = fp.Dense(weights / weights.sum(), space.sizes)
+    guess = np.eye(space.size) / prior.pmf()  # every database is as good a guess
+    for epsilon in 10.0 ** np.random.default_rng(0).uniform(-12.0, -9.0, 25):
+        for measure in (
+            lambda channel: fp.g_leakage(channel, prior, guess),
+            lambda channel: fp.additive_g_leakage(channel, prior, guess),
+            lambda channel: fp.additive_gain_capacity(channel, prior, "bounded"),
+        ):
+            least = measure(make(far * epsilon)) * (1.0 - 2.0**16 * epsilon) - 2e-14
+            assert measure(make(epsilon)) * far >= least

@@ -327,3 +327,19 @@ def test_a_process_that_is_killed_at_any_step(what, when, state, files):
         assert spends(files) == 1
     with pytest.raises(fp.InvalidInput, match="has none under 'survey'"):
         run(files, resume="survey", overwrite=True)
+
+
+@pytest.mark.parametrize("target", ["out", "report"])
+def test_a_release_is_not_written_over_its_ledger(tmp_path, target):
+    path = tmp_path / "study.ledger"
+    Ledger.open(path, {"dp": 10.0}).close()
+    table = tmp_path / "table.csv"
+    table.write_text("a\nx\ny\n")
+    options = {"domain": {"a": ["x", "y"]}, "epsilon": 1.0, "overwrite": True}
+    options |= {"out": tmp_path / "released.csv", target: path}
+    with Ledger.open(path) as ledger:
+        for books in (ledger, path):
+            with pytest.raises(fp.InvalidInput, match="would be written over"):
+                fp.release(table, ledger=books, **options)
+    with Ledger.open(path) as ledger:
+        assert ledger.spent == {"dp": 0.0}

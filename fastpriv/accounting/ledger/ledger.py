@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -19,7 +20,7 @@ from fastpriv.accounting.ledger.export import exported, imported
 from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.accounting.ledger.rows import MOST_COUNT, Entry, State, checked_count, checked_label
 from fastpriv.accounting.ledger.store import Store
-from fastpriv.accounting.profile.relations import REPLACED, optional_relation
+from fastpriv.accounting.profile.relations import REPLACED, one_relation, optional_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError, described
 
 if TYPE_CHECKING:
@@ -440,7 +441,7 @@ class Ledger:
         def make(before: State) -> tuple[list[Entry], State]:
             if before.entries:
                 raise InvalidInput(f"{ledger!r} has spends already; import into a new file")
-            return entries, after
+            return entries, replace(after, relation=one_relation(before.relation, after.relation))
 
         try:
             ledger._store.write(make)
@@ -448,6 +449,11 @@ class Ledger:
             ledger.close()
             raise
         return ledger
+
+    @property
+    def path(self) -> Path | None:
+        """The file, None of a ledger in memory."""
+        return None if self._store.path is None else Path(self._store.path)
 
     # Leaving.
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from fastpriv._core.rounding import raised
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.accounting.profile.text import part_of, plain
+from fastpriv.accounting.profile.text import counted, plain
 from fastpriv.errors import unread
 
 
@@ -22,7 +22,7 @@ def written(profile: PrivacyProfile) -> str:
 def read(text: str) -> PrivacyProfile:
     """Return the profile that was written, for its upper ends: of channels nothing is kept."""
     try:
-        return PrivacyProfile({part_of(given): int(count) for given, count in json.loads(text)})
+        return PrivacyProfile(counted((given, int(count)) for given, count in json.loads(text)))
     except (TypeError, ValueError, IndexError, KeyError) as error:
         raise unread("profile", text, error) from None
 

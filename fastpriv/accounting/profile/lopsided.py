@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -228,5 +229,7 @@ def discrete_laplace(parameter: float, sensitivity: int) -> Atom:
     logs = np.concatenate([[tail - a * d], inner, [tail]])
     losses = multiples * float(parameter)
     size = float(np.abs(logs).max())
-    measure = Measure(losses, logs, 0.0, (32.0 + 8.0 * size) * FINE, float(parameter))
+    top = float(losses[-1])
+    off = 0.0 if Fraction(top) == d * Fraction(float(parameter)) else ULP * top
+    measure = Measure(losses, logs, 0.0, (32.0 + 8.0 * size) * FINE, float(parameter), off=off)
     return Atom(measure, measure, ("discrete-laplace", parameter, sensitivity))

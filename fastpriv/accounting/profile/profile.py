@@ -30,7 +30,6 @@ from fastpriv.accounting.profile.relations import (
     one_relation,
 )
 from fastpriv.accounting.profile.sampled import Sampled
-from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, described, unread
@@ -269,8 +268,7 @@ class PrivacyProfile(Sampled, Questions):
     def from_dict(cls, given: Mapping[str, Any]) -> PrivacyProfile:
         """Return the profile that :meth:`to_dict` was called on.
 
-        Earlier versions wrote no relation for noise and declared levels: "add-or-remove" is read.
-        Channels without a relation are read as "replace-one", and both together are refused.
+        A text without its relation is refused, for no curve holds for every relation.
 
         Examples
         --------
@@ -279,20 +277,16 @@ class PrivacyProfile(Sampled, Questions):
         >>> fp.accounting.PrivacyProfile.from_dict(profile.to_dict()).epsilon(0.0)
         Bracket(0.3142736173, 0.3142736174)
         """
-        from fastpriv.accounting.profile.text import part_of
+        from fastpriv.accounting.profile.text import counted
 
         try:
             fields = check.mapping(given, "a profile")
             releases = check.items(fields["releases"], "releases", "pairs")
-            parts = {part_of(part): check.integer(count, "count", 0) for part, count in releases}
-            relation = fields.get("relation")
-            if relation is None:
-                for part in parts:
-                    channel = isinstance(part, Shuffled) or getattr(part, "source", None)
-                    relation = one_relation(relation, REPLACED if channel else ADDED)
+            counts = ((part, check.integer(count, "count", 0)) for part, count in releases)
+            parts, relation = counted(counts), fields["relation"] if releases else ADDED
         except (KeyError, TypeError, ValueError) as error:
             raise unread("profile", given, error) from None
-        return cls(parts, as_relation(relation))
+        return cls(parts, check.word(relation, "relation", RELATIONS))
 
     def to_json(self) -> str:
         """Return what the releases are as JSON; ``from_json`` reads it."""

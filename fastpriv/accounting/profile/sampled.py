@@ -101,9 +101,10 @@ class Sampled(Noise):
 
         For neighbours of which one has a person more: the release's pair (P, Q) becomes
         ((1 - q) Q + q P, Q), in both orders. For neighbours of which a person is replaced the
-        release must be one of noise on a sum. Gaussian noise has a tight pair. Otherwise the curve
-        is at most q delta(ln(1 + (e^t - 1)/q)), t >= 0, with the curve delta of the release: with
-        and without the person the sums differ by less than where it is replaced.
+        release must be one of noise on a sum: with and without the person the sums then differ by
+        no more than where it is replaced. The curve is at most q delta(ln(1 + (e^t - 1)/q)), t >=
+        0, with the curve delta of the release. A count attains it. Gaussian noise on a sum of
+        vectors of bounded length has less: ``gaussian(sigma, q, relation="replace-one")``.
 
         Parameters
         ----------
@@ -130,9 +131,6 @@ class Sampled(Noise):
             if part is None:
                 raise InvalidInput(_ONE)
             return type(self)({part: 1}, self.relation)
-        if isinstance(release, Normal):
-            noise = Mixtures(2.0 * release.sigma, ((1.0, q),), ((1.0, q),))
-            return type(self)({noise: 1}, self.relation)
         part = replaced_in_sample(release, q, blank=True)
         if part is None:
             raise InvalidInput(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -70,6 +70,15 @@ def plain(part: Part, curves: bool = False) -> list[Any]:
 def _listed(value: Any) -> Any:
     """Return tuples as lists, all the way down."""
     return [_listed(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+def counted(releases: Iterable[tuple[Any, int]]) -> dict[Part, int]:
+    """Return the parts that are written and their counts; one that stands twice counts twice."""
+    result: dict[Part, int] = {}
+    for given, count in releases:
+        part = part_of(given)
+        result[part] = result.get(part, 0) + count
+    return result
 
 
 def part_of(given: Any) -> Part:

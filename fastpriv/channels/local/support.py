@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.levels import inwards
 from fastpriv._sampling.source import Source
@@ -170,6 +171,11 @@ class SupportChannel(AbstractChannel):
     def nearest_matrix(self) -> Floats:
         """Return W[x, y] to the nearest doubles."""
         return self._rounded(self._odds)
+
+    @property
+    def matrix_error(self) -> float:
+        """Entries are weights of an output, rounded."""
+        return (self.k + 8) * ULP
 
     def _rounded(self, odds: Decimal) -> Floats:
         """Return the matrix with a factor e^epsilon of supported values, to the nearest doubles."""

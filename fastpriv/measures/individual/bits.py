@@ -23,7 +23,7 @@ from fastpriv.channels.queries.sums import (
     corner_laws,
 )
 from fastpriv.channels.rowwise import row_kinds
-from fastpriv.measures.individual.search import capped, matrix_error, widened
+from fastpriv.measures.individual.search import capped, widened
 from fastpriv.measures.pointwise.intervals import at_corners
 from fastpriv.results import IndividualCapacity
 
@@ -55,7 +55,7 @@ def interval_leak(
         return np.moveaxis(lines, 1, 2).reshape(-1, 2, matrix.shape[1])
 
     leak = _clipped(map(corners, rows), low, high, gap, clock)
-    return widened(capped(leak, _BIT, channel, clock), matrix_error(channel) + 8.0 * n * ULP)
+    return widened(capped(leak, _BIT, channel, clock), channel.matrix_error + 8.0 * n * ULP)
 
 
 @interval_leak.register
@@ -160,7 +160,7 @@ def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) ->
         others = [ones[x[:, i] == value] - value for value in (0, 1)]
         means = [_means(*half, n) for half in zip(halves, others, strict=True)]
         tables.append(np.stack(means))
-    error = matrix_error(channel) + 2.0 * len(matrix) * ULP
+    error = channel.matrix_error + 2.0 * len(matrix) * ULP
     return _by_intervals(tables, channel, error, c, gap, clock)
 
 

@@ -17,7 +17,7 @@ from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.errors import SolverFailure
 from fastpriv.measures.individual.inputs import most_information, some_laws
-from fastpriv.measures.individual.search import matrix_error, widened
+from fastpriv.measures.individual.search import widened
 from fastpriv.priors.sets import ConvexPriors
 from fastpriv.results import IndividualCapacity
 
@@ -66,7 +66,7 @@ def convex_leak(
     most = min(most, most_information(matrix, priors, gap, clock)[1])
     looked_at = [_Row(channel, matrix, priors, int(i)) for i in rows]
     lower, upper = _searched(looked_at, gap, most, meter)
-    return widened(IndividualCapacity(lower, upper, None), matrix_error(channel))
+    return widened(IndividualCapacity(lower, upper, None), channel.matrix_error)
 
 
 def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.individual.capacity import largest_leak
 from fastpriv.measures.individual.copies import row_kernels, shown_capacity
-from fastpriv.measures.individual.search import as_query, matrix_error, widened
+from fastpriv.measures.individual.search import as_query, widened
 from fastpriv.results import Bracket, IndividualCapacity
 
 __all__ = ["cross_capacity"]
@@ -95,7 +95,7 @@ def best_databases(channel: AbstractChannel, k: int, gap: float, time_limit: flo
     upper = best.upper
     if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
         upper = max(best.lower, min(upper, capacity(channel, 1e-3).upper))
-    told = widened(IndividualCapacity(best.lower, upper, None), matrix_error(channel))
+    told = widened(IndividualCapacity(best.lower, upper, None), channel.matrix_error)
     return Bracket(told.lower, told.upper)
 
 

@@ -14,7 +14,7 @@ from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.channels.queries.query import Query
 from fastpriv.measures.capacity import capacity, row_capacity
-from fastpriv.measures.individual.search import as_query, matrix_error, widened
+from fastpriv.measures.individual.search import as_query, widened
 from fastpriv.results import Adversary, IndividualCapacity
 from fastpriv.spaces import Space
 
@@ -46,7 +46,7 @@ def independent_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Indi
             upper = max(upper, float(high.max()))
             if low[best] > lower:
                 lower, who = float(low[best]), _adversary(query, part[best], laws[best])
-    return widened(IndividualCapacity(max(lower, 0.0), upper, who), matrix_error(channel))
+    return widened(IndividualCapacity(max(lower, 0.0), upper, who), channel.matrix_error)
 
 
 @independent_leak.register

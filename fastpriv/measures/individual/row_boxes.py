@@ -13,7 +13,7 @@ from fastpriv.channels.rowwise import row_kinds
 from fastpriv.errors import TooLarge, short
 from fastpriv.measures.individual.bits import interval_leak
 from fastpriv.measures.individual.inputs import most_information
-from fastpriv.measures.individual.search import matrix_error, widened
+from fastpriv.measures.individual.search import widened
 from fastpriv.measures.pointwise.boxes import chances, corners
 from fastpriv.priors.sets import Box
 from fastpriv.results import IndividualCapacity
@@ -47,7 +47,7 @@ def row_box_leak(
         low, high = most_information(table, box, gap, clock)
         lower, upper = max(lower, low), max(upper, min(high, most))
     leak = IndividualCapacity(lower, upper, None)
-    return widened(leak, matrix_error(channel) + 8.0 * channel.space.n * (box.size + 2) * ULP)
+    return widened(leak, channel.matrix_error + 8.0 * channel.space.n * (box.size + 2) * ULP)
 
 
 def _bounded(tables: Floats) -> list[tuple[float, Floats]]:

@@ -10,21 +10,15 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.selection import Selection, best_selection
 from fastpriv.channels import (
     AbstractChannel,
-    ColumnsChannel,
-    ProductChannel,
     QueryChannel,
-    RecordChannel,
-    SupportChannel,
     TiltedChannel,
 )
 from fastpriv.channels.queries.query import Listed, Query
 from fastpriv.channels.rowwise import row_kinds
-from fastpriv.measures import supports
 from fastpriv.measures.capacity import capacity, searched_entries
 from fastpriv.results import Adversary, IndividualCapacity
 
@@ -53,43 +47,6 @@ def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
 def _(channel: QueryChannel) -> tuple[Query, Floats]:
     """Return the query itself and the laws of its answers."""
     return channel._query, channel._kernel.matrix
-
-
-@singledispatch
-def matrix_error(channel: AbstractChannel) -> float:
-    """Bound the relative errors of the output laws that are searched. Given matrices have none."""
-    return 0.0
-
-
-@matrix_error.register
-def _(channel: ProductChannel) -> float:
-    """Entries are products over rows."""
-    return 8.0 * (channel.space.n + 4) * ULP
-
-
-@matrix_error.register
-def _(channel: TiltedChannel) -> float:
-    """Entries are products over rows, divided by sums over values for every row."""
-    return 8.0 * (channel.space.n * (max(channel.space.sizes) + 2) + 16) * ULP
-
-
-@matrix_error.register
-def _support_error(channel: SupportChannel) -> float:
-    """Entries are weights of an output, rounded."""
-    return supports.entry_error(channel)
-
-
-@matrix_error.register
-def _columns_error(channel: ColumnsChannel) -> float:
-    """Entries are products over columns, each with its own error."""
-    own = sum(matrix_error(column) for column in channel.columns)
-    return 2.0 * own + 8.0 * (channel.space.n + 4) * ULP
-
-
-@matrix_error.register
-def _record_error(channel: RecordChannel) -> float:
-    """Entries are those of the columns."""
-    return matrix_error(channel.columns)
 
 
 def capped(
@@ -152,7 +109,7 @@ def searched(
     leak = IndividualCapacity(best.lower, upper, who)
     if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
         leak = capped(leak, 0.0, channel, clock)
-    leak = widened(leak, matrix_error(channel))
+    leak = widened(leak, channel.matrix_error)
     if not isinstance(channel, TiltedChannel):
         return leak
     bracket = channel._widened(leak)  # at small epsilon the rounded matrix says nothing

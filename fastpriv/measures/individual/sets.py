@@ -14,7 +14,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.individual.search import capped, matrix_error, widened
+from fastpriv.measures.individual.search import capped, widened
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.scaled import scaled_matrix
 from fastpriv.results import Adversary, IndividualCapacity
@@ -48,7 +48,7 @@ def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Individual
             who = Adversary((i,), databases[order], laws[best][order])
             lower = float(low[best])
     leak = IndividualCapacity(max(lower, 0.0), upper, who)
-    return widened(capped(leak, _BIT, channel, clock), matrix_error(channel))
+    return widened(capped(leak, _BIT, channel, clock), channel.matrix_error)
 
 
 def chain_ratio(channel: AbstractChannel) -> float:

@@ -30,6 +30,7 @@ from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, t
 from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_pair, output_rows
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
 from fastpriv.measures.pointwise.types import tilted_types
 from fastpriv.measures.stacks import measured
@@ -89,11 +90,22 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
 
 @singledispatch
 def leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
-    """Return how far every output moves the odds of databases, up and down.
+    """Return how far every output moves the odds of databases, up and down."""
+    return listed_leakages(channel, prior)
 
-    Through the matrix: one pass, and a second one where leakage is small.
+
+def listed_leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
+    """Return both leakages of all outputs of a channel.
+
+    Through the matrix: one pass, and a second one where leakage is small. Where the matrix has
+    errors, the leakage capacity is a second bound.
     """
-    return matrix_leakages(np.array(channel.nearest_matrix()), prior._vector(), logs=prior._logs())
+    matrix, error = np.array(channel.nearest_matrix()), channel.matrix_error
+    both = matrix_leakages(matrix, prior._vector(), error, prior._logs())
+    if error == 0.0:
+        return both
+    most = extreme_level(channel)
+    return Leakages(*(np.minimum(part, most) for part in both))
 
 
 @singledispatch
@@ -314,7 +326,7 @@ def _(channel: SupportChannel, prior: Distribution) -> Leakages:
     """From the masses of the supports where reports are listed, otherwise through the matrix."""
     if channel.listed is not None:
         return supports.leakages(channel, prior)
-    return matrix_leakages(channel.nearest_matrix(), prior._vector(), logs=prior._logs())
+    return listed_leakages(channel, prior)
 
 
 @leakage_levels.register

@@ -347,7 +347,7 @@ def _(channel: TiltedProduct, prior: Distribution) -> Floats:
 @singledispatch
 def law_error(channel: AbstractChannel) -> float:
     """Return a bound on the relative error of an output law."""
-    return (2 * channel.space.size + 8 * channel.space.n + 16) * ULP
+    return (2 * channel.space.size + 8 * channel.space.n + 16) * ULP + channel.matrix_error
 
 
 @law_error.register

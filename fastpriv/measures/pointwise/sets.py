@@ -13,7 +13,7 @@ from fastpriv._core.rounding import ULP, log_down, round_up
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.channels.queries.sums import Chance, chances_from
-from fastpriv.channels.rowwise import row_kinds
+from fastpriv.channels.rowwise import row_kernels, row_kinds
 from fastpriv.measures.arguments import row_number
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.leakage import extreme_level
@@ -53,6 +53,13 @@ def set_level(
         found = _worst_row(priors, channel, clock)
     else:
         found = _one_row(priors, channel, row_number(channel, row), clock)
+    if channel.matrix_error and row_kernels(channel) is None:  # entries are off by that
+        off, most = 4.0 * channel.matrix_error, extreme_level(channel)
+        if isinstance(found, Bracket):
+            lower = min(max(found.lower - off, 0.0), most)
+            found = Bracket(lower, min(found.upper + off, most))
+        else:
+            found = min(found + off, most)
     if isinstance(found, Bracket) and (found.width <= _CLOSE or clock.left() > 0.0):
         return found.upper
     return found

@@ -59,6 +59,7 @@ def test_ratios_of_moments_stay_below_their_ceiling(pair, c):
     assert np.all(slopes <= pair.slope(c) + 1e-9)
 
 
+@pytest.mark.slow(only=["10000000000"])
 @pytest.mark.parametrize("count", [1, 1000, 10**10])
 def test_what_skips_a_pair_is_an_upper_bound(count):
     epsilon = 1e-6 if count > 10**9 else 0.3

@@ -1,0 +1,89 @@
+"""Ways in which a stranger made guarantees smaller than the truth."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import fastpriv as fp
+from fastpriv.accounting import Ledger, PrivacyOdometer, PrivacyProfile
+from fastpriv.errors import InvalidInput
+
+MATRIX = np.array([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])
+
+
+@pytest.mark.parametrize("columns", [[2, 0, 1], [0, 1, 2]])
+def test_two_channels_with_one_curve_are_charged_twice(columns):
+    both = PrivacyProfile.of(MATRIX).compose(PrivacyProfile.of(MATRIX[:, columns]))
+    ledger = Ledger({"approximate-dp": (9.0, 1e-6)})
+    ledger.spend(both)
+    assert ledger.spent["approximate-dp"] >= both.epsilon(1e-6).lower > 2.0
+
+
+def test_a_step_that_is_written_twice_counts_twice():
+    once = {"relation": "add-or-remove", "releases": [[["normal", 1.0], 1]]}
+    twice = once | {"releases": once["releases"] * 2}
+    assert PrivacyProfile.from_dict(twice) == PrivacyProfile.from_dict(once).self_compose(2)
+
+
+def test_a_profile_without_its_relation_is_refused():
+    text = json.loads(PrivacyProfile.of(fp.HammingChannel(1, 3, 0.5)).to_json())
+    del text["relation"]
+    with pytest.raises(InvalidInput, match="relation"):
+        PrivacyProfile.from_json(json.dumps(text))
+
+
+@pytest.mark.parametrize("q", [0.01, 0.3])
+def test_a_sampled_count_is_within_the_bound_for_replacing_a_record(q):
+    attained = PrivacyProfile.gaussian(1.0, q).epsilon(1e-5).lower  # a 1 is replaced by a 0
+    for noise in (
+        PrivacyProfile.gdp(1.0, relation="replace-one"),
+        PrivacyProfile.gaussian(1.0).with_relation("replace-one"),
+    ):
+        assert noise.poisson_subsampled(q).epsilon(1e-5).upper >= attained
+
+
+def test_vectors_of_bounded_length_keep_their_tight_pair():
+    tight = PrivacyProfile.gaussian(1.0, 0.01, relation="replace-one").epsilon(1e-5)
+    loose = PrivacyProfile.gaussian(1.0, relation="replace-one").poisson_subsampled(0.01)
+    assert tight.upper <= loose.epsilon(1e-5).upper
+    assert loose.epsilon(1e-5).lower <= tight.upper
+
+
+@pytest.mark.parametrize(("parameter", "distance"), [(0.7, 3), (0.1, 3), (0.5, 2)])
+def test_discrete_laplace_noise_has_the_exact_product_as_its_level(parameter, distance):
+    level = PrivacyProfile.discrete_laplace(parameter, distance).epsilon(0.0)
+    assert Fraction(level.lower) <= distance * Fraction(parameter) <= Fraction(level.upper)
+
+
+@pytest.mark.parametrize(
+    ("channel", "level"),
+    [
+        (fp.SubsetChannel(4, 709.0), 709.0),
+        (fp.RecordChannel(fp.HammingChannel(2, 2, 355.0)), 710.0),
+    ],
+)
+def test_chances_that_underflow_are_no_infinite_losses(channel, level):
+    bracket = PrivacyProfile.of(channel).epsilon(0.0)
+    assert bracket.lower <= level <= bracket.upper
+
+
+@pytest.mark.parametrize("rho", [1e305, 1e308])
+def test_an_odometer_ends_beyond_all_numbers(rho):
+    odometer = PrivacyOdometer()
+    odometer.spend(rho, 10)
+    assert odometer.epsilon(1e-6) == math.inf
+
+
+def test_an_import_keeps_the_relation_of_its_file(tmp_path):
+    Ledger.open(tmp_path / "a", {"dp": 1.0}, relation="add-or-remove").close()
+    other = Ledger({"dp": 1.0})
+    other.spend(fp.HammingChannel(1, 2, 0.1))
+    with pytest.raises(InvalidInput, match="do not compose"):
+        Ledger.from_json(other.to_json(), path=tmp_path / "a")
+    declared = Ledger({"dp": 1.0})
+    declared.spend({"dp": 0.5})
+    with Ledger.from_json(declared.to_json(), path=tmp_path / "a") as ledger:
+        assert ledger.relation == "add-or-remove"
