@@ -159,7 +159,10 @@ def sdpi(
     The general algorithm takes the matrix, and allows for its errors.
     """
     found = matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
-    return for_errors(channel, found) if channel.matrix_error else found
+    if channel.matrix_error == 0.0:
+        return found
+    moved, eta = for_errors(channel, found), contraction(channel).upper
+    return Bracket(min(moved.lower, eta), min(moved.upper, eta))
 
 
 @sdpi.register
