@@ -106,16 +106,7 @@ def contraction(channel: AbstractChannel) -> Bracket:
 
     The general algorithm takes the matrix, and allows for its errors. Cost O(N^2 K).
     """
-    return for_errors(channel, matrix_contraction(channel.nearest_matrix()))
-
-
-def for_errors(channel: AbstractChannel, eta: Bracket) -> Bracket:
-    """Widen a contraction coefficient or an SDPI constant by the errors of the matrix.
-
-    For the latter with the mean of chi-squared that is the divergence, D(q, p) =
-    int_0^1 (1 - t) sum (q - p)^2/(p + t (q - p)) dt: each is a norm, and so is the root of D.
-    """
-    error = channel.matrix_error
+    eta, error = matrix_contraction(channel.nearest_matrix()), channel.matrix_error
     return perturbed(eta, error, extreme_level(channel)) if error else eta
 
 

@@ -25,8 +25,9 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.contraction import contraction, for_errors, rows_contraction
+from fastpriv.measures.contraction import contraction, rows_contraction
 from fastpriv.measures.correlation import correlation, has_rare, largest, rows_correlation
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket, SdpiConstant
@@ -126,15 +127,17 @@ def _entry_error(channel: AbstractChannel, prior: Distribution) -> float:
         return channel._error
     if isinstance(channel, HammingChannel):
         return 16.0 * channel.space.n * ULP
-    products = isinstance(channel, ProductChannel) and not isinstance(prior, Product)
-    return 2.0 * channel.space.n * ULP if products else 0.0
+    if not isinstance(channel, ProductChannel):
+        return channel.matrix_error
+    return 0.0 if isinstance(prior, Product) else 2.0 * channel.space.n * ULP
 
 
 def _is_close(channel: AbstractChannel) -> bool:
     """Whether rows of the matrix differ by so little that its rounding counts."""
-    if not isinstance(channel, HammingChannel | TiltedChannel):
-        return False
-    return channel.epsilon * channel.space.n < _CLOSE
+    if isinstance(channel, HammingChannel | TiltedChannel):
+        return channel.epsilon * channel.space.n < _CLOSE
+    computed = channel.matrix_error > 0.0 and not isinstance(channel, ProductChannel)
+    return computed and extreme_level(channel) < _CLOSE
 
 
 def _between(channel: AbstractChannel, prior: Distribution) -> Bracket:
@@ -156,10 +159,9 @@ def sdpi(
 ) -> Bracket:
     """Strong data-processing constant, for checked arguments.
 
-    The general algorithm takes the matrix, and allows for its errors.
+    The general algorithm takes the matrix.
     """
-    found = matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
-    return for_errors(channel, found) if channel.matrix_error else found
+    return matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
 
 
 @sdpi.register
