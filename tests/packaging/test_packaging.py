@@ -32,7 +32,7 @@ def test_import_is_light():
 def test_priors_and_spaces_need_no_numba():
     code = """
 import sys, fastpriv as fp
-fp.Dense([0.5, 0.5]), fp.Space([2, 3]).rows(3), fp.Uniform(2, 2).epsilon_x(), fp.h(1.0, 2, 2)
+fp.Dense([0.5, 0.5]), fp.Space([2, 3]).rows(3), fp.Uniform(2, 2).entropy(), fp.h(1.0, 2, 2)
 print([m for m in ("numba", "scipy.optimize", "highspy") if m in sys.modules])
 """
     assert run(code).strip() == "[]"
