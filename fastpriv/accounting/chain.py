@@ -90,7 +90,7 @@ def _column(channel: AbstractChannel, y: Ints) -> Floats:
 
 
 @_column.register
-def _(channel: ProductChannel, y: Ints) -> Floats:
+def _product_column(channel: ProductChannel, y: Ints) -> Floats:
     """The product over rows. Cost O(N)."""
     check.fits(channel.space.size, "a vector over databases", "use releases row by row only")
     column = np.ones(1)

@@ -22,12 +22,12 @@ def row_kernels(channel: AbstractChannel) -> RowKernels | None:
 
 
 @row_kernels.register
-def _(channel: ProductChannel) -> RowKernels | None:
+def _product_row_kernels(channel: ProductChannel) -> RowKernels | None:
     return channel._kernels
 
 
 @row_kernels.register
-def _(channel: TiltedProduct) -> RowKernels | None:
+def _tilted_product_row_kernels(channel: TiltedProduct) -> RowKernels | None:
     return channel._rows._kernels
 
 
@@ -38,15 +38,15 @@ def row_kinds(channel: AbstractChannel) -> Ints:
 
 
 @row_kinds.register
-def _(channel: ProductChannel) -> Ints:
+def _product_row_kinds(channel: ProductChannel) -> Ints:
     return channel._kernels.assignment
 
 
 @row_kinds.register
-def _(channel: QueryChannel) -> Ints:
+def _query_row_kinds(channel: QueryChannel) -> Ints:
     return channel._query.kinds()
 
 
 @row_kinds.register
-def _(channel: TypeChannel) -> Ints:
+def _type_row_kinds(channel: TypeChannel) -> Ints:
     return np.zeros(channel.space.n, dtype=np.int64)

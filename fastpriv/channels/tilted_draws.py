@@ -27,7 +27,9 @@ def tilted_draws(law: Distribution, rows: Ints, epsilon: float, source: Source) 
 
 
 @tilted_draws.register
-def _(law: Exchangeable, rows: Ints, epsilon: float, source: Source) -> Ints:
+def _exchangeable_tilted_draws(
+    law: Exchangeable, rows: Ints, epsilon: float, source: Source
+) -> Ints:
     """Exchangeable rows, taken in the order of their values.
 
     Databases of one type then share the sums over what can follow: O(n^2) for each type for
@@ -44,6 +46,6 @@ def _(law: Exchangeable, rows: Ints, epsilon: float, source: Source) -> Ints:
 
 
 @tilted_draws.register
-def _(law: Markov, rows: Ints, epsilon: float, source: Source) -> Ints:
+def _markov_tilted_draws(law: Markov, rows: Ints, epsilon: float, source: Source) -> Ints:
     """Chain: backward sums, then one row after the other. Cost O(n m^2) each."""
     return chain_draws(law._initial, law._transition, rows, epsilon, source)

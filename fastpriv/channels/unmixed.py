@@ -34,7 +34,7 @@ def unmixed(prior: Distribution, epsilon: float) -> Distribution:
 
 
 @unmixed.register
-def _(prior: Product, epsilon: float) -> Distribution:
+def _product_unmixed(prior: Product, epsilon: float) -> Distribution:
     """Independent rows: every row by itself."""
     laws = []
     for law in prior._laws:
@@ -44,7 +44,7 @@ def _(prior: Product, epsilon: float) -> Distribution:
 
 
 @unmixed.register
-def _(prior: Exchangeable, epsilon: float) -> Distribution:
+def _exchangeable_unmixed(prior: Exchangeable, epsilon: float) -> Distribution:
     """Exchangeable rows: a substitution in the polynomial of types."""
     if epsilon == 0.0:
         return prior
@@ -55,7 +55,7 @@ def _(prior: Exchangeable, epsilon: float) -> Distribution:
 
 
 @unmixed.register
-def _(prior: Markov, epsilon: float) -> Distribution:
+def _markov_unmixed(prior: Markov, epsilon: float) -> Distribution:
     """Markov chain: kept as such where its databases are too many to list."""
     if prior._long:
         return UnmixedMarkov(prior, epsilon)
@@ -70,7 +70,7 @@ def surely_exists(prior: Distribution, epsilon: float) -> bool:
 
 
 @surely_exists.register
-def _(prior: Exchangeable, epsilon: float) -> bool:
+def _exchangeable_surely_exists(prior: Exchangeable, epsilon: float) -> bool:
     if epsilon == 0.0:
         return False
     weights, kernel = prior._weights, Symmetric(prior._weights.ndim + 1, epsilon)
@@ -86,14 +86,14 @@ def misfit(prior: Distribution, other: Distribution) -> float:
 
 
 @misfit.register
-def _(prior: Product, other: Distribution) -> float:
+def _product_misfit(prior: Product, other: Distribution) -> float:
     """Independent rows: the sum over rows."""
     parts, counts = _row_misfits(prior, other)
     return math.fsum(counts * parts)
 
 
 @misfit.register
-def _(prior: Exchangeable, other: Distribution) -> float:
+def _exchangeable_misfit(prior: Exchangeable, other: Distribution) -> float:
     assert isinstance(other, Exchangeable)
     return _log_misfit(prior._weights, other._weights)
 

@@ -168,7 +168,7 @@ def excess(channel: AbstractChannel, epsilons: Floats) -> Floats:
 
 
 @excess.register
-def _(channel: Channel, epsilons: Floats) -> Floats:
+def _dense_excess(channel: Channel, epsilons: Floats) -> Floats:
     """With one row, all pairs of rows of a small matrix in one call."""
     matrix = channel._matrix
     if channel.space.n > 1 or len(matrix) * matrix.size > _FEW:
@@ -180,7 +180,7 @@ def _(channel: Channel, epsilons: Floats) -> Floats:
 
 
 @excess.register
-def _(channel: HammingChannel, epsilons: Floats) -> Floats:
+def _hamming_excess(channel: HammingChannel, epsilons: Floats) -> Floats:
     """E_d: the one output that favours x, a - e^t b = a (1 - e^(t - epsilon)).
 
     It is largest for the rows with the fewest values.
@@ -189,7 +189,7 @@ def _(channel: HammingChannel, epsilons: Floats) -> Floats:
 
 
 @excess.register
-def _(channel: SupportChannel, epsilons: Floats) -> Floats:
+def _support_excess(channel: SupportChannel, epsilons: Floats) -> Floats:
     """The reports that support x and not x', as the one output of E_d."""
     return _kept_excess(channel._pair()[0, 0], channel._level, epsilons)
 
@@ -213,13 +213,13 @@ def excess_crossing(channel: AbstractChannel, delta: float) -> float:
 
 
 @excess_crossing.register
-def _(channel: HammingChannel, delta: float) -> float:
+def _hamming_excess_crossing(channel: HammingChannel, delta: float) -> float:
     """E_d: a (1 - e^(t - epsilon)) falls to delta at t = epsilon + ln(1 - delta/a)."""
     return _kept_crossing(_most_kept(channel), channel.epsilon, delta)
 
 
 @excess_crossing.register
-def _(channel: SupportChannel, delta: float) -> float:
+def _support_excess_crossing(channel: SupportChannel, delta: float) -> float:
     """The same for the reports that support x and not x'."""
     return _kept_crossing(channel._pair()[0, 0], channel._level, delta)
 
@@ -246,7 +246,7 @@ def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
 
 
 @neighbour_laws.register
-def _(channel: ProductChannel) -> Iterator[Pairs]:
+def _product_neighbour_laws(channel: ProductChannel) -> Iterator[Pairs]:
     """Laws of one row, per distinct kernel: the factors of the other rows sum to one."""
     for kernel in channel._kernels.distinct:
         for laws, pairs in all_pairs(kernel.matrix):
@@ -257,7 +257,7 @@ def _(channel: ProductChannel) -> Iterator[Pairs]:
 
 
 @neighbour_laws.register
-def _(channel: SupportChannel) -> Iterator[Pairs]:
+def _support_neighbour_laws(channel: SupportChannel) -> Iterator[Pairs]:
     """Reports that support one, the other, or both or none of two values told apart best.
 
     The excess of a pair is proportional to the chance to support one of them and not the other.
@@ -267,7 +267,7 @@ def _(channel: SupportChannel) -> Iterator[Pairs]:
 
 
 @neighbour_laws.register
-def _(channel: ColumnsChannel) -> Iterator[Pairs]:
+def _columns_neighbour_laws(channel: ColumnsChannel) -> Iterator[Pairs]:
     """Those of every column: the factors of the others sum to one."""
     for column in channel.columns:
         yield from neighbour_laws(column)
@@ -285,14 +285,14 @@ def _record_laws(channel: RecordChannel) -> Iterator[Pairs]:
 
 
 @neighbour_laws.register
-def _(channel: QueryChannel) -> Iterator[Pairs]:
+def _query_neighbour_laws(channel: QueryChannel) -> Iterator[Pairs]:
     """The kernel, and the pairs of answers that neighbours have, each pair once."""
     pairs = channel._query.neighbours()
     yield channel._kernel.matrix, pairs if len(pairs) else np.zeros((1, 2), dtype=np.int64)
 
 
 @neighbour_laws.register
-def _(channel: TypeChannel) -> Iterator[Pairs]:
+def _type_neighbour_laws(channel: TypeChannel) -> Iterator[Pairs]:
     """Laws of the class of y and of its value in the row that moves, for every move.
 
     Cost O(classes). The laws of a pair are rounded apart.
@@ -309,7 +309,7 @@ def _(channel: TypeChannel) -> Iterator[Pairs]:
 
 
 @neighbour_laws.register
-def _(channel: TiltedChannel) -> Iterator[Pairs]:
+def _tilted_neighbour_laws(channel: TiltedChannel) -> Iterator[Pairs]:
     """Laws of y_i given x: only y_i tells databases apart that differ in row i.
 
     Cost O(N n) for each row. The laws of a pair are rounded apart.
@@ -347,7 +347,7 @@ def _rare_laws(channel: TiltedChannel, i: int) -> Floats:
 
 
 @neighbour_laws.register
-def _(channel: TiltedProduct) -> Iterator[Pairs]:
+def _tilted_product_neighbour_laws(channel: TiltedProduct) -> Iterator[Pairs]:
     """Those of the rows, rounded apart."""
     for kernel in channel._rows._kernels.distinct:
         occurs = kernel._occurs if isinstance(kernel, TiltedRow) else None
@@ -380,27 +380,27 @@ def _computed(channel: RecordChannel) -> bool:
 
 
 @laws_apart.register
-def _(channel: TiltedChannel) -> float:
+def _tilted_laws_apart(channel: TiltedChannel) -> float:
     return apart_by(max(channel.space.sizes), _factors(channel))
 
 
 @laws_apart.register
-def _(channel: TiltedProduct) -> float:
+def _tilted_product_laws_apart(channel: TiltedProduct) -> float:
     return apart_by(max(channel.space.sizes), 1)
 
 
 @laws_apart.register
-def _(channel: SupportChannel) -> float:
+def _support_laws_apart(channel: SupportChannel) -> float:
     return apart_by(3, 1)
 
 
 @laws_apart.register
-def _(channel: ColumnsChannel) -> float:
+def _columns_laws_apart(channel: ColumnsChannel) -> float:
     return max(laws_apart(column) for column in channel.columns)
 
 
 @laws_apart.register
-def _(channel: TypeChannel) -> float:
+def _type_laws_apart(channel: TypeChannel) -> float:
     return apart_by(len(channel._entry), channel.space.n)
 
 
@@ -414,7 +414,7 @@ def laws_lost(channel: AbstractChannel) -> float:
 
 
 @laws_lost.register
-def _(channel: TiltedChannel) -> float:
+def _tilted_laws_lost(channel: TiltedChannel) -> float:
     """A zero may be a chance below the range of a double."""
     return 2.0 * NORMAL
 
@@ -422,13 +422,13 @@ def _(channel: TiltedChannel) -> float:
 @laws_lost.register(ColumnsChannel)
 @laws_lost.register(RecordChannel)
 @laws_lost.register(SupportChannel)
-def _(channel: AbstractChannel) -> float:
+def _columns_or_record_or_support_laws_lost(channel: AbstractChannel) -> float:
     """Zeros are chances below the range of a double where the level is large, and finite."""
     return 2.0 * NORMAL if _UNDERFLOW < neighbour_level(channel) < math.inf else 0.0
 
 
 @laws_lost.register
-def _(channel: TypeChannel) -> float:
+def _type_laws_lost(channel: TypeChannel) -> float:
     """Entries that are given are multiplied by sizes of classes and by shares of them."""
     given = channel._entry[channel._entry > 0.0]
     return 2.0 * NORMAL if given.min() < NORMAL * channel.space.n else 0.0
@@ -441,6 +441,6 @@ def response(channel: AbstractChannel) -> tuple[int, float] | None:
 
 
 @response.register
-def _(channel: HammingChannel) -> tuple[int, float] | None:
+def _hamming_response(channel: HammingChannel) -> tuple[int, float] | None:
     """Randomised response of one row with the fewest values, whose a is largest."""
     return min((m for m in channel.space.sizes if m > 1), default=1), channel.epsilon

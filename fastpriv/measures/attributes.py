@@ -92,7 +92,7 @@ def attribute_range(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[In
 
 
 @attribute_range.register
-def _(channel: ProductChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+def _product_attribute_range(channel: ProductChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """One row after the other."""
     for i, m in enumerate(channel.space.sizes):
         # Rows before i are outputs by now. Row i comes first, the rest behind it.
@@ -106,13 +106,15 @@ def _(channel: ProductChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
 
 @attribute_range.register(HammingChannel)
 @attribute_range.register(TiltedChannel)
-def _(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+def _hamming_or_tilted_attribute_range(
+    channel: AbstractChannel, low: Ints, high: Ints
+) -> tuple[Ints, Ints]:
     """Every database can cause every output that occurs, also where its chance rounds to 0."""
     return low.min(keepdims=True), high.max(keepdims=True)
 
 
 @attribute_range.register
-def _(channel: QueryChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+def _query_attribute_range(channel: QueryChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """Per answer, then per output."""
     answers = channel._kernel.shape[0]
     least = np.full(answers, _NO_LOW, dtype=np.int64)
@@ -212,7 +214,9 @@ def row_causes(
 
 
 @row_causes.register
-def _(channel: ProductChannel, prior: Distribution | None, i: int) -> NDArray[np.bool_] | None:
+def _product_row_causes(
+    channel: ProductChannel, prior: Distribution | None, i: int
+) -> NDArray[np.bool_] | None:
     """The row by itself, if the other rows cannot rule out any of its values."""
     if not (isinstance(prior, Product) or every_database(prior)):
         return None
@@ -221,13 +225,17 @@ def _(channel: ProductChannel, prior: Distribution | None, i: int) -> NDArray[np
 
 @row_causes.register(HammingChannel)
 @row_causes.register(TiltedChannel)
-def _(channel: AbstractChannel, prior: Distribution | None, i: int) -> NDArray[np.bool_]:
+def _hamming_or_tilted_row_causes(
+    channel: AbstractChannel, prior: Distribution | None, i: int
+) -> NDArray[np.bool_]:
     """Every database can cause every output that occurs, also where its chance rounds to 0."""
     return _occurs(channel, prior, i)[:, None]
 
 
 @row_causes.register
-def _(channel: QueryChannel, prior: Distribution | None, i: int) -> NDArray[np.bool_] | None:
+def _query_row_causes(
+    channel: QueryChannel, prior: Distribution | None, i: int
+) -> NDArray[np.bool_] | None:
     """From the answers that each value of the row can have."""
     if not every_database(prior):
         return None

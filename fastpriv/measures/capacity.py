@@ -167,19 +167,19 @@ def capacity(channel: AbstractChannel, gap: float) -> Bracket:
 
 
 @capacity.register
-def _(channel: RecordChannel, gap: float) -> Bracket:
+def _record_capacity(channel: RecordChannel, gap: float) -> Bracket:
     """The capacity of the columns: a law of records is a law of their databases."""
     return capacity(channel.columns, gap)
 
 
 @capacity.register
-def _(channel: QueryChannel, gap: float) -> Bracket:
+def _query_capacity(channel: QueryChannel, gap: float) -> Bracket:
     """Take the answers that occur, each of them once."""
     return matrix_capacity(channel._seen(), gap)[0]
 
 
 @capacity.register
-def _(channel: ProductChannel, gap: float) -> Bracket:
+def _product_capacity(channel: ProductChannel, gap: float) -> Bracket:
     """Add up the capacities of the rows, each to its share of the gap. Cost O(distinct rows).
 
     Laws that sum to s and t and their reference laws have (s - s')(t - t') more together, which
@@ -204,7 +204,7 @@ def _unlike_sums(kernel: RowKernel) -> float:
 
 
 @capacity.register
-def _(channel: TypeChannel, gap: float) -> Bracket:
+def _type_capacity(channel: TypeChannel, gap: float) -> Bracket:
     """Take a law of types: rows may be permuted, and information is concave. Cost O(classes)."""
     weights = rewarded_law(channel._type_matrix(), arrangement_gains(channel), 0.5 * gap)
     D = type_divergences(channel, weights)
@@ -249,7 +249,7 @@ def _added(channel: TypeChannel, expected: Floats) -> Floats:
 
 
 @capacity.register
-def _(channel: SupportChannel, gap: float) -> Bracket:
+def _support_capacity(channel: SupportChannel, gap: float) -> Bracket:
     """Closed form for subsets and bits; otherwise the uniform prior and a bound by concavity."""
     if channel._is_small() and not channel.symmetric:
         found = matrix_capacity(channel.nearest_matrix(), gap)[0]
@@ -258,20 +258,20 @@ def _(channel: SupportChannel, gap: float) -> Bracket:
 
 
 @capacity.register
-def _(channel: ColumnsChannel, gap: float) -> Bracket:
+def _columns_capacity(channel: ColumnsChannel, gap: float) -> Bracket:
     """Add up the capacities of the columns, each to its share of the gap."""
     share = gap / len(channel.columns)
     return repeated([(1, capacity(column, share)) for column in channel.columns])
 
 
 @capacity.register
-def _(channel: TiltedChannel, gap: float) -> Bracket:
+def _tilted_capacity(channel: TiltedChannel, gap: float) -> Bracket:
     """Take the matrix, and allow for its errors."""
     return channel._widened(matrix_capacity(channel.nearest_matrix(), gap)[0])
 
 
 @capacity.register
-def _(channel: TiltedProduct, gap: float) -> Bracket:
+def _tilted_product_capacity(channel: TiltedProduct, gap: float) -> Bracket:
     """Take the rows."""
     return capacity(channel._rows, gap)
 
@@ -287,7 +287,7 @@ def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
 
 
 @optimal_prior.register
-def _(channel: QueryChannel, gap: float) -> Distribution:
+def _query_optimal_prior(channel: QueryChannel, gap: float) -> Distribution:
     """Return a prior under which the answers follow their best law."""
     law = np.zeros(channel._kernel.shape[0])
     law[channel._query.seen()] = matrix_capacity(channel._seen(), gap)[1]
@@ -295,14 +295,14 @@ def _(channel: QueryChannel, gap: float) -> Distribution:
 
 
 @optimal_prior.register
-def _(channel: ProductChannel, gap: float) -> Product:
+def _product_optimal_prior(channel: ProductChannel, gap: float) -> Product:
     """Return independent rows, each with the law that is best for its channel."""
     kinds, rows = channel._kernels.distinct, channel._kernels.assignment
     return Product._trusted([row_capacity(kernel, gap / len(rows))[1] for kernel in kinds], rows)
 
 
 @optimal_prior.register
-def _(channel: TypeChannel, gap: float) -> Distribution:
+def _type_optimal_prior(channel: TypeChannel, gap: float) -> Distribution:
     """Return exchangeable rows with the best law of types."""
     if channel.space.size == 1:
         return Dense._trusted(np.ones(1), channel.space)
@@ -314,7 +314,7 @@ def _(channel: TypeChannel, gap: float) -> Distribution:
 
 
 @optimal_prior.register
-def _(channel: SupportChannel, gap: float) -> Distribution:
+def _support_optimal_prior(channel: SupportChannel, gap: float) -> Distribution:
     """Return the uniform prior, or what a search finds where the matrix is small."""
     if channel._is_small() and not channel.symmetric:
         return Dense._trusted(matrix_capacity(channel.nearest_matrix(), gap)[1], channel.space)
@@ -322,7 +322,7 @@ def _(channel: SupportChannel, gap: float) -> Distribution:
 
 
 @optimal_prior.register
-def _(channel: TiltedProduct, gap: float) -> Distribution:
+def _tilted_product_optimal_prior(channel: TiltedProduct, gap: float) -> Distribution:
     """Take the rows."""
     return optimal_prior(channel._rows, gap)
 
@@ -334,14 +334,14 @@ def row_capacity(kernel: RowKernel, gap: float) -> tuple[Bracket, Floats]:
 
 
 @row_capacity.register
-def _(kernel: TiltedRow, gap: float) -> tuple[Bracket, Floats]:
+def _tilted_row_row_capacity(kernel: TiltedRow, gap: float) -> tuple[Bracket, Floats]:
     """Take the matrix, and allow for its errors."""
     bracket, law = matrix_capacity(kernel.matrix, gap)
     return kernel.widened(bracket), law
 
 
 @row_capacity.register
-def _(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
+def _symmetric_row_capacity(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
     """Return ln m - H(row), reached by the uniform law, as two terms without cancellation."""
     mean, m = 1.0 / kernel.m, kernel.m
     stays = kernels.divergence(kernel.stay, mean, kernel.gap * (m - 1) / m)
@@ -358,38 +358,38 @@ def searched_entries(channel: AbstractChannel) -> int:
 
 
 @searched_entries.register
-def _(channel: QueryChannel) -> int:
+def _query_searched_entries(channel: QueryChannel) -> int:
     """Count the entries of the laws of the answers."""
     return int(channel._kernel.matrix.size)
 
 
 @searched_entries.register
-def _(channel: TypeChannel) -> int:
+def _type_searched_entries(channel: TypeChannel) -> int:
     """Count the classes."""
     return len(channel._entry)
 
 
 @searched_entries.register
-def _(channel: ProductChannel) -> int:
+def _product_searched_entries(channel: ProductChannel) -> int:
     """Count the entries of the distinct rows that have no closed forms."""
     kinds = (k for k in channel._kernels.distinct if not isinstance(k, Symmetric))
     return sum(math.prod(kernel.shape) for kernel in kinds)
 
 
 @searched_entries.register
-def _(channel: TiltedProduct) -> int:
+def _tilted_product_searched_entries(channel: TiltedProduct) -> int:
     """Count those of the rows."""
     return searched_entries(channel._rows)
 
 
 @searched_entries.register
-def _(channel: SupportChannel) -> int:
+def _support_searched_entries(channel: SupportChannel) -> int:
     """Count the entries of a small matrix; larger ones are not searched."""
     listed = channel._is_small() and not channel.symmetric
     return channel.nearest_matrix().size if listed else channel.k
 
 
 @searched_entries.register
-def _(channel: ColumnsChannel) -> int:
+def _columns_searched_entries(channel: ColumnsChannel) -> int:
     """Count those of the columns."""
     return sum(searched_entries(column) for column in channel.columns)

@@ -24,7 +24,7 @@ def leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
 
 
 @leading.register
-def _(prior: Product, kernels: RowKernels) -> tuple[Ints, Ints]:
+def _product_leading(prior: Product, kernels: RowKernels) -> tuple[Ints, Ints]:
     """Independent rows: those of every row by itself."""
     laws, which, _, place = prior._pairs(kernels)
     pairs = zip(laws, which, strict=True)
@@ -34,7 +34,7 @@ def _(prior: Product, kernels: RowKernels) -> tuple[Ints, Ints]:
 
 
 @leading.register
-def _(prior: Exchangeable, kernels: RowKernels) -> tuple[Ints, Ints]:
+def _exchangeable_leading(prior: Exchangeable, kernels: RowKernels) -> tuple[Ints, Ints]:
     """Exchangeable bits with one kernel: over types of outputs."""
     by_type = count_leakages(prior, kernels)
     if by_type is None:
@@ -52,7 +52,7 @@ def _row_leading(kernel: RowKernel, law: Floats) -> tuple[int, int]:
 
 
 @_row_leading.register
-def _(kernel: Symmetric, law: Floats) -> tuple[int, int]:
+def _symmetric_row_leading(kernel: Symmetric, law: Floats) -> tuple[int, int]:
     """R_epsilon: the rarest value that occurs, twice."""
     y = int(np.where(law > 0, law, math.inf).argmin())
     return y, y
@@ -91,7 +91,7 @@ def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int
 
 
 @steepest.register
-def _(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Independent rows: the steepest law; the other rows hold their likeliest values."""
     used, first = np.unique(prior._assignment[rows], return_index=True)
     tops, bottoms = np.array([(prior._laws[k][s], prior._laws[k][t]) for k in used]).T
@@ -104,7 +104,7 @@ def _(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
 
 
 @steepest.register
-def _(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Exchangeable rows: by the counts of the other rows, those of the steepest line."""
     lines, n, axes = prior._line_table, prior.space.n, prior._weights.ndim
     seen = lines[:, s] > 0
@@ -118,7 +118,7 @@ def _(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
 
 
 @steepest.register
-def _(prior: Markov, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+def _markov_steepest(prior: Markov, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Chain: by the values on both sides of a row that make it steepest."""
     first, T, n = prior._initial, prior._transition, prior.space.n
     if n == 1 or first.min() == 0 or T.min() == 0:

@@ -81,7 +81,7 @@ def _joint(first: AbstractChannel, second: AbstractChannel) -> Channel:
 
 
 @joined.register
-def _(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
+def _product_joined(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
     """Join the outputs of every row, where both act row by row. Cost O(distinct pairs of rows)."""
     if not isinstance(second, ProductChannel):
         return _joint(first, second)
@@ -102,7 +102,7 @@ def _joint_row(first: RowKernel, second: RowKernel) -> RowKernel:
 
 
 @joined.register
-def _(first: QueryChannel, second: AbstractChannel) -> AbstractChannel:
+def _query_joined(first: QueryChannel, second: AbstractChannel) -> AbstractChannel:
     """Join the laws of the answers of one query, or of the pairs of answers of two queries."""
     if not isinstance(second, QueryChannel):
         return _joint(first, second)

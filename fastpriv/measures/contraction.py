@@ -111,25 +111,25 @@ def contraction(channel: AbstractChannel) -> Bracket:
 
 
 @contraction.register
-def _(channel: QueryChannel) -> Bracket:
+def _query_contraction(channel: QueryChannel) -> Bracket:
     """Take the answers that occur, each of them once."""
     return matrix_contraction(channel._seen())
 
 
 @contraction.register
-def _(channel: SupportChannel) -> Bracket:
+def _support_contraction(channel: SupportChannel) -> Bracket:
     """Take the two values that are told apart best. Closed form."""
     return supports.contraction(channel)
 
 
 @contraction.register
-def _(channel: ProductChannel) -> Bracket:
+def _product_contraction(channel: ProductChannel) -> Bracket:
     """Row by row: closed form for E_d, pairs that are listed or bounds for other products."""
     return rows_contraction(channel._kernels)
 
 
 @contraction.register
-def _(channel: TypeChannel) -> Bracket:
+def _type_contraction(channel: TypeChannel) -> Bracket:
     """Bits: over kinds of pairs of databases, O(n^7). More values: a small matrix.
 
     Otherwise the lower end is that of the types alone, and the upper end tanh^2(l/2) of the strong
@@ -149,7 +149,7 @@ def _(channel: TypeChannel) -> Bracket:
 
 
 @contraction.register
-def _(channel: TiltedChannel) -> Bracket:
+def _tilted_contraction(channel: TiltedChannel) -> Bracket:
     """Through the matrix while it is small, otherwise between two bounds.
 
     Below, the best two databases that hold one value in all rows. Above, two laws with ratios
@@ -202,7 +202,7 @@ def _first_output(channel: PosteriorChain) -> Floats:
 
 
 @contraction.register
-def _(channel: TiltedProduct) -> Bracket:
+def _tilted_product_contraction(channel: TiltedProduct) -> Bracket:
     """Take the rows, and allow for their errors."""
     return channel._widened(contraction(channel._rows))
 
@@ -214,7 +214,7 @@ def row_contraction(kernel: RowKernel) -> Bracket:
 
 
 @row_contraction.register
-def _(kernel: Symmetric) -> Bracket:
+def _symmetric_row_contraction(kernel: Symmetric) -> Bracket:
     """Return (a - b)^2/(a + b), that of any two inputs at even odds."""
     # One product comes last, so that at most one number is less than a double can be.
     value = kernel.gap * (kernel.gap / (kernel.stay + kernel.off)) if kernel.m > 1 else 0.0
@@ -223,7 +223,7 @@ def _(kernel: Symmetric) -> Bracket:
 
 
 @row_contraction.register
-def _(kernel: TiltedRow) -> Bracket:
+def _tilted_row_row_contraction(kernel: TiltedRow) -> Bracket:
     """Take the matrix, and allow for its errors."""
     return kernel.widened(matrix_contraction(kernel.matrix))
 
@@ -235,7 +235,7 @@ def hellinger(kernel: RowKernel) -> tuple[float, float]:
 
 
 @hellinger.register
-def _(kernel: Symmetric) -> tuple[float, float]:
+def _symmetric_hellinger(kernel: Symmetric) -> tuple[float, float]:
     """Return (sqrt a - sqrt b)^2, without cancellation."""
     if kernel.m == 1:
         return 0.0, 0.0

@@ -176,7 +176,7 @@ def _moved(rho: Bracket, channel: AbstractChannel, most: float) -> Bracket:
 
 
 @correlation.register
-def _(channel: QueryChannel, prior: Distribution) -> Bracket:
+def _query_correlation(channel: QueryChannel, prior: Distribution) -> Bracket:
     """Take the answer in place of the database.
 
     If the law of the answer is off by a factor of at most 1 + e at every answer, rho is off by at
@@ -188,7 +188,7 @@ def _(channel: QueryChannel, prior: Distribution) -> Bracket:
 
 
 @correlation.register
-def _(channel: ProductChannel, prior: Distribution) -> Bracket:
+def _product_correlation(channel: ProductChannel, prior: Distribution) -> Bracket:
     """Row by row, in the structure of the prior."""
     rho = rows_correlation(prior, channel._kernels)
     # Of E_d at 5e-324 the differences are lost; nothing is known but that they are small.
@@ -197,7 +197,7 @@ def _(channel: ProductChannel, prior: Distribution) -> Bracket:
 
 
 @correlation.register
-def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
+def _tilted_correlation(channel: TiltedChannel, prior: Distribution) -> Bracket:
     """Under its own prior, take E_d applied to q: correlation is symmetric in X and Y.
 
     Through differences of rows while these fit.
@@ -214,7 +214,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> Bracket:
 
 
 @correlation.register
-def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
+def _tilted_product_correlation(channel: TiltedProduct, prior: Distribution) -> Bracket:
     """Take the rows; where these need a dense prior, differences of all rows while they fit."""
     formed = None if isinstance(prior, Product) else channel._excess()
     if formed is not None:
@@ -223,7 +223,7 @@ def _(channel: TiltedProduct, prior: Distribution) -> Bracket:
 
 
 @correlation.register
-def _(channel: TypeChannel, prior: Distribution) -> Bracket:
+def _type_correlation(channel: TypeChannel, prior: Distribution) -> Bracket:
     """Bits under an exchangeable prior: part by part, O(n^4). Otherwise through the matrix."""
     types = as_exchangeable(prior)
     if types is None or channel.space.m != 2:
@@ -242,7 +242,7 @@ def _(channel: TypeChannel, prior: Distribution) -> Bracket:
 
 
 @correlation.register
-def _(channel: SupportChannel, prior: Distribution) -> Bracket:
+def _support_correlation(channel: SupportChannel, prior: Distribution) -> Bracket:
     """Closed form under a uniform prior; otherwise at most the root of the contraction."""
     p = prior._vector()
     if channel.symmetric and p.min() == p.max():
@@ -271,7 +271,7 @@ def rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
 
 
 @rows_correlation.register
-def _(prior: Product, kernels: RowKernels) -> Bracket:
+def _product_rows_correlation(prior: Product, kernels: RowKernels) -> Bracket:
     """Return the largest of the rows' correlations (Witsenhausen 1975)."""
     laws, which, _, _ = prior._pairs(kernels)
     pairs = zip(laws, which, strict=True)
@@ -279,7 +279,7 @@ def _(prior: Product, kernels: RowKernels) -> Bracket:
 
 
 @rows_correlation.register
-def _(prior: Exchangeable, kernels: RowKernels) -> Bracket:
+def _exchangeable_rows_correlation(prior: Exchangeable, kernels: RowKernels) -> Bracket:
     """From types where all rows use one kernel. Exact for bits, at a cost of O(n^3).
 
     For more values it is a bracket unless the bounds meet or the matrix is small.
@@ -296,7 +296,7 @@ def _(prior: Exchangeable, kernels: RowKernels) -> Bracket:
 
 @rows_correlation.register(HiddenMarkov)
 @rows_correlation.register(Markov)
-def _(prior: Distribution, kernels: RowKernels) -> Bracket:
+def _hidden_markov_or_markov_rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
     """Through the vector while it fits, otherwise a bracket."""
     if prior.space.size <= _LONGEST:
         return vector_correlation(prior._vector(), kernels)
@@ -326,7 +326,7 @@ def row_correlation(kernel: RowKernel, law: Floats) -> Bracket:
 
 
 @row_correlation.register
-def _(kernel: Symmetric, law: Floats) -> Bracket:
+def _symmetric_row_correlation(kernel: Symmetric, law: Floats) -> Bracket:
     """Return a - b for the uniform law. Take the matrix for others."""
     if kernel.m > 1 and np.ptp(law) == 0.0:
         return Bracket(lowered(kernel.gap, 8.0), min(raised(kernel.gap, 8.0), 1.0))
@@ -334,7 +334,7 @@ def _(kernel: Symmetric, law: Floats) -> Bracket:
 
 
 @row_correlation.register
-def _(kernel: TiltedRow, law: Floats) -> Bracket:
+def _tilted_row_row_correlation(kernel: TiltedRow, law: Floats) -> Bracket:
     """Take differences of rows that keep their digits while epsilon is small."""
     if kernel._epsilon <= SMALL:
         return relative_correlation(kernel.excess, kernel._law, law)
@@ -353,7 +353,7 @@ def excess(kernel: RowKernel, values: NDArray[np.bool_]) -> tuple[Floats, Floats
 
 
 @excess.register
-def _(kernel: Symmetric, values: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _symmetric_excess(kernel: Symmetric, values: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Return (a - b) (I - 1/m) and the uniform law."""
     m, mean = kernel.m, 1.0 / kernel.m
     check.fits(m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)

@@ -188,7 +188,7 @@ def least_support(channel: AbstractChannel) -> int:
 
 
 @least_support.register
-def _(channel: ProductChannel) -> int:
+def _product_least_support(channel: ProductChannel) -> int:
     """Product over rows of the least number of values behind an output. O(distinct rows)."""
     counts = [(k.matrix > 0.0).sum(axis=0) for k in channel._kernels.distinct]
     least = [int(c[c > 0].min()) for c in counts]
@@ -198,13 +198,13 @@ def _(channel: ProductChannel) -> int:
 
 @least_support.register(HammingChannel)
 @least_support.register(TiltedChannel)
-def _(channel: AbstractChannel) -> int:
+def _hamming_or_tilted_least_support(channel: AbstractChannel) -> int:
     """All databases, also where a chance rounds to 0."""
     return channel.space.size
 
 
 @least_support.register
-def _(channel: QueryChannel) -> int:
+def _query_least_support(channel: QueryChannel) -> int:
     """Add up the sizes of the answers' classes, counted up to 2^31."""
     sizes, matrix = channel._query.class_sizes(), channel._kernel.matrix
     counts = np.zeros(matrix.shape[1], dtype=np.int64)

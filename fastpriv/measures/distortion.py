@@ -121,7 +121,7 @@ def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
 
 
 @expected_distance.register
-def _(channel: Channel, prior: Distribution) -> float:
+def _dense_expected_distance(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
     return matrix_distance(channel, channel._matrix, prior)
 
@@ -138,13 +138,13 @@ def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distributio
 
 
 @expected_distance.register
-def _(channel: QueryChannel, prior: Distribution) -> float:
+def _query_expected_distance(channel: QueryChannel, prior: Distribution) -> float:
     """Raise: the outputs of a query are not databases."""
     raise InvalidInput("the outputs of a query are not databases: give metric[x, y]")
 
 
 @expected_distance.register
-def _(channel: ProductChannel, prior: Distribution) -> float:
+def _product_expected_distance(channel: ProductChannel, prior: Distribution) -> float:
     """Add up the rows. Cost O(distinct rows) and the marginals of the prior."""
     if channel.output_space != channel.space:
         raise InvalidInput("outputs have other row sizes than databases: give metric[x, y]")
@@ -157,13 +157,13 @@ def _(channel: ProductChannel, prior: Distribution) -> float:
 
 
 @expected_distance.register
-def _(channel: HammingChannel, prior: Distribution) -> float:
+def _hamming_expected_distance(channel: HammingChannel, prior: Distribution) -> float:
     """Return h(epsilon), whatever the prior (Wang-Ying-Zhang 2015, Lemma 5)."""
     return hamming_distance(channel._kernels)
 
 
 @expected_distance.register
-def _(channel: TiltedChannel, prior: Distribution) -> float:
+def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior.
 
     Under another one the cost is O(N n), or O(types^2) for exchangeable rows. Through the matrix
@@ -181,7 +181,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
 
 
 @expected_distance.register
-def _(channel: TiltedProduct, prior: Distribution) -> float:
+def _tilted_product_expected_distance(channel: TiltedProduct, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior. Otherwise take the rows."""
     if channel._own(prior):
         return hamming_distance(channel._kernels)
@@ -189,7 +189,7 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
 
 
 @expected_distance.register
-def _(channel: TypeChannel, prior: Distribution) -> float:
+def _type_expected_distance(channel: TypeChannel, prior: Distribution) -> float:
     """Add up the classes. Cost O(classes) and the law of the counts of values."""
     stack, weights = channel._stack, channel._type_weights(prior)
     if weights is None:

@@ -85,43 +85,43 @@ def neighbour_level(channel: AbstractChannel) -> float:
 
 
 @neighbour_level.register
-def _(channel: Channel) -> float:
+def _dense_neighbour_level(channel: Channel) -> float:
     return matrix_level(channel._matrix, channel.space._axes)
 
 
 @neighbour_level.register
-def _(channel: RecordChannel) -> float:
+def _record_neighbour_level(channel: RecordChannel) -> float:
     """Neighbours differ in the whole record: the largest ratio between any two."""
     return extreme_level(channel.columns)
 
 
 @neighbour_level.register
-def _(channel: ProductChannel) -> float:
+def _product_neighbour_level(channel: ProductChannel) -> float:
     """The level of the worst row. Cost O(distinct rows)."""
     levels = [float(kernel.log_ratios.max()) for kernel in channel._kernels.distinct]
     return round_up(max(0.0, *levels))
 
 
 @neighbour_level.register
-def _(channel: HammingChannel) -> float:
+def _hamming_neighbour_level(channel: HammingChannel) -> float:
     """Epsilon itself, or 0 where no row has a second value."""
     return channel.epsilon if max(channel.space.sizes) > 1 else 0.0
 
 
 @neighbour_level.register
-def _(channel: QueryChannel) -> float:
+def _query_neighbour_level(channel: QueryChannel) -> float:
     """The largest ratio over pairs of answers that neighbours have. Cost O(K) for each pair."""
     return query_level(channel, channel._kernel.matrix)
 
 
 @neighbour_level.register
-def _(channel: SupportChannel) -> float:
+def _support_neighbour_level(channel: SupportChannel) -> float:
     """The logarithm of the one ratio there is: every value can take the place of every other."""
     return channel._level
 
 
 @neighbour_level.register
-def _(channel: ColumnsChannel) -> float:
+def _columns_neighbour_level(channel: ColumnsChannel) -> float:
     """The level of the worst column."""
     return max(neighbour_level(column) for column in channel.columns)
 
@@ -138,7 +138,7 @@ def query_level(channel: QueryChannel, laws: Floats) -> float:
 
 
 @neighbour_level.register
-def _(channel: TypeChannel) -> float:
+def _type_neighbour_level(channel: TypeChannel) -> float:
     """The largest ratio over moves of one row from class to class. Cost O(classes)."""
     return _class_level(channel, channel._entry)
 
@@ -152,7 +152,7 @@ def _class_level(channel: TypeChannel, entry: Floats) -> float:
 
 
 @neighbour_level.register
-def _(channel: TiltedChannel) -> float:
+def _tilted_neighbour_level(channel: TiltedChannel) -> float:
     """Epsilon + eps_X of the prior R q if every value of every row can come out, else less."""
     if not channel._moves:
         return 0.0
@@ -169,6 +169,6 @@ def _(channel: TiltedChannel) -> float:
 
 
 @neighbour_level.register
-def _(channel: TiltedProduct) -> float:
+def _tilted_product_neighbour_level(channel: TiltedProduct) -> float:
     """Take the rows."""
     return neighbour_level(channel._rows)

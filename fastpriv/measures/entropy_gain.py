@@ -44,13 +44,13 @@ def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Brack
 
 
 @entropy_gain.register
-def _(channel: Channel, prior: Distribution) -> float:
+def _dense_entropy_gain(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
     return matrix_gain(channel._matrix, prior._vector())
 
 
 @entropy_gain.register
-def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
+def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bracket:
     """Under an exchangeable prior, take the classes against an output of each type.
 
     They are told apart by the output, and their databases are equally likely. Cost O(classes).
@@ -74,7 +74,7 @@ def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
 
 
 @entropy_gain.register
-def _(channel: QueryChannel, prior: Distribution) -> float:
+def _query_entropy_gain(channel: QueryChannel, prior: Distribution) -> float:
     """Take the answers, and the entropy of the database given each. Cost O(answers K).
 
     To this comes the cost of the law of the answer.
@@ -84,13 +84,13 @@ def _(channel: QueryChannel, prior: Distribution) -> float:
 
 
 @entropy_gain.register
-def _(channel: ProductChannel, prior: Distribution) -> float | Bracket:
+def _product_entropy_gain(channel: ProductChannel, prior: Distribution) -> float | Bracket:
     """Row by row, in the structure of the prior."""
     return rows_gain(prior, channel._kernels)
 
 
 @entropy_gain.register
-def _(channel: TiltedChannel, prior: Distribution) -> float:
+def _tilted_entropy_gain(channel: TiltedChannel, prior: Distribution) -> float:
     """Take the prior divided by R q through R. Cost O(N n m), or O(types^2).
 
     Under the channel's own prior every posterior is R, with the entropy of n rows of E_d.
@@ -126,7 +126,7 @@ def own_gain(channel: TiltedChannel) -> float:
 
 
 @entropy_gain.register
-def _(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
+def _tilted_product_entropy_gain(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
     """Take the rows."""
     return entropy_gain(channel._rows, prior)
 
@@ -138,7 +138,7 @@ def rows_gain(prior: Distribution, kernels: RowKernels) -> float | Bracket:
 
 
 @rows_gain.register
-def _(prior: Markov, kernels: RowKernels) -> float | Bracket:
+def _markov_rows_gain(prior: Markov, kernels: RowKernels) -> float | Bracket:
     """Chain: by the vector, or a bracket where it is too long for one."""
     if is_long(prior):
         return gain_bounds(prior, kernels)
@@ -146,7 +146,7 @@ def _(prior: Markov, kernels: RowKernels) -> float | Bracket:
 
 
 @rows_gain.register
-def _(prior: Exchangeable, kernels: RowKernels) -> float:
+def _exchangeable_rows_gain(prior: Exchangeable, kernels: RowKernels) -> float:
     """Over pairs of types where databases are many and use one kernel. Cost O(types^2)."""
     pairs = many_types(prior, kernels)
     if pairs is None:
@@ -184,7 +184,7 @@ def type_gain(
 
 
 @rows_gain.register
-def _(prior: Product, kernels: RowKernels) -> float:
+def _product_rows_gain(prior: Product, kernels: RowKernels) -> float:
     """Add up the largest gains of the rows. Cost O(distinct rows)."""
     laws, which, counts, _ = prior._pairs(kernels)
     pairs = zip(laws, which, strict=True)

@@ -117,7 +117,7 @@ def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
 
 
 @posterior_level.register
-def _(channel: Channel, prior: Distribution) -> float:
+def _dense_posterior_level(channel: Channel, prior: Distribution) -> float:
     """From the joint law; with one row every two databases are neighbours."""
     if channel.space.n == 1 and prior._logs() is None:
         level = measured(kernels.posterior_levels, channel._matrix, prior._vector()[None])
@@ -160,7 +160,7 @@ def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
 
 
 @posterior_level.register
-def _(channel: ProductChannel, prior: Distribution) -> float:
+def _product_posterior_level(channel: ProductChannel, prior: Distribution) -> float:
     """The worst sum of a row's and the prior's log-ratios. Cost O(distinct rows)."""
     worst = [0.0]
     for kernel, rows in channel._kernels.groups():
@@ -173,7 +173,7 @@ def _(channel: ProductChannel, prior: Distribution) -> float:
 
 
 @posterior_level.register
-def _(channel: HammingChannel, prior: Distribution) -> float:
+def _hamming_posterior_level(channel: HammingChannel, prior: Distribution) -> float:
     """Epsilon + eps_X: every pair of neighbours reaches e^epsilon at some output."""
     alone = neighbour_level(channel)
     if max(channel.space.sizes) == 1:
@@ -183,7 +183,7 @@ def _(channel: HammingChannel, prior: Distribution) -> float:
 
 
 @posterior_level.register
-def _(channel: QueryChannel, prior: Distribution) -> float:
+def _query_posterior_level(channel: QueryChannel, prior: Distribution) -> float:
     """The largest sum of the answers' and the databases' log-ratios.
 
     Cost O(K) for each pair of answers that neighbours have if the prior knows their odds, else
@@ -217,7 +217,7 @@ def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, i
 
 
 @posterior_level.register
-def _(channel: TypeChannel, prior: Distribution) -> float:
+def _type_posterior_level(channel: TypeChannel, prior: Distribution) -> float:
     """Over moves of one row from class to class, O(classes), if the prior knows their odds."""
     odds = type_odds(channel, prior)
     if odds is None:
@@ -226,7 +226,7 @@ def _(channel: TypeChannel, prior: Distribution) -> float:
 
 
 @posterior_level.register
-def _(channel: TiltedChannel, prior: Distribution) -> float:
+def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one as for neighbours."""
     if not channel._moves:
         return 0.0
@@ -251,7 +251,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float:
 
 
 @posterior_level.register
-def _(channel: TiltedProduct, prior: Distribution) -> float:
+def _tilted_product_posterior_level(channel: TiltedProduct, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one that of the rows."""
     if not channel._moves:
         return 0.0
@@ -262,7 +262,7 @@ def _(channel: TiltedProduct, prior: Distribution) -> float:
 
 
 @posterior_level.register
-def _(channel: ColumnsChannel, prior: Distribution) -> float:
+def _columns_posterior_level(channel: ColumnsChannel, prior: Distribution) -> float:
     """The level of the worst column where they are independent, otherwise through the matrix."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
@@ -271,6 +271,6 @@ def _(channel: ColumnsChannel, prior: Distribution) -> float:
 
 
 @posterior_level.register
-def _(channel: SupportChannel, prior: Distribution) -> float:
+def _support_posterior_level(channel: SupportChannel, prior: Distribution) -> float:
     """Every two values are told apart by some report: epsilon + eps_X."""
     return round_up(channel._level + prior.epsilon_x())

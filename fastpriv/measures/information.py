@@ -113,25 +113,25 @@ def information(channel: AbstractChannel, prior: Distribution) -> float | Bracke
 
 
 @information.register
-def _(channel: Channel, prior: Distribution) -> float:
+def _dense_information(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
     return told_information(channel._matrix, prior._vector())
 
 
 @information.register
-def _(channel: QueryChannel, prior: Distribution) -> float:
+def _query_information(channel: QueryChannel, prior: Distribution) -> float:
     """Return I(answer; Y), which is I(X; Y). Cost O(answers K) and the law of the answer."""
     return told_information(channel._kernel.matrix, channel._query.law(prior))
 
 
 @information.register
-def _(channel: ProductChannel, prior: Distribution) -> float | Bracket:
+def _product_information(channel: ProductChannel, prior: Distribution) -> float | Bracket:
     """Row by row, in the structure of the prior."""
     return rows_information(prior, channel._kernels)
 
 
 @information.register
-def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
+def _tilted_information(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     """Through differences of rows while these fit. Otherwise O(N n) if dense.
 
     Under its own prior it is the information of E_d applied to q. Under another dense prior it is
@@ -148,7 +148,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
         return rows_information(channel._law, channel._kernels)
     types, same = channel._by_type, as_exchangeable(prior)
     if types is not None and same is not None and types.fits:
-        return _type_information(types, same)
+        return _tilted_type_information(types, same)
     law, home = channel._vectors()
     p = prior._vector()
     gain = apply_rows(p / home, channel._kernels)
@@ -159,7 +159,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     return max(0.0, math.log(channel._scale()) - moved - float(spent))
 
 
-def _type_information(types: TypeTilt, prior: Exchangeable) -> float:
+def _tilted_type_information(types: TypeTilt, prior: Exchangeable) -> float:
     """Return E ln(R[x, y] / (v(x) c(y))) over pairs of types of the output and the database."""
     pairs, log_p = types.pairs, types.log_prior(prior)
     gain = pairs.log_sum(pairs.log_joint(log_p - types.log_each)) - pairs.log_output_sizes
@@ -171,7 +171,7 @@ def _type_information(types: TypeTilt, prior: Exchangeable) -> float:
 
 
 @information.register
-def _(channel: PosteriorChain, prior: Distribution) -> float | Bracket:
+def _posterior_chain_information(channel: PosteriorChain, prior: Distribution) -> float | Bracket:
     """Under its own prior H(X) - n H(row), because every posterior is R. Cost O(n m^2)."""
     if channel._own(prior):
         noise = compiled.entropy(channel._kernels[0].matrix[0])
@@ -180,7 +180,7 @@ def _(channel: PosteriorChain, prior: Distribution) -> float | Bracket:
 
 
 @information.register
-def _(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
+def _tilted_product_information(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
     """Take the rows; where these need a dense prior, differences of all rows while they fit.
 
     The prior of E_i is what it is defined by: there it is E_d applied to q, row by row.
@@ -194,7 +194,7 @@ def _(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
 
 
 @information.register
-def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
+def _type_information(channel: TypeChannel, prior: Distribution) -> float | Bracket:
     """Add up non-negative terms over classes if rows are exchangeable. Cost O(classes)."""
     from scipy.special import kl_div
 
@@ -214,7 +214,7 @@ def _(channel: TypeChannel, prior: Distribution) -> float | Bracket:
 
 
 @information.register
-def _(channel: SupportChannel, prior: Distribution) -> float | Bracket:
+def _support_information(channel: SupportChannel, prior: Distribution) -> float | Bracket:
     """From the masses of the supports, or a bracket where reports cannot be listed."""
     if channel._is_small():
         return supports.small_information(channel, prior._vector()[None])
@@ -222,7 +222,7 @@ def _(channel: SupportChannel, prior: Distribution) -> float | Bracket:
 
 
 @information.register
-def _(channel: ColumnsChannel, prior: Distribution) -> float | Bracket:
+def _columns_information(channel: ColumnsChannel, prior: Distribution) -> float | Bracket:
     """The sum over columns where they are independent, otherwise by the chain rule."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
@@ -277,7 +277,7 @@ def rows_information(prior: Distribution, kernels: RowKernels) -> float | Bracke
 
 
 @rows_information.register
-def _(prior: Dense, kernels: RowKernels) -> float:
+def _dense_rows_information(prior: Dense, kernels: RowKernels) -> float:
     """Return sum_i I(X_i; Y_i | Y_<i). Every term is a sum of non-negative numbers.
 
     The i-th term needs the joint law of the first i - 1 outputs and row i, which is a transform
@@ -294,7 +294,7 @@ def _(prior: Dense, kernels: RowKernels) -> float:
 
 
 @rows_information.register
-def _(prior: Product, kernels: RowKernels) -> float:
+def _product_rows_information(prior: Product, kernels: RowKernels) -> float:
     """Return the sum of the information of every row. Cost O(distinct rows)."""
     laws, which, counts, _ = prior._pairs(kernels)
     return math.fsum(
@@ -304,7 +304,7 @@ def _(prior: Product, kernels: RowKernels) -> float:
 
 
 @rows_information.register
-def _(prior: Exchangeable, kernels: RowKernels) -> float | Bracket:
+def _exchangeable_rows_information(prior: Exchangeable, kernels: RowKernels) -> float | Bracket:
     """Return sum_i I(X_i; Y_i | Y_<i), where only the type of Y_<i matters.
 
     Cost O(n^2) for m = 2 and O(n (n+1)^(m-1)) for each output value in general.
@@ -329,7 +329,7 @@ def _(prior: Exchangeable, kernels: RowKernels) -> float | Bracket:
 
 
 @rows_information.register
-def _(prior: Markov, kernels: RowKernels) -> float | Bracket:
+def _markov_rows_information(prior: Markov, kernels: RowKernels) -> float | Bracket:
     """Return the exact sum while the law of the outputs fits, a certified bracket otherwise."""
     return chain_information(prior, kernels)
 

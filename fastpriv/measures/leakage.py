@@ -127,7 +127,7 @@ def extreme_level(channel: AbstractChannel) -> float:
 
 
 @extreme_level.register
-def _(channel: Channel) -> float:
+def _dense_extreme_level(channel: Channel) -> float:
     """One pass over the matrix."""
     size = len(channel._matrix)
     axes = np.array([(1, size)] if size > 1 else [], np.int64).reshape(-1, 2)
@@ -135,25 +135,25 @@ def _(channel: Channel) -> float:
 
 
 @extreme_level.register
-def _(channel: RecordChannel) -> float:
+def _record_extreme_level(channel: RecordChannel) -> float:
     """The level of the columns: any two records are any two of their databases."""
     return extreme_level(channel.columns)
 
 
 @extreme_level.register
-def _(channel: ProductChannel) -> float:
+def _product_extreme_level(channel: ProductChannel) -> float:
     """The sum over rows. Cost O(distinct rows)."""
     return add_over_rows(channel, [float(k.log_ratios.max()) for k in channel._kernels.distinct])
 
 
 @extreme_level.register
-def _(channel: HammingChannel) -> float:
+def _hamming_extreme_level(channel: HammingChannel) -> float:
     """Epsilon for every row that has a second value, the product rounded up."""
     return product_up(channel.epsilon, channel.space.n - channel.space.sizes.count(1))
 
 
 @extreme_level.register
-def _(channel: TypeChannel) -> float:
+def _type_extreme_level(channel: TypeChannel) -> float:
     """From the largest and least entry for each type of output. Cost O(classes)."""
     ends = [(entry.max(), entry.min()) for entry in channel._entries if entry.max() > 0]
     most, least = np.array(ends).T
@@ -161,7 +161,7 @@ def _(channel: TypeChannel) -> float:
 
 
 @extreme_level.register
-def _(channel: TiltedChannel) -> float:
+def _tilted_extreme_level(channel: TiltedChannel) -> float:
     """From the largest and least tilt behind every output. Cost O(N n m), or O(types)."""
     types = channel._by_type
     if types is not None:
@@ -173,7 +173,7 @@ def _(channel: TiltedChannel) -> float:
 
 
 @extreme_level.register
-def _(channel: PosteriorChain) -> float:
+def _posterior_chain_extreme_level(channel: PosteriorChain) -> float:
     """Chain: the worst x differs from the output y in every row. Cost O(n m^4)."""
     chain, n = channel.prior, channel.space.n
     best = opposite_path(chain._initial, chain._transition, n)
@@ -181,19 +181,19 @@ def _(channel: PosteriorChain) -> float:
 
 
 @extreme_level.register
-def _(channel: TiltedProduct) -> float:
+def _tilted_product_extreme_level(channel: TiltedProduct) -> float:
     """The sum over rows, whose factors were rounded."""
     return extreme_level(channel._rows) + 4.0 * row_slack(channel._kernels)
 
 
 @extreme_level.register
-def _(channel: SupportChannel) -> float:
+def _support_extreme_level(channel: SupportChannel) -> float:
     """The logarithm of the one ratio there is."""
     return channel._level
 
 
 @extreme_level.register
-def _(channel: ColumnsChannel) -> float:
+def _columns_extreme_level(channel: ColumnsChannel) -> float:
     """The sum over columns."""
     return sum_up([extreme_level(column) for column in channel.columns])
 

@@ -51,20 +51,20 @@ def maxima_level(channel: AbstractChannel) -> float:
 
 
 @maxima_level.register
-def _(channel: Channel) -> float:
+def _dense_maxima_level(channel: Channel) -> float:
     """One pass over the matrix."""
     level = measured(kernels.maxima_levels, channel._matrix)
     return log_total(channel.column_maxima()) if math.isnan(level) else level
 
 
 @maxima_level.register
-def _(channel: RecordChannel) -> float:
+def _record_maxima_level(channel: RecordChannel) -> float:
     """The level of the columns."""
     return maxima_level(channel.columns)
 
 
 @maxima_level.register
-def _(channel: ProductChannel) -> float:
+def _product_maxima_level(channel: ProductChannel) -> float:
     """The sum over rows. Cost O(distinct rows)."""
     return add_over_rows(channel, [_row_maxima(k) for k in channel._kernels.distinct])
 
@@ -76,7 +76,7 @@ def _row_maxima(kernel: RowKernel) -> float:
 
 
 @_row_maxima.register
-def _(kernel: Symmetric) -> float:
+def _symmetric_row_maxima(kernel: Symmetric) -> float:
     """R_epsilon: ln(m a) = ln(1 + (m - 1)(1 - e^-epsilon)/(1 + (m - 1) e^-epsilon))."""
     if kernel.m == 1:
         return 0.0
@@ -86,7 +86,7 @@ def _(kernel: Symmetric) -> float:
 
 
 @maxima_level.register
-def _(channel: TypeChannel) -> float:
+def _type_maxima_level(channel: TypeChannel) -> float:
     """From the largest entry for each type of output. Cost O(classes)."""
     tops = np.array([entry.max() for entry in channel._entries])
     total = math.fsum(tops * np.exp(channel._types.log_sizes))
@@ -94,7 +94,7 @@ def _(channel: TypeChannel) -> float:
 
 
 @maxima_level.register
-def _(channel: TiltedChannel) -> float:
+def _tilted_maxima_level(channel: TiltedChannel) -> float:
     """From the column maxima, which carry the rounding of n factors.
 
     The largest p(y|x) is at x = y. In types: ln sum_y q(y) R[y, y] / (R q)(y). Cost O(types).
@@ -107,7 +107,7 @@ def _(channel: TiltedChannel) -> float:
 
 
 @maxima_level.register
-def _(channel: PosteriorChain) -> float:
+def _posterior_chain_maxima_level(channel: PosteriorChain) -> float:
     """Chain: ln sum_y q(y) R[y, y] / p(y), by the forward recursion. Cost O(n m^4)."""
     chain, n, m = channel.prior, channel.space.n, channel.prior.space.sizes[0]
     check.fits(n * m**4, "maximal leakage of E_i", "use fewer rows", _DECIMALS)
@@ -117,19 +117,19 @@ def _(channel: PosteriorChain) -> float:
 
 
 @maxima_level.register
-def _(channel: TiltedProduct) -> float:
+def _tilted_product_maxima_level(channel: TiltedProduct) -> float:
     """The sum over rows, whose factors were rounded."""
     return maxima_level(channel._rows) + maxima_slack(channel)
 
 
 @maxima_level.register
-def _(channel: SupportChannel) -> float:
+def _support_maxima_level(channel: SupportChannel) -> float:
     """Reports that support some value reach e^epsilon times their base chance. Closed form."""
     return supports.maxima(channel)
 
 
 @maxima_level.register
-def _(channel: ColumnsChannel) -> float:
+def _columns_maxima_level(channel: ColumnsChannel) -> float:
     """The sum over columns."""
     return sum_up([maxima_level(column) for column in channel.columns])
 
@@ -151,44 +151,44 @@ def maxima_slack(channel: AbstractChannel) -> float:
 
 
 @maxima_slack.register
-def _(channel: ProductChannel) -> float:
+def _product_maxima_slack(channel: ProductChannel) -> float:
     """What underflow may have cost each row."""
     return 8.0 * LEAST * channel.space.n
 
 
 @maxima_slack.register
-def _(channel: RecordChannel) -> float:
+def _record_maxima_slack(channel: RecordChannel) -> float:
     return maxima_slack(channel.columns)
 
 
 @maxima_slack.register
-def _(channel: TypeChannel) -> float:
+def _type_maxima_slack(channel: TypeChannel) -> float:
     """Logarithms of class sizes, each a sum over n rows."""
     return (8 * channel.space.n + 64) * ULP
 
 
 @maxima_slack.register
-def _(channel: TiltedChannel) -> float:
+def _tilted_maxima_slack(channel: TiltedChannel) -> float:
     """Probabilities that are products over n rows."""
     tilt = channel._by_type
     return 4.0 * row_slack(channel._kernels) if tilt is None else tilt.error
 
 
 @maxima_slack.register
-def _(channel: PosteriorChain) -> float:
+def _posterior_chain_maxima_slack(channel: PosteriorChain) -> float:
     """The floats of R, of the chain and of epsilon are off by a few ulp for each row."""
     spread = channel.epsilon + channel.prior.epsilon_x()
     return 64.0 * channel.space.n * ULP * (1.0 + spread)
 
 
 @maxima_slack.register
-def _(channel: TiltedProduct) -> float:
+def _tilted_product_maxima_slack(channel: TiltedProduct) -> float:
     """One kernel for each row, made from one of the prior."""
     return 4.0 * row_slack(channel._kernels)
 
 
 @maxima_slack.register
-def _(channel: ColumnsChannel) -> float:
+def _columns_maxima_slack(channel: ColumnsChannel) -> float:
     return sum_up([maxima_slack(column) for column in channel.columns])
 
 

@@ -104,7 +104,7 @@ def _drawn_by_matrix(channel: AbstractChannel) -> bool:
 
 
 @drawn_level.register
-def _(channel: RecordChannel) -> float:
+def _record_drawn_level(channel: RecordChannel) -> float:
     """The level of what the columns draw, between any two records."""
     drawn, slack = realised(channel.columns)
     level = extreme_level(drawn)
@@ -112,20 +112,20 @@ def _(channel: RecordChannel) -> float:
 
 
 @realised.register
-def _(channel: RecordChannel) -> tuple[AbstractChannel, float]:
+def _record_realised(channel: RecordChannel) -> tuple[AbstractChannel, float]:
     """What the columns draw, seen as records."""
     drawn, slack = realised(channel.columns)
     return RecordChannel(drawn), slack
 
 
 @drawn_level.register
-def _(channel: ProductChannel) -> float:
+def _product_drawn_level(channel: ProductChannel) -> float:
     """Level of the integer thresholds of the worst row. Cost O(distinct rows)."""
     return max(kernel.thresholds.level() for kernel in channel._kernels.distinct)
 
 
 @realised.register
-def _(channel: ProductChannel) -> tuple[AbstractChannel, float]:
+def _product_realised(channel: ProductChannel) -> tuple[AbstractChannel, float]:
     """The integer thresholds of every row, read as doubles; R_e at its realised level."""
     kinds = [
         Symmetric(kernel.m, kernel.thresholds.level())
@@ -139,26 +139,26 @@ def _(channel: ProductChannel) -> tuple[AbstractChannel, float]:
 
 
 @realised.register
-def _(channel: HammingChannel) -> tuple[AbstractChannel, float]:
+def _hamming_realised(channel: HammingChannel) -> tuple[AbstractChannel, float]:
     """E_d at the realised level. What is drawn is this channel, or a garbling of it."""
     return HammingChannel(channel.space.n, channel.space.sizes, drawn_level(channel)), 0.0
 
 
 @drawn_level.register
-def _(channel: QueryChannel) -> float:
+def _query_drawn_level(channel: QueryChannel) -> float:
     """Level of the integer thresholds over the pairs of answers that neighbours have."""
     return channel._laws.level(partial(query_level, channel))
 
 
 @realised.register
-def _(channel: QueryChannel) -> tuple[AbstractChannel, float]:
+def _query_realised(channel: QueryChannel) -> tuple[AbstractChannel, float]:
     """The integer thresholds of every answer, read as doubles."""
     drawn = QueryChannel._trusted(channel._query, LawThresholds(channel._kernel.matrix).chances())
     return drawn, _READ
 
 
 @drawn_level.register
-def _(channel: TypeChannel) -> float:
+def _type_drawn_level(channel: TypeChannel) -> float:
     """The level of the entries, plus two errors of a few ulp.
 
     A class is drawn by at most 32 coins, each right to some ulp, and its outputs are equally
@@ -172,7 +172,7 @@ def _(channel: TypeChannel) -> float:
 
 
 @drawn_level.register
-def _(channel: TiltedChannel) -> float:
+def _tilted_drawn_level(channel: TiltedChannel) -> float:
     """A bound where rows are drawn in turn.
 
     Given the rows before it, row i comes out with a chance that is right to some ulp, so p(y|x)
@@ -187,25 +187,25 @@ def _(channel: TiltedChannel) -> float:
 
 
 @drawn_level.register
-def _(channel: TiltedProduct) -> float:
+def _tilted_product_drawn_level(channel: TiltedProduct) -> float:
     """Level of the thresholds of the rows."""
     return drawn_level(channel._drawn)
 
 
 @realised.register
-def _(channel: TiltedProduct) -> tuple[AbstractChannel, float]:
+def _tilted_product_realised(channel: TiltedProduct) -> tuple[AbstractChannel, float]:
     """The thresholds of the rows, read as doubles."""
     return realised(channel._drawn)
 
 
 @drawn_level.register
-def _(channel: SupportChannel) -> float:
+def _support_drawn_level(channel: SupportChannel) -> float:
     """The logarithm of the ratio of integers that is drawn; at most epsilon."""
     return min(ratio_log_up(channel.growth), channel._level)
 
 
 @realised.register
-def _(channel: SupportChannel) -> tuple[AbstractChannel, float]:
+def _support_realised(channel: SupportChannel) -> tuple[AbstractChannel, float]:
     """The same mechanism at the realised level.
 
     What is drawn has a ratio e' <= e of that level and is a garbling of it: a mixture of it and of
@@ -216,13 +216,13 @@ def _(channel: SupportChannel) -> tuple[AbstractChannel, float]:
 
 
 @drawn_level.register
-def _(channel: ColumnsChannel) -> float:
+def _columns_drawn_level(channel: ColumnsChannel) -> float:
     """The level of what the worst column draws."""
     return max(drawn_level(column) for column in channel.columns)
 
 
 @realised.register
-def _(channel: ColumnsChannel) -> tuple[AbstractChannel, float]:
+def _columns_realised(channel: ColumnsChannel) -> tuple[AbstractChannel, float]:
     """What the columns draw, and the sum of their slacks."""
     parts = [realised(column) for column in channel.columns]
     return ColumnsChannel([part[0] for part in parts]), sum_up([part[1] for part in parts])

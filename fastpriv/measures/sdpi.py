@@ -165,7 +165,7 @@ def sdpi(
 
 
 @sdpi.register
-def _(
+def _query_sdpi(
     channel: QueryChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
     """Take the answer in place of the database. Of large tables, take rho^2 and eta."""
@@ -178,7 +178,7 @@ def _(
 
 
 @sdpi.register
-def _(
+def _product_sdpi(
     channel: ProductChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
     """Row by row, in the structure of the prior."""
@@ -186,7 +186,7 @@ def _(
 
 
 @sdpi.register
-def _(
+def _type_sdpi(
     channel: TypeChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
     """Take rho^2 and eta of all databases where the matrix is large."""
@@ -197,7 +197,7 @@ def _(
 
 
 @sdpi.register
-def _(
+def _tilted_product_sdpi(
     channel: TiltedProduct, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
     """Take the rows."""
@@ -228,7 +228,9 @@ def rows_sdpi(
 
 
 @rows_sdpi.register
-def _(prior: Product, row_kernels: RowKernels, gap: float, time_limit: float | None) -> Bracket:
+def _product_rows_sdpi(
+    prior: Product, row_kernels: RowKernels, gap: float, time_limit: float | None
+) -> Bracket:
     """Return the largest of the rows' constants (Ahlswede-Gacs 1976)."""
     laws, which, _, _ = prior._pairs(row_kernels)
     pairs = zip(laws, which, strict=True)

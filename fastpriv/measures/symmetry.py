@@ -183,13 +183,13 @@ def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
 
 
 @law_factors.register
-def _(channel: QueryChannel) -> list[tuple[Floats, int]]:
+def _query_law_factors(channel: QueryChannel) -> list[tuple[Floats, int]]:
     """Return the laws of the answers that occur."""
     return [(channel._seen(), 1)]
 
 
 @law_factors.register
-def _(channel: ProductChannel) -> list[tuple[Floats, int]]:
+def _product_law_factors(channel: ProductChannel) -> list[tuple[Floats, int]]:
     """Return the distinct rows' matrices and the number of rows that use each."""
     kinds = channel._kernels.distinct
     counts = np.bincount(channel._kernels.assignment, minlength=len(kinds))

@@ -75,7 +75,7 @@ def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
 
 
 @_log_rarest.register
-def _(channel: ProductChannel, prior: Distribution) -> float:
+def _product_log_rarest(channel: ProductChannel, prior: Distribution) -> float:
     """Add up the rows, if they are independent."""
     if not isinstance(prior, Product):
         return _log_rarest.dispatch(AbstractChannel)(channel, prior)

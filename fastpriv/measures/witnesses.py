@@ -131,7 +131,7 @@ def _widest(laws: Floats, pairs: Ints) -> tuple[int, int]:
 
 
 @ruling_out.register
-def _(channel: ProductChannel) -> tuple[int, Ints]:
+def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
     """All outputs that occur, less those that every value of every row can cause."""
     kernels = channel._kernels
     counts = np.bincount(kernels.assignment, minlength=len(kernels.distinct)).tolist()
@@ -155,13 +155,13 @@ def _(channel: ProductChannel) -> tuple[int, Ints]:
 
 @ruling_out.register(HammingChannel)
 @ruling_out.register(TiltedChannel)
-def _(channel: AbstractChannel) -> tuple[int, Ints]:
+def _hamming_or_tilted_ruling_out(channel: AbstractChannel) -> tuple[int, Ints]:
     """No output that occurs does, also where a chance rounds to 0."""
     return 0, np.empty((0, channel.space.n), dtype=np.int64)
 
 
 @ruling_out.register
-def _(channel: TypeChannel) -> tuple[int, Ints]:
+def _type_ruling_out(channel: TypeChannel) -> tuple[int, Ints]:
     """The outputs whose type some class cannot reach. Cost O(classes)."""
     kinds, entries = channel._types, channel._entries
     types = [j for j, e in enumerate(entries) if e.max() > 0.0 and e.min() == 0.0]
@@ -171,7 +171,7 @@ def _(channel: TypeChannel) -> tuple[int, Ints]:
 
 
 @step_witness.register
-def _(channel: ProductChannel, prior: Distribution | None = None) -> Witness:
+def _product_step_witness(channel: ProductChannel, prior: Distribution | None = None) -> Witness:
     return _rows_step(channel._kernels, prior)
 
 
@@ -222,7 +222,7 @@ def _home_step(home: Distribution, groups: list[Ints]) -> Witness:
 
 
 @extreme_witness.register
-def _(channel: ProductChannel) -> Witness:
+def _product_extreme_witness(channel: ProductChannel) -> Witness:
     """In every row the two values and the output that are furthest apart."""
     kernels = channel._kernels
     x, other, y = (np.empty(len(kernels), dtype=np.int64) for _ in range(3))
@@ -233,12 +233,12 @@ def _(channel: ProductChannel) -> Witness:
 
 
 @leakage_witness.register
-def _(channel: ProductChannel, prior: Distribution) -> Witness:
+def _product_leakage_witness(channel: ProductChannel, prior: Distribution) -> Witness:
     return Witness(*leading(prior, channel._kernels))
 
 
 @step_witness.register
-def _(channel: QueryChannel, prior: Distribution | None = None) -> Witness:
+def _query_step_witness(channel: QueryChannel, prior: Distribution | None = None) -> Witness:
     """Among answers for the neighbour level, among databases for the posterior level.
 
     Cost as for these levels, TooLarge beyond some ten million entries.
@@ -255,7 +255,7 @@ def _(channel: QueryChannel, prior: Distribution | None = None) -> Witness:
 
 
 @extreme_witness.register
-def _(channel: QueryChannel) -> Witness:
+def _query_extreme_witness(channel: QueryChannel) -> Witness:
     """Among the answers that occur."""
     seen = channel._query.seen()
     v, w, y = _furthest(channel._seen())
@@ -264,7 +264,7 @@ def _(channel: QueryChannel) -> Witness:
 
 
 @leakage_witness.register
-def _(channel: QueryChannel, prior: Distribution) -> Witness:
+def _query_leakage_witness(channel: QueryChannel, prior: Distribution) -> Witness:
     """The output that leaks most, and a database with the likeliest answer behind it."""
     query = channel._query
     y = int(leakages(channel, prior).above.argmax())
@@ -277,7 +277,7 @@ def _(channel: QueryChannel, prior: Distribution) -> Witness:
 
 
 @step_witness.register
-def _(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
+def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
     """Over moves of one row from class to class. Cost O(classes)."""
     source, target = channel._stack.source, channel._stack.target
     if prior is None:
@@ -297,7 +297,7 @@ def _(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
 
 
 @extreme_witness.register
-def _(channel: TypeChannel) -> Witness:
+def _type_extreme_witness(channel: TypeChannel) -> Witness:
     """Over the classes against each type of output. Cost O(classes)."""
     most, least = (np.array([f(e) for e in channel._entries]) for f in (np.max, np.min))
     j = largest_ratio(most, least)
@@ -308,7 +308,7 @@ def _(channel: TypeChannel) -> Witness:
 
 
 @leakage_witness.register
-def _(channel: TypeChannel, prior: Distribution) -> Witness:
+def _type_leakage_witness(channel: TypeChannel, prior: Distribution) -> Witness:
     """Over types of outputs, under an exchangeable prior."""
     types = as_exchangeable(prior)
     if types is None:
@@ -328,7 +328,7 @@ def _laid_out(pairs: Ints) -> tuple[Ints, Ints]:
 
 
 @step_witness.register
-def _(channel: TiltedChannel, prior: Distribution | None = None) -> Witness:
+def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = None) -> Witness:
     """In the structure of the prior.
 
     W moves by e^epsilon as a row of x leaves its value in y, and by the ratio of R q.
@@ -347,7 +347,7 @@ def _(channel: TiltedChannel, prior: Distribution | None = None) -> Witness:
 
 
 @extreme_witness.register
-def _(channel: TiltedChannel) -> Witness:
+def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
     """From the largest and least tilt behind every output. Cost O(N n m)."""
     law, home = channel._vectors()
     tilt = -np.log(home)
@@ -358,7 +358,7 @@ def _(channel: TiltedChannel) -> Witness:
 
 
 @leakage_witness.register
-def _(channel: TiltedChannel, prior: Distribution) -> Witness:
+def _tilted_leakage_witness(channel: TiltedChannel, prior: Distribution) -> Witness:
     """From the leakages of all outputs. Cost O(N n m)."""
     y = channel.space.rows(int(leakages(channel, prior).above.argmax()))
     column = np.where(prior._vector() > 0, _log_column(channel, y), -math.inf)
@@ -374,15 +374,17 @@ def _log_column(channel: TiltedChannel, y: Ints) -> Floats:
 
 
 @step_witness.register
-def _(channel: TiltedProduct, prior: Distribution | None = None) -> Witness:
+def _tilted_product_step_witness(
+    channel: TiltedProduct, prior: Distribution | None = None
+) -> Witness:
     return step_witness(channel._rows, prior)
 
 
 @extreme_witness.register
-def _(channel: TiltedProduct) -> Witness:
+def _tilted_product_extreme_witness(channel: TiltedProduct) -> Witness:
     return extreme_witness(channel._rows)
 
 
 @leakage_witness.register
-def _(channel: TiltedProduct, prior: Distribution) -> Witness:
+def _tilted_product_leakage_witness(channel: TiltedProduct, prior: Distribution) -> Witness:
     return leakage_witness(channel._rows, prior)

@@ -36,7 +36,7 @@ def column(prior: Distribution, kernels: RowKernels, y: Ints) -> Column:
 
 
 @column.register
-def _(prior: Product, kernels: RowKernels, y: Ints) -> Column:
+def _product_column(prior: Product, kernels: RowKernels, y: Ints) -> Column:
     """Independent rows: both logs are sums over rows. Cost O(n)."""
     laws, which, _, place = prior._pairs(kernels)
     best, mass = [0.0], [0.0]
@@ -54,7 +54,7 @@ def _(prior: Product, kernels: RowKernels, y: Ints) -> Column:
 
 
 @column.register
-def _(prior: Exchangeable, kernels: RowKernels, y: Ints) -> Column:
+def _exchangeable_column(prior: Exchangeable, kernels: RowKernels, y: Ints) -> Column:
     """Exchangeable rows: from the counts of ones, for two values per row.
 
     Cost O(n) with at most two different factors. For more values from pairs of types where
@@ -87,14 +87,14 @@ def _type_column(prior: Exchangeable, pairs: TypePairs, y: Ints) -> Column:
 
 
 @column.register
-def _(prior: Markov, kernels: RowKernels, y: Ints) -> Column:
+def _markov_column(prior: Markov, kernels: RowKernels, y: Ints) -> Column:
     """Chain: the mean by the forward recursion, the largest by Viterbi. Cost O(n m^2)."""
     tables = [[k.near, k.loss, k.log_near, k.log_near] for k in kernels.distinct]
     return _along(prior, tables, kernels.assignment, y)
 
 
 @column.register
-def _(prior: HiddenMarkov, kernels: RowKernels, y: Ints) -> Column:
+def _hidden_markov_column(prior: HiddenMarkov, kernels: RowKernels, y: Ints) -> Column:
     """Chain behind kernels: those of the chain and the channel are joined. Cost O(n m^2)."""
     width = len(kernels.distinct)
     pairs, assignment = np.unique(
@@ -165,7 +165,7 @@ def log_marginal(prior: Distribution, i: int) -> tuple[Floats, float]:
 
 
 @log_marginal.register
-def _(prior: Exchangeable, i: int) -> tuple[Floats, float]:
+def _exchangeable_log_marginal(prior: Exchangeable, i: int) -> tuple[Floats, float]:
     """Exchangeable rows: from the share of the rows that hold each value, for every type."""
     counts = np.stack([prior._rest, *np.indices(prior._weights.shape)]) / prior.space.n
     shares = np.maximum(counts, 0.0).reshape(len(counts), -1)

@@ -22,12 +22,12 @@ def as_exchangeable(prior: Distribution) -> Exchangeable | None:
 
 
 @as_exchangeable.register
-def _(prior: Exchangeable) -> Exchangeable:
+def _exchangeable_as_exchangeable(prior: Exchangeable) -> Exchangeable:
     return prior
 
 
 @as_exchangeable.register
-def _(prior: Product) -> Exchangeable | None:
+def _product_as_exchangeable(prior: Product) -> Exchangeable | None:
     """Independent rows of one law: multinomial weights, kept with their logs. Cost O(types m)."""
     used = np.unique(prior._assignment)
     n, m = prior.space.n, len(prior._laws[used[0]])

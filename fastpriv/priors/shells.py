@@ -65,7 +65,7 @@ def _profile(prior: Distribution, y: Ints) -> Floats:
 
 
 @_profile.register
-def _(prior: Dense, y: Ints) -> Floats:
+def _dense_profile(prior: Dense, y: Ints) -> Floats:
     from fastpriv.kernels import shell_masses
 
     space = prior.space
@@ -86,7 +86,7 @@ def _distances(differ: list[np.ndarray]) -> Ints:
 
 
 @_profile.register
-def _(prior: Product, y: Ints) -> Floats:
+def _product_profile(prior: Product, y: Ints) -> Floats:
     """Independent rows: a convolution of two-point laws, a binomial for equal rows."""
     from scipy.stats import binom
 
@@ -112,7 +112,7 @@ def _(prior: Product, y: Ints) -> Floats:
 
 
 @_profile.register
-def _(prior: Exchangeable, y: Ints) -> Floats:
+def _exchangeable_profile(prior: Exchangeable, y: Ints) -> Floats:
     """Exchangeable bits: hypergeometric overlaps, O(n^2). More values go through the vector."""
     if prior._weights.ndim > 1:
         return _profile(prior._dense("shell_profile"), y)

@@ -33,7 +33,7 @@ def score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Float
 
 
 @score_law.register
-def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
+def _product_score_law(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
     """Convolve row by row, with positive terms only. Cost O(n sums)."""
     laws = _steps(prior, scores, which)
     most = largest_sum(scores, which)
@@ -51,7 +51,7 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
 
 
 @score_law.register
-def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
+def _exchangeable_score_law(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
     """Take the types of databases. Cost O(types) where all rows have the same scores.
 
     Where they differ, the arrangements of a type are equally likely.
@@ -66,7 +66,7 @@ def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
 
 
 @score_law.register
-def _(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
+def _markov_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
     """Carry the joint law of the sum and the last row along the chain. Cost O(n m^2 sums)."""
     most, steps = largest_sum(scores, which), prior._transition.T
     _check_chain(prior, most)
@@ -89,7 +89,7 @@ def log_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> F
 
 
 @log_score_law.register
-def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
+def _product_log_score_law(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
     """Convolve in logarithms. Cost O(n) for equal bits, O(n sums) otherwise."""
     pairs = Counter(zip(prior._assignment.tolist(), which.tolist(), strict=True))
     laws, most = _steps(prior, scores, which), largest_sum(scores, which)
@@ -103,7 +103,7 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
 
 
 @log_score_law.register
-def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
+def _exchangeable_log_score_law(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
     """Take the types of databases. Cost O(types) where all rows have the same scores."""
     logs = np.full(largest_sum(scores, which) + 1, -math.inf)
     if len(scores) > 1:
@@ -115,7 +115,7 @@ def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
 
 
 @log_score_law.register
-def _(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
+def _markov_log_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
     """Carry the logs of the joint law along the chain. Cost O(n m^2 sums)."""
     start, steps = prior._log_chain
     most, m = largest_sum(scores, which), len(start)
@@ -153,7 +153,7 @@ def histogram_law(prior: Distribution) -> Floats:
 
 
 @histogram_law.register
-def _(prior: Exchangeable) -> Floats:
+def _exchangeable_histogram_law(prior: Exchangeable) -> Floats:
     """Return the weights."""
     return prior._weights.reshape(-1)
 
@@ -166,7 +166,7 @@ def log_histogram_law(prior: Distribution) -> Floats:
 
 
 @log_histogram_law.register
-def _(prior: Exchangeable) -> Floats:
+def _exchangeable_log_histogram_law(prior: Exchangeable) -> Floats:
     """Return the logs of the weights."""
     return prior._log_weights.reshape(-1)
 

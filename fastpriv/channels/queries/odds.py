@@ -64,7 +64,7 @@ def score_odds(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Iter
 
 
 @score_odds.register
-def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
+def _product_score_odds(prior: Product, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
     """Take the odds of single rows, and the sums of the others. Cost O(log n) for equal bits.
 
     Rows of the same scores whose laws have the same zeros leave the same sums to the others.
@@ -84,7 +84,9 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
 
 
 @score_odds.register
-def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
+def _exchangeable_score_odds(
+    prior: Exchangeable, scores: Sequence[Ints], which: Ints
+) -> Iterator[Odds]:
     """Take a row given the counts of the others, and the sums that these can have.
 
     Cost O(types m^2) where all rows have the same scores.
@@ -123,7 +125,7 @@ def _reach_by_type(scores: Sequence[Ints], which: Ints) -> dict[tuple[int, ...],
 
 
 @score_odds.register
-def _(prior: Markov, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
+def _markov_score_odds(prior: Markov, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
     """Take a row given its two neighbours, and the sums of the others. Cost O(n m^4 sums/64).
 
     Along the chain, ``before[a]`` is the set of sums of all rows so far, the last one being a,

@@ -51,7 +51,9 @@ def _marked(scores: Sequence[Ints], which: Ints, i: int) -> tuple[list[Ints], In
 
 
 @row_score_law.register
-def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int) -> Floats:
+def _exchangeable_row_score_law(
+    prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int
+) -> Floats:
     """Take the share of the rows that hold each value, type by type. Cost O(types m).
 
     Of rows with different scores, take the sums of the others, whose orders are equally likely.
@@ -68,7 +70,9 @@ def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int) -> Float
 
 
 @log_row_score_law.register
-def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int) -> Floats:
+def _exchangeable_log_row_score_law(
+    prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int
+) -> Floats:
     """Take the share of the rows that hold each value, type by type. Cost O(types m)."""
     logs = np.full((len(scores[0]), largest_sum(scores, which) + 1), -math.inf)
     if len(scores) > 1 < prior.space.n:
@@ -112,7 +116,9 @@ def row_score_laws(
 
 
 @row_score_laws.register
-def _(prior: Product, scores: Sequence[Ints], which: Ints, rows: Ints) -> Iterator[Floats]:
+def _product_row_score_laws(
+    prior: Product, scores: Sequence[Ints], which: Ints, rows: Ints
+) -> Iterator[Floats]:
     """Convolve the sums of the rows before and behind each. Cost O(sums^2) for each row."""
     if len(rows) == 1:
         yield row_score_law(prior, scores, which, int(rows[0]))
@@ -133,7 +139,9 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints, rows: Ints) -> Iterat
 
 
 @row_score_laws.register
-def _(prior: Markov, scores: Sequence[Ints], which: Ints, rows: Ints) -> Iterator[Floats]:
+def _markov_row_score_laws(
+    prior: Markov, scores: Sequence[Ints], which: Ints, rows: Ints
+) -> Iterator[Floats]:
     """Convolve the sums before and behind each value. Cost O(m sums^2) for each row."""
     if len(rows) == 1:
         yield row_score_law(prior, scores, which, int(rows[0]))

@@ -28,7 +28,7 @@ def score_surprise(prior: Distribution, scores: Sequence[Ints], which: Ints) -> 
 
 
 @score_surprise.register
-def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
+def _product_score_surprise(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
     """Add row by row: ln p(x) is a sum over rows. All terms have one sign. Cost O(n m sums)."""
     laws = [(law / law.sum(), surprise(law)) for law in prior._laws]
     mass, total = np.zeros((2, largest_sum(scores, which) + 1))
@@ -44,7 +44,9 @@ def _(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
 
 
 @score_surprise.register
-def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
+def _exchangeable_score_surprise(
+    prior: Exchangeable, scores: Sequence[Ints], which: Ints
+) -> Floats:
     """Take the types of databases. Cost O(types) where all rows have the same scores."""
     total, inside = type_sums(prior, scores[0])
     weights, most = prior._weights[inside], largest_sum(scores, which)
@@ -55,7 +57,7 @@ def _(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
 
 
 @score_surprise.register
-def _(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
+def _markov_score_surprise(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
     """Carry the mass and the surprise by sum and last row along the chain. O(n m^2 sums)."""
     m, T = len(prior._initial), prior._transition
     steps = (T / T.sum(axis=1, keepdims=True)).T

@@ -31,7 +31,7 @@ def slice_ways(query: Query, i: int) -> list[Ways]:
 
 
 @slice_ways.register
-def _(query: Listed, i: int) -> list[Ways]:
+def _listed_slice_ways(query: Listed, i: int) -> list[Ways]:
     """Count the databases that are listed. Cost O(N)."""
     sizes, inner = query.space.sizes, int(query.space._strides[i])
     blocks = np.swapaxes(query.values.reshape(-1, sizes[i], inner), 0, 1).reshape(sizes[i], -1)
@@ -40,7 +40,7 @@ def _(query: Listed, i: int) -> list[Ways]:
 
 
 @slice_ways.register
-def _(query: Sum, i: int) -> list[Ways]:
+def _sum_slice_ways(query: Sum, i: int) -> list[Ways]:
     """Convolve the scores of the other rows. Cost O(n) for bits of one kind, else O(n sums)."""
     which = np.delete(query.which, i)
     if len(which):
@@ -54,7 +54,7 @@ def _(query: Sum, i: int) -> list[Ways]:
 
 
 @slice_ways.register
-def _(query: Histogram, i: int) -> list[Ways]:
+def _histogram_slice_ways(query: Histogram, i: int) -> list[Ways]:
     """Return the multinomial coefficients of the other rows. Cost O(m) for each answer."""
     from scipy.special import gammaln
 
@@ -79,7 +79,7 @@ def group_ways(query: Query, group: tuple[int, ...]) -> list[Ways]:
 
 
 @group_ways.register
-def _(query: Sum, group: tuple[int, ...]) -> list[Ways]:
+def _sum_group_ways(query: Sum, group: tuple[int, ...]) -> list[Ways]:
     """Convolve the scores of the rows outside the group."""
     which = np.delete(query.which, group)
     logs = np.zeros(1)

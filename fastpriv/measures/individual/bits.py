@@ -59,7 +59,7 @@ def interval_leak(
 
 
 @interval_leak.register
-def _(
+def _product_interval_leak(
     channel: ProductChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
     """Every row by itself."""
@@ -68,7 +68,7 @@ def _(
 
 
 @interval_leak.register
-def _(
+def _query_interval_leak(
     channel: QueryChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
     """A count: only the number of other bits with the larger chance matters."""
@@ -165,13 +165,17 @@ def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) ->
 
 
 @common_leak.register
-def _(channel: ProductChannel, c: float, gap: float, clock: Clock) -> IndividualCapacity:
+def _product_common_leak(
+    channel: ProductChannel, c: float, gap: float, clock: Clock
+) -> IndividualCapacity:
     """The other rows do not matter."""
     return interval_leak(channel, *chances_from(c), gap, clock)
 
 
 @common_leak.register
-def _(channel: QueryChannel, c: float, gap: float, clock: Clock) -> IndividualCapacity:
+def _query_common_leak(
+    channel: QueryChannel, c: float, gap: float, clock: Clock
+) -> IndividualCapacity:
     """A count is a function of the number of ones."""
     if not channel._query.counts_bits():
         return common_leak.dispatch(AbstractChannel)(channel, c, gap, clock)

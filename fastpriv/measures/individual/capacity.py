@@ -293,7 +293,9 @@ _general = largest_leak.dispatch(object)
 
 
 @largest_leak.register
-def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
+def _product_largest_leak(
+    channel: ProductChannel, k: int, gap: float, time_limit: float | None
+) -> IndividualCapacity:
     """Bits with one channel by the number of flips. Others are searched while the matrix is small.
 
     Otherwise rows with one channel go by types. For others some of the rows are searched for the
@@ -317,7 +319,9 @@ def _(channel: ProductChannel, k: int, gap: float, time_limit: float | None) -> 
 
 
 @largest_leak.register
-def _(channel: HammingChannel, k: int, gap: float, time_limit: float | None) -> IndividualCapacity:
+def _hamming_largest_leak(
+    channel: HammingChannel, k: int, gap: float, time_limit: float | None
+) -> IndividualCapacity:
     """Closed form for rows of one size. Otherwise a bracket, narrowed by a search while small."""
     clock = Clock(math.inf if time_limit is None else time_limit)
     kinds = row_kernels(channel)

@@ -100,7 +100,9 @@ def best_databases(channel: AbstractChannel, k: int, gap: float, time_limit: flo
 
 
 @best_databases.register
-def _(channel: HammingChannel, k: int, gap: float, time_limit: float) -> Bracket:
+def _hamming_best_databases(
+    channel: HammingChannel, k: int, gap: float, time_limit: float
+) -> Bracket:
     """Closed form if every row that has a choice has at least k values."""
     kinds = row_kernels(channel)
     rows = [kinds[t] for t in channel._kernels.assignment.tolist() if kinds[t].m > 1]

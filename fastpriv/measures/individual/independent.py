@@ -50,7 +50,9 @@ def independent_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Indi
 
 
 @independent_leak.register
-def _(channel: ProductChannel, gap: float, clock: Clock) -> IndividualCapacity:
+def _product_independent_leak(
+    channel: ProductChannel, gap: float, clock: Clock
+) -> IndividualCapacity:
     """Return the largest capacity of one row's channel. Cost O(distinct rows)."""
     told = [row_capacity(kernel, gap) for kernel in channel._kernels.distinct]
     at = int(np.argmax([part.lower for part, _ in told]))

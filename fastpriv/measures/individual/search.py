@@ -44,7 +44,7 @@ def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
 
 
 @as_query.register
-def _(channel: QueryChannel) -> tuple[Query, Floats]:
+def _query_as_query(channel: QueryChannel) -> tuple[Query, Floats]:
     """Return the query itself and the laws of its answers."""
     return channel._query, channel._kernel.matrix
 

@@ -172,7 +172,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
 
 
 @row_box_level.register
-def _(channel: ProductChannel, box: Box, i: int | None) -> float:
+def _product_row_box_level(channel: ProductChannel, box: Box, i: int | None) -> float:
     """Every row by itself."""
     kinds = [channel._kernels[i]] if i is not None else channel._kernels.distinct
     alone = [row_box_level(Channel(kernel.matrix, [box.size]), box, 0) for kernel in kinds]

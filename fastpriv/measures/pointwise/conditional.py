@@ -134,7 +134,9 @@ def known_leakage_at(
 
 
 @known_leakage_at.register
-def _(channel: ProductChannel, prior: Distribution, values: dict[int, int], y: Ints) -> float:
+def _product_known_leakage_at(
+    channel: ProductChannel, prior: Distribution, values: dict[int, int], y: Ints
+) -> float:
     """Along a chain; otherwise under the prior given the values."""
     if isinstance(prior, Markov | HiddenMarkov):
         return leakage_given(prior, channel._kernels, values, y)

@@ -131,19 +131,19 @@ def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
 
 
 @leakages.register
-def _(channel: Channel, prior: Distribution) -> Leakages:
+def _dense_leakages(channel: Channel, prior: Distribution) -> Leakages:
     return matrix_leakages(channel._matrix, prior._vector(), logs=prior._logs())
 
 
 @leakage_at.register
-def _(channel: Channel, prior: Distribution, y: Ints) -> float:
+def _dense_leakage_at(channel: Channel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
     one = np.ascontiguousarray(channel._matrix[:, [channel._column_of(y)]])
     return float(matrix_leakages(one, prior._vector(), logs=prior._logs()).above[0])
 
 
 @leakage_levels.register
-def _(channel: Channel, prior: Distribution) -> tuple[float, float]:
+def _dense_leakage_levels(channel: Channel, prior: Distribution) -> tuple[float, float]:
     """One pass over the matrix; in vectors over outputs where some are rare."""
     if prior._logs() is None:
         below = np.empty(1)
@@ -159,32 +159,32 @@ def _both_levels(below: Floats, W: Floats, P: Floats, off: float, above: Floats)
 
 
 @leakages.register
-def _(channel: ProductChannel, prior: Distribution) -> Leakages:
+def _product_leakages(channel: ProductChannel, prior: Distribution) -> Leakages:
     """In the structure of the prior."""
     channel._check_vector()
     return rows_leakages(prior, channel._kernels)
 
 
 @leakage_levels.register
-def _(channel: ProductChannel, prior: Distribution) -> tuple[float, float]:
+def _product_leakage_levels(channel: ProductChannel, prior: Distribution) -> tuple[float, float]:
     """In the structure of the prior."""
     return rows_levels(prior, channel._kernels)
 
 
 @leakage_at.register
-def _(channel: ProductChannel, prior: Distribution, y: Ints) -> float:
+def _product_leakage_at(channel: ProductChannel, prior: Distribution, y: Ints) -> float:
     """In the structure of the prior."""
     return column(prior, channel._kernels, y).leakage()
 
 
 @leakages.register
-def _(channel: QueryChannel, prior: Distribution) -> Leakages:
+def _query_leakages(channel: QueryChannel, prior: Distribution) -> Leakages:
     """An output leaks about the answer as much as about the database."""
     return _answer_leakages(channel, channel._kernel.matrix, prior)
 
 
 @leakage_at.register
-def _(channel: QueryChannel, prior: Distribution, y: Ints) -> float:
+def _query_leakage_at(channel: QueryChannel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
     one = np.ascontiguousarray(channel._kernel.matrix[:, y])
     return float(_answer_leakages(channel, one, prior).above[0])
@@ -196,7 +196,7 @@ def _answer_leakages(channel: QueryChannel, laws: Floats, prior: Distribution) -
 
 
 @leakages.register
-def _(channel: TypeChannel, prior: Distribution) -> Leakages:
+def _type_leakages(channel: TypeChannel, prior: Distribution) -> Leakages:
     """Under an exchangeable prior by the type of the output, otherwise through the matrix."""
     types = as_exchangeable(prior)
     if types is None:
@@ -205,7 +205,7 @@ def _(channel: TypeChannel, prior: Distribution) -> Leakages:
 
 
 @leakage_levels.register
-def _(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
+def _type_leakage_levels(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
     types = as_exchangeable(prior)
     if types is None:
         return leakage_levels(channel._plain(), prior)
@@ -213,7 +213,7 @@ def _(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
 
 
 @leakage_at.register
-def _(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
+def _type_leakage_at(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
     """By its type under an exchangeable prior, otherwise from the law of the database's class."""
     types = as_exchangeable(prior)
     if types is None:
@@ -249,7 +249,7 @@ def possible_types(channel: TypeChannel, prior: Exchangeable) -> NDArray[np.bool
 
 
 @leakages.register
-def _(channel: TiltedChannel, prior: Distribution) -> Leakages:
+def _tilted_leakages(channel: TiltedChannel, prior: Distribution) -> Leakages:
     """The kernel R, tilted by 1 / (R q). Cost O(N n m)."""
     occurs, tilt = channel._tilt()
     both = vector_leakages(prior._vector(), channel._kernels, prior._logs(), tilt)
@@ -257,14 +257,14 @@ def _(channel: TiltedChannel, prior: Distribution) -> Leakages:
 
 
 @leakage_levels.register
-def _(channel: TiltedChannel, prior: Distribution) -> tuple[float, float]:
+def _tilted_leakage_levels(channel: TiltedChannel, prior: Distribution) -> tuple[float, float]:
     """By the type of the output where rows are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     return (leakages(channel, prior) if by_type is None else by_type).largest()
 
 
 @leakage_at.register
-def _(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
+def _tilted_leakage_at(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
     """By the type of the output where rows are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     if by_type is None:
@@ -276,7 +276,9 @@ def _(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
 
 
 @leakage_levels.register
-def _(channel: PosteriorChain, prior: Distribution) -> tuple[float, float]:
+def _posterior_chain_leakage_levels(
+    channel: PosteriorChain, prior: Distribution
+) -> tuple[float, float]:
     """Chain: ln R[y, y]/p(y) at the rarest y, ln p(x)/R[x, y] at the commonest x. O(n m^2)."""
     if not channel._own(prior):
         return leakage_levels.dispatch(TiltedChannel)(channel, prior)
@@ -288,7 +290,7 @@ def _(channel: PosteriorChain, prior: Distribution) -> tuple[float, float]:
 
 
 @leakage_at.register
-def _(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
+def _posterior_chain_leakage_at(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
     """Chain: ln R[y, y]/p(y). Cost O(n)."""
     if not channel._own(prior):
         return leakage_at.dispatch(TiltedChannel)(channel, prior, y)
@@ -304,25 +306,27 @@ def _log_stay(channel: PosteriorChain) -> float:
 
 
 @leakages.register
-def _(channel: TiltedProduct, prior: Distribution) -> Leakages:
+def _tilted_product_leakages(channel: TiltedProduct, prior: Distribution) -> Leakages:
     """Those of the rows, and their rounding."""
     both = leakages(channel._rows, prior)
     return Leakages(*(np.where(v > 0.0, v + channel._rounding, 0.0) for v in both))
 
 
 @leakage_levels.register
-def _(channel: TiltedProduct, prior: Distribution) -> tuple[float, float]:
+def _tilted_product_leakage_levels(
+    channel: TiltedProduct, prior: Distribution
+) -> tuple[float, float]:
     above, below = leakage_levels(channel._rows, prior)
     return above + channel._rounding, below + channel._rounding
 
 
 @leakage_at.register
-def _(channel: TiltedProduct, prior: Distribution, y: Ints) -> float:
+def _tilted_product_leakage_at(channel: TiltedProduct, prior: Distribution, y: Ints) -> float:
     return leakage_at(channel._rows, prior, y) + channel._rounding
 
 
 @leakages.register
-def _(channel: SupportChannel, prior: Distribution) -> Leakages:
+def _support_leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
     """From the masses of the supports where reports are listed, otherwise through the matrix."""
     if channel.listed is not None:
         return supports.leakages(channel, prior)
@@ -330,19 +334,19 @@ def _(channel: SupportChannel, prior: Distribution) -> Leakages:
 
 
 @leakage_levels.register
-def _(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
+def _support_leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
     """From the least and the largest support. Cost O(k log k), or a pass over the reports."""
     return supports.leakage_levels(channel, prior)
 
 
 @leakage_at.register
-def _(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
+def _support_leakage_at(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
     """From the values that the report supports. Cost O(k)."""
     return supports.leakage_at(channel, prior, y)
 
 
 @leakage_levels.register
-def _(channel: ColumnsChannel, prior: Distribution) -> tuple[float, float]:
+def _columns_leakage_levels(channel: ColumnsChannel, prior: Distribution) -> tuple[float, float]:
     """The sums over columns where they are independent, otherwise through the matrix."""
     pairs = supports.independent(channel, prior)
     if pairs is None:

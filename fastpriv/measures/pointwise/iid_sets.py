@@ -61,7 +61,7 @@ def iid_level(channel: AbstractChannel, c: float, i: int | None, clock: Clock) -
 
 
 @iid_level.register
-def _(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
+def _product_iid_level(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
     """At an end: the log of a row's quotient is convex in p, and so is their sum."""
     kernels, levels = channel._kernels, []
     if c == 0.0:  # the limits where all bits become certain, and any other value is surprising
@@ -78,7 +78,9 @@ def _(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
 
 
 @iid_level.register
-def _(channel: QueryChannel, c: float, i: int | None, clock: Clock) -> float | Bracket:
+def _query_iid_level(
+    channel: QueryChannel, c: float, i: int | None, clock: Clock
+) -> float | Bracket:
     """A count: its matrix has a row for every number of ones."""
     if not channel._query.counts_bits():
         return iid_level.dispatch(AbstractChannel)(channel, c, i, clock)

@@ -74,7 +74,9 @@ def _row_share(zero: Floats, one: Floats, low: Chance, high: Chance) -> float:
 
 
 @interval_level.register
-def _(channel: ProductChannel, low: Chance, high: Chance, i: int | None) -> float:
+def _product_interval_level(
+    channel: ProductChannel, low: Chance, high: Chance, i: int | None
+) -> float:
     """Every row by itself."""
     if i is not None:
         return interval_level(Channel(channel._kernels[i].matrix, [2]), low, high, 0)
@@ -83,7 +85,7 @@ def _(channel: ProductChannel, low: Chance, high: Chance, i: int | None) -> floa
 
 
 @interval_level.register
-def _(channel: QueryChannel, low: Chance, high: Chance, i: int | None) -> float:
+def _query_interval_level(channel: QueryChannel, low: Chance, high: Chance, i: int | None) -> float:
     """A count: only the number of bits with the larger chance matters. Cost O(n^2 K)."""
     if not channel._query.counts_bits():
         return interval_level.dispatch(AbstractChannel)(channel, low, high, i)

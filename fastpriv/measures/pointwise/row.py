@@ -123,7 +123,7 @@ def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Float
 
 
 @row_leakages.register
-def _(channel: QueryChannel, prior: Distribution, i: int) -> Floats:
+def _query_row_leakages(channel: QueryChannel, prior: Distribution, i: int) -> Floats:
     """From the joint law of the row and the answer."""
     laws = channel._query.row_laws(prior, np.array([i]))
     if laws is None or channel.space.n == 1:
@@ -156,7 +156,7 @@ def _joint_leakages(
 
 
 @row_leakages.register
-def _(channel: TypeChannel, prior: Distribution, i: int) -> Floats:
+def _type_row_leakages(channel: TypeChannel, prior: Distribution, i: int) -> Floats:
     """Under an exchangeable prior, by the type of the output and its value in the row."""
     types = as_exchangeable(prior)
     if types is None:
@@ -206,7 +206,7 @@ def worst_row_level(channel: AbstractChannel, prior: Distribution) -> float:
 
 
 @worst_row_level.register
-def _(channel: QueryChannel, prior: Distribution) -> float:
+def _query_worst_row_level(channel: QueryChannel, prior: Distribution) -> float:
     """From the joint laws of rows and the answer, which share the sums of the rows beside."""
     rows = unlike_rows(channel, prior)
     laws = channel._query.row_laws(prior, rows)
@@ -231,7 +231,7 @@ def row_level(channel: AbstractChannel, prior: Distribution, i: int) -> float:
 
 
 @row_level.register
-def _(channel: TypeChannel, prior: Distribution, i: int) -> float:
+def _type_row_level(channel: TypeChannel, prior: Distribution, i: int) -> float:
     """Over types of outputs, under an exchangeable prior."""
     types = as_exchangeable(prior)
     if types is None:
@@ -240,7 +240,7 @@ def _(channel: TypeChannel, prior: Distribution, i: int) -> float:
 
 
 @row_level.register
-def _(channel: ProductChannel, prior: Distribution, i: int) -> float:
+def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> float:
     """The leakage of the row alone where rows are independent, recursions on a chain of bits."""
     if isinstance(prior, Markov):
         if prior.space.m == 2:
@@ -258,7 +258,7 @@ def _(channel: ProductChannel, prior: Distribution, i: int) -> float:
 
 
 @worst_row_level.register
-def _(channel: ProductChannel, prior: Distribution) -> float:
+def _product_worst_row_level(channel: ProductChannel, prior: Distribution) -> float:
     """All rows of a chain of bits at once."""
     if isinstance(prior, Markov) and prior.space.m == 2:
         return float(chain_row_levels(prior, channel._kernels).max())
@@ -272,7 +272,7 @@ def row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int, y: Int
 
 
 @row_leakage_at.register
-def _(channel: ProductChannel, prior: Distribution, i: int, y: Ints) -> float:
+def _product_row_leakage_at(channel: ProductChannel, prior: Distribution, i: int, y: Ints) -> float:
     """One pass along the rows for each value of row i.
 
     P(y, x_i = v) is W[v, y_i] times the chance of the other outputs together with x_i = v.
@@ -294,7 +294,7 @@ def _(channel: ProductChannel, prior: Distribution, i: int, y: Ints) -> float:
 
 
 @row_leakage_at.register
-def _(channel: TypeChannel, prior: Distribution, i: int, y: Ints) -> float:
+def _type_row_leakage_at(channel: TypeChannel, prior: Distribution, i: int, y: Ints) -> float:
     """From the type of the output and its value in the row."""
     types = as_exchangeable(prior)
     if types is None:
@@ -303,7 +303,9 @@ def _(channel: TypeChannel, prior: Distribution, i: int, y: Ints) -> float:
 
 
 @row_leakage_at.register
-def _(channel: TiltedProduct, prior: Distribution, i: int, y: Ints) -> float:
+def _tilted_product_row_leakage_at(
+    channel: TiltedProduct, prior: Distribution, i: int, y: Ints
+) -> float:
     return row_leakage_at(channel._rows, prior, i, y) + channel._rounding
 
 
@@ -317,21 +319,21 @@ def log_output(channel: AbstractChannel, prior: Distribution) -> Floats:
 
 
 @log_output.register
-def _(channel: ProductChannel, prior: Distribution) -> Floats:
+def _product_log_output(channel: ProductChannel, prior: Distribution) -> Floats:
     """In the structure of the prior."""
     channel._check_vector()
     return rows_log_output(prior, channel._kernels)
 
 
 @log_output.register
-def _(channel: QueryChannel, prior: Distribution) -> Floats:
+def _query_log_output(channel: QueryChannel, prior: Distribution) -> Floats:
     """From the law of the answer."""
     query = channel._query
     return matrix_log_output(channel._kernel.matrix, query.law(prior), query.log_law(prior))
 
 
 @log_output.register
-def _(channel: TiltedChannel, prior: Distribution) -> Floats:
+def _tilted_log_output(channel: TiltedChannel, prior: Distribution) -> Floats:
     """The prior divided by R q, sent through R. Cost O(N n m)."""
     occurs, tilt = channel._tilt()
     weights, logs, factor = tilted(prior._vector(), prior._logs(), tilt)
@@ -340,7 +342,7 @@ def _(channel: TiltedChannel, prior: Distribution) -> Floats:
 
 
 @log_output.register
-def _(channel: TiltedProduct, prior: Distribution) -> Floats:
+def _tilted_product_log_output(channel: TiltedProduct, prior: Distribution) -> Floats:
     return log_output(channel._rows, prior)
 
 
@@ -351,13 +353,13 @@ def law_error(channel: AbstractChannel) -> float:
 
 
 @law_error.register
-def _(channel: ProductChannel) -> float:
+def _product_law_error(channel: ProductChannel) -> float:
     """Every row's kernel, and the sums of the prior."""
     return 4.0 * row_slack(channel._kernels) + 64.0 * ULP
 
 
 @law_error.register
-def _(channel: QueryChannel) -> float:
+def _query_law_error(channel: QueryChannel) -> float:
     """Added up from databases or from answers."""
     query = channel._query
     if not query.law_error:
@@ -366,5 +368,5 @@ def _(channel: QueryChannel) -> float:
 
 
 @law_error.register
-def _(channel: TiltedProduct) -> float:
+def _tilted_product_law_error(channel: TiltedProduct) -> float:
     return law_error.dispatch(AbstractChannel)(channel) + channel._rounding

@@ -39,7 +39,7 @@ def rows_levels(prior: Distribution, kernels: RowKernels) -> tuple[float, float]
 
 
 @rows_leakages.register
-def _(prior: Product, kernels: RowKernels) -> Leakages:
+def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
     """Independent rows: a sum over rows. Cost O(outputs)."""
     laws, which, _, place = prior._pairs(kernels)
     rows = [
@@ -53,7 +53,7 @@ def _(prior: Product, kernels: RowKernels) -> Leakages:
 
 
 @rows_log_output.register
-def _(prior: Product, kernels: RowKernels) -> Floats:
+def _product_rows_log_output(prior: Product, kernels: RowKernels) -> Floats:
     """Independent rows: a sum over rows. Cost O(outputs)."""
     laws, which, _, place = prior._pairs(kernels)
     pairs = zip(laws, which, strict=True)
@@ -69,7 +69,7 @@ def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
 
 
 @rows_levels.register
-def _(prior: Product, kernels: RowKernels) -> tuple[float, float]:
+def _product_rows_levels(prior: Product, kernels: RowKernels) -> tuple[float, float]:
     """Independent rows: the sum over rows of the largest of each. Cost O(distinct rows)."""
     laws, which, counts, _ = prior._pairs(kernels)
     levels = [
@@ -86,7 +86,7 @@ def kernel_levels(kernel: RowKernel, law: Floats) -> tuple[float, float]:
 
 
 @kernel_levels.register
-def _(kernel: Symmetric, law: Floats) -> tuple[float, float]:
+def _symmetric_kernel_levels(kernel: Symmetric, law: Floats) -> tuple[float, float]:
     """R_epsilon: up at the rarest value p that occurs, down at the commonest. No matrix is formed.
 
     An output y has the chance b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
@@ -110,7 +110,7 @@ def _(kernel: Symmetric, law: Floats) -> tuple[float, float]:
 
 
 @rows_levels.register
-def _(prior: Markov, kernels: RowKernels) -> tuple[float, float]:
+def _markov_rows_levels(prior: Markov, kernels: RowKernels) -> tuple[float, float]:
     """Chain: by the vector, or the upper ends of brackets where it is too long for one."""
     if is_long(prior):
         above, below = leakage_bounds(prior, kernels)
@@ -119,7 +119,7 @@ def _(prior: Markov, kernels: RowKernels) -> tuple[float, float]:
 
 
 @rows_levels.register
-def _(prior: Exchangeable, kernels: RowKernels) -> tuple[float, float]:
+def _exchangeable_rows_levels(prior: Exchangeable, kernels: RowKernels) -> tuple[float, float]:
     """Exchangeable rows with one kernel: over types of outputs, O(n^2) for bits.
 
     For more values over pairs of types where databases are many. Otherwise by the vector.

@@ -21,14 +21,14 @@ def scaled_matrix(channel: AbstractChannel) -> Floats:
 
 
 @scaled_matrix.register
-def _(channel: ProductChannel) -> Floats:
+def _product_scaled_matrix(channel: ProductChannel) -> Floats:
     """Every column divided by its largest entry."""
     channel._check_matrix()
     return np.array(channel._kron([k.near for k in channel._kernels.distinct]), order="C")
 
 
 @scaled_matrix.register
-def _(channel: TiltedChannel) -> Floats:
+def _tilted_scaled_matrix(channel: TiltedChannel) -> Floats:
     """R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
     occurs, tilt = channel._tilt()
     near = scaled_matrix(ProductChannel._trusted(channel._kernels))

@@ -65,7 +65,7 @@ def _row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Fl
 
 @_row.register(AllPriors)
 @_row.register(ProductPriors)
-def _(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
+def _all_or_product_row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
     """Rows tied in any way: any two databases with other values of row i. Otherwise neighbours."""
     fixed = isinstance(priors, ProductPriors)
     ratios = row_ratios(scaled_matrix(channel), channel.space, i, fixed)
@@ -89,12 +89,12 @@ def row_ratios(matrix: Floats, space: Space, i: int, fixed: bool) -> Floats:
 
 
 @_row.register
-def _(priors: Box, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
+def _box_row(priors: Box, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
     return box_row_leakages(priors, channel, i)
 
 
 @_row.register
-def _(priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
+def _convex_row(priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
     return convex_row_leakages(priors, channel, i, clock)
 
 
@@ -121,7 +121,7 @@ def _given(priors: PriorSet, matrix: Floats, event: np.ndarray) -> Floats:
 
 @_given.register(AllPriors)
 @_given.register(ProductPriors)
-def _(priors: PriorSet, matrix: Floats, event: np.ndarray) -> Floats:
+def _all_or_product_given(priors: PriorSet, matrix: Floats, event: np.ndarray) -> Floats:
     """Laws near a point mass in the event, which are products."""
     inside = matrix[event]
     tops, bottoms = inside.max(axis=0), inside.min(axis=0)
@@ -132,7 +132,7 @@ def _(priors: PriorSet, matrix: Floats, event: np.ndarray) -> Floats:
 
 
 @_given.register
-def _(priors: ConvexPriors, matrix: Floats, event: np.ndarray) -> Floats:
+def _convex_given(priors: ConvexPriors, matrix: Floats, event: np.ndarray) -> Floats:
     """Output by output: the least P(y, E)/P(E), a quotient of two means."""
     possible = priors._possible() & event
     if not possible.any():

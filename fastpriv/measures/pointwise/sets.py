@@ -89,80 +89,88 @@ def _one_row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -
 
 
 @_whole.register
-def _(priors: AllPriors, channel: AbstractChannel, clock: Clock) -> float:
+def _all_whole(priors: AllPriors, channel: AbstractChannel, clock: Clock) -> float:
     return extreme_level(channel)
 
 
 @_worst_row.register
-def _(priors: AllPriors, channel: AbstractChannel, clock: Clock) -> float:
+def _all_worst_row(priors: AllPriors, channel: AbstractChannel, clock: Clock) -> float:
     """Theorem 4.5: the pair x, x' of the leakage capacity differs in some row."""
     return extreme_level(channel)
 
 
 @_one_row.register
-def _(priors: AllPriors, channel: AbstractChannel, i: int, clock: Clock) -> float:
+def _all_one_row(priors: AllPriors, channel: AbstractChannel, i: int, clock: Clock) -> float:
     return row_ratio(channel, i, fixed=False)
 
 
 @_whole.register
-def _(priors: ProductPriors, channel: AbstractChannel, clock: Clock) -> float:
+def _product_whole(priors: ProductPriors, channel: AbstractChannel, clock: Clock) -> float:
     """Point masses are products, and p_Y(y) comes as close to its least value as one likes."""
     return extreme_level(channel)
 
 
 @_worst_row.register
-def _(priors: ProductPriors, channel: AbstractChannel, clock: Clock) -> float:
+def _product_worst_row(priors: ProductPriors, channel: AbstractChannel, clock: Clock) -> float:
     """Theorem 4.2: the differential privacy level."""
     return neighbour_level(channel)
 
 
 @_one_row.register
-def _(priors: ProductPriors, channel: AbstractChannel, i: int, clock: Clock) -> float:
+def _product_one_row(
+    priors: ProductPriors, channel: AbstractChannel, i: int, clock: Clock
+) -> float:
     return row_ratio(channel, i, fixed=True)
 
 
 @_whole.register
-def _(priors: BernoulliPriors, channel: AbstractChannel, clock: Clock) -> float:
+def _bernoulli_whole(priors: BernoulliPriors, channel: AbstractChannel, clock: Clock) -> float:
     return _bits(channel, *chances_from(priors.c), None)
 
 
 @_one_row.register
-def _(priors: BernoulliPriors, channel: AbstractChannel, i: int, clock: Clock) -> float:
+def _bernoulli_one_row(
+    priors: BernoulliPriors, channel: AbstractChannel, i: int, clock: Clock
+) -> float:
     return _bits(channel, *chances_from(priors.c), i)
 
 
 @_whole.register
-def _(priors: IidPriors, channel: AbstractChannel, clock: Clock) -> float | Bracket:
+def _iid_whole(priors: IidPriors, channel: AbstractChannel, clock: Clock) -> float | Bracket:
     return iid_level(channel, priors.c, None, clock)
 
 
 @_one_row.register
-def _(priors: IidPriors, channel: AbstractChannel, i: int, clock: Clock) -> float | Bracket:
+def _iid_one_row(
+    priors: IidPriors, channel: AbstractChannel, i: int, clock: Clock
+) -> float | Bracket:
     return iid_level(channel, priors.c, i, clock)
 
 
 @_whole.register
-def _(priors: RowBoxPriors, channel: AbstractChannel, clock: Clock) -> float:
+def _row_box_whole(priors: RowBoxPriors, channel: AbstractChannel, clock: Clock) -> float:
     return _in_box(channel, priors._row, None)
 
 
 @_one_row.register
-def _(priors: RowBoxPriors, channel: AbstractChannel, i: int, clock: Clock) -> float:
+def _row_box_one_row(priors: RowBoxPriors, channel: AbstractChannel, i: int, clock: Clock) -> float:
     return _in_box(channel, priors._row, i)
 
 
 @_one_row.register
-def _(priors: Box, channel: AbstractChannel, i: int, clock: Clock) -> float:
+def _box_one_row(priors: Box, channel: AbstractChannel, i: int, clock: Clock) -> float:
     return float(box_row_leakages(priors, channel, i).max())
 
 
 @_one_row.register
-def _(priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock) -> float | Bracket:
+def _convex_one_row(
+    priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock
+) -> float | Bracket:
     return convex_row_level(priors, channel, i, clock)
 
 
 @_whole.register
-def _(priors: ConvexPriors, channel: AbstractChannel, clock: Clock) -> float | Bracket:
+def _convex_whole(priors: ConvexPriors, channel: AbstractChannel, clock: Clock) -> float | Bracket:
     """Output by output.
 
     For one output the supremum over p of max W[x, y] / p_Y(y), x over the support of p, is the
@@ -200,7 +208,7 @@ def row_ratio(channel: AbstractChannel, i: int, fixed: bool) -> float:
 
 
 @row_ratio.register
-def _(channel: ProductChannel, i: int, fixed: bool) -> float:
+def _product_row_ratio(channel: ProductChannel, i: int, fixed: bool) -> float:
     """From the row's kernel, or from all rows."""
     if channel.space.sizes[i] == 1:
         return 0.0

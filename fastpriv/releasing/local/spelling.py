@@ -29,19 +29,19 @@ def spelt(channel: SupportChannel, reports: Codes) -> list[str]:
 
 
 @spelt.register
-def _(channel: SubsetChannel, reports: Codes) -> list[str]:
+def _subset_spelt(channel: SubsetChannel, reports: Codes) -> list[str]:
     return [" ".join(map(str, report)) for report in reports.tolist()]
 
 
 @spelt.register
-def _(channel: UnaryChannel, reports: Codes) -> list[str]:
+def _unary_spelt(channel: UnaryChannel, reports: Codes) -> list[str]:
     text = (reports.astype(np.uint8) + ord("0")).tobytes().decode()
     width = channel.k
     return ["b" + text[start : start + width] for start in range(0, len(text), width)]
 
 
 @spelt.register
-def _(channel: HashingChannel, reports: Codes) -> list[str]:
+def _hashing_spelt(channel: HashingChannel, reports: Codes) -> list[str]:
     return [f"{seed}:{value}" for seed, value in reports.tolist()]
 
 
@@ -72,13 +72,13 @@ def _read(channel: SupportChannel, texts: list[str]) -> NDArray[Any]:
 
 
 @_read.register
-def _(channel: SubsetChannel, texts: list[str]) -> NDArray[Any]:
+def _subset_read(channel: SubsetChannel, texts: list[str]) -> NDArray[Any]:
     sets = [[int(word) for word in text.split()] for text in texts]
     return np.array(sets, dtype=np.int64).reshape(len(texts), channel.size)
 
 
 @_read.register
-def _(channel: UnaryChannel, texts: list[str]) -> NDArray[Any]:
+def _unary_read(channel: UnaryChannel, texts: list[str]) -> NDArray[Any]:
     if any(len(text) != channel.k + 1 or text[0] != "b" for text in texts):
         raise ValueError("other bits")
     joined = "".join(text[1:] for text in texts).encode("ascii")
@@ -86,6 +86,6 @@ def _(channel: UnaryChannel, texts: list[str]) -> NDArray[Any]:
 
 
 @_read.register
-def _(channel: HashingChannel, texts: list[str]) -> NDArray[Any]:
+def _hashing_read(channel: HashingChannel, texts: list[str]) -> NDArray[Any]:
     pairs = [[int(word) for word in text.split(":")] for text in texts]
     return np.array(pairs, dtype=np.int64).reshape(len(texts), 2)

@@ -32,27 +32,27 @@ def cells(source: Any, names: Sequence[Hashable]) -> Cells:
 
 
 @cells.register
-def _(source: Codes, names: Sequence[Hashable]) -> Cells:
+def _codes_cells(source: Codes, names: Sequence[Hashable]) -> Cells:
     yield [source._digits()[:, source.columns.index(name)].tolist() for name in names]
 
 
 @cells.register
-def _(source: Records, names: Sequence[Hashable]) -> Cells:
+def _records_cells(source: Records, names: Sequence[Hashable]) -> Cells:
     yield [[record[name] for record in source.records] for name in names]
 
 
 @cells.register
-def _(source: Frame, names: Sequence[Hashable]) -> Cells:
+def _frame_cells(source: Frame, names: Sequence[Hashable]) -> Cells:
     yield [source.frame[name].tolist() for name in names]
 
 
 @cells.register
-def _(source: ArrowTable, names: Sequence[Hashable]) -> Cells:
+def _arrow_table_cells(source: ArrowTable, names: Sequence[Hashable]) -> Cells:
     yield [source.arrow_table.column(str(name)).to_pylist() for name in names]
 
 
 @cells.register
-def _(source: CsvFile, names: Sequence[Hashable]) -> Cells:
+def _csv_file_cells(source: CsvFile, names: Sequence[Hashable]) -> Cells:
     places = [source.columns.index(name) for name in names]
     with opened(source.path) as raw:
         lines = csv.reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
@@ -64,12 +64,12 @@ def _(source: CsvFile, names: Sequence[Hashable]) -> Cells:
 
 
 @cells.register
-def _(source: ParquetFile, names: Sequence[Hashable]) -> Cells:
+def _parquet_file_cells(source: ParquetFile, names: Sequence[Hashable]) -> Cells:
     for batch in source._batches(names):
         yield [batch.column(str(name)).to_pylist() for name in names]
 
 
 @cells.register
-def _(source: ParquetFolder, names: Sequence[Hashable]) -> Cells:
+def _parquet_folder_cells(source: ParquetFolder, names: Sequence[Hashable]) -> Cells:
     for file in source.files:
         yield from cells(file, names)
