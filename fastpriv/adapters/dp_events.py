@@ -9,7 +9,7 @@ from typing import Any
 
 from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
-from fastpriv._core.rounding import log1p_up, raised
+from fastpriv._core.rounding import log1p_up, lowered, raised
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.repeated import repeat_and_select
 from fastpriv.channels import AbstractChannel
@@ -141,7 +141,7 @@ def _response(event: Any, relation: str) -> PrivacyProfile | None:
         return None
     if relation == "replace-one":
         return PrivacyProfile.randomised_response(m, log1p_up(raised(odds, 5.0)))
-    wrong = noise * (m - 1) / m
+    wrong = lowered(noise * (m - 1) / m, 16.0)  # the entries beside it are rounded too
     blank = [1.0 / m, (m - 1) / m]
     return PrivacyProfile.of([[1.0 - wrong, wrong], blank]).with_relation(relation)
 

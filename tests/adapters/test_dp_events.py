@@ -160,3 +160,15 @@ def test_sampled_noise_where_a_person_is_replaced():
     assert epsilon(discrete, ADD) < epsilon(discrete, ONE)
     with pytest.raises(UnsupportedEventError, match="of a `RandomizedResponseDpEvent`"):
         epsilon(dpa.PoissonSampledDpEvent(0.1, dpa.RandomizedResponseDpEvent(0.5, 2)), ONE)
+
+
+@pytest.mark.parametrize("noise", [0.999, 0.5, 0.1])
+@pytest.mark.parametrize("m", [2, 3, 10])
+def test_response_against_a_blank_is_not_below_the_truth(noise, m):
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(50):
+        exact = mpmath.mpf(noise)
+        kept = 1 - exact * (m - 1) / m  # against 1/m, and the other answers against (m - 1)/m
+        truth = max(mpmath.log(kept * m), -mpmath.log(exact))
+    found = epsilon(dpa.RandomizedResponseDpEvent(noise, m), SPECIAL, delta=0.0)
+    assert truth <= found <= truth * (1 + 1e-10)
