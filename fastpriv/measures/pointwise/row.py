@@ -347,7 +347,11 @@ def _(channel: TiltedProduct, prior: Distribution) -> Floats:
 @singledispatch
 def law_error(channel: AbstractChannel) -> float:
     """Return a bound on the relative error of an output law."""
-    return (2 * channel.space.size + 8 * channel.space.n + 16) * ULP + channel.matrix_error
+    return _sum_error(channel) + channel.matrix_error
+
+
+def _sum_error(channel: AbstractChannel) -> float:
+    return (2 * channel.space.size + 8 * channel.space.n + 16) * ULP
 
 
 @law_error.register
@@ -361,10 +365,16 @@ def _(channel: QueryChannel) -> float:
     """Added up from databases or from answers."""
     query = channel._query
     if not query.law_error:
-        return law_error.dispatch(AbstractChannel)(channel)
+        return _sum_error(channel)
     return query.law_error + (2 * query.answers + 16) * ULP
 
 
 @law_error.register
+def _tilted_error(channel: TiltedChannel) -> float:
+    """From logarithms, not from the matrix."""
+    return _sum_error(channel)
+
+
+@law_error.register
 def _(channel: TiltedProduct) -> float:
-    return law_error.dispatch(AbstractChannel)(channel) + channel._rounding
+    return _sum_error(channel) + channel._rounding
