@@ -20,6 +20,7 @@ from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.maxima import maxima_floor, maxima_level
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket
@@ -124,7 +125,7 @@ def g_capacity(
         logs = np.log(bounds.prior) - np.log(tops[live])
     law[live] = np.exp(logs - logs.max())
     lower, upper = (math.log(max(1.0, end)) for end in (bounds.lower, bounds.upper))
-    error = 1e-15 + 2.0 * mechanism.matrix_error
+    error = 1e-15 + _off(mechanism)
     return GainCapacity(
         max(0.0, lower - error * (1.0 + lower)), upper + error * (1.0 + upper), law / law.sum()
     )
@@ -172,7 +173,7 @@ def additive_g_capacity(
         N, K = mechanism.space.size, mechanism._output_count
         if N <= _SETS and K << N <= _LARGEST:
             lower, upper, law = best_set(np.asarray(mechanism.nearest_matrix()))
-            off = 2.0 * mechanism.matrix_error
+            off = _off(mechanism)
             return GainCapacity(max(lower - off, 0.0), upper + off, law)
         check.fits(N**2, "the gain function", "use fewer databases", _LARGEST)
         gain = gain_functions.identity(N)
@@ -182,7 +183,7 @@ def additive_g_capacity(
         return GainCapacity(0.0, 0.0, None)
     scaled = g / size
     # No prior can add more than the span of the gain times what is not common to all rows.
-    off = 2.0 * mechanism.matrix_error
+    off = _off(mechanism)
     common = math.fsum(W.min(axis=0)) * (1.0 - 4.0 * ULP - off)
     cap = float(np.ptp(scaled)) * (1.0 - common) * (1.0 + 8.0 * ULP)
     bounds = search(Problem(W, scaled, additive=True), cap, width, limit)
@@ -207,6 +208,12 @@ def _matrices(channel: AbstractChannel, gain: GainLike) -> tuple[Floats, Floats]
             "the search over priors", largest, "use fewer databases, outputs or actions"
         )
     return W, g
+
+
+def _off(channel: AbstractChannel) -> float:
+    """Bound what errors of the matrix add to a gain of at most 1; nothing where rows are equal."""
+    error = channel.matrix_error
+    return 2.0 * error if error and extreme_level(channel) > 0.0 else 0.0
 
 
 def _limit(time_limit: float | None) -> float | None:
@@ -287,15 +294,15 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
         if kernels is not None and _covers(law):
             return _uncommon(kernels)
         W = _seen(mechanism, law)
-        uncommon = math.fsum([1.0, *(-W.min(axis=0)).tolist()]) + 2.0 * mechanism.matrix_error
+        uncommon = math.fsum([1.0, *(-W.min(axis=0)).tolist()]) + _off(mechanism)
         return min(1.0, math.nextafter(uncommon, 2.0)) if uncommon > 0.0 else 0.0
     W, p = np.asarray(mechanism.nearest_matrix()), law._vector()
     if gains == "unit":
-        return min(1.0, nearest_law(W, p) + 2.0 * mechanism.matrix_error)
+        return min(1.0, nearest_law(W, p) + _off(mechanism))
     joint = p[:, None] * W
     output = joint.sum(axis=0)
     apart = np.maximum(joint - p[:, None] * output, 0.0).sum()
-    off = (len(p) + 8) * ULP + 4.0 * mechanism.matrix_error
+    off = (len(p) + 8) * ULP + 2.0 * _off(mechanism)
     return min(1.0, float(apart) + off) if apart > 0.0 else 0.0
 
 

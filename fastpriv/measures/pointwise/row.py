@@ -349,7 +349,11 @@ def _tilted_product_log_output(channel: TiltedProduct, prior: Distribution) -> F
 @singledispatch
 def law_error(channel: AbstractChannel) -> float:
     """Return a bound on the relative error of an output law."""
-    return (2 * channel.space.size + 8 * channel.space.n + 16) * ULP + channel.matrix_error
+    return _sum_error(channel) + channel.matrix_error
+
+
+def _sum_error(channel: AbstractChannel) -> float:
+    return (2 * channel.space.size + 8 * channel.space.n + 16) * ULP
 
 
 @law_error.register
@@ -363,10 +367,16 @@ def _query_law_error(channel: QueryChannel) -> float:
     """Added up from databases or from answers."""
     query = channel._query
     if not query.law_error:
-        return law_error.dispatch(AbstractChannel)(channel)
+        return _sum_error(channel)
     return query.law_error + (2 * query.answers + 16) * ULP
 
 
 @law_error.register
+def _tilted_law_error(channel: TiltedChannel) -> float:
+    """From logarithms, not from the matrix."""
+    return _sum_error(channel)
+
+
+@law_error.register
 def _tilted_product_law_error(channel: TiltedProduct) -> float:
-    return law_error.dispatch(AbstractChannel)(channel) + channel._rounding
+    return _sum_error(channel) + channel._rounding
