@@ -197,6 +197,8 @@ def _least_variance(epsilon: float, delta: float) -> float:
         low -= 1.0
     while _delta(math.exp(high), epsilon) > delta:
         high += 1.0
+        if high > 350.0:  # the variance overflows beyond, and no delta is proved to be as small
+            return math.inf
     while high - low > 1e-15 * max(1.0, abs(high)):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if _delta(math.exp(middle), epsilon) > delta else (low, middle)

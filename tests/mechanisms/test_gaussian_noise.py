@@ -178,3 +178,9 @@ def test_gaussian_delta_at_its_ends():
     for bad in ((1.0, 0.0, 0.1), (1.0, 1.0, 0.0), (1.0, 1.0, 1.0), (-1.0, 1.0, 0.1)):
         with pytest.raises(fp.InvalidInput):
             compare_gaussian(*bad)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 1e-300])
+def test_a_delta_below_all_bounds_is_refused(epsilon):
+    with pytest.raises(fp.InvalidInput, match="beyond the range"):
+        fp.mechanisms.compare_gaussian(1.0, epsilon, 5e-324)
