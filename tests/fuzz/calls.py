@@ -245,7 +245,7 @@ GOOD = {
     (lambda **fields: fp.accounting.PrivacyProfile.from_dict(fields)): {**PROFILE.to_dict()},
     (
         lambda kind, channel, slack, drawn: fp.accounting.PrivacyProfile.from_dict(
-            {"relation": None, "releases": [[[kind, channel, slack, drawn], 1]]}
+            {"relation": "replace-one", "releases": [[[kind, channel, slack, drawn], 1]]}
         )
     ): {"kind": "channel", "channel": PAIR.to_dict(), "slack": 0.0, "drawn": None},
     (lambda **fields: fp.Product.from_dict(fields)): {**PRIOR.to_dict()},

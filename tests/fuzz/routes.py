@@ -222,15 +222,18 @@ def channels(measure, kind=level, **options):
     return Quantity(ask, fits=_structured, **options)
 
 
-def exported(measure):
-    """Return the question whether the matrix of a channel keeps the channel's promise, strictly."""
+def exported(measure, off=0.0, **options):
+    """Return the question whether the matrix of a channel keeps the channel's promise.
+
+    Strictly, unless entries may be ``off`` by so many times their rounding.
+    """
 
     def ask(case):
         most, dense = measure(case.channel), measure(case.dense)
         least = dense.lower if isinstance(dense, fp.Bracket) else dense
-        return [Span("matrix", least, math.inf), above("channel", most)]
+        return [Span("matrix", least, math.inf), above("channel", most, off * case.rounded)]
 
-    return Quantity(ask, ordered=True, fits=lambda c: _structured(c) and c.rounded > 0.0)
+    return Quantity(ask, ordered=True, fits=lambda c: _structured(c) and c.rounded > 0.0, **options)
 
 
 def both(measure, kind=level, **options):
@@ -1073,8 +1076,8 @@ QUANTITIES = {
         fits=lambda c: c.ordinary and c.matrix.shape == (c.size, c.size),
     ),
     "exported dp_level": exported(fp.dp_level),
-    "exported channel_capacity": exported(fp.channel_capacity),
-    "exported contraction": exported(fp.contraction_coefficient),
+    "exported channel_capacity": exported(fp.channel_capacity, 1.0, moved=by_root),
+    "exported contraction": exported(fp.contraction_coefficient, 1.0, moved=by_root),
     # stack and single
     "stack dp_level": stacked(fp.dp_level),
     "stack strong_dp_level": stacked(fp.strong_dp_level),
